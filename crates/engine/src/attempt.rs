@@ -1,0 +1,71 @@
+//! One attempt after another: deliver, report, take the next. A task that ends an attempt starts
+//! the next one itself, so that a busy lane needs no hand-over.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use executor::WorkOrder;
+use futures_util::FutureExt;
+use model::{Outcome, Report, Timestamp};
+
+use crate::dispatch::{Start, Work};
+use crate::node::Context;
+use crate::settle::{Ended, Ending};
+
+pub async fn run(context: Arc<Context>, first: Start) {
+    let mut next = Some(first);
+    while let Some(start) = next.take() {
+        let micros = context.shared.clock.now_micros();
+        let dispatched_at = Timestamp::from_millis(micros / 1_000);
+        context.dispatch.lateness(&start.work, micros);
+        context.shared.metrics.dispatched.inc();
+        let Some(report) = deliver(&context, &start).await else { return };
+        let Start { work, stop: _ } = start;
+        if let Some(cancelled) = context.dispatch.ended(work.run.id) {
+            let settled_at = context.now();
+            let ended = Ended { work, report, cancelled, dispatched_at, settled_at };
+            if context.endings.send(Ending::Attempt(Box::new(ended))).await.is_err() {
+                return;
+            }
+        }
+        next = context.dispatch.next(&context);
+    }
+}
+
+/// None when the presence ended first: then nobody may report.
+async fn deliver(context: &Arc<Context>, start: &Start) -> Option<Report> {
+    let Work { run, job } = &start.work;
+    let kind = job.def.target.kind();
+    let Some(executor) = context.registry.get(kind) else {
+        return Some(Report::failed(format!("this node has no executor for {kind} targets")));
+    };
+    let order = WorkOrder {
+        run: run.id,
+        attempt: run.attempt,
+        slot: run.slot,
+        job: Arc::clone(job),
+        payload: run.payload.clone(),
+        node: Arc::clone(&context.node),
+    };
+    let mut delivery = pin!(AssertUnwindSafe(executor.execute(order)).catch_unwind());
+    // Most that can end at once does: then no timer and no watch is set up.
+    let done = match futures_util::poll!(&mut delivery) {
+        Poll::Ready(done) => done,
+        Poll::Pending => tokio::select! {
+            biased;
+            done = &mut delivery => done,
+            () = context.kill.cancelled() => return None,
+            () = start.stop.cancelled() => return Some(Report::of(Outcome::Cancelled)),
+            () = context.shared.clock.sleep(job.def.timeout) => return Some(timed_out(job.def.timeout)),
+        },
+    };
+    Some(done.unwrap_or_else(|_| Report::failed("the executor failed on this attempt")))
+}
+
+fn timed_out(timeout: std::time::Duration) -> Report {
+    let mut report = Report::of(Outcome::TimedOut);
+    report.error = Some(format!("no answer within {}", model::schedule::format_span(timeout)));
+    report
+}

@@ -1,0 +1,416 @@
+//! Dispatch: at the due time exactly, claimed runs go to their executors. No write stands in the
+//! way: everything was written when they were fired.
+//!
+//! What comes in: runs claimed by this presence. What goes out: endings, to settle. What always
+//! holds: nothing starts before it is due, without the presence, or twice; every claim of this
+//! presence is known here until its end is written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use model::{
+    Ask, Attempt, AttemptNo, Job, JobId, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict,
+    limits,
+};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use store::{Settlement, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::attempt;
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lanes::Lanes;
+use crate::lock;
+use crate::metrics::Metrics;
+use crate::node::Context;
+
+/// A claimed run and the definition that its attempt runs.
+#[derive(Debug, Clone)]
+pub struct Work {
+    pub run: Run,
+    pub job: Arc<Job>,
+}
+
+impl Work {
+    /// The end of an attempt that never left us.
+    fn undispatched(self, verdict: Verdict, now: Timestamp) -> Settlement {
+        let outcome = match verdict {
+            Verdict::Release => None,
+            Verdict::Succeed | Verdict::RetryAt(_) | Verdict::Bury(_) | Verdict::Cancel(_) => {
+                Some(Outcome::Cancelled)
+            }
+        };
+        let attempt =
+            outcome.map(|outcome| Attempt::new(self.run.attempt, None, now, Report::of(outcome)));
+        let queues = self.job.def.overlap.queues();
+        Settlement { run: self.run, verdict, attempt, queues }
+    }
+}
+
+/// What a holder answers to marks on its claims.
+#[derive(Debug, Default)]
+pub struct Answers {
+    pub withdrawals: Vec<store::Withdrawal>,
+    pub settlements: Vec<Settlement>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Waits for its due time.
+    Held(Work),
+    /// Due; waits for its lane.
+    Queued(Work),
+    /// Under way since then.
+    Running { work: Work, dispatched_at: Timestamp, stop: CancellationToken },
+    /// Its end is on the way to the store.
+    Ending,
+    /// Taken back; the store has yet to hear of it.
+    TakenBack,
+}
+
+#[derive(Debug)]
+struct Holding {
+    job: JobId,
+    attempt: AttemptNo,
+    stage: Stage,
+    /// Why it is to be cancelled, when it is.
+    reason: Option<Reason>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    claims: HashMap<RunId, Holding>,
+    held: BTreeMap<Timestamp, Vec<RunId>>,
+    lanes: Lanes<RunId>,
+    /// Tasks that run attempts.
+    tasks: usize,
+    /// Dispatched, oldest first, not yet looked at for `mark_running`; by uptime.
+    started: VecDeque<(Duration, RunId)>,
+    /// How many claims each job has.
+    living: HashMap<JobId, u32>,
+    closed: bool,
+}
+
+pub struct Dispatch {
+    state: Mutex<State>,
+    lateness: [Histogram; 3],
+    held: Gauge,
+    running: Gauge,
+}
+
+/// An attempt that may start now.
+pub struct Start {
+    pub work: Work,
+    pub stop: CancellationToken,
+}
+
+impl Dispatch {
+    pub fn new(metrics: &Metrics) -> Self {
+        Self {
+            state: Mutex::default(),
+            lateness: metrics.lateness_by_lane(),
+            held: metrics.held.clone(),
+            running: metrics.running.clone(),
+        }
+    }
+
+    /// How many more claims fit.
+    pub fn room(&self) -> usize {
+        limits::HELD_MAX.saturating_sub(lock(&self.state).claims.len())
+    }
+
+    /// Whether this node holds a run of the job.
+    pub fn lives(&self, job: JobId) -> bool {
+        lock(&self.state).living.contains_key(&job)
+    }
+
+    pub fn knows(&self, run: RunId, attempt: AttemptNo) -> bool {
+        lock(&self.state).claims.get(&run).is_some_and(|holding| holding.attempt == attempt)
+    }
+
+    pub fn running(&self) -> usize {
+        lock(&self.state).tasks
+    }
+
+    /// Whether any claim has not been ended in the store.
+    pub fn is_busy(&self) -> bool {
+        !lock(&self.state).claims.is_empty()
+    }
+
+    /// Takes claimed runs. One that is known already is the same claim answered twice.
+    pub fn take(&self, works: Vec<Work>, now: Timestamp) {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        for work in works {
+            let (id, job, attempt) = (work.run.id, work.run.job, work.run.attempt);
+            if state.claims.contains_key(&id) {
+                continue;
+            }
+            let stage = if work.run.due_at <= now {
+                state.lanes.push(work.run.lane, id);
+                Stage::Queued(work)
+            } else {
+                state.held.entry(work.run.due_at).or_default().push(id);
+                Stage::Held(work)
+            };
+            *state.living.entry(job).or_default() += 1;
+            state.claims.insert(id, Holding { job, attempt, stage, reason: None });
+        }
+    }
+
+    /// Moves what is due from the wait to its lane.
+    fn ripen(state: &mut State, now: Timestamp) {
+        while let Some(bucket) = state.held.first_entry() {
+            if *bucket.key() > now {
+                return;
+            }
+            for id in bucket.remove() {
+                let Some(holding) = state.claims.get_mut(&id) else { continue };
+                let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
+                holding.stage = match stage {
+                    Stage::Held(work) => {
+                        state.lanes.push(work.run.lane, id);
+                        Stage::Queued(work)
+                    }
+                    other @ (Stage::Queued(_)
+                    | Stage::Running { .. }
+                    | Stage::Ending
+                    | Stage::TakenBack) => other,
+                };
+            }
+        }
+    }
+
+    /// The next attempt to start, if any may.
+    fn pop(state: &mut State, now: Timestamp, uptime: Duration) -> Option<Start> {
+        if state.closed {
+            return None;
+        }
+        while let Some(id) = state.lanes.pop() {
+            let Some(holding) = state.claims.get_mut(&id) else { continue };
+            let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
+            match stage {
+                Stage::Queued(work) => {
+                    let stop = CancellationToken::new();
+                    let start = Start { work: work.clone(), stop: stop.clone() };
+                    holding.stage = Stage::Running { work, dispatched_at: now, stop };
+                    state.started.push_back((uptime, id));
+                    return Some(start);
+                }
+                other @ (Stage::Held(_)
+                | Stage::Running { .. }
+                | Stage::Ending
+                | Stage::TakenBack) => holding.stage = other,
+            }
+        }
+        None
+    }
+
+    /// What a task that just ended an attempt does next; none when it should end.
+    pub fn next(&self, context: &Context) -> Option<Start> {
+        let (now, uptime) = (context.now(), context.shared.clock.uptime());
+        let mut state = lock(&self.state);
+        let next = if context.presence.holds(uptime) {
+            Self::pop(&mut state, now, uptime)
+        } else {
+            None
+        };
+        if next.is_none() {
+            state.tasks -= 1;
+        }
+        next
+    }
+
+    pub fn lateness(&self, work: &Work, micros: i64) {
+        let late = micros.saturating_sub(work.run.due_at.as_millis().saturating_mul(1_000));
+        if let Some(histogram) = self.lateness.get(work.run.lane.index()) {
+            histogram.observe(late.max(0) as f64 / 1e6);
+        }
+    }
+
+    /// The attempt has ended; its claim stays until that is written. Answers why it was to be
+    /// cancelled, if it was; nothing at all when a stop has cut the attempt off already.
+    pub fn ended(&self, run: RunId) -> Option<Option<Reason>> {
+        let mut state = lock(&self.state);
+        let holding = state.claims.get_mut(&run)?;
+        matches!(holding.stage, Stage::Running { .. }).then(|| {
+            holding.stage = Stage::Ending;
+            holding.reason
+        })
+    }
+
+    /// The store has the end of these claims.
+    pub fn forget(&self, runs: impl Iterator<Item = RunId>) {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        for run in runs {
+            let Some(holding) = state.claims.remove(&run) else { continue };
+            if let Some(count) = state.living.get_mut(&holding.job) {
+                *count -= 1;
+                if *count == 0 {
+                    state.living.remove(&holding.job);
+                }
+            }
+        }
+    }
+
+    /// What becomes of marked claims. Whoever was dispatched is beyond taking back.
+    pub fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Answers {
+        let mut answers = Answers::default();
+        let mut state = lock(&self.state);
+        for (run, ask) in asks {
+            let Some(holding) = state.claims.get_mut(run) else { continue };
+            match ask {
+                Ask::TakeBack => Self::take_back(holding, *run, &mut answers),
+                Ask::Cancel(reason) => Self::cancel(holding, *reason, now, &mut answers),
+                Ask::TooLate => {}
+            }
+        }
+        answers
+    }
+
+    fn take_back(holding: &mut Holding, run: RunId, answers: &mut Answers) {
+        let taken_back = match &holding.stage {
+            Stage::Held(_) | Stage::Queued(_) => {
+                holding.stage = Stage::TakenBack;
+                true
+            }
+            Stage::TakenBack => true,
+            Stage::Running { .. } | Stage::Ending => false,
+        };
+        answers.withdrawals.push(store::Withdrawal { run, taken_back });
+    }
+
+    fn cancel(holding: &mut Holding, reason: Reason, now: Timestamp, answers: &mut Answers) {
+        holding.reason = Some(reason);
+        let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
+        holding.stage = match stage {
+            Stage::Held(work) | Stage::Queued(work) => {
+                answers.settlements.push(work.undispatched(Verdict::Cancel(reason), now));
+                Stage::Ending
+            }
+            Stage::Running { work, dispatched_at, stop } => {
+                stop.cancel();
+                Stage::Running { work, dispatched_at, stop }
+            }
+            other @ (Stage::Ending | Stage::TakenBack) => other,
+        };
+    }
+
+    /// Runs under way for a while that nobody was told of yet.
+    pub fn to_mark(&self, uptime: Duration) -> Vec<(RunId, Timestamp)> {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        let mut marks = Vec::new();
+        while let Some((since, run)) = state.started.front().copied() {
+            if uptime.saturating_sub(since) < limits::RUNNING_MARK_AFTER {
+                break;
+            }
+            state.started.pop_front();
+            let stage = state.claims.get(&run).map(|holding| &holding.stage);
+            if let Some(Stage::Running { dispatched_at, .. }) = stage {
+                marks.push((run, *dispatched_at));
+            }
+        }
+        marks
+    }
+
+    /// No attempt starts any more.
+    pub fn close(&self) {
+        lock(&self.state).closed = true;
+    }
+
+    /// What has not been dispatched, to be handed back.
+    pub fn release_waiting(&self) -> Vec<Settlement> {
+        let mut guard = lock(&self.state);
+        let mut released = Vec::new();
+        let waiting: BTreeSet<RunId> = guard
+            .claims
+            .iter()
+            .filter(|(_, holding)| matches!(holding.stage, Stage::Held(_) | Stage::Queued(_)))
+            .map(|(run, _)| *run)
+            .collect();
+        for run in waiting {
+            let Some(holding) = guard.claims.get_mut(&run) else { continue };
+            if let Stage::Held(work) | Stage::Queued(work) =
+                std::mem::replace(&mut holding.stage, Stage::Ending)
+            {
+                released.push(work.undispatched(Verdict::Release, Timestamp::MIN));
+            }
+        }
+        released
+    }
+
+    /// What is still under way, cut off where it stands.
+    pub fn cut_off(&self) -> Vec<(Run, Arc<Job>, Option<Timestamp>)> {
+        let mut guard = lock(&self.state);
+        let running: BTreeSet<RunId> = guard
+            .claims
+            .iter()
+            .filter(|(_, holding)| matches!(holding.stage, Stage::Running { .. }))
+            .map(|(run, _)| *run)
+            .collect();
+        let mut cut = Vec::new();
+        for run in running {
+            let Some(holding) = guard.claims.get_mut(&run) else { continue };
+            if let Stage::Running { work, dispatched_at, stop } =
+                std::mem::replace(&mut holding.stage, Stage::Ending)
+            {
+                stop.cancel();
+                cut.push((work.run, work.job, Some(dispatched_at)));
+            }
+        }
+        cut
+    }
+
+    /// Starts as many tasks as there are attempts to start and room to run them.
+    fn pump(&self, context: &Arc<Context>) -> Option<Timestamp> {
+        let (now, uptime) = (context.now(), context.shared.clock.uptime());
+        let mut starts = Vec::new();
+        let mut state = lock(&self.state);
+        Self::ripen(&mut state, now);
+        while state.tasks < context.config.running_max && context.presence.holds(uptime) {
+            let Some(start) = Self::pop(&mut state, now, uptime) else { break };
+            state.tasks += 1;
+            starts.push(start);
+        }
+        let next = state.held.keys().next().copied();
+        self.held.set((state.claims.len() - state.tasks.min(state.claims.len())) as i64);
+        self.running.set(state.tasks as i64);
+        drop(state);
+        for start in starts {
+            tokio::spawn(attempt::run(Arc::clone(context), start));
+        }
+        next
+    }
+}
+
+/// Waits for the next due time, and marks what has been under way for a while.
+pub struct DispatchDuty {
+    context: Arc<Context>,
+}
+
+impl DispatchDuty {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context }
+    }
+}
+
+#[async_trait]
+impl Duty for DispatchDuty {
+    fn name(&self) -> &'static str {
+        "dispatch"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.dispatch
+    }
+
+    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+        let next = self.context.dispatch.pump(&self.context);
+        Ok(Wake::At(next.unwrap_or_else(|| now.plus(limits::SLEEP_MAX))))
+    }
+}

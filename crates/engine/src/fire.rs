@@ -1,0 +1,365 @@
+//! Fire: a lead before they are due, slots become runs and each job moves to its next slot, in one
+//! write under the leases' epochs; and due runs that nobody holds are claimed.
+//!
+//! Batches are natural: whatever became due while the writes before were under way goes next. Two
+//! writes are under way at most, so that the store never waits for us.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use model::{
+    AttemptNo, Job, JobId, Overlap, Run, RunId, RunKind, RunState, Slot, Timestamp, limits,
+};
+use store::{Claimed, DueRun, Fired, Firing, StoreError};
+use tracing::error;
+
+use crate::dispatch::Work;
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lock;
+use crate::node::Context;
+use crate::wheel::Entry;
+
+/// Writes under way at once.
+const DEPTH: usize = 2;
+/// What one firing is taken to cost before any was measured.
+const COST_FIRST: Duration = Duration::from_micros(15);
+/// Batches smaller than this say more about the disk than about a firing.
+const COST_BATCH_MIN: usize = 100;
+
+/// A write under way, and what it was about.
+enum Answer {
+    Fired { firings: Vec<Firing>, took: Duration, answer: Result<Vec<Fired>, StoreError> },
+    Claimed { runs: Vec<(Timestamp, DueRun)>, answer: Result<Vec<Claimed>, StoreError> },
+}
+
+pub struct Fire {
+    context: Arc<Context>,
+    in_flight: FuturesOrdered<BoxFuture<'static, Answer>>,
+    /// Slots whose job's last run lives: they wait for its end, at the latest for their due time.
+    postponed: BTreeMap<JobId, (Timestamp, Entry)>,
+    /// Runs that wait until there is room for more claims.
+    crowded: VecDeque<(Timestamp, DueRun)>,
+    cost: Duration,
+}
+
+/// The firing of a wheel's entry, if it is one.
+pub fn firing(entry: Entry, now: Timestamp, claim: bool) -> Option<Firing> {
+    match entry {
+        Entry::Slot(job) => {
+            let decision = job.decide(job.next_slot?, now);
+            Some(Firing { job, decision, claim })
+        }
+        Entry::Run(_) => None,
+    }
+}
+
+impl Fire {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self {
+            context,
+            in_flight: FuturesOrdered::new(),
+            postponed: BTreeMap::new(),
+            crowded: VecDeque::new(),
+            cost: COST_FIRST,
+        }
+    }
+
+    /// How far ahead slots are fired: more when much is due soon, so that all of it is written in time.
+    fn lead(&self, now: Timestamp) -> Duration {
+        let until = now.plus(limits::LEAD_MAX);
+        let due = lock(&self.context.wheel).count_until(until, limits::WHEEL_MAX);
+        let writing = self.cost.saturating_mul(2 * due as u32);
+        (limits::LEAD_MIN + writing).min(limits::LEAD_MAX)
+    }
+
+    /// Puts writes under way while there is something to write.
+    fn fill(&mut self, now: Timestamp, lead: Duration) {
+        while self.in_flight.len() < DEPTH && self.context.is_present() {
+            let mut room = self.context.dispatch.room();
+            let waited = self.crowded.len().min(room).min(limits::FIRE_BATCH_MAX);
+            let mut runs: Vec<(Timestamp, DueRun)> = self.crowded.drain(..waited).collect();
+            let due = self.take(now, lead);
+            if due.is_empty() && runs.is_empty() {
+                return;
+            }
+            room -= runs.len();
+            let mut firings = Vec::with_capacity(due.len());
+            for (due_at, entry) in due {
+                match entry {
+                    Entry::Run(run) if room > 0 => runs.push((due_at, run)),
+                    Entry::Run(run) => self.crowded.push_back((due_at, run)),
+                    slot @ Entry::Slot(_) => firings.extend(firing(slot, now, room > 0)),
+                }
+                room = room.saturating_sub(1);
+            }
+            if !firings.is_empty() {
+                self.fire(firings);
+            }
+            if !runs.is_empty() {
+                self.claim(runs);
+            }
+        }
+    }
+
+    /// What is due within the lead and may be written now.
+    fn take(&mut self, now: Timestamp, lead: Duration) -> Vec<(Timestamp, Entry)> {
+        let dispatch = &self.context.dispatch;
+        let mut wheel = lock(&self.context.wheel);
+        let mut due = Vec::new();
+        let ripe: Vec<JobId> = self
+            .postponed
+            .iter()
+            .filter(|(job, (due_at, _))| *due_at <= now || !dispatch.lives(**job))
+            .map(|(job, _)| *job)
+            .take(limits::FIRE_BATCH_MAX)
+            .collect();
+        due.extend(ripe.iter().filter_map(|job| self.postponed.remove(job)));
+        for (due_at, entry) in wheel.take(now.plus(lead), limits::FIRE_BATCH_MAX - due.len()) {
+            if !wheel.is_current(&entry) {
+                continue;
+            }
+            if due_at > now && is_exclusive(&entry) && dispatch.lives(entry.job()) {
+                self.postponed.insert(entry.job(), (due_at, entry));
+            } else {
+                due.push((due_at, entry));
+            }
+        }
+        due
+    }
+
+    fn fire(&mut self, firings: Vec<Firing>) {
+        let context = Arc::clone(&self.context);
+        context.shared.metrics.fire_batch.observe(firings.len() as f64);
+        lock(&context.wheel).begin_firing(runs_of(&firings));
+        self.in_flight.push_back(Box::pin(async move {
+            let begun = context.shared.clock.uptime();
+            let leases = context.leases();
+            let answer = context.store.fire(&leases, &firings).await;
+            let took = context.shared.clock.uptime().saturating_sub(begun);
+            lock(&context.wheel).end_firing(runs_of(&firings));
+            Answer::Fired { firings, took, answer }
+        }));
+    }
+
+    fn claim(&mut self, runs: Vec<(Timestamp, DueRun)>) {
+        let context = Arc::clone(&self.context);
+        self.in_flight.push_back(Box::pin(async move {
+            let ids: Vec<RunId> = runs.iter().map(|(_, run)| run.run).collect();
+            let leases = context.leases();
+            let answer = context.store.claim(&leases, &ids).await;
+            Answer::Claimed { runs, answer }
+        }));
+    }
+
+    async fn absorb(&mut self, answer: Answer, now: Timestamp) -> Result<(), StoreError> {
+        match answer {
+            Answer::Fired { firings, took, answer: Ok(answers) } => {
+                if firings.len() >= COST_BATCH_MIN {
+                    let cost = took / firings.len() as u32;
+                    self.cost = (self.cost * 7 + cost) / 8;
+                }
+                let refused = self.fired(firings, answers, now);
+                if refused.is_empty() { Ok(()) } else { self.context.store.park(&refused, now).await }
+            }
+            Answer::Claimed { runs, answer: Ok(answers) } => {
+                self.claimed(runs, answers, now);
+                Ok(())
+            }
+            // A write that failed may have happened: what it was about stays known, and asking
+            // again is harmless.
+            Answer::Fired { firings, answer: Err(error), .. } => {
+                let mut wheel = lock(&self.context.wheel);
+                for Firing { job, .. } in firings {
+                    let due_at = job.next_due_at().unwrap_or(now);
+                    wheel.put_back(due_at, Entry::Slot(job));
+                }
+                Err(error)
+            }
+            Answer::Claimed { runs, answer: Err(error) } => {
+                let mut wheel = lock(&self.context.wheel);
+                for (due_at, run) in runs {
+                    wheel.put_back(due_at, Entry::Run(run));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
+    fn fired(
+        &mut self,
+        firings: Vec<Firing>,
+        answers: Vec<Fired>,
+        now: Timestamp,
+    ) -> Vec<(JobId, String)> {
+        let context = Arc::clone(&self.context);
+        let horizon = now.plus(limits::HORIZON);
+        let mut works = Vec::with_capacity(firings.len());
+        let mut refused = Vec::new();
+        let (mut fired, mut skipped) = (0, 0);
+        let mut wheel = lock(&context.wheel);
+        for (firing, answer) in firings.into_iter().zip(answers) {
+            let Firing { job, decision, .. } = firing;
+            wheel.answered(&Entry::Slot(Arc::clone(&job)));
+            match answer {
+                Fired::Claimed(run) => {
+                    fired += 1;
+                    works.extend(decision.start.map(|slot| born(&context, run, &job, slot)));
+                }
+                Fired::Ready(run) => {
+                    fired += 1;
+                    if let Some(slot) = decision.start {
+                        let due_at = job.due_at(slot);
+                        wheel.insert_run(due_run(run, &job, due_at), due_at);
+                    }
+                }
+                Fired::Waiting(_) => fired += 1,
+                Fired::Skipped(_) => skipped += 1,
+                Fired::Stale => continue,
+                Fired::LeaseLost => {
+                    context.shared.nudges.beat.now();
+                    continue;
+                }
+                Fired::Refused(why) => {
+                    error!(job = %job.id, error = %why, "cannot be fired and is parked");
+                    refused.push((job.id, why));
+                    continue;
+                }
+            }
+            let slot_last = decision.slot_last().or(job.slot_last);
+            let moved = Job { next_slot: decision.next, slot_last, ..(*job).clone() };
+            if moved.next_due_at().is_some_and(|due_at| due_at <= horizon) {
+                wheel.insert_job(Arc::new(moved));
+            }
+        }
+        let low = wheel.len() < limits::WHEEL_MAX / 2;
+        drop(wheel);
+        context.shared.metrics.fired.inc_by(fired);
+        context.shared.metrics.skipped.inc_by(skipped);
+        context.dispatch.take(works, now);
+        context.shared.nudges.dispatch.now();
+        if low {
+            context.shared.nudges.plan_if_waiting();
+        }
+        refused
+    }
+
+    fn claimed(&mut self, runs: Vec<(Timestamp, DueRun)>, answers: Vec<Claimed>, now: Timestamp) {
+        let context = &self.context;
+        let mut works = Vec::new();
+        let mut wheel = lock(&context.wheel);
+        for ((due_at, due), answer) in runs.into_iter().zip(answers) {
+            wheel.answered(&Entry::Run(due));
+            match answer {
+                Claimed::Ours(run, job) => {
+                    // The wheel's moment counts: a clock that went back may have made it now.
+                    let run = Run { due_at: run.due_at.min(due_at), ..*run };
+                    works.push(Work { run, job });
+                }
+                Claimed::Stale => {}
+                Claimed::LeaseLost => context.shared.nudges.beat.now(),
+            }
+        }
+        drop(wheel);
+        context.dispatch.take(works, now);
+        context.shared.nudges.dispatch.now();
+    }
+
+    /// When to look again: a good part of the lead before the next is due, so that a few of them
+    /// go in one write.
+    fn wake(&self, now: Timestamp, lead: Duration) -> Wake {
+        let ahead = lead.mul_f64(0.7);
+        let next = lock(&self.context.wheel).next_due().map(|due_at| due_at.minus(ahead));
+        let postponed = self.postponed.values().map(|(due_at, _)| *due_at).min();
+        match next.into_iter().chain(postponed).min() {
+            Some(moment) if self.context.is_present() => Wake::At(moment.max(now)),
+            Some(_) | None => Wake::At(now.plus(limits::SLEEP_MAX)),
+        }
+    }
+}
+
+/// The runs that firings would make.
+fn runs_of(firings: &[Firing]) -> impl Iterator<Item = RunId> + '_ {
+    firings.iter().filter_map(|firing| {
+        firing.decision.start.map(|slot| RunId::for_slot(firing.job.id, slot))
+    })
+}
+
+/// Whether a slot of this job looks at the runs alive.
+fn is_exclusive(entry: &Entry) -> bool {
+    match entry {
+        Entry::Slot(job) => job.def.overlap != Overlap::Allow,
+        Entry::Run(_) => false,
+    }
+}
+
+/// A run as it was just born, claimed by us.
+fn born(context: &Context, id: RunId, job: &Arc<Job>, slot: Slot) -> Work {
+    let run = Run {
+        id,
+        tenant: job.tenant,
+        job: job.id,
+        kind: RunKind::Slot,
+        slot: Some(slot),
+        replay_of: None,
+        due_at: job.due_at(slot),
+        lane: job.def.lane,
+        state: RunState::Ready,
+        reason: None,
+        attempt: AttemptNo::FIRST,
+        lost: 0,
+        version: job.version,
+        claim: Some(context.presence.id),
+        ask: None,
+        waiting: false,
+        dispatched_at: None,
+        settled_at: None,
+        payload: None,
+        stretch: None,
+        attempts: Vec::new(),
+    };
+    Work { run, job: Arc::clone(job) }
+}
+
+fn due_run(run: RunId, job: &Job, due_at: Timestamp) -> DueRun {
+    DueRun { run, tenant: job.tenant, job: job.id, due_at, state: RunState::Ready }
+}
+
+#[async_trait]
+impl Duty for Fire {
+    fn name(&self) -> &'static str {
+        "fire"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.fire
+    }
+
+    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+        let lead = self.lead(now);
+        self.fill(now, lead);
+        let postponing = !self.postponed.is_empty() || !self.crowded.is_empty();
+        self.context.shared.nudges.postponing.store(postponing, Ordering::Release);
+        let Some(answer) = self.in_flight.next().await else {
+            return Ok(self.wake(now, lead));
+        };
+        let now = self.context.now();
+        self.absorb(answer, now).await?;
+        Ok(Wake::Now)
+    }
+}
+
+impl crate::handle::Nudges {
+    /// Plan may be waiting for room in the wheel.
+    fn plan_if_waiting(&self) {
+        if self.wheel_full.swap(false, Ordering::AcqRel) {
+            self.plan.now();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the rest of the process may ask of a node. Nudges only shorten waits: everything is correct
+//! without them, so a full queue or a dropped nudge costs time and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use model::{Job, JobId, TenantId, Timestamp, limits};
+use tokio::sync::{Notify, mpsc};
+
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+
+/// "Look now instead of later."
+#[derive(Debug, Default)]
+pub struct Nudge {
+    notify: Notify,
+}
+
+impl Nudge {
+    pub fn now(&self) {
+        self.notify.notify_one();
+    }
+
+    pub async fn heard(&self) {
+        self.notify.notified().await;
+    }
+}
+
+/// The nudges that duties listen for.
+#[derive(Debug, Default)]
+pub struct Nudges {
+    pub plan: Nudge,
+    pub fire: Nudge,
+    pub settle: Nudge,
+    pub dispatch: Nudge,
+    pub watchdog: Nudge,
+    pub retention: Nudge,
+    /// Somebody marked a claim.
+    pub beat: Nudge,
+    /// The plan must read the store from the beginning: it may have missed an offer.
+    pub replan: AtomicBool,
+    /// Plan waits for room in the wheel.
+    pub wheel_full: AtomicBool,
+    /// Fire waits for runs to end.
+    pub postponing: AtomicBool,
+}
+
+/// How a node is. It is ill when something has been due for too long, whatever the reason.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Health {
+    /// The age of the oldest slot or run that is due and held by nobody, when last looked at.
+    pub oldest_due: Duration,
+    /// How long ago that look was; it must be fresh to mean anything.
+    pub looked: Duration,
+    pub bound: Duration,
+    /// Whether the node holds its presence and has planned at least once.
+    pub ready: bool,
+}
+
+impl Health {
+    pub fn is_well(&self) -> bool {
+        self.oldest_due.max(self.looked) <= self.bound
+    }
+}
+
+/// A job that was just written; plan reads it, and nothing but it.
+pub type Offer = (TenantId, JobId);
+
+/// Shared between a node's duties and its handle.
+pub struct Shared {
+    pub clock: Arc<dyn Clock>,
+    pub nudges: Nudges,
+    pub metrics: Metrics,
+    pub health: std::sync::Mutex<HealthRecord>,
+    pub offers: mpsc::Sender<Offer>,
+    pub health_bound: Duration,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HealthRecord {
+    pub oldest_due_at: Option<Timestamp>,
+    /// By uptime.
+    pub looked_at: Option<Duration>,
+    pub planned: bool,
+    pub present: bool,
+}
+
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    /// A job was just written: when it is due within the horizon, plan looks at it at once.
+    pub fn offer(&self, job: &Arc<Job>) {
+        let horizon = self.now().plus(limits::HORIZON);
+        if job.next_due_at().is_none_or(|due_at| due_at > horizon) {
+            return;
+        }
+        if self.shared.offers.try_send((job.tenant, job.id)).is_err() {
+            self.shared.nudges.replan.store(true, Ordering::Release);
+        }
+        self.shared.nudges.plan.now();
+    }
+
+    /// A run was just made ready, or a job changed: plan reads the store again.
+    pub fn nudge_plan(&self) {
+        self.shared.nudges.replan.store(true, Ordering::Release);
+        self.shared.nudges.plan.now();
+    }
+
+    /// Claims were marked: the holder looks at its marks at once.
+    pub fn nudge_holder(&self) {
+        self.shared.nudges.beat.now();
+    }
+
+    pub fn health(&self) -> Health {
+        let record = crate::lock(&self.shared.health);
+        let now = self.shared.clock.now();
+        let uptime = self.shared.clock.uptime();
+        Health {
+            oldest_due: record.oldest_due_at.map_or(Duration::ZERO, |due_at| now.since(due_at)),
+            looked: record.looked_at.map_or(Duration::ZERO, |at| uptime.saturating_sub(at)),
+            bound: self.shared.health_bound,
+            ready: record.planned && record.present,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What moves: one file per step of a run, each a duty that takes bounded steps.
+
+pub mod clock;
+pub mod duty;
+mod handle;
+pub mod metrics;
+mod node;
+mod stop;
+
+pub mod leases;
+
+pub mod plan;
+pub mod wheel;
+
+pub mod fire;
+
+mod attempt;
+pub mod dispatch;
+pub mod lanes;
+
+pub mod settle;
+
+pub mod retention;
+pub mod watchdog;
+
+pub use clock::{Alarm, Clock, SystemClock};
+pub use handle::{Handle, Health};
+pub use metrics::Metrics;
+pub use node::{Node, NodeConfig};
+
+/// Locks, whatever a thread that panicked left behind: our locks guard plain data that is whole
+/// between any two statements.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,138 @@
+//! What a node counts. A registry per node, so that several can live in one process.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+
+use model::{Lane, Outcome};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LaneLabel(pub Lane);
+
+impl EncodeLabelValue for LaneLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        self.0.as_str().encode(encoder)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OutcomeLabel(pub Outcome);
+
+impl EncodeLabelValue for OutcomeLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        self.0.as_str().encode(encoder)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByLane {
+    pub lane: LaneLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByOutcome {
+    pub outcome: OutcomeLabel,
+}
+
+type LaneHistogram = Family<ByLane, Histogram, fn() -> Histogram>;
+
+/// From a tenth of a millisecond to about fourteen minutes.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_1, 2.0, 23))
+}
+
+/// From 1 to 1,024.
+fn sizes() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 2.0, 11))
+}
+
+/// What a node has done and how late it was.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    /// From a run's due time to its dispatch, by lane.
+    pub lateness: LaneHistogram,
+    pub fired: Counter,
+    pub skipped: Counter,
+    pub dispatched: Counter,
+    pub settled: Family<ByOutcome, Counter>,
+    pub fire_batch: Histogram,
+    pub settle_batch: Histogram,
+    pub wheel: Gauge,
+    pub held: Gauge,
+    pub running: Gauge,
+    /// Seconds since the oldest slot or run was due that nobody holds.
+    pub oldest_due: Gauge<f64, AtomicU64>,
+    pub live: Gauge,
+    pub store_errors: Counter,
+    pub lost: Counter,
+    pub clock_steps: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            lateness: Family::new_with_constructor(seconds),
+            fired: Counter::default(),
+            skipped: Counter::default(),
+            dispatched: Counter::default(),
+            settled: Family::default(),
+            fire_batch: sizes(),
+            settle_batch: sizes(),
+            wheel: Gauge::default(),
+            held: Gauge::default(),
+            running: Gauge::default(),
+            oldest_due: Gauge::default(),
+            live: Gauge::default(),
+            store_errors: Counter::default(),
+            lost: Counter::default(),
+            clock_steps: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Puts everything into a registry whose prefix is `punctual`.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "fire_lag",
+            "From a run's due time to its dispatch",
+            Unit::Seconds,
+            self.lateness.clone(),
+        );
+        registry.register("fired", "Slots that became runs", self.fired.clone());
+        registry.register("skipped", "Firings that ended as skipped entries", self.skipped.clone());
+        registry.register("dispatched", "Attempts handed to an executor", self.dispatched.clone());
+        registry.register("settled", "Attempts settled, by outcome", self.settled.clone());
+        registry.register("fire_batch", "Firings in one write", self.fire_batch.clone());
+        registry.register("settle_batch", "Attempts in one write", self.settle_batch.clone());
+        registry.register("wheel_entries", "Slots and runs in the wheel", self.wheel.clone());
+        registry.register("held_runs", "Claimed runs that wait for their due time", self.held.clone());
+        registry.register("running_attempts", "Attempts under way", self.running.clone());
+        registry.register_with_unit(
+            "oldest_due_age",
+            "Age of the oldest slot or run that is due and held by nobody",
+            Unit::Seconds,
+            self.oldest_due.clone(),
+        );
+        registry.register("live_runs", "Runs that have not ended", self.live.clone());
+        registry.register("store_errors", "Calls that the store refused", self.store_errors.clone());
+        registry.register("lost_attempts", "Attempts whose holder was gone", self.lost.clone());
+        registry.register("clock_steps", "Steps of the wall clock noticed", self.clock_steps.clone());
+    }
+
+    pub fn settled_with(&self, outcome: Outcome) {
+        self.settled.get_or_create(&ByOutcome { outcome: OutcomeLabel(outcome) }).inc();
+    }
+
+    /// One histogram per lane, held so that the hot path does not look it up.
+    pub fn lateness_by_lane(&self) -> [Histogram; 3] {
+        Lane::ALL.map(|lane| {
+            self.lateness.get_or_create(&ByLane { lane: LaneLabel(lane) }).clone()
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! A node: one presence after another, each with its own duties. What a presence holds lives and
+//! dies with it, so being barred means starting over with empty hands.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use executor::Registry;
+use model::{PresenceId, Timestamp, limits};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use store::{Leases, NodeName, Store, StoreError};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::clock::Clock;
+use crate::dispatch::{Dispatch, DispatchDuty};
+use crate::duty::{self, Duty};
+use crate::fire::Fire;
+use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
+use crate::leases::Beats;
+use crate::lock;
+use crate::metrics::Metrics;
+use crate::plan::Plan;
+use crate::retention::Retention;
+use crate::settle::{Ending, Settle};
+use crate::watchdog::Watchdog;
+use crate::wheel::Wheel;
+
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// For people, and for targets that ask who called.
+    pub name: String,
+    /// Attempts under way at once.
+    pub running_max: usize,
+    pub history_keep: Duration,
+    pub finished_keep: Duration,
+    /// How old the oldest due and unheld slot may be before the node calls itself ill.
+    pub health_bound: Duration,
+    /// Where chance comes from.
+    pub seed: u64,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self {
+            name: "punctual".to_owned(),
+            running_max: limits::RUNNING_MAX,
+            history_keep: limits::HISTORY_KEEP,
+            finished_keep: limits::FINISHED_KEEP,
+            health_bound: Duration::from_secs(30),
+            seed: 0,
+        }
+    }
+}
+
+/// What a presence's duties share.
+pub struct Context {
+    pub shared: Arc<Shared>,
+    pub store: Arc<dyn Store>,
+    pub registry: Registry,
+    pub config: NodeConfig,
+    pub node: Arc<str>,
+    pub presence: Presence,
+    pub leases: Mutex<Arc<Leases>>,
+    pub wheel: Mutex<Wheel>,
+    pub dispatch: Dispatch,
+    pub endings: mpsc::Sender<Ending>,
+    /// Ends every attempt where it stands: the presence is gone.
+    pub kill: CancellationToken,
+    pub rng: Mutex<StdRng>,
+}
+
+impl Context {
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    pub fn leases(&self) -> Arc<Leases> {
+        Arc::clone(&lock(&self.leases))
+    }
+
+    pub fn chance(&self) -> f64 {
+        lock(&self.rng).random::<f64>()
+    }
+
+    /// Whether this node may still act, by its own count.
+    pub fn is_present(&self) -> bool {
+        self.presence.holds(self.shared.clock.uptime())
+    }
+}
+
+/// A presence as its own node counts it: from when the last successful beat was *sent*, less a
+/// margin, on a clock that nobody can step.
+#[derive(Debug)]
+pub struct Presence {
+    pub id: PresenceId,
+    until: AtomicU64,
+}
+
+impl Presence {
+    fn new(id: PresenceId, joined: Duration) -> Self {
+        let presence = Self { id, until: AtomicU64::new(0) };
+        presence.beaten(joined);
+        presence
+    }
+
+    pub fn beaten(&self, sent: Duration) {
+        let until = sent + limits::PRESENCE_TTL - limits::PRESENCE_MARGIN;
+        self.until.store(until.as_millis() as u64, Ordering::Release);
+    }
+
+    pub fn holds(&self, uptime: Duration) -> bool {
+        (uptime.as_millis() as u64) < self.until.load(Ordering::Acquire)
+    }
+}
+
+/// A running node.
+pub struct Node {
+    handle: Handle,
+    stop: CancellationToken,
+    kill: CancellationToken,
+    grace: Arc<Mutex<Duration>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Node {
+    /// Joins the store and starts every duty.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        registry: Registry,
+        config: NodeConfig,
+    ) -> Result<Self, StoreError> {
+        let (offers, offered) = mpsc::channel(limits::OFFERS_MAX);
+        let shared = Arc::new(Shared {
+            clock,
+            nudges: Nudges::default(),
+            metrics: Metrics::default(),
+            health: Mutex::new(HealthRecord::default()),
+            offers,
+            health_bound: config.health_bound,
+        });
+        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        let grace = Arc::new(Mutex::new(Duration::ZERO));
+        let body = Body {
+            shared: Arc::clone(&shared),
+            store,
+            registry,
+            config,
+            stop: stop.clone(),
+            kill: kill.clone(),
+            grace: Arc::clone(&grace),
+        };
+        let first = body.join().await?;
+        let task = tokio::spawn(body.live(first, offered));
+        Ok(Self { handle: Handle::new(shared), stop, kill, grace, task })
+    }
+
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Stops in good order: no new work, work under way gets `grace` to finish, the rest is handed back.
+    pub async fn stop(self, grace: Duration) {
+        *lock(&self.grace) = grace;
+        self.stop.cancel();
+        if let Err(error) = self.task.await {
+            warn!(%error, "the node did not end in good order");
+        }
+    }
+
+    /// Ends at once, as a crash would: nothing is written, nothing is handed back.
+    pub fn crash(self) {
+        self.kill.cancel();
+        self.task.abort();
+    }
+}
+
+struct Body {
+    shared: Arc<Shared>,
+    store: Arc<dyn Store>,
+    registry: Registry,
+    config: NodeConfig,
+    stop: CancellationToken,
+    kill: CancellationToken,
+    grace: Arc<Mutex<Duration>>,
+}
+
+impl Body {
+    async fn join(&self) -> Result<Presence, StoreError> {
+        let sent = self.shared.clock.uptime();
+        let id = self.store.join(&NodeName(self.config.name.clone())).await?;
+        Ok(Presence::new(id, sent))
+    }
+
+    async fn live(self, first: Presence, mut offered: mpsc::Receiver<Offer>) {
+        let mut presence = Some(first);
+        while !self.stop.is_cancelled() {
+            let joined = match presence.take() {
+                Some(presence) => Ok(presence),
+                None => self.join().await,
+            };
+            match joined {
+                Ok(presence) => offered = self.live_as(presence, offered).await,
+                Err(error) => {
+                    self.shared.metrics.store_errors.inc();
+                    warn!(error = %duty::describe(&error), "cannot join");
+                    self.shared.clock.sleep(Duration::from_millis(500)).await;
+                }
+            }
+        }
+    }
+
+    /// One presence, from its first duty to its last.
+    async fn live_as(
+        &self,
+        presence: Presence,
+        offered: mpsc::Receiver<Offer>,
+    ) -> mpsc::Receiver<Offer> {
+        let (endings, ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let id = presence.id;
+        let kill = self.kill.child_token();
+        let context = Arc::new(Context {
+            shared: Arc::clone(&self.shared),
+            store: Arc::clone(&self.store),
+            registry: self.registry.clone(),
+            config: self.config.clone(),
+            node: Arc::from(self.config.name.as_str()),
+            leases: Mutex::new(Arc::new(Leases { presence: id, epochs: Default::default() })),
+            presence,
+            wheel: Mutex::new(Wheel::default()),
+            dispatch: Dispatch::new(&self.shared.metrics),
+            endings,
+            kill: kill.clone(),
+            rng: Mutex::new(StdRng::seed_from_u64(self.config.seed)),
+        });
+        // Whatever ends this future ends the attempts too: no attempt outlives its presence.
+        let _killer = kill.drop_guard();
+        info!(presence = %id, "joined");
+        let offers = Arc::new(tokio::sync::Mutex::new(offered));
+        let mut early = JoinSet::new();
+        let mut late = JoinSet::new();
+        let (stop_early, stop_late) = (CancellationToken::new(), CancellationToken::new());
+        let before_dispatch: [Box<dyn Duty>; 4] = [
+            Box::new(Plan::new(Arc::clone(&context), Arc::clone(&offers))),
+            Box::new(Fire::new(Arc::clone(&context))),
+            Box::new(Watchdog::new(Arc::clone(&context))),
+            Box::new(Retention::new(Arc::clone(&context))),
+        ];
+        for duty in before_dispatch {
+            early.spawn(duty::keep(duty, Arc::clone(&self.shared), stop_early.clone()));
+        }
+        let to_the_end: [Box<dyn Duty>; 3] = [
+            Box::new(Beats::new(Arc::clone(&context))),
+            Box::new(DispatchDuty::new(Arc::clone(&context))),
+            Box::new(Settle::new(Arc::clone(&context), ended)),
+        ];
+        for duty in to_the_end {
+            late.spawn(duty::keep(duty, Arc::clone(&self.shared), stop_late.clone()));
+        }
+        let barred = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => false,
+            _ = early.join_next() => true,
+            _ = late.join_next() => true,
+        };
+        if barred {
+            warn!(presence = %id, "this presence has ended, starting over");
+        } else {
+            stop_early.cancel();
+            while early.join_next().await.is_some() {}
+            let grace = *lock(&self.grace);
+            crate::stop::hand_over(&context, grace).await;
+            stop_late.cancel();
+            while late.join_next().await.is_some() {}
+            if let Err(error) = self.store.leave(id).await {
+                warn!(error = %duty::describe(&error), "could not leave in good order");
+            }
+            info!(presence = %id, "left");
+        }
+        drop((early, late, context));
+        match Arc::try_unwrap(offers) {
+            Ok(offers) => offers.into_inner(),
+            // Plan is still being dropped; offers are only nudges, so an empty line will do.
+            Err(_) => mpsc::channel(1).1,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Plan: what our shards have due up to the horizon goes into the wheel. Nothing is written.
+//!
+//! Every second the window moves on; every few seconds, and whenever something may have been
+//! missed, the whole of it is read again. A job that was just written is looked at by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future;
+use model::shard::ShardSet;
+use model::{Job, JobId, RunState, Shard, Timestamp, limits};
+use store::{DueCursor, DueRun, StoreError};
+use tokio::sync::{Mutex, mpsc};
+use tracing::error;
+use uuid::Uuid;
+
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Offer, Shared};
+use crate::lock;
+use crate::node::Context;
+
+/// How often the whole window is read again.
+const REREAD: Duration = Duration::from_secs(5);
+/// Offers looked at one by one; more than that and reading the window is cheaper.
+const OFFERS_STEP_MAX: usize = 256;
+
+/// Where reading stands.
+#[derive(Debug, Clone, Copy)]
+struct Scan {
+    up_to: Timestamp,
+    after: Option<DueCursor>,
+    runs_after: Option<(Timestamp, model::RunId)>,
+    runs_done: bool,
+    jobs_done: bool,
+    /// Retries set by a clock that has since gone back are looked for, too.
+    all_runs: bool,
+}
+
+pub struct Plan {
+    context: Arc<Context>,
+    offers: Arc<Mutex<mpsc::Receiver<Offer>>>,
+    scan: Option<Scan>,
+    /// Everything due up to here has been read.
+    planned_to: Timestamp,
+    /// By uptime.
+    reread_at: Duration,
+    last_now: Timestamp,
+}
+
+impl Plan {
+    pub fn new(context: Arc<Context>, offers: Arc<Mutex<mpsc::Receiver<Offer>>>) -> Self {
+        Self {
+            context,
+            offers,
+            scan: None,
+            planned_to: Timestamp::MIN,
+            reread_at: Duration::ZERO,
+            last_now: Timestamp::MIN,
+        }
+    }
+
+    /// Looks at jobs that were just written.
+    async fn take_offers(&self) -> Result<(), StoreError> {
+        let context = &self.context;
+        let mut offered = Vec::new();
+        {
+            let mut offers = self.offers.lock().await;
+            while offered.len() < OFFERS_STEP_MAX
+                && let Ok(offer) = offers.try_recv()
+            {
+                offered.push(offer);
+            }
+            if !offers.is_empty() {
+                while offers.try_recv().is_ok() {}
+                context.shared.nudges.replan.store(true, Ordering::Release);
+                return Ok(());
+            }
+        }
+        if offered.is_empty() {
+            return Ok(());
+        }
+        lock(&context.wheel).begin_reading();
+        let reads = offered.iter().map(|(tenant, job)| context.store.get_job(*tenant, *job));
+        let read = future::join_all(reads).await;
+        let horizon = context.now().plus(limits::HORIZON);
+        let shards = context.leases().shards();
+        let mut wheel = lock(&context.wheel);
+        let mut failed = None;
+        for job in read {
+            match job {
+                Ok(Some(job)) => {
+                    let near = job.next_due_at().is_some_and(|due_at| due_at <= horizon);
+                    if near && shards.contains(Shard::of(job.id)) {
+                        wheel.insert_read_job(Arc::new(job));
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        wheel.end_reading();
+        match failed {
+            Some(error) => {
+                context.shared.nudges.replan.store(true, Ordering::Release);
+                Err(error)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is something to read, and from where.
+    fn aim(&mut self, now: Timestamp) {
+        let uptime = self.context.shared.clock.uptime();
+        let stepped_back = now < self.last_now;
+        self.last_now = now;
+        let replan = self.context.shared.nudges.replan.swap(false, Ordering::AcqRel);
+        let up_to = now.plus(limits::HORIZON);
+        if replan || stepped_back || uptime >= self.reread_at {
+            let first = self.reread_at == Duration::ZERO;
+            self.reread_at = uptime + REREAD;
+            self.scan = Some(Scan {
+                up_to,
+                after: None,
+                runs_after: None,
+                runs_done: false,
+                jobs_done: false,
+                all_runs: first || stepped_back || replan,
+            });
+        } else if self.scan.is_none() {
+            let last = JobId(Uuid::max());
+            let after = Some(DueCursor { due_at: self.planned_to, job: last });
+            self.scan = Some(Scan {
+                up_to,
+                after,
+                runs_after: None,
+                runs_done: false,
+                jobs_done: false,
+                all_runs: false,
+            });
+        }
+    }
+
+    /// Reads one page of jobs.
+    async fn read_jobs(&self, mut scan: Scan, shards: &ShardSet) -> Result<Scan, StoreError> {
+        let context = &self.context;
+        lock(&context.wheel).begin_reading();
+        let due =
+            context.store.due_jobs(shards, scan.up_to, scan.after, limits::PLAN_PAGE_MAX).await?;
+        {
+            let mut wheel = lock(&context.wheel);
+            for job in due.jobs {
+                wheel.insert_read_job(job);
+            }
+            wheel.end_reading();
+        }
+        if !due.unreadable.is_empty() {
+            for (job, why) in &due.unreadable {
+                error!(%job, error = %why, "cannot be read and is parked");
+            }
+            context.store.park(&due.unreadable, context.now()).await?;
+        }
+        scan.after = due.next;
+        scan.jobs_done = due.next.is_none();
+        Ok(scan)
+    }
+
+    /// Reads one page of runs that nobody holds.
+    async fn read_runs(
+        &self,
+        mut scan: Scan,
+        shards: &ShardSet,
+        now: Timestamp,
+    ) -> Result<Scan, StoreError> {
+        let context = &self.context;
+        let up_to = if scan.all_runs { Timestamp::MAX } else { scan.up_to };
+        lock(&context.wheel).begin_reading();
+        let page = limits::PLAN_PAGE_MAX;
+        let due = context.store.due_runs(shards, up_to, scan.runs_after, page).await?;
+        let mut moments = Vec::with_capacity(due.len());
+        for run in &due {
+            moments.push(self.due_at(run, scan.up_to, now).await?);
+        }
+        let mut wheel = lock(&context.wheel);
+        for (run, due_at) in due.iter().zip(moments) {
+            if let Some(due_at) = due_at {
+                wheel.insert_read_run(*run, due_at);
+            }
+        }
+        wheel.end_reading();
+        drop(wheel);
+        scan.runs_after = due.last().map(|run| (run.due_at, run.run));
+        scan.runs_done = due.len() < page;
+        Ok(scan)
+    }
+
+    /// When a run is due: as written, unless the clock has gone back so far since that the retry
+    /// would wait longer than its policy ever lets one wait; then it is due now.
+    async fn due_at(
+        &self,
+        run: &DueRun,
+        horizon: Timestamp,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        if run.due_at <= horizon {
+            return Ok(Some(run.due_at));
+        }
+        if run.state != RunState::Retrying {
+            return Ok(None);
+        }
+        let job: Option<Job> = self.context.store.get_job(run.tenant, run.job).await?;
+        let bound = job.map(|job| now.plus(job.def.retry.delay_bound()));
+        Ok(bound.filter(|bound| run.due_at > *bound).map(|_| now))
+    }
+}
+
+#[async_trait]
+impl Duty for Plan {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.plan
+    }
+
+    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+        self.take_offers().await?;
+        self.aim(now);
+        let shards = self.context.leases().shards();
+        let Some(mut scan) = self.scan.filter(|_| !shards.is_empty()) else {
+            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        };
+        if !lock(&self.context.wheel).has_room() {
+            // Fire nudges when there is room again.
+            self.context.shared.nudges.wheel_full.store(true, Ordering::Release);
+            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        }
+        if !scan.runs_done {
+            scan = self.read_runs(scan, &shards, now).await?;
+        }
+        if !scan.jobs_done {
+            scan = self.read_jobs(scan, &shards).await?;
+        }
+        self.context.shared.nudges.fire.now();
+        let context = &self.context;
+        context.shared.metrics.wheel.set(lock(&context.wheel).len() as i64);
+        if scan.jobs_done && scan.runs_done {
+            self.planned_to = scan.up_to;
+            self.scan = None;
+            lock(&context.shared.health).planned = true;
+            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        }
+        self.scan = Some(scan);
+        Ok(Wake::Now)
+    }
+}

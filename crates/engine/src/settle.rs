@@ -1,0 +1,197 @@
+//! Settle: from outcomes to verdicts, written in batches. Every outcome, also a lost one, leaves
+//! through here; nothing else ends an attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use model::{Attempt, Job, Outcome, Reason, Report, RunState, Timestamp, Verdict, limits};
+use store::{DueRun, Settled, Settlement, StoreError};
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use crate::dispatch::Work;
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lock;
+use crate::node::Context;
+
+/// Writes under way at once.
+const DEPTH: usize = 2;
+
+/// An attempt that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub work: Work,
+    pub report: Report,
+    /// Why it was to be cancelled, when it was.
+    pub cancelled: Option<Reason>,
+    pub dispatched_at: Timestamp,
+    pub settled_at: Timestamp,
+}
+
+/// What settle is given.
+#[derive(Debug)]
+pub enum Ending {
+    Attempt(Box<Ended>),
+    /// Its verdict is known already: lost, cancelled before it started, handed back.
+    Judged(Box<Settlement>),
+}
+
+/// How late a first attempt of the job may be tried again.
+pub fn window_of(job: &Job) -> Duration {
+    job.def.catch_up.window
+}
+
+type Write = BoxFuture<'static, (Vec<Settlement>, Result<Vec<Settled>, StoreError>)>;
+
+pub struct Settle {
+    context: Arc<Context>,
+    ended: mpsc::Receiver<Ending>,
+    in_flight: FuturesUnordered<Write>,
+    /// Batches whose write failed; they go again first.
+    again: Vec<Vec<Settlement>>,
+}
+
+impl Settle {
+    pub fn new(context: Arc<Context>, ended: mpsc::Receiver<Ending>) -> Self {
+        Self { context, ended, in_flight: FuturesUnordered::new(), again: Vec::new() }
+    }
+
+    fn judge(&self, ending: Ending) -> Settlement {
+        let ended = match ending {
+            Ending::Judged(settlement) => return *settlement,
+            Ending::Attempt(ended) => *ended,
+        };
+        let Ended { work: Work { run, job }, report, cancelled, dispatched_at, settled_at } = ended;
+        let verdict = match cancelled {
+            // It succeeded before it could be stopped: then it did.
+            Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
+            Some(_) | None => {
+                let chance = self.context.chance();
+                job.def.retry.verdict(run.attempt, run.lost, &report, settled_at, chance)
+            }
+        };
+        self.context.shared.metrics.settled_with(report.outcome);
+        let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
+        Settlement { run, verdict, attempt: Some(attempt), queues: job.def.overlap.queues() }
+    }
+
+    fn write(&mut self, batch: Vec<Settlement>) {
+        let context = Arc::clone(&self.context);
+        context.shared.metrics.settle_batch.observe(batch.len() as f64);
+        self.in_flight.push(Box::pin(async move {
+            let answer = context.store.settle(context.presence.id, &batch).await;
+            (batch, answer)
+        }));
+    }
+
+    /// Puts writes under way while there is something to write.
+    fn fill(&mut self) {
+        while self.in_flight.len() < DEPTH && self.context.is_present() {
+            if let Some(batch) = self.again.pop() {
+                self.write(batch);
+                continue;
+            }
+            let mut batch = Vec::new();
+            while batch.len() < limits::SETTLE_BATCH_MAX
+                && let Ok(ending) = self.ended.try_recv()
+            {
+                batch.push(self.judge(ending));
+            }
+            if batch.is_empty() {
+                return;
+            }
+            self.write(batch);
+        }
+    }
+
+    fn absorb(
+        &mut self,
+        batch: Vec<Settlement>,
+        answer: Result<Vec<Settled>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let answers = match answer {
+            Ok(answers) => answers,
+            Err(error) => {
+                // It may have been written: asked again, those are answered as stale.
+                self.again.push(batch);
+                return Err(error);
+            }
+        };
+        let context = &self.context;
+        let horizon = context.now().plus(limits::HORIZON);
+        let me = context.presence.id;
+        let ours = batch.iter().filter(|settlement| settlement.run.claim == Some(me));
+        context.dispatch.forget(ours.map(|settlement| settlement.run.id));
+        let mut wheel = lock(&context.wheel);
+        let mut nudge = batch.iter().any(|settlement| settlement.queues);
+        for (settlement, answer) in batch.iter().zip(answers) {
+            let run = &settlement.run;
+            let freed = match answer {
+                Settled::Done { freed } => freed,
+                Settled::Stale => {
+                    debug!(run = %run.id, attempt = %run.attempt, "was not ours to settle any more");
+                    continue;
+                }
+            };
+            let due = |run_id, due_at, state| DueRun {
+                run: run_id,
+                tenant: run.tenant,
+                job: run.job,
+                due_at,
+                state,
+            };
+            if let Verdict::RetryAt(at) = settlement.verdict
+                && at <= horizon
+            {
+                nudge |= wheel.insert_run(due(run.id, at, RunState::Retrying), at);
+            }
+            if let Some(freed) = freed {
+                nudge |= wheel.insert_run(due(freed, freed.at(), RunState::Ready), freed.at());
+            }
+        }
+        drop(wheel);
+        if nudge || context.shared.nudges.postponing.load(std::sync::atomic::Ordering::Acquire) {
+            context.shared.nudges.fire.now();
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Duty for Settle {
+    fn name(&self) -> &'static str {
+        "settle"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.settle
+    }
+
+    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+        self.fill();
+        if !self.in_flight.is_empty() {
+            if let Some((batch, answer)) = self.in_flight.next().await {
+                self.absorb(batch, answer)?;
+            }
+            return Ok(Wake::Now);
+        }
+        if !self.context.is_present() {
+            return Ok(Wake::At(now.plus(limits::PRESENCE_MARGIN)));
+        }
+        // Nothing is under way: wait for the next ending, and take whatever came with it.
+        if let Some(ending) = self.ended.recv().await {
+            let mut batch = vec![self.judge(ending)];
+            while batch.len() < limits::SETTLE_BATCH_MAX
+                && let Ok(ending) = self.ended.try_recv()
+            {
+                batch.push(self.judge(ending));
+            }
+            self.write(batch);
+        }
+        Ok(Wake::Now)
+    }
+}

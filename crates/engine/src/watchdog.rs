@@ -1,0 +1,175 @@
+//! The watchdog: bars presences whose time is up, ends the attempts they leave behind, compares the
+//! store's claims with memory, and keeps the figure that health is judged by.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use model::retry::LostClaim;
+use model::{Attempt, AttemptNo, Outcome, Report, RunId, Timestamp, Verdict, limits};
+use store::{Orphan, Settlement, StoreError};
+use tracing::{info, warn};
+
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lock;
+use crate::node::Context;
+use crate::settle::{Ending, window_of};
+
+/// How often claims are compared.
+const COMPARE: Duration = Duration::from_secs(5);
+const PAGE: usize = 1_000;
+
+pub struct Watchdog {
+    context: Arc<Context>,
+    /// By uptime.
+    compare_at: Duration,
+    /// Claims the store has under this presence that were not in memory at the last comparison.
+    strangers: BTreeSet<(RunId, AttemptNo)>,
+}
+
+impl Watchdog {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context, compare_at: COMPARE, strangers: BTreeSet::new() }
+    }
+
+    /// Ends what others left behind. Answers whether there may be more.
+    async fn end_orphans(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let context = &self.context;
+        let shards = context.leases().shards();
+        if shards.is_empty() {
+            return Ok(false);
+        }
+        let orphans = context.store.orphans(&shards, PAGE).await?;
+        let count = orphans.len();
+        if count == 0 {
+            return Ok(false);
+        }
+        info!(attempts = count, "ends attempts whose holder is gone");
+        let settlements: Vec<Settlement> =
+            orphans.into_iter().map(|orphan| lost(orphan, now)).collect();
+        context.shared.metrics.lost.inc_by(count as u64);
+        for settlement in settlements {
+            if context.endings.send(Ending::Judged(Box::new(settlement))).await.is_err() {
+                return Ok(false);
+            }
+        }
+        // They are read again until settle has written them: give it time for that.
+        context.shared.clock.sleep(Duration::from_millis(20)).await;
+        Ok(true)
+    }
+
+    /// A claim under our presence that memory does not know was made by a write whose answer was
+    /// lost. Seen twice, it is handed back, or lost if it may have been due.
+    async fn compare_claims(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let context = Arc::clone(&self.context);
+        let me = context.presence.id;
+        let mut after = None;
+        let mut strangers = BTreeSet::new();
+        let mut twice = Vec::new();
+        loop {
+            let page = context.store.claims(me, after, PAGE).await?;
+            for claim in &page {
+                let token = (claim.run, claim.attempt);
+                if context.dispatch.knows(claim.run, claim.attempt)
+                    || lock(&context.wheel).knows_run(claim.run)
+                {
+                    continue;
+                }
+                if self.strangers.contains(&token) {
+                    twice.push(claim.run);
+                } else {
+                    strangers.insert(token);
+                }
+            }
+            after = page.last().map(|claim| claim.run);
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        self.strangers = strangers;
+        if !twice.is_empty() {
+            warn!(claims = twice.len(), "hands back claims that memory does not know");
+            self.hand_back(&twice, now).await?;
+        }
+        Ok(())
+    }
+
+    async fn hand_back(&self, runs: &[RunId], now: Timestamp) -> Result<(), StoreError> {
+        let context = &self.context;
+        let leases = context.leases();
+        // Asked again, claim answers what this presence holds already.
+        for claimed in context.store.claim(&leases, runs).await? {
+            if let store::Claimed::Ours(run, job) = claimed {
+                let orphan = Orphan { run: *run, job, ended_at: now };
+                let ending = Ending::Judged(Box::new(lost(orphan, now)));
+                if context.endings.send(ending).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_pulse(&self) -> Result<(), StoreError> {
+        let shared = &self.context.shared;
+        let pulse = self.context.store.pulse().await?;
+        let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
+        let mut health = lock(&shared.health);
+        health.oldest_due_at = pulse.oldest_due_at.filter(|due_at| *due_at < now);
+        health.looked_at = Some(uptime);
+        let age = health.oldest_due_at.map_or(Duration::ZERO, |due_at| now.since(due_at));
+        drop(health);
+        shared.metrics.oldest_due.set(age.as_secs_f64());
+        shared.metrics.live.set(i64::try_from(pulse.live).unwrap_or(i64::MAX));
+        Ok(())
+    }
+}
+
+/// The end of an attempt whose holder is gone.
+fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
+    let Orphan { run, job, ended_at } = orphan;
+    let claim = LostClaim {
+        attempt: run.attempt,
+        lost: run.lost,
+        due_at: run.due_at,
+        ended_at,
+        delivery: job.def.delivery,
+        window: window_of(&job),
+    };
+    let verdict = claim.verdict(now);
+    let attempt = (verdict != Verdict::Release).then(|| {
+        let mut report = Report::of(Outcome::Lost);
+        report.error = Some("the node that held the attempt is gone".to_owned());
+        Attempt::new(run.attempt, run.dispatched_at, now, report)
+    });
+    Settlement { queues: job.def.overlap.queues(), run, verdict, attempt }
+}
+
+#[async_trait]
+impl Duty for Watchdog {
+    fn name(&self) -> &'static str {
+        "watchdog"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.watchdog
+    }
+
+    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+        let context = Arc::clone(&self.context);
+        let barred = context.store.bar_lapsed(context.presence.id).await?;
+        if !barred.is_empty() {
+            warn!(presences = barred.len(), "barred presences whose time was up");
+        }
+        let more = self.end_orphans(now).await?;
+        let uptime = context.shared.clock.uptime();
+        if uptime >= self.compare_at {
+            self.compare_at = uptime + COMPARE;
+            self.compare_claims(now).await?;
+        }
+        self.take_pulse().await?;
+        Ok(if more { Wake::Now } else { Wake::At(now.plus(limits::SLEEP_MAX)) })
+    }
+}

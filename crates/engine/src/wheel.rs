@@ -1,0 +1,237 @@
+//! The wheel: a cache of what is due soon, in buckets of one millisecond. It may be emptied at any
+//! time; plan fills it again from the store.
+//!
+//! What always holds: a job or a run is in it once at most, and stays known until the write that
+//! takes it out has been answered; so nothing read before that answer can put it back.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use model::shard::ShardSet;
+use model::{Job, JobId, RunId, Shard, Slot, Timestamp, Version, limits};
+use store::DueRun;
+
+/// Something due.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// A job's next slot.
+    Slot(Arc<Job>),
+    /// A run that nobody holds: a retry, a manual run, one left by another node.
+    Run(DueRun),
+}
+
+impl Entry {
+    pub fn job(&self) -> JobId {
+        match self {
+            Self::Slot(job) => job.id,
+            Self::Run(run) => run.job,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Slot(job) => job.def.payload.as_ref().map_or(0, bytes::Bytes::len),
+            Self::Run(_) => 0,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Wheel {
+    buckets: BTreeMap<Timestamp, Vec<Entry>>,
+    /// Which slot of which version each job is in for, until its firing was answered.
+    jobs: HashMap<JobId, (Version, Slot)>,
+    runs: HashSet<RunId>,
+    /// Runs that writes under way will make.
+    firing: HashSet<RunId>,
+    len: usize,
+    bytes: usize,
+    /// While plan reads: what was answered meanwhile. What it read about these is out of date.
+    reading: Option<(HashSet<JobId>, HashSet<RunId>)>,
+}
+
+impl Wheel {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether another page of plan fits.
+    pub fn has_room(&self) -> bool {
+        self.len + limits::PLAN_PAGE_MAX <= limits::WHEEL_MAX && self.bytes < limits::WHEEL_BYTES_MAX
+    }
+
+    /// Plan begins to read the store.
+    pub fn begin_reading(&mut self) {
+        self.reading = Some(Default::default());
+    }
+
+    /// Plan has put in what it read.
+    pub fn end_reading(&mut self) {
+        self.reading = None;
+    }
+
+    /// Puts in a job's next slot, as plan read it. Answers whether it was new.
+    pub fn insert_read_job(&mut self, job: Arc<Job>) -> bool {
+        let outdated = |(jobs, _): &(HashSet<JobId>, HashSet<RunId>)| jobs.contains(&job.id);
+        if self.reading.as_ref().is_some_and(outdated) {
+            return false;
+        }
+        self.insert_job(job)
+    }
+
+    /// Puts in a run, as plan read it.
+    pub fn insert_read_run(&mut self, run: DueRun, due_at: Timestamp) -> bool {
+        let outdated = |(_, runs): &(HashSet<JobId>, HashSet<RunId>)| runs.contains(&run.run);
+        if self.reading.as_ref().is_some_and(outdated) {
+            return false;
+        }
+        self.insert_run(run, due_at)
+    }
+
+    /// Puts in a job's next slot, as it stands after a write that was just answered.
+    pub fn insert_job(&mut self, job: Arc<Job>) -> bool {
+        let Some(slot) = job.next_slot else { return false };
+        let due_at = job.due_at(slot);
+        match self.jobs.get(&job.id) {
+            // Known as it is, or known as it was; then the older entry will turn out stale.
+            Some(known) if *known == (job.version, slot) || known.0 > job.version => return false,
+            Some(_) | None => {}
+        }
+        self.jobs.insert(job.id, (job.version, slot));
+        self.push(due_at, Entry::Slot(job));
+        true
+    }
+
+    pub fn insert_run(&mut self, run: DueRun, due_at: Timestamp) -> bool {
+        if !self.runs.insert(run.run) {
+            return false;
+        }
+        self.push(due_at, Entry::Run(run));
+        true
+    }
+
+    /// Puts back what was taken and could not be written.
+    pub fn put_back(&mut self, due_at: Timestamp, entry: Entry) {
+        self.push(due_at, entry);
+    }
+
+    fn push(&mut self, due_at: Timestamp, entry: Entry) {
+        self.len += 1;
+        self.bytes += entry.bytes();
+        self.buckets.entry(due_at).or_default().push(entry);
+    }
+
+    /// Takes out up to `max` entries due at or before `until`, earliest first. They stay known.
+    pub fn take(&mut self, until: Timestamp, max: usize) -> Vec<(Timestamp, Entry)> {
+        let mut taken = Vec::new();
+        while taken.len() < max {
+            let Some(mut bucket) = self.buckets.first_entry() else { break };
+            let due_at = *bucket.key();
+            if due_at > until {
+                break;
+            }
+            let entries = bucket.get_mut();
+            let room = max - taken.len();
+            if entries.len() <= room {
+                taken.extend(bucket.remove().into_iter().map(|entry| (due_at, entry)));
+            } else {
+                taken.extend(entries.drain(..room).map(|entry| (due_at, entry)));
+            }
+        }
+        self.len -= taken.len();
+        self.bytes -= taken.iter().map(|(_, entry)| entry.bytes()).sum::<usize>();
+        taken
+    }
+
+    /// Whether the entry is still what the wheel wants of its job; an edit may have replaced it.
+    pub fn is_current(&self, entry: &Entry) -> bool {
+        match entry {
+            Entry::Slot(job) => {
+                job.next_slot.is_some_and(|slot| self.jobs.get(&job.id) == Some(&(job.version, slot)))
+            }
+            Entry::Run(_) => true,
+        }
+    }
+
+    /// The write about this entry has been answered: it is known no more.
+    pub fn answered(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Slot(job) => {
+                if self.is_current(entry) {
+                    self.jobs.remove(&job.id);
+                }
+                if let Some((jobs, _)) = &mut self.reading {
+                    jobs.insert(job.id);
+                }
+            }
+            Entry::Run(run) => {
+                self.runs.remove(&run.run);
+                if let Some((_, runs)) = &mut self.reading {
+                    runs.insert(run.run);
+                }
+            }
+        }
+    }
+
+    /// A write that makes these runs is under way.
+    pub fn begin_firing(&mut self, runs: impl Iterator<Item = RunId>) {
+        self.firing.extend(runs);
+    }
+
+    /// It has ended, one way or the other.
+    pub fn end_firing(&mut self, runs: impl Iterator<Item = RunId>) {
+        for run in runs {
+            self.firing.remove(&run);
+        }
+    }
+
+    /// Whether a write about the run is under way or to come.
+    pub fn knows_run(&self, run: RunId) -> bool {
+        self.runs.contains(&run) || self.firing.contains(&run)
+    }
+
+    /// The earliest due time.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.buckets.keys().next().copied()
+    }
+
+    /// How many are due at or before `until`, counted up to `max`.
+    pub fn count_until(&self, until: Timestamp, max: usize) -> usize {
+        let mut count = 0;
+        for bucket in self.buckets.range(..=until).map(|(_, bucket)| bucket.len()) {
+            count += bucket;
+            if count >= max {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Drops what belongs to shards that are ours no more.
+    pub fn keep_shards(&mut self, shards: &ShardSet) {
+        if shards.is_all() {
+            return;
+        }
+        let mut dropped = Vec::new();
+        self.buckets.retain(|_, bucket| {
+            let (keep, drop): (Vec<_>, Vec<_>) =
+                bucket.drain(..).partition(|entry| shards.contains(Shard::of(entry.job())));
+            *bucket = keep;
+            dropped.extend(drop);
+            !bucket.is_empty()
+        });
+        for entry in &dropped {
+            self.len -= 1;
+            self.bytes -= entry.bytes();
+            self.answered(entry);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "wheel_tests.rs"]
+mod tests;

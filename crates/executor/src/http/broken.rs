@@ -1,0 +1,73 @@
+//! Deliveries that got no answer, as one line for history. The line says what a job's owner can act
+//! on and no more: addresses, system errors and what a stranger's socket sent stay in the log.
+
+use std::io;
+use std::sync::Arc;
+
+use hyper::http::uri::Authority;
+use model::RetryHint;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    #[error("the URL cannot be called: it has no host")]
+    NoHost,
+    #[error("the host name {host} cannot be resolved")]
+    Unresolved {
+        host: String,
+        cause: Option<Arc<io::Error>>,
+    },
+    // One text for refused, unroutable and forbidden: an error is no port scanner.
+    #[error("{authority} cannot be reached")]
+    Unreachable {
+        authority: Authority,
+        cause: Option<io::Error>,
+    },
+    #[error("the certificate of {authority} is not accepted: {detail}")]
+    Certificate {
+        authority: Authority,
+        detail: String,
+    },
+    #[error("{authority} does not speak TLS as it should")]
+    Tls {
+        authority: Authority,
+        cause: io::Error,
+    },
+    #[error("the answer is not HTTP/1.1")]
+    NotHttp(#[source] hyper::Error),
+    #[error("the head of the answer is too large")]
+    HeadTooLarge(#[source] hyper::Error),
+    #[error("the target closed the connection without an answer")]
+    Closed(#[source] hyper::Error),
+    #[error("the connection broke before the answer came")]
+    Cut(#[source] hyper::Error),
+}
+
+impl Broken {
+    /// From what hyper says while no answer has come.
+    pub(super) fn before_the_answer(error: hyper::Error) -> Self {
+        if error.is_parse_too_large() {
+            Self::HeadTooLarge(error)
+        } else if error.is_parse() {
+            Self::NotHttp(error)
+        } else if error.is_incomplete_message() {
+            Self::Closed(error)
+        } else {
+            Self::Cut(error)
+        }
+    }
+
+    /// Networks recover; a URL that cannot be called does not.
+    pub(super) fn retry(&self) -> RetryHint {
+        match self {
+            Self::NoHost => RetryHint::Never,
+            Self::Unresolved { .. }
+            | Self::Unreachable { .. }
+            | Self::Certificate { .. }
+            | Self::Tls { .. }
+            | Self::NotHttp(_)
+            | Self::HeadTooLarge(_)
+            | Self::Closed(_)
+            | Self::Cut(_) => RetryHint::Usual,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Idle links by origin, most recently used first.
+//!
+//! In: links between two exchanges. Out: the same, while they are open. Always: at most
+//! [`IDLE_MAX`] links in all and [`IDLE_PER_ORIGIN_MAX`] of one origin; a link that nobody took for
+//! [`SWEEP_EVERY`] to twice as many takes is closed. There is no clock: a quiet node keeps its links
+//! until their targets close them, which their drivers notice by themselves.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::connect::Origin;
+use super::link::Link;
+
+/// Idle links that are kept in all: as many as a node runs attempts at once, unless configured.
+const IDLE_MAX: usize = 1_024;
+/// Idle links that are kept of one origin.
+const IDLE_PER_ORIGIN_MAX: usize = 512;
+/// Takes between two sweeps: rare enough to cost nothing, and it bounds how many origins are known.
+const SWEEP_EVERY: u32 = 4_096;
+/// Unsettled links that one take looks past, rather than search them all.
+const UNSETTLED_MAX: usize = 8;
+
+const _: () = assert!(IDLE_MAX >= model::limits::RUNNING_MAX);
+const _: () = assert!(IDLE_PER_ORIGIN_MAX <= IDLE_MAX);
+
+#[derive(Default)]
+pub(super) struct Pool {
+    shelves: Mutex<Shelves>,
+}
+
+#[derive(Default)]
+struct Shelves {
+    by_origin: HashMap<Origin, Shelf>,
+    idle: usize,
+    takes: u32,
+    sweeps: u64,
+}
+
+#[derive(Default)]
+struct Shelf {
+    links: Vec<Idle>,
+    /// The sweep before which it was last used.
+    used: u64,
+}
+
+struct Idle {
+    link: Link,
+    since: u64,
+}
+
+impl Pool {
+    /// An idle link to `origin`, if there is one that is still open.
+    pub(super) fn take(&self, origin: &Origin) -> Option<Link> {
+        self.shelves().take(origin)
+    }
+
+    /// Keeps a link for the next request, or closes it when there are enough.
+    pub(super) fn put(&self, origin: Origin, link: Link) {
+        self.shelves().put(origin, link);
+    }
+
+    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+        // Nothing that runs under the lock can leave it half done.
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shelves {
+    fn take(&mut self, origin: &Origin) -> Option<Link> {
+        self.takes += 1;
+        if self.takes >= SWEEP_EVERY {
+            self.takes = 0;
+            self.sweep();
+        }
+        let shelf = self.by_origin.get_mut(origin)?;
+        shelf.used = self.sweeps;
+        let before = shelf.links.len();
+        let taken = shelf.take();
+        self.idle = self.idle.saturating_sub(before - shelf.links.len());
+        taken
+    }
+
+    fn put(&mut self, origin: Origin, link: Link) {
+        if self.idle >= IDLE_MAX || link.is_closed() {
+            return;
+        }
+        let shelf = self.by_origin.entry(origin).or_default();
+        shelf.used = self.sweeps;
+        if shelf.links.len() < IDLE_PER_ORIGIN_MAX {
+            shelf.links.push(Idle {
+                link,
+                since: self.sweeps,
+            });
+            self.idle += 1;
+        }
+    }
+
+    /// Closes what was idle since before the last sweep, forgets what was closed, and forgets
+    /// origins that were not called. Each is judged by itself, so the order does not matter.
+    fn sweep(&mut self) {
+        let last = self.sweeps;
+        self.sweeps += 1;
+        self.by_origin.retain(|_, shelf| {
+            shelf
+                .links
+                .retain(|idle| idle.since >= last && idle.link.is_ready());
+            !shelf.links.is_empty() || shelf.used >= last
+        });
+        self.idle = self.by_origin.values().map(|shelf| shelf.links.len()).sum();
+    }
+}
+
+impl Shelf {
+    /// The last link that is ready. Closed ones on the way to it are dropped; those whose drivers
+    /// have not yet come to the end of their last exchange stay.
+    fn take(&mut self) -> Option<Link> {
+        let mut unsettled = Vec::new();
+        let mut taken = None;
+        while unsettled.len() < UNSETTLED_MAX
+            && let Some(idle) = self.links.pop()
+        {
+            if idle.link.is_ready() {
+                taken = Some(idle.link);
+                break;
+            }
+            if !idle.link.is_closed() {
+                unsettled.push(idle);
+            }
+        }
+        self.links.append(&mut unsettled);
+        taken
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

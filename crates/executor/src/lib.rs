@@ -1,0 +1,62 @@
+//! How work reaches the outside: one trait, every executor, and the registry that finds the right one.
+//!
+//! An executor delivers one attempt and reports how it ended. It reads no clock and keeps no
+//! deadline: whoever calls it drops the future when the attempt's time is up or it was cancelled,
+//! and dropping must end the delivery (close the connection, kill the process group).
+
+pub mod fake;
+#[cfg(feature = "http")]
+pub mod http;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::{AttemptNo, Job, Report, RunId, Slot};
+
+/// One attempt to deliver.
+#[derive(Debug, Clone)]
+pub struct WorkOrder {
+    pub run: RunId,
+    pub attempt: AttemptNo,
+    /// None for a manual run.
+    pub slot: Option<Slot>,
+    /// The definition that this attempt runs.
+    pub job: Arc<Job>,
+    /// The run's own payload; the job's when none.
+    pub payload: Option<Bytes>,
+    /// The name of the node that delivers.
+    pub node: Arc<str>,
+}
+
+impl WorkOrder {
+    /// What is sent: the run's own payload, or the job's.
+    pub fn payload(&self) -> Option<&Bytes> {
+        self.payload.as_ref().or(self.job.def.payload.as_ref())
+    }
+}
+
+#[async_trait]
+pub trait Executor: Send + Sync + 'static {
+    /// Delivers the attempt. Never panics; whatever goes wrong is a `Report`.
+    async fn execute(&self, order: WorkOrder) -> Report;
+}
+
+/// Executors by the kind of target they serve.
+#[derive(Clone, Default)]
+pub struct Registry {
+    by_kind: BTreeMap<&'static str, Arc<dyn Executor>>,
+}
+
+impl Registry {
+    pub fn with(mut self, kind: &'static str, executor: Arc<dyn Executor>) -> Self {
+        self.by_kind.insert(kind, executor);
+        self
+    }
+
+    /// The executor for a job's target; none when this node has no such executor.
+    pub fn get(&self, kind: &str) -> Option<&Arc<dyn Executor>> {
+        self.by_kind.get(kind)
+    }
+}

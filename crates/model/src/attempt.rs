@@ -1,0 +1,162 @@
+//! Attempts: the tries at a run, and how each ended.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::limits;
+use crate::time::Timestamp;
+
+/// The number of an attempt, from 1. It only grows, so a target can use it as a fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptNo(pub u32);
+
+impl AttemptNo {
+    pub const FIRST: Self = Self(1);
+
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for AttemptNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Succeeded,
+    Failed,
+    TimedOut,
+    /// Its holder is gone; it may have run.
+    Lost,
+    Cancelled,
+}
+
+impl Outcome {
+    pub const ALL: [Self; 5] =
+        [Self::Succeeded, Self::Failed, Self::TimedOut, Self::Lost, Self::Cancelled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Lost => "lost",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == text)
+    }
+}
+
+/// What the target said about trying again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RetryHint {
+    /// As the job's policy has it.
+    #[default]
+    Usual,
+    /// Trying again cannot help.
+    Never,
+    /// Not before this time has passed.
+    After(Duration),
+}
+
+/// What an executor reports of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    pub outcome: Outcome,
+    pub retry: RetryHint,
+    /// The target's own number for it: an HTTP status, an exit code.
+    pub status: Option<i32>,
+    pub error: Option<String>,
+    /// The head of what the target answered.
+    pub output: Bytes,
+}
+
+impl Report {
+    pub fn of(outcome: Outcome) -> Self {
+        Self { outcome, retry: RetryHint::Usual, status: None, error: None, output: Bytes::new() }
+    }
+
+    pub fn succeeded() -> Self {
+        Self::of(Outcome::Succeeded)
+    }
+
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self { error: Some(cut(error.into(), limits::ERROR_MAX)), ..Self::of(Outcome::Failed) }
+    }
+
+    pub fn with_status(mut self, status: i32) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    pub fn with_output(mut self, output: Bytes) -> Self {
+        self.output = output;
+        self
+    }
+
+    pub fn with_retry(mut self, retry: RetryHint) -> Self {
+        self.retry = retry;
+        self
+    }
+}
+
+/// One try, as history keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    pub no: AttemptNo,
+    /// None when it never left us.
+    pub dispatched_at: Option<Timestamp>,
+    pub settled_at: Timestamp,
+    pub outcome: Outcome,
+    pub status: Option<i32>,
+    pub error: Option<String>,
+    pub output: Bytes,
+}
+
+impl Attempt {
+    pub fn new(
+        no: AttemptNo,
+        dispatched_at: Option<Timestamp>,
+        settled_at: Timestamp,
+        report: Report,
+    ) -> Self {
+        let Report { outcome, status, error, output, retry: _ } = report;
+        Self { no, dispatched_at, settled_at, outcome, status, error, output }
+    }
+
+    /// The same with only the head of its output: an earlier attempt keeps no more.
+    pub fn as_earlier(mut self) -> Self {
+        self.output.truncate(limits::OUTPUT_EARLIER_MAX);
+        self
+    }
+}
+
+/// At most `bytes` bytes of a text, cut between characters.
+pub fn cut(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        let end = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("größe".to_owned(), 3), "gr");
+        assert_eq!(cut("größe".to_owned(), 4), "grö");
+        assert_eq!(cut("ab".to_owned(), 9), "ab");
+    }
+}

@@ -1,0 +1,199 @@
+//! Ids: each its own type, each printed with its kind in front, so that one is never taken for another.
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+use crate::hash::hash;
+use crate::time::{Slot, Timestamp};
+
+/// An id that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a {kind} id: it looks like {kind}_0192f0c1a2b37def8123456789abcdef")]
+pub struct IdError {
+    kind: &'static str,
+    text: String,
+}
+
+macro_rules! id {
+    ($(#[$meta:meta])* $name:ident, $kind:literal) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            pub const KIND: &'static str = $kind;
+
+            pub fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($kind, "_{}"), self.0.simple())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let refused = || IdError { kind: $kind, text: text.chars().take(64).collect() };
+                let hex = text.strip_prefix(concat!($kind, "_")).ok_or_else(refused)?;
+                if hex.len() != 32 || hex.bytes().any(|b| b.is_ascii_uppercase()) {
+                    return Err(refused());
+                }
+                Uuid::try_parse(hex).map(Self).map_err(|_| refused())
+            }
+        }
+    };
+}
+
+id!(
+    /// Who owns a job.
+    TenantId,
+    "tenant"
+);
+id!(
+    /// A job: UUID v7, so ids sort by creation.
+    JobId,
+    "job"
+);
+id!(
+    /// A run: UUID v8, 48 bits of milliseconds, then a hash of what it is a run of.
+    RunId,
+    "run"
+);
+id!(
+    /// One start of one node, or of one worker; a restart is another presence.
+    PresenceId,
+    "presence"
+);
+
+impl TenantId {
+    /// The one tenant there is until tenants are made.
+    pub const DEFAULT: Self = Self(Uuid::nil());
+}
+
+/// Two words from an id, for hashing.
+fn words(id: Uuid) -> [u64; 2] {
+    let (high, low) = id.as_u64_pair();
+    [high, low]
+}
+
+/// What a run is a run of; part of its name.
+#[derive(Clone, Copy)]
+enum Kind {
+    Slot = 0,
+    Asked = 1,
+}
+
+impl JobId {
+    /// A new id from the moment and 74 bits of chance.
+    pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())
+    }
+
+    /// The job's own number, the same for ever: shard, spread and `H` come from it.
+    pub fn hash(self) -> u64 {
+        hash(0x6a6f62, &words(self.0))
+    }
+}
+
+impl PresenceId {
+    pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())
+    }
+}
+
+impl RunId {
+    /// The one name of a slot's run: two nodes that fire the same slot collide on it.
+    pub fn for_slot(job: JobId, slot: Slot) -> Self {
+        Self::derive(job, Kind::Slot, slot.0, slot.0.as_u64())
+    }
+
+    /// A manual run or a replay: named by the moment of the request and a nonce chosen once.
+    pub fn asked(job: JobId, at: Timestamp, nonce: u64) -> Self {
+        Self::derive(job, Kind::Asked, at, nonce)
+    }
+
+    fn derive(job: JobId, kind: Kind, at: Timestamp, what: u64) -> Self {
+        let [high, low] = words(job.0);
+        let first = hash(kind as u64, &[high, low, what]);
+        let second = hash(first, &[low, high, what]);
+        let mut bytes = [0_u8; 16];
+        bytes[..6].copy_from_slice(&at.as_u64().to_be_bytes()[2..]);
+        bytes[6..8].copy_from_slice(&first.to_be_bytes()[..2]);
+        bytes[8..].copy_from_slice(&second.to_be_bytes());
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// The moment in front: the slot, or when the run was asked for.
+    pub fn at(self) -> Timestamp {
+        let bytes = self.0.as_bytes();
+        let mut wide = [0_u8; 8];
+        wide[2..].copy_from_slice(&bytes[..6]);
+        Timestamp::from_millis(u64::from_be_bytes(wide) as i64)
+    }
+
+    /// The least id at or after a moment: where a range begins.
+    pub fn least_at(at: Timestamp) -> Self {
+        let mut bytes = [0_u8; 16];
+        bytes[..6].copy_from_slice(&at.as_u64().to_be_bytes()[2..]);
+        Self(Uuid::from_bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> JobId {
+        JobId::new(Timestamp::from_millis(1_700_000_000_000), [7; 10])
+    }
+
+    #[test]
+    fn ids_print_their_kind_and_refuse_another() {
+        let text = job().to_string();
+        assert!(text.starts_with("job_"), "{text}");
+        assert_eq!(text.parse::<JobId>(), Ok(job()));
+        assert!(text.replace("job_", "run_").parse::<JobId>().is_err());
+        assert!(text.to_uppercase().parse::<JobId>().is_err());
+        assert!("job_".parse::<JobId>().is_err());
+    }
+
+    #[test]
+    fn a_slot_has_one_name_and_it_sorts_by_time() {
+        let early = RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_000)));
+        let late = RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_001)));
+        assert!(early < late);
+        assert_eq!(early, RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_000))));
+        assert_eq!(early.at(), Timestamp::from_millis(1_700_000_000_000));
+        assert_eq!(early.0.get_version_num(), 8);
+        assert!(RunId::least_at(early.at()) <= early);
+    }
+
+    #[test]
+    fn run_names_never_change() {
+        let run = RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_000)));
+        assert_eq!(run.to_string(), "run_018bcfe568008da18e861b9605caa46f");
+    }
+
+    #[test]
+    fn a_manual_run_is_not_the_slot_of_its_moment() {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        assert_ne!(RunId::for_slot(job(), Slot(at)), RunId::asked(job(), at, at.as_u64()));
+    }
+}

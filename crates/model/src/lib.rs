@@ -1,0 +1,34 @@
+//! The words and the rules: no I/O, no async, no clock.
+//!
+//! In reading order: names and moments first, then what a job is, then what becomes of its slots.
+
+pub mod hash;
+pub mod id;
+pub mod time;
+
+pub mod schedule;
+
+pub mod lane;
+pub mod limits;
+pub mod shard;
+pub mod target;
+
+pub mod policy;
+
+pub mod job;
+
+pub mod attempt;
+pub mod retry;
+pub mod run;
+
+pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
+pub use id::{JobId, PresenceId, RunId, TenantId};
+pub use job::{Definition, Job, JobKey, JobState, Version};
+pub use lane::Lane;
+pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
+pub use retry::{Backoff, RetryPolicy, Verdict};
+pub use run::{Ask, Claim, Reason, Run, RunKind, RunState, Stretch};
+pub use schedule::Schedule;
+pub use shard::Shard;
+pub use target::Target;
+pub use time::{Slot, Timestamp};

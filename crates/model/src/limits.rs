@@ -1,0 +1,107 @@
+//! Every bound in one place. A queue, a batch, a body or a wait that has no bound here has a bug.
+
+use std::time::Duration;
+
+// What a client may send.
+
+/// A request body, other than a batch's stream.
+pub const BODY_MAX: usize = 1024 * 1024;
+/// One line of a batch.
+pub const LINE_MAX: usize = 512 * 1024;
+/// How deep JSON may nest.
+pub const DEPTH_MAX: usize = 32;
+/// A job's payload, as it was sent.
+pub const PAYLOAD_MAX: usize = 256 * 1024;
+/// A job's key, a label's name or its value, in bytes.
+pub const NAME_MAX: usize = 128;
+/// Labels of one job.
+pub const LABELS_MAX: usize = 32;
+/// Headers of one http target.
+pub const HEADERS_MAX: usize = 32;
+/// One header's value, and a URL.
+pub const URL_MAX: usize = 2_048;
+/// Attempts a job may ask for.
+pub const ATTEMPTS_MAX: u32 = 100;
+/// The longest a retry may wait.
+pub const DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How far a target's `Retry-After` is obeyed when the job's own `delay_max` is shorter.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+/// The longest one attempt may take.
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long ago a one-off may lie and still run at once.
+pub const PAST_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
+/// Entries of one page.
+pub const PAGE_MAX: usize = 1_000;
+/// Slots of one preview.
+pub const PREVIEW_MAX: usize = 1_000;
+/// How long an `Idempotency-Key` is remembered.
+pub const IDEMPOTENCY_KEEP: Duration = Duration::from_secs(24 * 3600);
+
+// What an attempt may leave behind.
+
+/// Bytes of an answer kept with the last attempt, unless the target asks for more.
+pub const OUTPUT_DEFAULT: usize = 4 * 1024;
+/// The most a target may ask for.
+pub const OUTPUT_MAX: usize = 64 * 1024;
+/// Bytes kept of an earlier attempt.
+pub const OUTPUT_EARLIER_MAX: usize = 1024;
+/// An error's text.
+pub const ERROR_MAX: usize = 1024;
+
+// The engine.
+
+/// Runs written by one `Store::fire`: amortises a commit, keeps a transaction short.
+pub const FIRE_BATCH_MAX: usize = 1_000;
+/// Attempts settled by one `Store::settle`.
+pub const SETTLE_BATCH_MAX: usize = 1_000;
+/// Outcomes that wait for settle; an executor that is faster waits.
+pub const SETTLE_QUEUE_MAX: usize = 8_192;
+/// Slots and due runs held by the wheel.
+pub const WHEEL_MAX: usize = 100_000;
+/// Bytes of payload held by the wheel.
+pub const WHEEL_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Rows read by one step of plan.
+pub const PLAN_PAGE_MAX: usize = 4_000;
+/// Claims a node holds ahead of their due time.
+pub const HELD_MAX: usize = 50_000;
+/// Attempts that run at once on a node, unless configured.
+pub const RUNNING_MAX: usize = 1_000;
+/// Jobs just written that wait for plan to look at them; beyond that it reads the store again.
+pub const OFFERS_MAX: usize = 8_192;
+/// Slots one decision may pass over; a longer stretch takes several.
+pub const STRETCH_STEP_MAX: u64 = 10_000;
+/// Calls waiting for the embedded store's writer.
+pub const WRITER_QUEUE_MAX: usize = 1_024;
+/// Rows removed by one step of retention.
+pub const RETENTION_BATCH_MAX: usize = 1_000;
+
+const _: () = assert!(SETTLE_QUEUE_MAX >= FIRE_BATCH_MAX);
+const _: () = assert!(HELD_MAX >= FIRE_BATCH_MAX);
+const _: () = assert!(LINE_MAX > PAYLOAD_MAX && BODY_MAX > LINE_MAX);
+
+// Time.
+
+/// How far ahead the wheel is filled.
+pub const HORIZON: Duration = Duration::from_secs(10);
+/// The least and the most that a slot is fired ahead of its due time.
+pub const LEAD_MIN: Duration = Duration::from_millis(50);
+pub const LEAD_MAX: Duration = Duration::from_secs(2);
+/// A slot younger than this is only late; older ones are missed.
+pub const LATE_MAX: Duration = Duration::from_secs(10);
+/// How long a presence lives without a beat, and how often it beats.
+pub const PRESENCE_TTL: Duration = Duration::from_secs(3);
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// What a node takes off its own presence, for its own slowness.
+pub const PRESENCE_MARGIN: Duration = Duration::from_millis(500);
+/// How often one attempt may be lost before its run is poison.
+pub const LOST_MAX: u32 = 5;
+/// How long a client waits for the holder of a claim to confirm a withdrawal.
+pub const WITHDRAW_WAIT: Duration = Duration::from_secs(3);
+/// No wait is longer without reading the clock again.
+pub const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// Runs still alive this long after dispatch are marked `Running`.
+pub const RUNNING_MARK_AFTER: Duration = Duration::from_secs(1);
+/// How long finished one-offs stay.
+pub const FINISHED_KEEP: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long history stays.
+pub const HISTORY_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);

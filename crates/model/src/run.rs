@@ -1,0 +1,365 @@
+//! Runs: what came of one slot, or of one request to run a job now.
+//!
+//! ```text
+//!            ┌────────────────────────────────────────┐ released
+//!            ▼                                        │
+//!   (fire) Ready ──claimed──▶ Ready+claim ──1 s──▶ Running
+//!            ▲                    │   ╲               │
+//!            │ due                │    ╲ settled      │ settled
+//!         Retrying ◀──────────────┴─────╲─────────────┤
+//!                                        ▼            ▼
+//!                          Succeeded · Dead · Cancelled      (Skipped is born ended)
+//! ```
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::attempt::{Attempt, AttemptNo};
+use crate::id::{JobId, PresenceId, RunId, TenantId};
+use crate::job::{Job, Version};
+use crate::lane::Lane;
+use crate::retry::Verdict;
+use crate::shard::Shard;
+use crate::time::{Slot, Timestamp};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunState {
+    Ready,
+    Running,
+    Retrying,
+    Succeeded,
+    Dead,
+    Cancelled,
+    Skipped,
+}
+
+/// What can happen to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEvent {
+    /// A node took the next attempt.
+    Claimed,
+    /// It has been under way for a while.
+    Marked,
+    Settled(Verdict),
+    /// Taken out before anyone claimed it.
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a run that is {from} cannot be {event:?}")]
+pub struct IllegalMove {
+    pub from: RunState,
+    pub event: RunEvent,
+}
+
+impl RunState {
+    pub const ALL: [Self; 7] = [
+        Self::Ready,
+        Self::Running,
+        Self::Retrying,
+        Self::Succeeded,
+        Self::Dead,
+        Self::Cancelled,
+        Self::Skipped,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Retrying => "retrying",
+            Self::Succeeded => "succeeded",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether it still moves.
+    pub fn is_live(self) -> bool {
+        match self {
+            Self::Ready | Self::Running | Self::Retrying => true,
+            Self::Succeeded | Self::Dead | Self::Cancelled | Self::Skipped => false,
+        }
+    }
+
+    pub fn after(self, event: RunEvent) -> Result<Self, IllegalMove> {
+        use RunEvent as E;
+        use RunState as S;
+        match (self, event) {
+            (S::Ready | S::Retrying, E::Claimed) => Ok(S::Ready),
+            (S::Ready | S::Running, E::Marked) => Ok(S::Running),
+            (S::Ready | S::Running, E::Settled(verdict)) => Ok(Self::settled(verdict)),
+            (S::Ready | S::Retrying, E::Cancelled) => Ok(S::Cancelled),
+            (S::Running, E::Claimed | E::Cancelled)
+            | (S::Retrying, E::Marked | E::Settled(_))
+            | (S::Succeeded | S::Dead | S::Cancelled | S::Skipped, _) => {
+                Err(IllegalMove { from: self, event })
+            }
+        }
+    }
+
+    /// Where a verdict leads.
+    pub fn settled(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Succeed => Self::Succeeded,
+            Verdict::RetryAt(_) => Self::Retrying,
+            Verdict::Bury(_) => Self::Dead,
+            Verdict::Cancel(_) => Self::Cancelled,
+            Verdict::Release => Self::Ready,
+        }
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Where a run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunKind {
+    Slot,
+    Manual,
+    Replay,
+}
+
+impl RunKind {
+    pub const ALL: [Self; 3] = [Self::Slot, Self::Manual, Self::Replay];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Slot => "slot",
+            Self::Manual => "manual",
+            Self::Replay => "replay",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Why a run ended without success, or never began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The job's last run was still alive.
+    Overlap,
+    /// As many runs as allowed were waiting already.
+    QueueFull,
+    /// The job was paused.
+    Paused,
+    /// No node could fire it in time.
+    Missed,
+    /// Every attempt allowed was made.
+    AttemptsSpent,
+    /// The target said that trying again cannot help.
+    Refused,
+    /// Its holder was gone, and the job wants no second delivery.
+    Lost,
+    /// Its holders were lost again and again.
+    Poison,
+    /// A client asked for it.
+    Asked,
+    /// A newer run of the same job took its place.
+    Replaced,
+    /// Its job was deleted.
+    JobDeleted,
+    /// The row could not be processed.
+    Unreadable,
+}
+
+impl Reason {
+    pub const ALL: [Self; 12] = [
+        Self::Overlap,
+        Self::QueueFull,
+        Self::Paused,
+        Self::Missed,
+        Self::AttemptsSpent,
+        Self::Refused,
+        Self::Lost,
+        Self::Poison,
+        Self::Asked,
+        Self::Replaced,
+        Self::JobDeleted,
+        Self::Unreadable,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Overlap => "overlap",
+            Self::QueueFull => "queue_full",
+            Self::Paused => "paused",
+            Self::Missed => "missed",
+            Self::AttemptsSpent => "attempts_spent",
+            Self::Refused => "refused",
+            Self::Lost => "lost",
+            Self::Poison => "poison",
+            Self::Asked => "asked",
+            Self::Replaced => "replaced",
+            Self::JobDeleted => "job_deleted",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
+    }
+}
+
+/// The sole right to work on one attempt. Presence and number together are its token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claim {
+    pub presence: PresenceId,
+    pub attempt: AttemptNo,
+}
+
+/// What a client asked the holder of a claim to do; the mark of a withdrawal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ask {
+    /// Take it back as if it had never been fired: its job was paused or edited.
+    TakeBack,
+    /// End it.
+    Cancel(Reason),
+    /// The holder had dispatched it before it was asked.
+    TooLate,
+}
+
+/// One entry that covers several slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stretch {
+    pub first: Slot,
+    pub last: Slot,
+    pub count: u64,
+}
+
+impl Stretch {
+    pub fn one(slot: Slot) -> Self {
+        Self { first: slot, last: slot, count: 1 }
+    }
+}
+
+/// A run, live or ended, as a reader sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    pub id: RunId,
+    pub tenant: TenantId,
+    pub job: JobId,
+    pub kind: RunKind,
+    /// None for a manual run.
+    pub slot: Option<Slot>,
+    pub replay_of: Option<RunId>,
+    pub due_at: Timestamp,
+    pub lane: Lane,
+    pub state: RunState,
+    pub reason: Option<Reason>,
+    /// The attempt under way or coming next; the last one, once ended.
+    pub attempt: AttemptNo,
+    /// How many of the attempts were lost.
+    pub lost: u32,
+    /// The job's version at the attempt's claim.
+    pub version: Version,
+    pub claim: Option<PresenceId>,
+    pub ask: Option<Ask>,
+    /// Waits for the job's run before it to end.
+    pub waiting: bool,
+    pub dispatched_at: Option<Timestamp>,
+    pub settled_at: Option<Timestamp>,
+    /// Only of a manual run or a replay that carries its own.
+    pub payload: Option<Bytes>,
+    /// Only of a `Skipped` entry that covers more than its own slot.
+    pub stretch: Option<Stretch>,
+    /// Ended attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Run {
+    /// The run of a slot as it is born: `Ready`, its first attempt to come, held by nobody.
+    pub fn of_slot(job: &Job, slot: Slot) -> Self {
+        Self {
+            id: RunId::for_slot(job.id, slot),
+            tenant: job.tenant,
+            job: job.id,
+            kind: RunKind::Slot,
+            slot: Some(slot),
+            replay_of: None,
+            due_at: job.due_at(slot),
+            lane: job.def.lane,
+            state: RunState::Ready,
+            reason: None,
+            attempt: AttemptNo::FIRST,
+            lost: 0,
+            version: job.version,
+            claim: None,
+            ask: None,
+            waiting: false,
+            dispatched_at: None,
+            settled_at: None,
+            payload: None,
+            stretch: None,
+            attempts: Vec::new(),
+        }
+    }
+
+    /// The entry of slots that will not run, under the name of the first.
+    pub fn skipped(job: &Job, slots: Stretch, reason: Reason, settled_at: Timestamp) -> Self {
+        Self {
+            state: RunState::Skipped,
+            reason: Some(reason),
+            settled_at: Some(settled_at),
+            stretch: (slots.count > 1).then_some(slots),
+            ..Self::of_slot(job, slots.first)
+        }
+    }
+
+    pub fn shard(&self) -> Shard {
+        Shard::of(self.job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back() {
+        for state in RunState::ALL {
+            assert_eq!(RunState::parse(state.as_str()), Some(state));
+        }
+        for reason in Reason::ALL {
+            assert_eq!(Reason::parse(reason.as_str()), Some(reason));
+        }
+    }
+
+    #[test]
+    fn nothing_moves_a_run_that_has_ended() {
+        let events = [
+            RunEvent::Claimed,
+            RunEvent::Marked,
+            RunEvent::Cancelled,
+            RunEvent::Settled(Verdict::Succeed),
+        ];
+        for state in RunState::ALL.into_iter().filter(|state| !state.is_live()) {
+            for event in events {
+                assert!(state.after(event).is_err(), "{state} {event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_retry_is_claimed_again_before_it_can_settle() {
+        let retrying = RunState::Ready
+            .after(RunEvent::Settled(Verdict::RetryAt(Timestamp::MIN)))
+            .unwrap();
+        assert_eq!(retrying, RunState::Retrying);
+        assert!(retrying.after(RunEvent::Settled(Verdict::Succeed)).is_err());
+        let again = retrying.after(RunEvent::Claimed).unwrap();
+        assert_eq!(again.after(RunEvent::Settled(Verdict::Succeed)), Ok(RunState::Succeeded));
+    }
+}

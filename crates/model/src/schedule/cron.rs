@@ -1,0 +1,288 @@
+//! Cron schedules: one or several expressions in one zone, and what they do when the clocks change.
+//! Text and options come in; what is kept is the text, for storing, and one `Rule` for each expression.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::days::Days;
+use super::field::{Field, Reader};
+use super::rule::Rule;
+use super::walk::{self, Policy};
+use super::{ScheduleError, Zone};
+use crate::time::{Slot, Timestamp};
+
+/// How long an expression may be.
+pub const EXPRESSION_BYTES_MAX: usize = 256;
+/// How many expressions one schedule may unite.
+pub const EXPRESSIONS_MAX: usize = 16;
+
+/// A cron schedule. Cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cron(Arc<Inner>);
+
+#[derive(Debug, PartialEq)]
+struct Inner {
+    texts: Vec<String>,
+    rules: Vec<Rule>,
+    zone: Zone,
+    dialect: Dialect,
+    policy: Policy,
+    hash: u64,
+}
+
+/// How an expression is to be read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CronOptions {
+    /// The zone; nothing means that of a `CRON_TZ=` prefix, or UTC.
+    pub zone: Option<Zone>,
+    pub dialect: Dialect,
+    pub dst_gap: DstGap,
+    pub dst_overlap: DstOverlap,
+    /// The job's own number, from which `H` is chosen.
+    pub hash: u64,
+}
+
+/// Whose conventions the numbers follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// Sunday is 0 and 7; five fields or more.
+    #[default]
+    Unix,
+    /// Sunday is 1; six fields or seven, one of the day fields being `?`.
+    Quartz,
+}
+
+/// What becomes of fixed times that do not exist on the day the clocks jump ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DstGap {
+    /// One slot at the end of the gap, however many fell into it.
+    #[default]
+    RunAfter,
+    Skip,
+}
+
+/// What becomes of fixed times that come twice on the day the clocks go back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DstOverlap {
+    #[default]
+    First,
+    Both,
+}
+
+impl Cron {
+    /// Reads one or several expressions; a moment that several of them name is one slot.
+    pub fn parse(texts: &[String], options: CronOptions) -> Result<Self, ScheduleError> {
+        if texts.is_empty() || texts.len() > EXPRESSIONS_MAX {
+            return Err(ScheduleError::Count { count: texts.len(), max: EXPRESSIONS_MAX });
+        }
+        let mut kept = Vec::with_capacity(texts.len());
+        let mut rules = Vec::with_capacity(texts.len());
+        let mut prefix: Option<Option<Zone>> = None;
+        for text in texts {
+            if text.len() > EXPRESSION_BYTES_MAX {
+                let max = EXPRESSION_BYTES_MAX;
+                return Err(ScheduleError::TooLong { length: text.len(), max });
+            }
+            let (named, rest) = split_zone(text.trim())?;
+            match &prefix {
+                Some(Some(before)) if named.is_some() && named.as_ref() != Some(before) => {
+                    one_zone(named, Some(before.clone()))?;
+                }
+                Some(before) if before.is_some() != named.is_some() && options.zone.is_none() => {
+                    return Err(ScheduleError::ZoneMixed);
+                }
+                Some(_) => {}
+                None => prefix = Some(named),
+            }
+            rules.push(read(rest, options.dialect, options.hash)?);
+            kept.push(rest.to_owned());
+        }
+        let zone = one_zone(prefix.flatten(), options.zone)?;
+        let policy = Policy { gap: options.dst_gap, overlap: options.dst_overlap };
+        for (rule, text) in rules.iter().zip(&kept) {
+            // The search is bounded, so asking for the very first slot shows whether there is any.
+            if walk::next(rule, &zone, policy, 0).is_none() {
+                return Err(ScheduleError::Never { text: text.clone() });
+            }
+        }
+        let (dialect, hash) = (options.dialect, options.hash);
+        Ok(Self(Arc::new(Inner { texts: kept, rules, zone, dialect, policy, hash })))
+    }
+
+    /// The first slot strictly after a moment.
+    pub fn next_after(&self, after: Timestamp) -> Option<Slot> {
+        let Inner { rules, zone, policy, .. } = self.0.as_ref();
+        let after = after.as_millis().div_euclid(1_000);
+        let next = rules.iter().filter_map(|rule| walk::next(rule, zone, *policy, after)).min()?;
+        Timestamp::checked(next.checked_mul(1_000)?).map(Slot)
+    }
+
+    /// The expressions, without a zone in front: with the options they read back as this schedule.
+    pub fn texts(&self) -> &[String] {
+        &self.0.texts
+    }
+
+    pub fn zone(&self) -> &Zone {
+        &self.0.zone
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        self.0.dialect
+    }
+
+    pub fn dst_gap(&self) -> DstGap {
+        self.0.policy.gap
+    }
+
+    pub fn dst_overlap(&self) -> DstOverlap {
+        self.0.policy.overlap
+    }
+
+    pub fn hash(&self) -> u64 {
+        self.0.hash
+    }
+
+    pub(super) fn rules(&self) -> &[Rule] {
+        &self.0.rules
+    }
+
+    pub(super) fn shortest_period(&self) -> Option<Duration> {
+        let rules = self.rules();
+        let alone = rules.iter().filter_map(Rule::shortest).min();
+        // Two expressions may lie a second apart; how close they come is looked up, not worked out.
+        let shortest = if rules.len() > 1 { alone.into_iter().chain(self.sampled()).min() } else { alone };
+        shortest.map(|seconds| Duration::from_secs(seconds.max(1) as u64))
+    }
+
+    /// The shortest time between the next few slots of a union, from 2024 on.
+    fn sampled(&self) -> Option<i64> {
+        const START: i64 = 1_704_067_200;
+        const SLOTS: usize = 64;
+        let next = |from: i64| self.rules().iter().filter_map(|rule| rule.next_local(from)).min();
+        let slots = std::iter::successors(next(START), |slot| next(slot + 1)).take(SLOTS);
+        slots.clone().zip(slots.skip(1)).map(|(one, other)| other - one).min()
+    }
+}
+
+/// Reads one expression, which may be a macro.
+fn read(text: &str, dialect: Dialect, hash: u64) -> Result<Rule, ScheduleError> {
+    if text.starts_with('@') {
+        return read_fields(&Fields::split(expand(text)?, Dialect::Unix)?, Dialect::Unix, hash);
+    }
+    let fields = Fields::split(text, dialect)?;
+    read_fields(&fields, dialect, hash).map_err(|problem| {
+        match fields.with_year_last().map(|fields| read_fields(&fields, dialect, hash)) {
+            Some(Ok(_)) => {
+                ScheduleError::SixthField { text: text.to_owned(), problem: Box::new(problem) }
+            }
+            Some(Err(_)) | None => problem,
+        }
+    })
+}
+
+fn expand(text: &str) -> Result<&'static str, ScheduleError> {
+    const MACROS: [(&str, &str); 8] = [
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * 0"),
+        ("@daily", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        ("@hourly", "0 * * * *"),
+        ("@minutely", "* * * * *"),
+    ];
+    let known = MACROS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    known.map(|(_, fields)| *fields).ok_or_else(|| {
+        let first = text.split_ascii_whitespace().next().unwrap_or(text);
+        if first.eq_ignore_ascii_case("@every") {
+            ScheduleError::EveryInCron
+        } else if first.eq_ignore_ascii_case("@reboot") {
+            ScheduleError::Reboot
+        } else {
+            ScheduleError::Macro { text: text.to_owned() }
+        }
+    })
+}
+
+fn read_fields(fields: &Fields<'_>, dialect: Dialect, hash: u64) -> Result<Rule, ScheduleError> {
+    let reader = |field| Reader { field, dialect, hash };
+    if dialect == Dialect::Quartz && (fields.day == "?") == (fields.weekday == "?") {
+        return Err(ScheduleError::QuartzQuestion);
+    }
+    let seconds = reader(Field::Second).set(fields.second)?;
+    let minutes = reader(Field::Minute).set(fields.minute)?;
+    let hours = reader(Field::Hour).set(fields.hour)? as u32;
+    let mut days = Days::default();
+    reader(Field::Day).dates(fields.day, &mut days)?;
+    let months = reader(Field::Month).set(fields.month)? as u32;
+    reader(Field::Weekday).weekdays(fields.weekday, &mut days)?;
+    let years = reader(Field::Year).years(fields.year)?;
+    let elapsed = fields.minute.starts_with('*') || fields.hour.starts_with('*');
+    Ok(Rule { seconds, minutes, hours, days, months, years, elapsed })
+}
+
+/// The seven fields of an expression, those left out filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fields<'a> {
+    pub(super) count: usize,
+    pub(super) second: &'a str,
+    pub(super) minute: &'a str,
+    pub(super) hour: &'a str,
+    pub(super) day: &'a str,
+    pub(super) month: &'a str,
+    pub(super) weekday: &'a str,
+    pub(super) year: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    /// Splits an expression that is no macro; five fields lack seconds and year, six the year.
+    pub(super) fn split(text: &'a str, dialect: Dialect) -> Result<Self, ScheduleError> {
+        let mut words = [""; 7];
+        let mut count = 0;
+        for word in text.split_ascii_whitespace() {
+            if let Some(place) = words.get_mut(count) {
+                *place = word;
+            }
+            count += 1;
+        }
+        let [a, b, c, d, e, f, g] = words;
+        let (second, minute, hour, day, month, weekday, year) = match (count, dialect) {
+            (0, _) => return Err(ScheduleError::Empty),
+            (5, Dialect::Unix) => ("0", a, b, c, d, e, "*"),
+            (6, _) => (a, b, c, d, e, f, "*"),
+            (7, _) => (a, b, c, d, e, f, g),
+            (_, Dialect::Unix) => return Err(ScheduleError::FieldCount { count }),
+            (_, Dialect::Quartz) => return Err(ScheduleError::QuartzFieldCount { count }),
+        };
+        Ok(Self { count, second, minute, hour, day, month, weekday, year })
+    }
+
+    /// Six fields as someone meant them who put a year last and no seconds first.
+    fn with_year_last(&self) -> Option<Self> {
+        let Self { count: 6, second: a, minute: b, hour: c, day: d, month: e, weekday: f, .. } = *self
+        else {
+            return None;
+        };
+        Some(Self { count: 7, second: "0", minute: a, hour: b, day: c, month: d, weekday: e, year: f })
+    }
+}
+
+/// Takes `CRON_TZ=Zone ` or `TZ=Zone ` off the front.
+pub(super) fn split_zone(text: &str) -> Result<(Option<Zone>, &str), ScheduleError> {
+    let named = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ="));
+    let Some(named) = named else { return Ok((None, text)) };
+    let (name, rest) = named.split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((named, ""));
+    Ok((Some(Zone::get(name)?), rest.trim()))
+}
+
+/// The zone of a prefix and that of the schedule must be one.
+pub(super) fn one_zone(prefix: Option<Zone>, given: Option<Zone>) -> Result<Zone, ScheduleError> {
+    match (prefix, given) {
+        (Some(prefix), Some(given)) if prefix != given => Err(ScheduleError::ZoneConflict {
+            prefix: prefix.name().to_owned(),
+            given: given.name().to_owned(),
+        }),
+        (Some(zone), _) | (None, Some(zone)) => Ok(zone),
+        (None, None) => Ok(Zone::utc()),
+    }
+}

@@ -1,0 +1,308 @@
+//! One field of a cron expression: from text to a set. Lists are split here; what an item may look like
+//! beyond numbers, ranges and steps (`L`, `W`, `#`, `?`) is told by the field it stands in.
+
+use std::fmt;
+
+use super::cron::Dialect;
+use super::days::Days;
+use super::rule::Years;
+use super::ScheduleError;
+use crate::hash::hash;
+
+const MONTHS: &[u8] = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC";
+const WEEKDAYS: &[u8] = b"SUNMONTUEWEDTHUFRISAT";
+
+/// A field of an expression, in the order of its seven fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Month,
+    Weekday,
+    Year,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day of the month",
+            Self::Month => "month",
+            Self::Weekday => "day of the week",
+            Self::Year => "year",
+        })
+    }
+}
+
+impl Field {
+    /// The numbers that `*` stands for.
+    pub(super) fn bounds(self) -> (u32, u32) {
+        match self {
+            Self::Second | Self::Minute => (0, 59),
+            Self::Hour => (0, 23),
+            Self::Day => (1, 31),
+            Self::Month => (1, 12),
+            Self::Weekday => (0, 6),
+            Self::Year => (1970, 9_999),
+        }
+    }
+}
+
+/// What reading a field needs to know besides its text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader {
+    pub(super) field: Field,
+    pub(super) dialect: Dialect,
+    /// The job's own number, for `H`.
+    pub(super) hash: u64,
+}
+
+/// Numbers from a first to a last by a step; a last below the first wraps around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) first: u32,
+    pub(super) last: u32,
+    pub(super) step: u32,
+}
+
+impl Reader {
+    pub(super) fn refuse(&self, text: &str, fix: &'static str) -> ScheduleError {
+        ScheduleError::Unreadable { field: self.field, text: text.to_owned(), fix }
+    }
+
+    /// Reads a whole field of numbers into a set.
+    pub(super) fn set(&self, text: &str) -> Result<u64, ScheduleError> {
+        let mut set = 0;
+        for item in text.split(',') {
+            set |= self.range(item)?.set(self.field.bounds());
+        }
+        Ok(set)
+    }
+
+    /// Reads one item of numbers: `*`, `5`, `5-9`, `H`, `H(0-29)`, each perhaps with a step.
+    pub(super) fn range(&self, item: &str) -> Result<Range, ScheduleError> {
+        let (base, step) = match item.split_once('/') {
+            Some((base, step)) => (base, Some(self.step(item, step)?)),
+            None => (item, None),
+        };
+        let (first, last) = self.field.bounds();
+        if base == "*" {
+            return Ok(Range { first, last, step: step.unwrap_or(1) });
+        }
+        if let Some(within) = base.strip_prefix(['H', 'h']) {
+            return self.hashed(item, within, step);
+        }
+        match base.split_once('-') {
+            Some((from, to)) => {
+                let range =
+                    Range { first: self.number(item, from)?, last: self.number(item, to)?, step: step.unwrap_or(1) };
+                self.whole_week(range, item)
+            }
+            None => {
+                let first = self.number(item, base)?;
+                // A number with a step runs from there to the end; Sunday as 7 is its own end.
+                let last = if step.is_some() { last.max(first) } else { first };
+                Ok(Range { first, last, step: step.unwrap_or(1) })
+            }
+        }
+    }
+
+    /// A week may start at 7 as well as at 0, and years do not come around again.
+    fn whole_week(&self, range: Range, item: &str) -> Result<Range, ScheduleError> {
+        match self.field {
+            Field::Weekday if range.first == 7 && range.last < 7 => Ok(Range { first: 0, ..range }),
+            Field::Year if range.first > range.last => {
+                Err(self.refuse(item, "the first year is after the last"))
+            }
+            Field::Second
+            | Field::Minute
+            | Field::Hour
+            | Field::Day
+            | Field::Month
+            | Field::Weekday
+            | Field::Year => Ok(range),
+        }
+    }
+
+    /// `H` is one number of the range, chosen by the job's hash and the field; with a step it is where the
+    /// steps begin.
+    fn hashed(&self, item: &str, within: &str, step: Option<u32>) -> Result<Range, ScheduleError> {
+        let fix = "write H, H(0-29), H/15 or H(0-29)/10";
+        let (first, last) = match (within, self.field) {
+            (_, Field::Year) => return Err(self.refuse(item, "H cannot stand for a year")),
+            // Every month has a 28th.
+            ("", Field::Day) => (1, 28),
+            ("", _) => self.field.bounds(),
+            (within, _) => {
+                let inner = within.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+                let (from, to) =
+                    inner.and_then(|inner| inner.split_once('-')).ok_or_else(|| self.refuse(item, fix))?;
+                (self.number(item, from)?, self.number(item, to)?)
+            }
+        };
+        if first > last {
+            return Err(self.refuse(item, "the first number of H(first-last) is after the last"));
+        }
+        let choices = (last - first + 1).min(step.unwrap_or(u32::MAX));
+        let chosen = hash(self.hash, &[self.field as u64]) % u64::from(choices);
+        let first = first + chosen as u32;
+        Ok(Range { first, last: if step.is_some() { last } else { first }, step: step.unwrap_or(1) })
+    }
+
+    fn step(&self, item: &str, text: &str) -> Result<u32, ScheduleError> {
+        match digits(text) {
+            Some(0) => Err(self.refuse(item, "a step is at least 1")),
+            Some(step) => Ok(step),
+            None => Err(self.refuse(item, "after / comes one number, the step")),
+        }
+    }
+
+    /// Reads a number or a name; weekdays become 0 (Sunday) to 6, and 7 stays 7 in the Unix dialect.
+    pub(super) fn number(&self, item: &str, text: &str) -> Result<u32, ScheduleError> {
+        let (mut first, mut last) = self.field.bounds();
+        let quartz_weekday = self.field == Field::Weekday && self.dialect == Dialect::Quartz;
+        if quartz_weekday {
+            first = 1;
+        }
+        if self.field == Field::Weekday {
+            last = 7;
+        }
+        if let Some(value) = digits(text) {
+            return match (first..=last).contains(&value) {
+                true if quartz_weekday => Ok(value - 1),
+                true => Ok(value),
+                false => Err(ScheduleError::OutOfRange { field: self.field, value, first, last }),
+            };
+        }
+        let named = match self.field {
+            Field::Month => name(text, MONTHS).map(|place| place + 1),
+            Field::Weekday => name(text, WEEKDAYS),
+            Field::Second | Field::Minute | Field::Hour | Field::Day | Field::Year => None,
+        };
+        named.ok_or_else(|| self.refuse(item, self.fix()))
+    }
+
+    /// What the field takes, said to someone who wrote something else.
+    fn fix(&self) -> &'static str {
+        match self.field {
+            Field::Second | Field::Minute | Field::Hour | Field::Year => {
+                "write a number, a range such as 1-5, a list such as 1,3 or a step such as */5"
+            }
+            Field::Day => "write 1 to 31, L, L-3, LW or 15W, or lists of these",
+            Field::Month => "write 1 to 12 or JAN to DEC",
+            Field::Weekday => "write a number or SUN to SAT, FRI#2 for the second or FRIL for the last Friday",
+        }
+    }
+
+    /// Reads the day-of-month field.
+    pub(super) fn dates(&self, text: &str, days: &mut Days) -> Result<(), ScheduleError> {
+        if matches!(text, "*" | "?") {
+            return Ok(());
+        }
+        days.by_date = true;
+        for item in text.split(',') {
+            if let Some(rest) = item.strip_prefix(['L', 'l']) {
+                let (back, working) = strip_letter(rest, 'W');
+                let back = match back.strip_prefix('-') {
+                    _ if back.is_empty() => 0,
+                    Some(back) => digits(back).ok_or_else(|| self.refuse(item, self.fix()))?,
+                    None => return Err(self.refuse(item, self.fix())),
+                };
+                if back > 30 {
+                    return Err(self.refuse(item, "L-30 is the furthest from the last day"));
+                }
+                let set = if working { &mut days.nearest_last } else { &mut days.before_last };
+                *set |= 1 << back;
+            } else if let (number, true) = strip_letter(item, 'W') {
+                days.nearest |= 1 << self.number(item, number)?;
+            } else {
+                days.dates |= self.range(item)?.set(self.field.bounds()) as u32;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the day-of-week field.
+    pub(super) fn weekdays(&self, text: &str, days: &mut Days) -> Result<(), ScheduleError> {
+        let (list, both) = match text.strip_prefix('+') {
+            Some(list) if self.dialect == Dialect::Unix => (list, true),
+            Some(_) | None => (text, false),
+        };
+        if matches!(list, "*" | "?") {
+            return Ok(());
+        }
+        (days.by_weekday, days.both) = (true, both);
+        for item in list.split(',') {
+            if let Some((weekday, which)) = item.split_once('#') {
+                let bit = 1 << (self.number(item, weekday)? % 7);
+                match (which, digits(which).and_then(|k| days.nth.get_mut(k.checked_sub(1)? as usize))) {
+                    ("L" | "l", _) => days.last |= bit,
+                    (_, Some(nth)) => *nth |= bit,
+                    (_, None) => return Err(self.refuse(item, "after # comes 1 to 5, or L for the last")),
+                }
+            } else if let (weekday, true) = strip_letter(item, 'L') {
+                match (weekday, self.dialect) {
+                    ("", Dialect::Quartz) => days.weekdays |= 1 << 6,
+                    ("", Dialect::Unix) => {
+                        return Err(self.refuse(item, "L needs a day: FRIL is the last Friday of the month"));
+                    }
+                    (weekday, _) => days.last |= 1 << (self.number(item, weekday)? % 7),
+                }
+            } else {
+                let set = self.range(item)?.set(self.field.bounds());
+                days.weekdays |= (set | set >> 7) as u8 & 0x7f;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the year field; an empty answer is every year.
+    pub(super) fn years(&self, text: &str) -> Result<Vec<Years>, ScheduleError> {
+        if text == "*" {
+            return Ok(Vec::new());
+        }
+        let ranges = text.split(',').map(|item| self.range(item));
+        ranges.map(|range| range.map(|Range { first, last, step }| Years { first, last, step })).collect()
+    }
+}
+
+impl Range {
+    /// The numbers as a set, going around the end of the bounds if the range wraps.
+    pub(super) fn set(self, (lowest, highest): (u32, u32)) -> u64 {
+        let size = highest - lowest + 1;
+        let wraps = self.last < self.first;
+        let count = if wraps { self.last + size - self.first } else { self.last - self.first };
+        let mut set = 0;
+        let mut past = 0;
+        while past <= count {
+            let number = self.first + past;
+            set |= 1_u64 << if wraps && number > highest { number - size } else { number };
+            past = past.saturating_add(self.step);
+        }
+        set
+    }
+}
+
+/// A number of at most nine digits.
+fn digits(text: &str) -> Option<u32> {
+    let fine = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if fine { text.parse().ok() } else { None }
+}
+
+/// The place of a name in a row of three-letter names.
+fn name(text: &str, names: &[u8]) -> Option<u32> {
+    let place = names.chunks(3).position(|name| text.as_bytes().eq_ignore_ascii_case(name))?;
+    u32::try_from(place).ok()
+}
+
+/// Takes a letter off the end, in either case.
+fn strip_letter(text: &str, letter: char) -> (&str, bool) {
+    match text.strip_suffix([letter, letter.to_ascii_lowercase()]) {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    }
+}

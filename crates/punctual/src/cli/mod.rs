@@ -1,0 +1,124 @@
+//! The command line, one file per group of commands.
+
+mod backup;
+mod batch;
+mod completions;
+mod config;
+mod fields;
+mod job;
+mod next;
+mod openapi;
+pub mod output;
+mod run;
+mod view;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::client::Client;
+use crate::config::Flags;
+use crate::failure::Failure;
+use crate::serve;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  the server refused, or there is no such job or run
+  2  the command line, the configuration, a file or the data folder is at fault
+  3  no server answers
+
+Examples:
+  punctual serve
+  punctual job create --key hello --every 5s --url http://127.0.0.1:8000/ --method GET
+  punctual run list --job hello
+  punctual next \"0 9 * * MON-FRI\" --tz Europe/Berlin --count 3";
+
+/// Makes jobs happen on time: at a moment, on a cron expression or at an interval.
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Whom to ask, and how to print the answer.
+#[derive(Debug, Args)]
+struct Remote {
+    /// The server that commands talk to
+    #[arg(long, global = true, value_name = "URL", env = "PUNCTUAL_SERVER")]
+    #[arg(default_value = "http://127.0.0.1:7710")]
+    server: String,
+    /// Print JSON: exactly what the server answered
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a server
+    #[command(after_help = serve::HELP)]
+    Serve(Flags),
+    /// Create, show and change jobs
+    #[command(subcommand)]
+    Job(job::Command),
+    /// Show runs, cancel and replay them
+    #[command(subcommand)]
+    Run(run::Command),
+    /// Show when a schedule is due; needs no server
+    #[command(after_help = next::HELP)]
+    Next(next::Next),
+    /// Copy the data folder's database to a file, also while a server uses it
+    #[command(after_help = backup::HELP)]
+    Backup(backup::Backup),
+    /// Show the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print a script that completes commands in a shell
+    #[command(after_help = completions::HELP)]
+    Completions(completions::Completions),
+    /// Print the contract of the API, OpenAPI 3.1
+    Openapi,
+}
+
+/// Does what the command line says.
+pub fn execute(cli: Cli) -> Result<(), Failure> {
+    let Cli { remote, command } = cli;
+    let json = remote.json;
+    match command {
+        Command::Serve(flags) => serve::serve(flags),
+        Command::Job(command) => ask(&remote, async |client| job::execute(command, &client, json).await),
+        Command::Run(command) => ask(&remote, async |client| run::execute(command, &client, json).await),
+        Command::Next(next) => next::execute(&next, json),
+        Command::Backup(backup) => backup::execute(&backup, json),
+        Command::Config(command) => config::execute(command, json),
+        Command::Completions(completions) => completions::execute(&completions),
+        Command::Openapi => openapi::execute(),
+    }
+}
+
+/// Runs a command that talks to a server; one thread is enough for that.
+fn ask<F>(remote: &Remote, talk: F) -> Result<(), Failure>
+where
+    F: AsyncFnOnce(Client) -> Result<(), Failure>,
+{
+    let client = Client::new(&remote.server)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
+    runtime.block_on(talk(client))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

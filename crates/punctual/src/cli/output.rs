@@ -1,0 +1,118 @@
+//! The one place that writes to the terminal.
+//!
+//! Rust programs ignore SIGPIPE, and a server must: a client that hangs up would end it. So a closed pipe
+//! arrives here as an error, and ends the command without a word.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// Writes a line to standard output.
+pub fn line(text: &str) -> Result<(), Failure> {
+    raw(format!("{text}\n").as_bytes())
+}
+
+/// Writes bytes as they are, and ends the line if they do not.
+pub fn json(bytes: &[u8]) -> Result<(), Failure> {
+    raw(bytes)?;
+    if bytes.last() == Some(&b'\n') { Ok(()) } else { raw(b"\n") }
+}
+
+fn raw(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
+        _ => Failure::usage(format!("cannot write the answer: {error}")),
+    })
+}
+
+/// Says something to the person at the terminal. Nobody there is no reason to fail.
+pub fn note(text: &str) {
+    let _unheard = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+pub fn error(text: &str) {
+    let style = anstyle::AnsiColor::Red.on_default().bold();
+    note(&format!("{style}error:{style:#} {}", clean(text)));
+}
+
+pub fn warning(text: &str) {
+    let style = anstyle::AnsiColor::Yellow.on_default().bold();
+    note(&format!("{style}warning:{style:#} {}", clean(text)));
+}
+
+/// A text from elsewhere, made harmless: what could move the cursor, colour the screen or turn the
+/// direction of writing is shown as its number.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    let unsafe_to_show = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(unsafe_to_show) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if unsafe_to_show(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a person reads standard output.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Prints rows below a head. On a terminal long cells wrap to its width; elsewhere a row is a line.
+pub fn table(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    if is_terminal() {
+        // Colours are written always; the stream takes them out where they are not wanted.
+        table.enforce_styling().set_content_arrangement(ContentArrangement::Dynamic);
+    } else {
+        table.force_no_tty().set_content_arrangement(ContentArrangement::Disabled);
+    }
+    table.set_header(head.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    line(&table.trim_fmt())
+}
+
+/// A bar on the terminal for long work; silent where nobody looks.
+pub fn progress(total: Option<u64>, unit: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    let template = match total {
+        Some(_) => format!("{{bar:32}} {{percent:>3}} %  {{human_pos}} {unit}  {{eta}} left"),
+        None => format!("{{spinner}} {{human_pos}} {unit}  {{per_sec}}"),
+    };
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    if io::stderr().is_terminal() {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_steer_a_terminal_is_shown_as_its_number() {
+        assert_eq!(clean("größe"), "größe");
+        assert_eq!(clean("a\u{1b}[2Jb\r\n"), "a\\u{1b}[2Jb\\r\\n");
+        assert_eq!(clean("\u{9b}31m\u{202e}x"), "\\u{9b}31m\\u{202e}x");
+    }
+}

@@ -1,0 +1,120 @@
+//! Configuration: one struct, read once. Defaults, then the file, then the environment, then flags; what
+//! comes later wins. Every value is read by the same function wherever it was given, so the layers cannot
+//! disagree about what a duration looks like, and every refusal names the place.
+
+mod settings;
+mod sources;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use settings::{SETTINGS, Setting};
+pub use sources::{Flags, Sources};
+
+use crate::failure::Failure;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub data: PathBuf,
+    pub listen: SocketAddr,
+    pub insecure_no_auth: bool,
+    pub node: String,
+    pub grace: Duration,
+    pub running_max: usize,
+    pub history_keep: Duration,
+    pub finished_keep: Duration,
+    pub health_bound: Duration,
+    pub log: String,
+    pub log_format: LogFormat,
+    /// Where each value came from, by the setting's name; those not here are defaults.
+    pub origins: BTreeMap<&'static str, Origin>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    File { path: PathBuf, line: usize },
+    Environment { name: String },
+    Flag { name: String },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line } => write!(f, "{}, line {line}", path.display()),
+            Self::Environment { name } => f.write_str(name),
+            Self::Flag { name } => write!(f, "--{name}"),
+        }
+    }
+}
+
+impl Config {
+    pub fn load(sources: &Sources) -> Result<Self, Failure> {
+        let mut config = settings::defaults();
+        for given in sources.given()? {
+            let refused = |why: String| {
+                Failure::usage(format!("{}: {}: {why}", given.origin, given.setting.name))
+            };
+            (given.setting.set)(&mut config, &given.text).map_err(refused)?;
+            config.origins.insert(given.setting.name, given.origin);
+        }
+        Ok(config)
+    }
+
+    /// A setting's value as people see it, and where it came from.
+    pub fn shown(&self, setting: &Setting) -> (String, String) {
+        let value = (setting.show)(self);
+        let value = if setting.secret && !value.is_empty() { "***".to_owned() } else { value };
+        let origin = self.origins.get(setting.name).map_or("default".to_owned(), Origin::to_string);
+        (value, origin)
+    }
+
+    /// Settings that do not go together. Nothing here is wrong enough to refuse.
+    pub fn contradictions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.insecure_no_auth && self.listen.ip().is_loopback() {
+            found.push(format!(
+                "insecure_no_auth changes nothing while listening on {} only",
+                self.listen.ip()
+            ));
+        }
+        if self.finished_keep > self.history_keep {
+            found.push(
+                "finished_keep is longer than history_keep: finished jobs will stay without their runs"
+                    .to_owned(),
+            );
+        }
+        if self.health_bound <= model::limits::PRESENCE_TTL {
+            found.push(format!(
+                "health_bound is no longer than a restart takes to be noticed ({}): /healthz will fail without need",
+                model::schedule::format_span(model::limits::PRESENCE_TTL)
+            ));
+        }
+        found
+    }
+
+    /// Who may connect is not checked yet, so only this machine may, unless told otherwise.
+    pub fn check_listen(&self) -> Result<(), Failure> {
+        if self.listen.ip().is_loopback() || self.insecure_no_auth {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "{} is reachable from other machines, and this version has no keys: listen on 127.0.0.1, \
+             or say --insecure-no-auth",
+            self.listen
+        )))
+    }
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+//! Every setting, once: its name, its words, how it is read and how it is shown.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use engine::NodeConfig;
+use model::limits;
+use model::schedule::{format_span, parse_span};
+use tracing_subscriber::EnvFilter;
+
+use super::{Config, LogFormat};
+
+/// The port we listen on unless told otherwise.
+const PORT: u16 = 7710;
+const RUNNING_MAX_MAX: usize = 100_000;
+const GRACE_MAX: Duration = Duration::from_secs(3_600);
+
+pub struct Setting {
+    /// As the file has it; `PUNCTUAL_…` in capitals and `--…` with dashes are made from it.
+    pub name: &'static str,
+    /// What its value is called in help texts; empty for a switch.
+    pub value: &'static str,
+    pub help: &'static str,
+    /// Never shown.
+    pub secret: bool,
+    pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
+    pub(super) show: fn(&Config) -> String,
+}
+
+impl Setting {
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    pub fn variable(&self) -> String {
+        format!("PUNCTUAL_{}", self.name.to_uppercase())
+    }
+
+    /// Its value when nobody gives one.
+    pub fn default_value(&self) -> String {
+        (self.show)(&defaults())
+    }
+}
+
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "data",
+        value: "DIR",
+        help: "The folder that holds the data",
+        secret: false,
+        set: |config, text| {
+            if text.is_empty() {
+                return Err("a folder is needed".to_owned());
+            }
+            config.data = PathBuf::from(text);
+            Ok(())
+        },
+        show: |config| config.data.display().to_string(),
+    },
+    Setting {
+        name: "listen",
+        value: "ADDR",
+        help: "The address to listen on; port 0 takes a free one",
+        secret: false,
+        set: |config, text| read_into(&mut config.listen, address(text)),
+        show: |config| config.listen.to_string(),
+    },
+    Setting {
+        name: "insecure_no_auth",
+        value: "",
+        help: "Allow an address that other machines can reach, although nobody is asked for a key",
+        secret: false,
+        set: |config, text| read_into(&mut config.insecure_no_auth, switch(text)),
+        show: |config| config.insecure_no_auth.to_string(),
+    },
+    Setting {
+        name: "node",
+        value: "NAME",
+        help: "What this node calls itself, in logs and to targets",
+        secret: false,
+        set: |config, text| read_into(&mut config.node, node_name(text)),
+        show: |config| config.node.clone(),
+    },
+    Setting {
+        name: "grace",
+        value: "SPAN",
+        help: "How long work under way may take to finish when the node is told to stop",
+        secret: false,
+        set: |config, text| read_into(&mut config.grace, span(text, Duration::ZERO, GRACE_MAX)),
+        show: |config| format_span(config.grace),
+    },
+    Setting {
+        name: "running_max",
+        value: "COUNT",
+        help: "How many attempts may be under way at once",
+        secret: false,
+        set: |config, text| read_into(&mut config.running_max, count(text, RUNNING_MAX_MAX)),
+        show: |config| config.running_max.to_string(),
+    },
+    Setting {
+        name: "history_keep",
+        value: "SPAN",
+        help: "How long ended runs are kept",
+        secret: false,
+        set: |config, text| read_into(&mut config.history_keep, keep(text)),
+        show: |config| format_span(config.history_keep),
+    },
+    Setting {
+        name: "finished_keep",
+        value: "SPAN",
+        help: "How long finished one-off jobs are kept",
+        secret: false,
+        set: |config, text| read_into(&mut config.finished_keep, keep(text)),
+        show: |config| format_span(config.finished_keep),
+    },
+    Setting {
+        name: "health_bound",
+        value: "SPAN",
+        help: "How long something may be due and untouched before /healthz fails",
+        secret: false,
+        set: |config, text| read_into(&mut config.health_bound, keep(text)),
+        show: |config| format_span(config.health_bound),
+    },
+    Setting {
+        name: "log",
+        value: "FILTER",
+        help: "What is logged: error, warn, info, debug, trace, or by module, such as info,engine=debug",
+        secret: false,
+        set: |config, text| {
+            let checked = EnvFilter::try_new(text).map(|_| text.to_owned());
+            read_into(&mut config.log, checked.map_err(|error| error.to_string()))
+        },
+        show: |config| config.log.clone(),
+    },
+    Setting {
+        name: "log_format",
+        value: "FORMAT",
+        help: "How it is logged: text or json",
+        secret: false,
+        set: |config, text| {
+            config.log_format = match text {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                other => return Err(format!("{other:?} is not a format: write text or json")),
+            };
+            Ok(())
+        },
+        show: |config| match config.log_format {
+            LogFormat::Text => "text".to_owned(),
+            LogFormat::Json => "json".to_owned(),
+        },
+    },
+];
+
+pub(super) fn defaults() -> Config {
+    let node = NodeConfig::default();
+    Config {
+        data: default_data(),
+        listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
+        insecure_no_auth: false,
+        node: host_name().unwrap_or(node.name),
+        grace: Duration::from_secs(10),
+        running_max: node.running_max,
+        history_keep: node.history_keep,
+        finished_keep: node.finished_keep,
+        health_bound: node.health_bound,
+        log: "info".to_owned(),
+        log_format: LogFormat::Text,
+        origins: BTreeMap::new(),
+    }
+}
+
+/// Where such data belongs: the system's place for root, the user's own for everyone else.
+fn default_data() -> PathBuf {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if nix::unistd::Uid::effective().is_root() {
+        return PathBuf::from("/var/lib/punctual");
+    }
+    variable("XDG_DATA_HOME")
+        .filter(|folder| folder.is_absolute())
+        .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
+        .map_or(PathBuf::from("punctual-data"), |folder| folder.join("punctual"))
+}
+
+fn host_name() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    node_name(text.trim()).ok()
+}
+
+fn read_into<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
+    value.map(|value| *place = value)
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    let refused = |_| format!("{text:?} is not an address: write 127.0.0.1:7710 or [::1]:7710");
+    numeric.parse().map_err(refused)
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+/// The name travels as a header's value.
+fn node_name(text: &str) -> Result<String, String> {
+    let fits = (1..=limits::NAME_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| format!("a name has 1 to {} visible ASCII characters", limits::NAME_MAX))
+}
+
+fn count(text: &str, max: usize) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=max).contains(number))
+        .ok_or_else(|| format!("{text:?} is not a number from 1 to {max}"))
+}
+
+fn keep(text: &str) -> Result<Duration, String> {
+    span(text, Duration::from_secs(1), Duration::MAX)
+}
+
+fn span(text: &str, min: Duration, max: Duration) -> Result<Duration, String> {
+    let read = parse_span(text).map_err(|error| error.to_string())?;
+    if read < min {
+        return Err(format!("at least {} is needed", format_span(min)));
+    }
+    if read > max {
+        return Err(format!("at most {} is allowed", format_span(max)));
+    }
+    Ok(read)
+}

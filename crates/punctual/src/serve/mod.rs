@@ -1,0 +1,175 @@
+//! `punctual serve`: how a node is put together, and how it comes to an end.
+
+mod folder;
+mod signals;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Node, NodeConfig, SystemClock};
+use executor::Registry;
+use executor::http::HttpExecutor;
+use model::schedule::format_span;
+use store::Store;
+use store::sqlite::SqliteStore;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::output;
+use crate::config::{Config, Flags, LogFormat, Sources};
+use crate::failure::{Failure, chain};
+use signals::Signals;
+
+pub const HELP: &str = "\
+SIGTERM or SIGINT ends it in good order: no new work, work under way gets --grace to finish, exit code 0.
+A second signal ends it at once, exit code 130; nothing accepted is lost by that.
+
+Examples:
+  punctual serve
+  punctual serve --data ./data --listen 127.0.0.1:8080
+  PUNCTUAL_LOG=debug punctual serve --config punctual.toml";
+
+/// What the end may take beyond the grace period: handing back what is left, and closing the store.
+const END_MARGIN: Duration = Duration::from_secs(5);
+/// Files a node has open besides its attempts' connections.
+const FILES_OWN: u64 = 256;
+
+pub fn serve(flags: Flags) -> Result<(), Failure> {
+    let sources = Sources::of_process(flags);
+    let config = Config::load(&sources)?;
+    config.check_listen()?;
+    start_log(&config)?;
+    for warning in sources.unknown_variables().into_iter().chain(config.contradictions()) {
+        warn!("{warning}");
+    }
+    raise_file_limit(config.running_max);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(live(&config));
+    // A thread that still waits for a disk or a name server must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
+}
+
+async fn live(config: &Config) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let (listener, address) = listen(config.listen).await?;
+    let is_new = folder::prepare(&config.data)?;
+    let unusable = |error: store::StoreError| {
+        Failure::usage(format!("the data in {} cannot be used: {}", config.data.display(), chain(&error)))
+    };
+    let store = SqliteStore::open(&config.data, Arc::new(SystemClock)).map_err(unusable)?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
+    let registry = Registry::default().with("http", Arc::new(http));
+    let node = Node::start(Arc::clone(&store), Arc::new(SystemClock), registry, node_config(config))
+        .await
+        .map_err(unusable)?;
+    let api = Arc::new(server::Api::new(store, node.handle()));
+    let stop = CancellationToken::new();
+    let mut serving = tokio::spawn(server::serve(listener, server::router(api), stop.clone()));
+    if is_new {
+        welcome(config, address);
+    }
+    info!("ready: listening on http://{address}");
+    tokio::select! {
+        biased;
+        signal = signals.next() => {
+            info!("{signal}: stopping, work under way has {} to finish", format_span(config.grace));
+        }
+        ended = &mut serving => {
+            let why = ended.map_or_else(|error| error.to_string(), |_| "it ended by itself".to_owned());
+            return Err(Failure::usage(format!("the server cannot go on: {why}")));
+        }
+    }
+    stop.cancel();
+    let end = async {
+        node.stop(config.grace).await;
+        // Requests had the whole grace period as well; those still open get no more of it.
+        if tokio::time::timeout(Duration::from_millis(500), &mut serving).await.is_err() {
+            warn!("some connections were still open");
+        }
+    };
+    tokio::select! {
+        biased;
+        signal = signals.next() => signals::exit_at_once(signal),
+        ended = tokio::time::timeout(config.grace + END_MARGIN, end) => {
+            if ended.is_err() {
+                warn!("not everything came to its end in time; it will at the next start");
+            }
+        }
+    }
+    info!("stopped");
+    Ok(())
+}
+
+fn node_config(config: &Config) -> NodeConfig {
+    NodeConfig {
+        name: config.node.clone(),
+        running_max: config.running_max,
+        history_keep: config.history_keep,
+        finished_keep: config.finished_keep,
+        health_bound: config.health_bound,
+        seed: rand::random(),
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let refused = |error: io::Error| {
+        Failure::usage(match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                format!("{address} is in use by another program: choose another with --listen")
+            }
+            _ => format!("cannot listen on {address}: {error}"),
+        })
+    };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
+}
+
+/// Said once, when the data folder is new.
+fn welcome(config: &Config, address: SocketAddr) {
+    output::note(&format!("A new data folder: {}", config.data.display()));
+    output::note("Try it, in another terminal:");
+    output::note(&format!(
+        "  punctual job create --server http://{address} --key hello --every 5s --url http://127.0.0.1:8000/ --method GET"
+    ));
+}
+
+fn start_log(config: &Config) -> Result<(), Failure> {
+    let refused = |error: String| Failure::usage(format!("the log cannot be started: {error}"));
+    let filter = EnvFilter::try_new(&config.log).map_err(|error| refused(error.to_string()))?;
+    // With the log's reader gone there is nobody to tell.
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
+        .with_target(false)
+        .log_internal_errors(false);
+    match config.log_format {
+        LogFormat::Text => log.try_init(),
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    }
+    .map_err(|error| refused(error.to_string()))
+}
+
+/// Every attempt under way needs a connection, and the usual limit of 1024 files is low.
+fn raise_file_limit(running_max: usize) {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let needed = running_max as u64 + FILES_OWN;
+    let raised = soft.max(needed.saturating_mul(2).min(hard));
+    if raised > soft && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_err() {
+        warn!("the limit of {soft} open files cannot be raised");
+    }
+    if raised < needed {
+        warn!("running_max is {running_max} but only {raised} files may be open: raise the limit (ulimit -n)");
+    }
+}

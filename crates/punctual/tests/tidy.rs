@@ -1,0 +1,396 @@
+//! What no compiler checks: which crate may use which, how long a file may be, and that nothing is left
+//! lying about. Each test gathers every violation before it fails, so that one run shows them all.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a checkout that cannot be read is a failed test"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+// Who may use whom: our crates among themselves, and the world's by licence and version.
+
+/// The arrows between our crates, written out: everything that a crate may use.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("store", &["model"]),
+    ("executor", &["model"]),
+    ("engine", &["store", "executor", "model"]),
+    ("server", &["engine", "store", "executor", "model"]),
+    ("sim", &["engine", "store", "executor", "model"]),
+    ("punctual", &["server", "engine", "store", "executor", "model"]),
+];
+
+#[test]
+fn crates_use_each_other_along_the_arrows_only() {
+    let ours: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
+    let mut violations = Vec::new();
+    for folder in names("crates") {
+        let manifest: toml::Table = read(&format!("crates/{folder}/Cargo.toml")).parse().unwrap();
+        let Some(may_use) = ours.get(folder.as_str()) else {
+            violations.push(format!("crates/{folder}: a new crate needs a decision record and an arrow here"));
+            continue;
+        };
+        if manifest["package"]["name"].as_str() != Some(&folder) {
+            violations.push(format!("crates/{folder}: the crate is named unlike its folder"));
+        }
+        for used in dependencies(&manifest) {
+            if ours.contains_key(used.as_str()) && !may_use.contains(&used.as_str()) {
+                violations.push(format!("crates/{folder}: may not use {used}"));
+            }
+        }
+    }
+    none(&violations);
+}
+
+/// Every dependency of a manifest, of every kind and for every platform.
+fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
+    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let platforms = manifest.get("target").and_then(toml::Value::as_table);
+    let tables = platforms.into_iter().flatten().filter_map(|(_, table)| table.as_table());
+    let mut found = BTreeSet::new();
+    for table in tables.chain([manifest]) {
+        for kind in kinds {
+            let Some(entries) = table.get(kind).and_then(toml::Value::as_table) else { continue };
+            for (name, entry) in entries {
+                // A renamed dependency is the package that it renames.
+                let package = entry.get("package").and_then(toml::Value::as_str);
+                found.insert(package.unwrap_or(name).to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn cryptography_comes_from_ring_alone() {
+    let lock = read("Cargo.lock");
+    assert!(!lock.contains("aws-lc"), "Cargo.lock has aws-lc: find who asks with `cargo tree -i aws-lc-sys`");
+}
+
+/// What a command of cargo prints about what we build on Linux.
+fn cargo(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .args(["--all-features", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn deny() -> toml::Table {
+    read("deny.toml").parse().unwrap()
+}
+
+#[test]
+fn licences_are_those_that_deny_toml_allows() {
+    let deny = deny();
+    let allowed = deny["licenses"]["allow"].as_array().unwrap();
+    let allowed: Vec<&str> = allowed.iter().map(|name| name.as_str().unwrap()).collect();
+    let platform = ["--filter-platform", "x86_64-unknown-linux-gnu"];
+    let printed = cargo(&[&["metadata", "--format-version=1"][..], &platform[..]].concat());
+    let metadata: Value = serde_json::from_str(&printed).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 100, "{} packages", packages.len());
+    let refused = |package: &Value| {
+        let licence = package["license"].as_str().unwrap_or("");
+        (!is_allowed(licence, &allowed)).then(|| format!("{}: licence {licence:?}", package["name"]))
+    };
+    none(&packages.iter().filter_map(refused).collect::<Vec<_>>());
+}
+
+#[test]
+fn one_version_of_everything_unless_deny_toml_says_why() {
+    let deny = deny();
+    let skips = deny["bans"]["skip"].as_array().unwrap();
+    let mut skipped = BTreeSet::new();
+    for skip in skips {
+        let reason = skip.get("reason").and_then(toml::Value::as_str).unwrap_or("");
+        assert!(!reason.is_empty(), "{skip}: an entry carries its reason");
+        let (name, _) = skip["crate"].as_str().and_then(|name| name.split_once('@')).unwrap();
+        skipped.insert(name.to_owned());
+    }
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    // What tests alone use may come in two versions: it costs the user nothing.
+    let tree = ["tree", "-p", "punctual", "-e", "no-dev", "--prefix", "none", "--format", "{p}"];
+    for line in cargo(&tree).lines() {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        if let (Some(name), Some(version)) = (words.next(), words.next()) {
+            versions.entry(name).or_default().insert(version);
+        }
+    }
+    assert!(versions.len() > 100, "{} packages", versions.len());
+    let twice = |(name, versions): (&String, &BTreeSet<String>)| {
+        (versions.len() > 1 && !skipped.contains(name)).then(|| format!("{name}: {versions:?}"))
+    };
+    none(&versions.iter().filter_map(twice).collect::<Vec<_>>());
+}
+
+/// Whether an SPDX expression can be satisfied by allowed licences. `/` is an old way to write OR.
+fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut rest = words.as_slice();
+    let verdict = any_of(&mut rest, allowed);
+    verdict && rest.is_empty()
+}
+
+fn any_of(rest: &mut &[&str], allowed: &[&str]) -> bool {
+    let mut verdict = all_of(rest, allowed);
+    while let ["OR", tail @ ..] = *rest {
+        *rest = tail;
+        verdict |= all_of(rest, allowed);
+    }
+    verdict
+}
+
+fn all_of(rest: &mut &[&str], allowed: &[&str]) -> bool {
+    let mut verdict = one(rest, allowed);
+    while let ["AND", tail @ ..] = *rest {
+        *rest = tail;
+        verdict &= one(rest, allowed);
+    }
+    verdict
+}
+
+fn one(rest: &mut &[&str], allowed: &[&str]) -> bool {
+    match *rest {
+        ["(", tail @ ..] => {
+            *rest = tail;
+            let verdict = any_of(rest, allowed);
+            let [")", tail @ ..] = *rest else { return false };
+            *rest = tail;
+            verdict
+        }
+        [name, "WITH", exception, tail @ ..] => {
+            *rest = tail;
+            allowed.contains(&format!("{name} WITH {exception}").as_str())
+        }
+        [name, tail @ ..] => {
+            *rest = tail;
+            allowed.contains(name)
+        }
+        [] => false,
+    }
+}
+
+#[test]
+fn licence_expressions_are_read_as_written() {
+    let check = |expression, expected| {
+        assert_eq!(is_allowed(expression, &["MIT", "ISC", "A WITH B"]), expected, "{expression}");
+    };
+    check("MIT", true);
+    check("GPL-3.0", false);
+    check("GPL-3.0 OR MIT", true);
+    check("GPL-3.0/MIT", true);
+    check("GPL-3.0 AND MIT", false);
+    check("(MIT OR GPL-3.0) AND ISC", true);
+    check("A WITH B OR GPL-3.0", true);
+    check("A", false);
+    check("(MIT", false);
+    check("", false);
+}
+
+// Sizes, leftovers, pairs.
+
+/// A file longer than this is two files.
+const LINES_MAX: usize = 500;
+
+#[test]
+fn no_source_file_is_too_long() {
+    let sources: Vec<File> =
+        files().into_iter().filter(|file| file.is_rust() && !file.is_test()).collect();
+    none(&violations(&sources, |file| {
+        // Short tests sit at the end of the file that they test; they do not count.
+        let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let lines = code.lines().count();
+        let long = lines > LINES_MAX;
+        long.then(|| format!("{lines} lines, at most {LINES_MAX} are allowed")).into_iter().collect()
+    }));
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let marks = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("to", "do!(")];
+    none(&violations(&files(), |file| lines_with(file, &marks)));
+}
+
+#[test]
+fn the_project_speaks_of_itself_alone() {
+    let strangers = [
+        concat!("crates", ".io"),
+        concat!("pypi", ".org"),
+        concat!("python", "hosted.org"),
+        concat!("npm", "js.org"),
+        concat!("npm", "js.com"),
+        concat!("deb.", "debian.org"),
+        concat!("security.", "debian.org"),
+        concat!("../", "shared"),
+    ];
+    none(&violations(&files(), |file| lines_with(file, &strangers)));
+}
+
+/// The lines that hold one of `words`, by number.
+fn lines_with(file: &File, words: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        for word in words.iter().filter(|word| line.contains(*word)) {
+            found.push(format!("line {}: {word}", at + 1));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_problem_has_its_page_and_every_page_its_problem() {
+    let pages: BTreeSet<String> = names("docs/problems")
+        .into_iter()
+        .filter_map(|name| name.strip_suffix(".md").map(str::to_owned))
+        .filter(|name| name != "README")
+        .collect();
+    let mut named = BTreeSet::new();
+    for file in files().iter().filter(|file| file.path.starts_with("crates/server/src/")) {
+        for after in file.text.split("/problems/").skip(1) {
+            let name: String =
+                after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+            // What follows may be a pattern, such as `{name}`.
+            if !name.is_empty() {
+                named.insert(name);
+            }
+        }
+    }
+    let without_page = named.difference(&pages).map(|name| format!("docs/problems/{name}.md is missing"));
+    let without_problem =
+        pages.difference(&named).map(|name| format!("docs/problems/{name}.md: no problem has this name"));
+    none(&without_page.chain(without_problem).collect::<Vec<_>>());
+}
+
+#[test]
+fn migrations_come_in_pairs_and_are_numbered_without_gaps() {
+    let of = |store: &str| names(&format!("crates/store/src/{store}/migrations"));
+    let sqlite = of("sqlite");
+    let mut wrong = Vec::new();
+    for (at, name) in sqlite.iter().enumerate() {
+        let number = format!("{:04}_", at + 1);
+        if !name.starts_with(&number) || !name.ends_with(".sql") {
+            wrong.push(format!("sqlite/migrations/{name}: expected {number}….sql"));
+        }
+    }
+    // PostgreSQL has its migrations from the day that it has a folder.
+    if !names("crates/store/src/postgres").is_empty() {
+        let sqlite: BTreeSet<_> = sqlite.into_iter().collect();
+        let postgres: BTreeSet<_> = of("postgres").into_iter().collect();
+        wrong.extend(sqlite.symmetric_difference(&postgres).map(|name| format!("{name} has no pair")));
+    }
+    none(&wrong);
+}
+
+#[test]
+fn the_papers_are_there() {
+    let root = names("");
+    for name in [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "Makefile",
+        "README.md",
+    ] {
+        assert!(root.iter().any(|found| found == name), "{name} is missing");
+    }
+}
+
+// How the checkout is read.
+
+/// Fails with all of the violations, one to a line.
+#[track_caller]
+fn none(violations: &[String]) {
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+/// Files in which `wrong` finds something, with what it found.
+fn violations<F>(files: &[File], wrong: F) -> Vec<String>
+where
+    F: Fn(&File) -> Vec<String>,
+{
+    let of_file = |file: &File| {
+        let path = file.path.clone();
+        wrong(file).into_iter().map(move |what| format!("{path}: {what}")).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(of_file).collect()
+}
+
+struct File {
+    /// From the root of the checkout.
+    path: String,
+    text: String,
+}
+
+impl File {
+    fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Whether it holds tests alone.
+    fn is_test(&self) -> bool {
+        self.path.ends_with("_tests.rs") || self.path.contains("/tests/")
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Every text file that people write, in order. What tools write (`Cargo.lock`) is not among them, nor
+/// is what is built.
+fn files() -> Vec<File> {
+    let root = root();
+    let mut found = Vec::new();
+    walk(&root, &root, &mut found);
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(found.len() > 50, "only {} files under {}", found.len(), root.display());
+    found
+}
+
+fn walk(root: &Path, folder: &Path, found: &mut Vec<File>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().unwrap().is_dir() {
+            if !["target", ".git", "data"].contains(&name.as_str()) {
+                walk(root, &path, found);
+            }
+            continue;
+        }
+        if name == "Cargo.lock" || name.starts_with("LICENSE") {
+            continue;
+        }
+        // Not text, or gone since the folder was read: an editor's scratch file, an image.
+        if let Ok(text) = fs::read_to_string(&path) {
+            let path = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+            found.push(File { path, text });
+        }
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The names in a folder of the checkout; none if there is no such folder.
+fn names(folder: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(root().join(folder)) else { return Vec::new() };
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

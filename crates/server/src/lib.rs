@@ -1,0 +1,18 @@
+//! What clients talk to. In reading order: what a client can do, the JSON we promise, how requests
+//! reach the one and leave as the other, and how connections are kept in bounds.
+
+pub mod ops;
+
+pub mod wire;
+
+mod problem;
+pub mod rest;
+
+mod api;
+mod metrics;
+mod serve;
+
+pub use api::Api;
+pub use problem::{Kind as ProblemKind, Problem};
+pub use rest::{openapi_json, router};
+pub use serve::{ServeLimits, serve};

@@ -1,0 +1,97 @@
+//! What the server counts, beside what the engine does. Routes are templates: no label ever holds an id.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// How jobs came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Way {
+    Single,
+    Batch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByRoute {
+    method: &'static str,
+    route: String,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByWay {
+    way: Way,
+}
+
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<ByRoute, Counter>,
+    single: Counter,
+    batch: Counter,
+}
+
+impl Metrics {
+    /// A registry of its own, with the engine's counters in it.
+    pub fn new(engine: &engine::Metrics) -> Self {
+        let mut registry = Registry::with_prefix("punctual");
+        engine.register(&mut registry);
+        let requests = Family::<ByRoute, Counter>::default();
+        registry.register(
+            "http_requests",
+            "Requests answered, by method, route and class of status",
+            requests.clone(),
+        );
+        let created = Family::<ByWay, Counter>::default();
+        registry.register("jobs_created", "Jobs created, one by one or in a batch", created.clone());
+        let counter = |way| created.get_or_create(&ByWay { way }).clone();
+        let (single, batch) = (counter(Way::Single), counter(Way::Batch));
+        Self { registry, requests, single, batch }
+    }
+
+    pub fn created(&self, way: Way, count: u64) {
+        match way {
+            Way::Single => self.single.inc_by(count),
+            Way::Batch => self.batch.inc_by(count),
+        };
+    }
+
+    pub fn answered(&self, method: &http::Method, route: Option<&str>, status: u16) {
+        let label = ByRoute {
+            method: method_label(method),
+            route: route.unwrap_or("none").to_owned(),
+            status: class(status),
+        };
+        self.requests.get_or_create(&label).inc();
+    }
+
+    /// Everything as OpenMetrics text.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// A client may send any method it likes; a label may not.
+fn method_label(method: &http::Method) -> &'static str {
+    match method.as_str() {
+        "GET" | "HEAD" => "GET",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        _ => "other",
+    }
+}
+
+fn class(status: u16) -> &'static str {
+    match status / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}

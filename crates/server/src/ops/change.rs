@@ -1,0 +1,117 @@
+//! One way to change a job: read, decide, write if nobody was faster, wait for the holders.
+//!
+//! A fire in between moves the job's next slot without changing its version; the write then meets a
+//! conflict, and is decided anew from what stands, as long as the version is the one expected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Job, JobState, Reason, Stretch, TenantId, Timestamp, Version};
+use store::{JobChange, JobChanged, RunsOfChange};
+
+use super::error::OpError;
+use super::withdraw::{self, Wish, Withdrawn};
+use crate::api::Api;
+
+/// How often a change is decided anew before the client is told to come back.
+const TRIES_MAX: u32 = 32;
+/// Tries that follow at once; later ones wait a little.
+const TRIES_AT_ONCE: u32 = 4;
+
+/// Which versions of a job a request may change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Expect {
+    #[default]
+    Anything,
+    /// Any version, but there must be one.
+    Existing,
+    /// There must be none.
+    Absent,
+    OneOf(Vec<Version>),
+}
+
+impl Expect {
+    pub fn check(&self, job: &Job) -> Result<(), OpError> {
+        match self {
+            Self::Anything | Self::Existing => Ok(()),
+            Self::Absent => Err(OpError::JobExists(job.id)),
+            Self::OneOf(versions) if versions.contains(&job.version) => Ok(()),
+            Self::OneOf(_) => Err(OpError::VersionConflict { found: job.version }),
+        }
+    }
+}
+
+/// A job as it stands after a change, and what became of runs that were claimed before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changed {
+    pub job: Arc<Job>,
+    pub runs: Withdrawn,
+    /// False when there was nothing to change.
+    pub written: bool,
+}
+
+/// What is to be written.
+pub struct Edit {
+    pub after: Job,
+    pub skipped: Option<(Stretch, Reason)>,
+    pub runs: RunsOfChange,
+}
+
+/// Changes a job as `decide` says, which answers nothing when the job is already as wished.
+pub async fn change(
+    api: &Api,
+    tenant: TenantId,
+    job: Job,
+    expect: &Expect,
+    decide: impl Fn(&Job, Timestamp) -> Result<Option<Edit>, OpError> + Send,
+) -> Result<Changed, OpError> {
+    let mut before = Arc::new(job);
+    for tries in 0..TRIES_MAX {
+        if before.state == JobState::Deleted {
+            return Err(OpError::JobMissing);
+        }
+        expect.check(&before)?;
+        let Some(edit) = decide(&before, api.engine.now())? else {
+            return Ok(Changed { job: before, runs: Withdrawn::default(), written: false });
+        };
+        let change = JobChange {
+            before: Arc::clone(&before),
+            after: Arc::new(edit.after),
+            skipped: edit.skipped,
+            runs: edit.runs,
+        };
+        match api.store.change_job(&change).await? {
+            JobChanged::Done { job, asked } => {
+                return Ok(finish(api, tenant, *job, asked, edit.runs).await);
+            }
+            JobChanged::Conflict(found) => before = Arc::new(*found),
+            JobChanged::KeyTaken(holder) => return Err(OpError::KeyTaken(holder)),
+            JobChanged::Missing => return Err(OpError::JobMissing),
+        }
+        if tries >= TRIES_AT_ONCE {
+            api.engine.clock().sleep(Duration::from_millis(u64::from(tries))).await;
+        }
+    }
+    Err(OpError::Contended)
+}
+
+/// Waits for the holders; what they gave back moves the job, so it is read again then.
+async fn finish(
+    api: &Api,
+    tenant: TenantId,
+    job: Job,
+    asked: Vec<model::RunId>,
+    runs: RunsOfChange,
+) -> Changed {
+    let wish = match runs {
+        RunsOfChange::Keep | RunsOfChange::TakeBack => Wish::TakeBack,
+        RunsOfChange::Cancel => Wish::Cancel,
+    };
+    let moved = !asked.is_empty();
+    let runs = withdraw::confirm(api, tenant, asked, wish).await;
+    let again = match moved {
+        true => api.store.get_job(tenant, job.id).await.ok().flatten(),
+        false => None,
+    };
+    Changed { job: Arc::new(again.unwrap_or(job)), runs, written: true }
+}

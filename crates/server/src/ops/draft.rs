@@ -1,0 +1,118 @@
+//! What a client says about a job, read but not yet checked: each field is left as it is, set back
+//! to its default, or given. A create is a draft over the defaults, an edit is one over what stands.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::schedule::{Dialect, DstGap, DstOverlap, Zone};
+use model::{Backoff, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, Target, Timestamp};
+
+/// What is said about one field.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Patch<T> {
+    /// Nothing.
+    #[default]
+    Keep,
+    /// Back to the default.
+    Reset,
+    Set(T),
+}
+
+impl<T> Patch<T> {
+    /// The value, if one is given.
+    pub fn given(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Reset => None,
+        }
+    }
+
+    pub fn into_given(self) -> Option<T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Reset => None,
+        }
+    }
+
+    /// Writes what is said over what stands.
+    pub fn put(self, to: &mut T, default: T) {
+        match self {
+            Self::Keep => {}
+            Self::Reset => *to = default,
+            Self::Set(value) => *to = value,
+        }
+    }
+
+    /// The same where nothing is the default.
+    pub fn put_option(self, to: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Reset => *to = None,
+            Self::Set(value) => *to = Some(value),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JobDraft {
+    pub key: Patch<JobKey>,
+    pub schedule: Patch<ScheduleDraft>,
+    pub target: Patch<Target>,
+    pub payload: Patch<Bytes>,
+    pub retry: Patch<RetryDraft>,
+    pub timeout: Patch<Duration>,
+    pub lane: Patch<Lane>,
+    pub overlap: Patch<Overlap>,
+    pub catch_up: Patch<CatchUpDraft>,
+    pub spread: Patch<Duration>,
+    pub delivery: Patch<Delivery>,
+    pub start_within: Patch<Duration>,
+    pub finish_within: Patch<Duration>,
+    /// A label without a value is taken away.
+    pub labels: Patch<BTreeMap<String, Option<String>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RetryDraft {
+    pub attempts_max: Patch<u32>,
+    pub backoff: Patch<Backoff>,
+    pub delay_first: Patch<Duration>,
+    pub delay_max: Patch<Duration>,
+    /// From 0 to 1.
+    pub jitter: Patch<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CatchUpDraft {
+    pub policy: Patch<CatchUpPolicy>,
+    pub window: Patch<Duration>,
+    pub max: Patch<u32>,
+}
+
+/// When a job is to be due, before the job's own number and the moment of the request are known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScheduleDraft {
+    /// The short form: an expression, a macro, or `@every 90s`.
+    Text(CronDraft),
+    Cron(CronDraft),
+    Every(EveryDraft),
+    At(Timestamp),
+    In(Duration),
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CronDraft {
+    pub texts: Vec<String>,
+    pub zone: Option<Zone>,
+    pub dialect: Option<Dialect>,
+    pub dst_gap: Option<DstGap>,
+    pub dst_overlap: Option<DstOverlap>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct EveryDraft {
+    pub period: String,
+    pub anchor: Option<Timestamp>,
+    pub zone: Option<Zone>,
+}

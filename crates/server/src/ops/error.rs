@@ -1,0 +1,47 @@
+//! What can come of an operation when it does not come off.
+
+use model::{JobId, JobState, Reason, RunId, RunState, Version};
+use store::StoreError;
+
+use super::fault::FieldError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpError {
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    #[error("there is no such job")]
+    JobMissing,
+    #[error("there is no such run")]
+    RunMissing,
+    /// The idempotency key's job was deleted and its row is gone.
+    #[error("{0} was made by an earlier request with this key, and has been deleted since")]
+    JobGone(JobId),
+    #[error("the job is at version {found}")]
+    VersionConflict { found: Version },
+    /// The request wanted no job, or a version of one, and the contrary is so.
+    #[error("the key already names {0}")]
+    JobExists(JobId),
+    #[error("there is no job by this key, so it has no version")]
+    NothingToMatch,
+    #[error("the key is taken by {0}")]
+    KeyTaken(JobId),
+    #[error("the idempotency key was used for another body")]
+    IdempotencyMismatch,
+    #[error("a job that is {state} cannot be {verb}")]
+    JobState { state: JobState, verb: &'static str },
+    #[error("another run of the job is alive")]
+    Overlap(Reason),
+    #[error("the run is {0}: it has not ended yet")]
+    RunAlive(RunState),
+    #[error("the run had ended before: it is {0}")]
+    RunEnded(RunState),
+    #[error("the job of {0} was deleted")]
+    JobOfRunGone(RunId),
+    #[error("the job has no dead run")]
+    NoDeadRun,
+    /// Others changed it as often as we tried.
+    #[error("the job keeps changing")]
+    Contended,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,82 @@
+//! Waiting for the holders of marked claims. Only they know what they dispatched; they answer in the
+//! store, and whoever asked reads it there.
+
+use std::time::Duration;
+
+use model::{Ask, Run, RunId, RunState, TenantId, limits};
+
+use crate::api::Api;
+
+const POLL_FIRST: Duration = Duration::from_millis(2);
+const POLL_MAX: Duration = Duration::from_millis(100);
+
+/// What was asked of the holders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// As if never fired.
+    TakeBack,
+    /// An end.
+    Cancel,
+}
+
+/// What became of the runs that were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Withdrawn {
+    /// They did not, and will not, reach their target.
+    pub withdrawn: Vec<RunId>,
+    /// They were on their way before they were asked for.
+    pub dispatched: Vec<RunId>,
+    /// Their holder has not answered in time; the mark stays.
+    pub unconfirmed: Vec<RunId>,
+}
+
+/// Nudges the holders and waits until all have answered, or for `WITHDRAW_WAIT`.
+pub async fn confirm(api: &Api, tenant: TenantId, asked: Vec<RunId>, wish: Wish) -> Withdrawn {
+    let mut answer = Withdrawn::default();
+    if asked.is_empty() {
+        return answer;
+    }
+    api.engine.nudge_holder();
+    let clock = api.engine.clock();
+    let since = clock.uptime();
+    let mut waiting = asked;
+    let mut pause = POLL_FIRST;
+    loop {
+        let mut still = Vec::new();
+        for id in waiting {
+            // The change is written: a store that cannot be read now only leaves us without news.
+            match api.store.get_run(tenant, id).await.map(|run| judge(run.as_ref(), wish)) {
+                Ok(News::Withdrawn) => answer.withdrawn.push(id),
+                Ok(News::Dispatched) => answer.dispatched.push(id),
+                Ok(News::None) | Err(_) => still.push(id),
+            }
+        }
+        waiting = still;
+        if waiting.is_empty() || clock.uptime().saturating_sub(since) >= limits::WITHDRAW_WAIT {
+            answer.unconfirmed = waiting;
+            return answer;
+        }
+        clock.sleep(pause).await;
+        pause = (pause * 2).min(POLL_MAX);
+    }
+}
+
+enum News {
+    None,
+    Withdrawn,
+    Dispatched,
+}
+
+fn judge(run: Option<&Run>, wish: Wish) -> News {
+    let Some(run) = run else { return News::Withdrawn };
+    match (run.state, wish) {
+        (RunState::Cancelled, _) => News::Withdrawn,
+        (RunState::Succeeded | RunState::Dead | RunState::Skipped, _) => News::Dispatched,
+        (RunState::Ready | RunState::Retrying | RunState::Running, Wish::Cancel) => News::None,
+        (RunState::Running | RunState::Retrying, Wish::TakeBack) => News::Dispatched,
+        (RunState::Ready, Wish::TakeBack) => match run.ask {
+            Some(Ask::TooLate) => News::Dispatched,
+            Some(Ask::TakeBack | Ask::Cancel(_)) | None => News::None,
+        },
+    }
+}

@@ -1,0 +1,299 @@
+//! Jobs as we answer them: in full, every default written out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::schedule::{self, Dialect, DstGap, DstOverlap, format_span};
+use model::{Overlap as OverlapPolicy, RunId, Target as ModelTarget, Timestamp};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::ops::Withdrawn;
+
+/// A job: what its author said about it, every default written out, and where it stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Job {
+    #[schema(example = "job_0192f0c1a2b37def8123456789abcdef")]
+    pub id: String,
+    pub key: Option<String>,
+    #[schema(example = "active")]
+    pub state: &'static str,
+    /// Counts edits; what `If-Match` names.
+    pub version: u32,
+    /// The next nominal moment; none unless the job is active.
+    #[schema(format = DateTime)]
+    pub next_slot: Option<String>,
+    /// When that slot is due: the slot and the job's own offset within `spread`.
+    #[schema(format = DateTime)]
+    pub due_at: Option<String>,
+    pub schedule: Schedule,
+    pub target: Target,
+    /// JSON as it was sent.
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub payload: Option<Box<RawValue>>,
+    pub retry: Retry,
+    #[schema(example = "5m")]
+    pub timeout: String,
+    #[schema(example = "standard")]
+    pub lane: &'static str,
+    pub overlap: Overlap,
+    pub catch_up: CatchUp,
+    #[schema(example = "0s")]
+    pub spread: String,
+    #[schema(example = "at_least_once")]
+    pub delivery: &'static str,
+    pub start_within: Option<String>,
+    pub finish_within: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    /// Why it is in its state, if someone said so.
+    pub note: Option<String>,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    #[schema(format = DateTime)]
+    pub updated_at: String,
+}
+
+/// A job after a change, and what became of runs that were claimed before it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobAnswer {
+    #[serde(flatten)]
+    pub job: Job,
+    pub runs: Runs,
+}
+
+/// Runs that a change met on their way.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Runs {
+    /// They did not, and will not, reach their target.
+    pub withdrawn: Vec<String>,
+    /// They were on their way before they were asked for.
+    pub dispatched: Vec<String>,
+    /// Their holder has not answered in time.
+    pub unconfirmed: Vec<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobList {
+    pub items: Vec<Job>,
+    /// Where the next page begins; none on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// When a job is due: `cron`, `every` or `at`, whichever it is.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct Schedule {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cron: Option<Expressions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub anchor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dst_gap: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dst_overlap: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Expressions {
+    One(String),
+    Several(Vec<String>),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    Http(HttpTarget),
+    #[schema(ignore)]
+    Fake(String),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HttpTarget {
+    pub url: String,
+    pub method: String,
+    pub headers: BTreeMap<String, String>,
+    /// Bytes of the answer that are kept.
+    pub output_max: usize,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Retry {
+    pub attempts_max: u32,
+    #[schema(example = "exponential")]
+    pub backoff: &'static str,
+    #[schema(example = "1s")]
+    pub delay_first: String,
+    #[schema(example = "5m")]
+    pub delay_max: String,
+    #[schema(example = 0.3)]
+    pub jitter: f64,
+}
+
+/// A policy's name; with its bound where it has one.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Overlap {
+    Plain(&'static str),
+    Bounded { policy: &'static str, max: u32 },
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CatchUp {
+    #[schema(example = "latest")]
+    pub policy: &'static str,
+    #[schema(example = "1h")]
+    pub window: String,
+    pub max: u32,
+}
+
+impl Job {
+    pub fn of(job: &model::Job) -> Self {
+        let def = &job.def;
+        Self {
+            id: job.id.to_string(),
+            key: job.key.as_ref().map(ToString::to_string),
+            state: job.state.as_str(),
+            version: job.version.0,
+            next_slot: job.next_slot.map(|slot| slot.to_string()),
+            due_at: job.next_due_at().as_ref().map(moment),
+            schedule: Schedule::of(&def.schedule),
+            target: Target::of(&def.target),
+            payload: def.payload.as_ref().and_then(raw),
+            retry: Retry {
+                attempts_max: def.retry.attempts_max,
+                backoff: def.retry.backoff.as_str(),
+                delay_first: format_span(def.retry.delay_first),
+                delay_max: format_span(def.retry.delay_max),
+                jitter: f64::from(def.retry.jitter) / 1_000.0,
+            },
+            timeout: format_span(def.timeout),
+            lane: def.lane.as_str(),
+            overlap: Overlap::of(def.overlap),
+            catch_up: CatchUp {
+                policy: def.catch_up.policy.as_str(),
+                window: format_span(def.catch_up.window),
+                max: def.catch_up.max,
+            },
+            spread: format_span(def.spread),
+            delivery: def.delivery.as_str(),
+            start_within: def.start_within.map(span),
+            finish_within: def.finish_within.map(span),
+            labels: def.labels.clone(),
+            note: job.note.clone(),
+            created_at: moment(&job.created_at),
+            updated_at: moment(&job.updated_at),
+        }
+    }
+}
+
+impl Runs {
+    pub fn of(runs: &Withdrawn) -> Self {
+        let names = |runs: &[RunId]| runs.iter().map(ToString::to_string).collect();
+        Self {
+            withdrawn: names(&runs.withdrawn),
+            dispatched: names(&runs.dispatched),
+            unconfirmed: names(&runs.unconfirmed),
+        }
+    }
+}
+
+impl Schedule {
+    pub fn of(schedule: &model::Schedule) -> Self {
+        match schedule {
+            model::Schedule::Cron(cron) => Self::of_cron(cron),
+            model::Schedule::Every(every) => Self {
+                every: Some(every.period().text()),
+                anchor: Some(moment(&every.anchor())),
+                timezone: Some(every.zone().name().to_owned()),
+                ..Self::default()
+            },
+            model::Schedule::Once(slot) => Self { at: Some(slot.to_string()), ..Self::default() },
+        }
+    }
+
+    fn of_cron(cron: &schedule::Cron) -> Self {
+        let cron_text = match cron.texts() {
+            [one] => Expressions::One(one.clone()),
+            several => Expressions::Several(several.to_vec()),
+        };
+        Self {
+            cron: Some(cron_text),
+            timezone: Some(cron.zone().name().to_owned()),
+            dialect: Some(match cron.dialect() {
+                Dialect::Unix => "unix",
+                Dialect::Quartz => "quartz",
+            }),
+            dst_gap: Some(match cron.dst_gap() {
+                DstGap::RunAfter => "run_after",
+                DstGap::Skip => "skip",
+            }),
+            dst_overlap: Some(match cron.dst_overlap() {
+                DstOverlap::First => "first",
+                DstOverlap::Both => "both",
+            }),
+            ..Self::default()
+        }
+    }
+}
+
+impl Target {
+    fn of(target: &ModelTarget) -> Self {
+        match target {
+            ModelTarget::Http(http) => Self::Http(HttpTarget {
+                url: http.url.to_string(),
+                method: http.method.to_string(),
+                headers: http
+                    .headers
+                    .iter()
+                    .map(|(name, value)| {
+                        (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+                    })
+                    .collect(),
+                output_max: http.output_max,
+            }),
+            ModelTarget::Fake(name) => Self::Fake(name.clone()),
+        }
+    }
+}
+
+impl Overlap {
+    fn of(overlap: OverlapPolicy) -> Self {
+        let policy = overlap.as_str();
+        match overlap {
+            OverlapPolicy::QueueAll { max } if max != OverlapPolicy::QUEUE_MAX => {
+                Self::Bounded { policy, max }
+            }
+            OverlapPolicy::Skip
+            | OverlapPolicy::QueueOne
+            | OverlapPolicy::QueueAll { .. }
+            | OverlapPolicy::CancelRunning
+            | OverlapPolicy::Allow => Self::Plain(policy),
+        }
+    }
+}
+
+pub fn moment(moment: &Timestamp) -> String {
+    moment.to_string()
+}
+
+fn span(span: Duration) -> String {
+    format_span(span)
+}
+
+/// A stored payload was JSON when it was taken; one that is not any more is not shown.
+fn raw(payload: &Bytes) -> Option<Box<RawValue>> {
+    let text = str::from_utf8(payload).ok()?;
+    RawValue::from_string(text.to_owned()).ok()
+}

@@ -1,0 +1,22 @@
+//! The JSON we promise. Reading and writing are apart: `read` walks an object's fields without
+//! building a tree, `job_in`, `schedule_in`, `target_in` and `requests` say what each may hold;
+//! `job_out` and `run_out` are the answers, `schema` describes requests for the contract.
+//!
+//! What always holds: a request with a field nobody knows, twice the same field, or a value out of
+//! its type is refused with the path of the field; what was accepted is answered in full.
+
+mod depth;
+mod job_in;
+mod job_out;
+mod read;
+mod requests;
+mod run_out;
+mod schedule_in;
+pub mod schema;
+mod suggest;
+mod target_in;
+
+pub use job_in::{JOB_FIELDS, job_draft};
+pub use job_out::{Job, JobAnswer, JobList, Runs, Schedule};
+pub use requests::{PauseRequest, PreviewRequest, pause, preview, start};
+pub use run_out::{Attempt, Preview, Run, RunAnswer, RunList};

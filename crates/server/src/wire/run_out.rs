@@ -1,0 +1,169 @@
+//! Runs as we answer them, and what a schedule looks like ahead.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::job_out::{Runs, moment};
+
+/// What came of one slot, or of one request to run a job now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Run {
+    #[schema(example = "run_0192f0c1a2b38def8123456789abcdef")]
+    pub id: String,
+    pub job: String,
+    /// `slot`, `manual` or `replay`.
+    pub kind: &'static str,
+    /// The nominal moment; none for a manual run.
+    #[schema(format = DateTime)]
+    pub slot: Option<String>,
+    #[schema(format = DateTime)]
+    pub due_at: String,
+    #[schema(example = "succeeded")]
+    pub state: &'static str,
+    /// The attempt under way or coming next; the last one, once ended.
+    pub attempt: u32,
+    #[schema(format = DateTime)]
+    pub dispatched_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub settled_at: Option<String>,
+    /// How the last attempt ended.
+    pub outcome: Option<&'static str>,
+    /// Why it ended without success, or never began.
+    pub reason: Option<&'static str>,
+    /// Ended attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+    pub replay_of: Option<String>,
+    #[schema(example = "standard")]
+    pub lane: &'static str,
+    /// The job's version at the attempt's claim.
+    pub version: u32,
+    /// Waits for the job's run before it to end.
+    pub waiting: bool,
+    /// The slots that one skipped entry stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<Stretch>,
+}
+
+/// A run after it was asked to end, and whether its holder agreed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunAnswer {
+    #[serde(flatten)]
+    pub run: Run,
+    pub runs: Runs,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunList {
+    pub items: Vec<Run>,
+    /// Where the next page begins; none on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// One try at a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Attempt {
+    pub no: u32,
+    #[schema(format = DateTime)]
+    pub dispatched_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub settled_at: String,
+    #[schema(example = "succeeded")]
+    pub outcome: &'static str,
+    /// The target's own number for it: an HTTP status.
+    pub status: Option<i32>,
+    pub error: Option<String>,
+    /// The head of what the target answered.
+    pub output: String,
+    /// `utf8` as it is, or `base64` when it is not text.
+    #[schema(example = "utf8")]
+    pub output_encoding: &'static str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Stretch {
+    #[schema(format = DateTime)]
+    pub first: String,
+    #[schema(format = DateTime)]
+    pub last: String,
+    pub count: u64,
+}
+
+/// The slots ahead of a schedule, in words too.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Preview {
+    /// Strictly after `from`.
+    pub slots: Vec<String>,
+    pub words: String,
+    /// What its author may not expect.
+    pub notes: Vec<String>,
+}
+
+impl Run {
+    pub fn of(run: &model::Run) -> Self {
+        Self {
+            id: run.id.to_string(),
+            job: run.job.to_string(),
+            kind: run.kind.as_str(),
+            slot: run.slot.map(|slot| slot.to_string()),
+            due_at: moment(&run.due_at),
+            state: run.state.as_str(),
+            attempt: run.attempt.0,
+            dispatched_at: run.dispatched_at.as_ref().map(moment),
+            settled_at: run.settled_at.as_ref().map(moment),
+            outcome: run.attempts.last().map(|attempt| attempt.outcome.as_str()),
+            reason: run.reason.map(model::Reason::as_str),
+            attempts: run.attempts.iter().map(Attempt::of).collect(),
+            replay_of: run.replay_of.map(|id| id.to_string()),
+            lane: run.lane.as_str(),
+            version: run.version.0,
+            waiting: run.waiting,
+            stretch: run.stretch.map(|stretch| Stretch {
+                first: stretch.first.to_string(),
+                last: stretch.last.to_string(),
+                count: stretch.count,
+            }),
+        }
+    }
+}
+
+impl Attempt {
+    fn of(attempt: &model::Attempt) -> Self {
+        let (output, output_encoding) = match str::from_utf8(whole_characters(&attempt.output)) {
+            Ok(text) => (text.to_owned(), "utf8"),
+            Err(_) => (STANDARD.encode(&attempt.output), "base64"),
+        };
+        Self {
+            no: attempt.no.0,
+            dispatched_at: attempt.dispatched_at.as_ref().map(moment),
+            settled_at: moment(&attempt.settled_at),
+            outcome: attempt.outcome.as_str(),
+            status: attempt.status,
+            error: attempt.error.clone(),
+            output,
+            output_encoding,
+        }
+    }
+}
+
+/// The head of an answer may end within a character; text is still text then.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    match str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => {
+            bytes.get(..error.valid_up_to()).unwrap_or(bytes)
+        }
+        Ok(_) | Err(_) => bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cut_within_a_character_is_still_text() {
+        assert_eq!(whole_characters("grö".as_bytes().get(..3).unwrap()), b"gr");
+        assert_eq!(whole_characters(b"\xff\xfe"), b"\xff\xfe");
+    }
+}

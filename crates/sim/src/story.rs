@@ -1,0 +1,50 @@
+//! What happened, as the outside saw it: every delivery, every change that was accepted.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use model::{AttemptNo, JobId, RunId, Timestamp};
+
+/// One delivery to a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    pub run: RunId,
+    pub job: JobId,
+    pub attempt: AttemptNo,
+    /// When the run was due, as its name says for slots.
+    pub due_at: Timestamp,
+    /// By the wall clock.
+    pub at: Timestamp,
+    /// By uptime: from its start to its end; an attempt cut off by a crash ends there.
+    pub from: Duration,
+    pub to: Option<Duration>,
+    /// Whether the target did the work.
+    pub done: bool,
+    /// Which start of the node delivered it.
+    pub node: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Story {
+    inner: Arc<Mutex<Vec<Delivery>>>,
+}
+
+impl Story {
+    pub fn begin(&self, delivery: Delivery) -> usize {
+        let mut told = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        told.push(delivery);
+        told.len() - 1
+    }
+
+    pub fn end(&self, index: usize, to: Duration, done: bool) {
+        let mut told = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(delivery) = told.get_mut(index) {
+            delivery.to = Some(to);
+            delivery.done = done;
+        }
+    }
+
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,99 @@
+//! A target that behaves as badly as the seed says: slow, failing, hanging, failing for good, or
+//! doing the work and never saying so.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::Clock;
+use executor::{Executor, WorkOrder};
+use model::{Report, RetryHint};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::clock::SimClock;
+use crate::story::{Delivery, Story};
+
+pub struct SimTarget {
+    pub clock: SimClock,
+    pub story: Story,
+    pub rng: Arc<Mutex<StdRng>>,
+    pub node: u32,
+    /// Once quiet, everything succeeds at once, so that what waits can end.
+    pub quiet: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl SimTarget {
+    pub fn rng(seed: u64) -> Arc<Mutex<StdRng>> {
+        Arc::new(Mutex::new(StdRng::seed_from_u64(seed ^ 0x7a76)))
+    }
+}
+
+/// Writes the end of a delivery into the story, also when the attempt is cut off.
+struct Ends<'a> {
+    target: &'a SimTarget,
+    index: usize,
+    done: bool,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.target.story.end(self.index, self.target.clock.uptime(), self.done);
+    }
+}
+
+#[async_trait]
+impl Executor for SimTarget {
+    async fn execute(&self, order: WorkOrder) -> Report {
+        let (choice, wait) = {
+            let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+            (rng.random_range(0..100), rng.random_range(0..1_500_u64))
+        };
+        let due_at = order.slot.map_or(order.run.at(), |slot| order.job.due_at(slot));
+        let index = self.story.begin(Delivery {
+            run: order.run,
+            job: order.job.id,
+            attempt: order.attempt,
+            due_at,
+            at: Clock::now(&self.clock),
+            from: self.clock.uptime(),
+            to: None,
+            done: false,
+            node: self.node,
+        });
+        let mut ends = Ends { target: self, index, done: false };
+        if self.quiet.load(std::sync::atomic::Ordering::SeqCst) {
+            ends.done = true;
+            return Report::succeeded();
+        }
+        match choice {
+            0..40 => {
+                ends.done = true;
+                Report::succeeded()
+            }
+            40..65 => {
+                self.clock.sleep(Duration::from_millis(wait)).await;
+                ends.done = true;
+                Report::succeeded()
+            }
+            65..80 => {
+                self.clock.sleep(Duration::from_millis(wait / 3)).await;
+                Report::failed("the target says no")
+            }
+            80..85 => Report::failed("never").with_retry(RetryHint::Never),
+            85..90 => {
+                Report::failed("later").with_retry(RetryHint::After(Duration::from_secs(3)))
+            }
+            90..95 => {
+                ends.done = true;
+                std::future::pending().await
+            }
+            _ => {
+                // Answers, but after the attempt's time is up.
+                ends.done = true;
+                self.clock.sleep(order.job.def.timeout + Duration::from_millis(wait)).await;
+                Report::succeeded()
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! One simulated stretch of time: jobs, a node that crashes and comes back, a store and targets
+//! that misbehave, clocks that are stepped, people who edit, pause, cancel; then quiet, then checks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::{Clock, Node, NodeConfig};
+use executor::Registry;
+use model::{Job, JobState, Run, RunId, RunKind, RunState, TenantId, Timestamp};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use store::mem::{Flaw, MemStore};
+use store::{JobChange, NewJob, RunsOfChange, StartRun, Store};
+
+use crate::checks::{self, Broken};
+use crate::clock::SimClock;
+use crate::faults::{Badness, FaultStore};
+use crate::jobs;
+use crate::story::{Delivery, Story};
+use crate::target::SimTarget;
+
+/// What a seed may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub seed: u64,
+    /// How long things go wrong.
+    pub trouble: Duration,
+    /// How long they then may take to come right.
+    pub quiet: Duration,
+    pub flaw: Flaw,
+}
+
+impl Plan {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            trouble: Duration::from_secs(60),
+            quiet: Duration::from_secs(90),
+            flaw: Flaw::None,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Told {
+    pub broken: Vec<Broken>,
+    pub deliveries: Vec<Delivery>,
+    pub runs: Vec<Run>,
+    /// Of everything that happened: the same seed gives the same one.
+    pub digest: u64,
+}
+
+/// Runs one seed on a runtime of its own.
+pub fn run(plan: Plan) -> Told {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(World::new(plan).live()),
+        Err(error) => Told {
+            broken: vec![Broken::new("runtime", error.to_string())],
+            deliveries: Vec::new(),
+            runs: Vec::new(),
+            digest: 0,
+        },
+    }
+}
+
+pub(crate) struct World {
+    plan: Plan,
+    rng: StdRng,
+    clock: SimClock,
+    pub mem: MemStore,
+    store: FaultStore,
+    pub story: Story,
+    target_rng: Arc<Mutex<StdRng>>,
+    quiet: Arc<AtomicBool>,
+    starts: u32,
+    /// Every job as it was accepted, and whether its definition was ever changed.
+    pub accepted: Vec<(Arc<Job>, bool)>,
+    /// Whether the wall clock was stepped: then lateness and order by it mean less.
+    pub stepped: bool,
+}
+
+impl World {
+    fn new(plan: Plan) -> Self {
+        let clock = SimClock::new();
+        let mem = MemStore::new(Arc::new(clock.clone())).with_flaw(plan.flaw);
+        let store = FaultStore {
+            inner: mem.clone(),
+            clock: clock.clone(),
+            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(plan.seed ^ 0xfa17))),
+            badness: Arc::default(),
+            down: Arc::default(),
+        };
+        Self {
+            rng: StdRng::seed_from_u64(plan.seed),
+            target_rng: SimTarget::rng(plan.seed),
+            clock,
+            mem,
+            store,
+            story: Story::default(),
+            quiet: Arc::default(),
+            starts: 0,
+            accepted: Vec::new(),
+            stepped: false,
+            plan,
+        }
+    }
+
+    async fn live(mut self) -> Told {
+        for _ in 0..self.rng.random_range(3..12) {
+            self.create().await;
+        }
+        let mut node = self.start().await;
+        let begun = self.clock.uptime();
+        while self.clock.uptime().saturating_sub(begun) < self.plan.trouble {
+            let wait = self.rng.random_range(1..3_000);
+            self.clock.sleep(Duration::from_millis(wait)).await;
+            node = self.trouble(node).await;
+        }
+        self.calm().await;
+        if node.is_none() {
+            node = self.start().await;
+        }
+        // What recurs would go on for ever: pause it, and let what lives end.
+        self.pause_all().await;
+        self.clock.sleep(self.plan.quiet).await;
+        if let Some(node) = node {
+            node.stop(Duration::from_secs(5)).await;
+        }
+        let broken = checks::all(&self);
+        let (deliveries, runs) = (self.story.deliveries(), self.mem.all_runs());
+        let digest = checks::digest(&deliveries, &runs);
+        Told { broken, deliveries, runs, digest }
+    }
+
+    async fn start(&mut self) -> Option<Node> {
+        self.starts += 1;
+        self.mem.reopen();
+        let target = SimTarget {
+            clock: self.clock.clone(),
+            story: self.story.clone(),
+            rng: Arc::clone(&self.target_rng),
+            node: self.starts,
+            quiet: Arc::clone(&self.quiet),
+        };
+        let registry = Registry::default().with("fake", Arc::new(target));
+        let config = NodeConfig {
+            running_max: 8,
+            seed: self.plan.seed ^ u64::from(self.starts),
+            ..NodeConfig::default()
+        };
+        let store: Arc<dyn Store> = Arc::new(self.store.clone());
+        for _ in 0..100 {
+            let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+            let started =
+                Node::start(Arc::clone(&store), clock, registry.clone(), config.clone()).await;
+            if let Ok(node) = started {
+                return Some(node);
+            }
+            self.clock.sleep(Duration::from_millis(100)).await;
+        }
+        None
+    }
+
+    /// One thing goes wrong, or somebody does something.
+    async fn trouble(&mut self, node: Option<Node>) -> Option<Node> {
+        match self.rng.random_range(0..100) {
+            0..15 => {
+                if let Some(node) = node {
+                    node.crash();
+                }
+                let away = self.rng.random_range(0..15_000);
+                self.clock.sleep(Duration::from_millis(away)).await;
+                return self.start().await;
+            }
+            15..20 => {
+                if let Some(node) = node {
+                    node.stop(Duration::from_secs(1)).await;
+                }
+                return self.start().await;
+            }
+            20..35 => self.spoil_store(),
+            35..40 => {
+                self.store.down.store(true, Ordering::SeqCst);
+                let span = self.rng.random_range(100..8_000);
+                self.clock.sleep(Duration::from_millis(span)).await;
+                self.store.down.store(false, Ordering::SeqCst);
+            }
+            40..46 => {
+                self.stepped = true;
+                let back = self.rng.random_bool(0.5);
+                let step = self.rng.random_range(1..90_000);
+                self.clock.step(if back { -step } else { step });
+            }
+            46..60 => self.create().await,
+            60..90 => self.meddle(node.as_ref()).await,
+            _ => {}
+        }
+        node
+    }
+
+    fn spoil_store(&mut self) {
+        let badness = Badness {
+            before: self.rng.random_range(0..200),
+            after: self.rng.random_range(0..200),
+            slow: Duration::from_millis([0, 1, 20, 700][self.rng.random_range(0..4)]),
+        };
+        *self.store.badness.lock().unwrap_or_else(PoisonError::into_inner) = badness;
+    }
+
+    async fn create(&mut self) {
+        let job = Arc::new(jobs::job(&mut self.rng, Clock::now(&self.clock)));
+        let new = NewJob { job: Arc::clone(&job), idempotency: None };
+        // What is accepted is what the store says it is: an answer that was lost is asked for again.
+        if self.mem.create_jobs(&[new]).await.is_ok() {
+            self.accepted.push((job, false));
+        }
+    }
+
+    /// Somebody edits, pauses, resumes, deletes, runs by hand or cancels.
+    async fn meddle(&mut self, node: Option<&Node>) {
+        if self.accepted.is_empty() {
+            return;
+        }
+        let index = self.rng.random_range(0..self.accepted.len());
+        let id = self.accepted[index].0.id;
+        let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, id).await else { return };
+        let now = Clock::now(&self.clock);
+        match self.rng.random_range(0..6) {
+            0 if job.state == JobState::Active => {
+                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack).await;
+            }
+            1 if job.state == JobState::Paused => {
+                let (after, passed) = job.resumed(now);
+                let skipped = passed.map(|stretch| (stretch, model::Reason::Paused));
+                self.change(&job, after, skipped, RunsOfChange::Keep).await;
+            }
+            2 => {
+                self.accepted[index].1 = true;
+                let def = jobs::definition(&mut self.rng, now);
+                let after = job.edited(job.key.clone(), def, now);
+                self.change(&job, after, None, RunsOfChange::TakeBack).await;
+            }
+            3 => self.run_by_hand(&job, now).await,
+            4 => self.cancel_one(now).await,
+            5 if self.rng.random_bool(0.3) => {
+                self.change(&job, job.deleted(now), None, RunsOfChange::Cancel).await;
+            }
+            _ => {}
+        }
+        if let Some(node) = node {
+            node.handle().nudge_plan();
+            node.handle().nudge_holder();
+        }
+    }
+
+    async fn change(
+        &self,
+        before: &Job,
+        after: Job,
+        skipped: Option<(model::Stretch, model::Reason)>,
+        runs: RunsOfChange,
+    ) {
+        let change = JobChange {
+            before: Arc::new(before.clone()),
+            after: Arc::new(after),
+            skipped,
+            runs,
+        };
+        let _ = self.mem.change_job(&change).await;
+    }
+
+    async fn run_by_hand(&mut self, job: &Job, now: Timestamp) {
+        let id = RunId::asked(job.id, now, self.rng.random());
+        let run = Run {
+            id,
+            tenant: job.tenant,
+            job: job.id,
+            kind: RunKind::Manual,
+            slot: None,
+            replay_of: None,
+            due_at: now,
+            lane: job.def.lane,
+            state: RunState::Ready,
+            reason: None,
+            attempt: model::AttemptNo::FIRST,
+            lost: 0,
+            version: job.version,
+            claim: None,
+            ask: None,
+            waiting: false,
+            dispatched_at: None,
+            settled_at: None,
+            payload: None,
+            stretch: None,
+            attempts: Vec::new(),
+        };
+        let force = self.rng.random_bool(0.2);
+        let _ = self.mem.start_run(&StartRun { run, force }).await;
+    }
+
+    async fn cancel_one(&mut self, now: Timestamp) {
+        let live: Vec<RunId> = self
+            .mem
+            .all_runs()
+            .into_iter()
+            .filter(|run| run.state.is_live())
+            .map(|run| run.id)
+            .collect();
+        if !live.is_empty() {
+            let run = live[self.rng.random_range(0..live.len())];
+            let _ = self.mem.cancel_run(TenantId::DEFAULT, run, now).await;
+        }
+    }
+
+    async fn calm(&mut self) {
+        *self.store.badness.lock().unwrap_or_else(PoisonError::into_inner) = Badness::default();
+        self.store.down.store(false, Ordering::SeqCst);
+        self.quiet.store(true, Ordering::SeqCst);
+    }
+
+    async fn pause_all(&mut self) {
+        // Late slots are decided first, so that the end is the same for all.
+        self.clock.sleep(Duration::from_secs(20)).await;
+        for (job, _) in self.accepted.clone() {
+            for _ in 0..10 {
+                let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, job.id).await else { break };
+                if job.state != JobState::Active || !job.def.schedule.is_recurring() {
+                    break;
+                }
+                let now = Clock::now(&self.clock);
+                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack).await;
+            }
+        }
+    }
+}

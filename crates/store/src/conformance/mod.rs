@@ -1,0 +1,241 @@
+//! What every store promises. A promise is written once, in the file of its group, and listed once, below;
+//! a store keeps all of them:
+//!
+//! ```ignore
+//! conformance_suite!(async || Subject::mem().await); // one #[tokio::test] per promise
+//! ```
+//!
+//! In the order of a run's life: `presence`, `leases`, `jobs`, `changes`, `plan`, `fire`, `overlap`, `claim`,
+//! `start`, `withdraw`, `settle`, `history`, `retention`. `alike` then asks two stores the same random
+//! questions, and wants the same answers.
+
+#[cfg(test)]
+mod alike;
+pub mod changes;
+pub mod claim;
+pub mod fire;
+pub mod history;
+pub mod jobs;
+pub mod leases;
+pub mod overlap;
+pub mod plan;
+pub mod presence;
+pub mod retention;
+pub mod settle;
+pub mod start;
+mod subject;
+pub mod withdraw;
+
+pub use subject::{
+    Kept, Opened, Reopen, Subject, TestClock, at, attempt, every, firing, job, job_with, once,
+    settlement, slot,
+};
+
+#[cfg(test)]
+pub(crate) use alike::answers_alike;
+
+/// Hands every promise, by group, to another macro: the one list there is.
+#[macro_export]
+macro_rules! conformance_promises {
+    ($then:path, $with:expr) => {
+        $then! { $with,
+            presence {
+                a_presence_sees_who_lives
+                a_silent_presence_is_not_among_the_living
+                a_late_beat_revives_a_presence_that_nobody_barred
+                a_barred_presence_must_join_again
+                a_presence_nobody_knows_is_barred
+                a_newcomer_bars_nobody
+                one_that_was_silent_itself_bars_nobody
+                an_outage_of_the_store_costs_nobody_a_presence
+                a_lapsed_presence_is_barred_once
+                a_step_of_the_wall_clock_ends_no_presence
+                leaving_twice_is_leaving_once
+                orphans_are_the_claims_of_those_who_are_gone
+                orphans_come_by_shard_and_at_most_as_many_as_asked
+                claims_are_read_page_by_page
+                opening_again_keeps_everything_but_presences
+            }
+            leases {
+                a_shard_has_one_holder
+                every_change_of_hands_raises_the_epoch
+                a_lease_kept_keeps_its_epoch
+                a_shard_not_wanted_is_given_up
+                leases_of_one_that_left_are_free
+                a_silent_holder_keeps_its_leases_until_it_is_barred
+            }
+            jobs {
+                a_job_reads_back_whole
+                nul_bytes_survive
+                a_key_belongs_to_one_job_of_a_tenant
+                a_key_is_taken_by_an_earlier_job_of_the_same_batch
+                a_repeated_request_answers_the_same_job
+                an_idempotency_key_with_another_body_is_a_mismatch
+                an_idempotency_key_belongs_to_its_tenant
+                a_create_asked_again_makes_no_second_job
+                a_refused_create_leaves_its_idempotency_key_free
+                a_tenant_sees_only_its_own_jobs
+                jobs_are_listed_newest_first
+                listing_pages_neither_repeat_nor_lose
+                jobs_are_listed_by_state_label_and_part_of_the_key
+            }
+            changes {
+                a_change_is_written_whole
+                a_change_of_a_stale_read_is_a_conflict
+                a_change_that_a_firing_overtook_is_a_conflict
+                a_change_of_a_job_that_is_gone_changes_nothing
+                a_rename_takes_the_new_key_and_frees_the_old
+                a_rename_to_a_key_in_use_changes_nothing
+                a_deleted_job_is_gone_and_frees_its_key
+                the_end_of_a_pause_is_one_entry
+            }
+            plan {
+                due_jobs_come_in_the_order_they_are_due
+                due_pages_neither_repeat_nor_lose
+                only_active_jobs_are_planned
+                only_jobs_of_the_shards_asked_for_are_planned
+                spread_is_part_of_when_a_job_is_due
+                due_runs_are_those_that_anyone_may_claim
+                due_runs_come_in_the_order_they_are_due
+                a_parked_job_leaves_the_plan_and_says_why
+                the_pulse_tells_the_oldest_that_nobody_holds
+            }
+            fire {
+                a_slot_fires_once
+                a_repeated_fire_answers_the_same_run
+                a_repeated_fire_answers_the_same_skip
+                a_slot_whose_run_has_ended_never_fires_again
+                a_run_that_another_holds_is_stale
+                a_lapsed_lease_fires_nothing
+                an_old_epoch_fires_nothing
+                a_barred_presence_fires_nothing
+                an_edited_job_is_stale
+                a_paused_job_is_stale
+                a_deleted_job_is_stale
+                a_firing_moves_its_job_onward
+                a_last_slot_finishes_its_job
+                a_stretch_of_missed_slots_is_one_entry
+                one_missed_slot_is_an_entry_of_its_own
+                the_slot_that_catches_up_runs_beside_the_missed_entry
+                each_firing_of_a_batch_has_its_own_answer
+                a_run_that_is_alive_already_is_refused_and_nothing_written
+                a_run_is_due_when_its_spread_says
+            }
+            overlap {
+                a_job_that_allows_overlap_starts_every_slot
+                an_overlapping_slot_is_skipped_with_its_reason
+                a_run_in_backoff_counts_as_living
+                a_queue_of_one_holds_one
+                a_full_queue_skips_and_says_so
+                a_waiting_run_is_freed_by_the_end_of_the_one_before
+                waiting_runs_are_freed_one_by_one_from_the_oldest
+                a_retry_frees_nobody
+                a_newer_run_replaces_those_that_nobody_holds
+                a_newer_run_waits_for_the_one_it_stops
+                a_newer_run_replaces_those_that_wait
+                a_cancelled_run_frees_the_one_that_waits
+                a_run_taken_back_frees_the_one_that_waits
+                a_run_withdrawn_frees_the_one_that_waits
+            }
+            claim {
+                a_run_is_claimed_once
+                a_repeated_claim_answers_the_same
+                a_claim_takes_the_job_as_it_stands
+                a_claim_without_its_lease_is_lost
+                a_waiting_run_cannot_be_claimed
+                a_run_that_is_not_there_is_stale
+                a_retry_is_claimed_under_its_next_number
+                a_run_under_way_is_marked_by_its_holder_only
+            }
+            start {
+                a_manual_run_is_born_ready_with_its_own_payload
+                a_run_is_started_once
+                a_job_that_is_gone_starts_nothing
+                a_paused_job_runs_by_hand
+                a_manual_run_obeys_overlap_unless_forced
+                a_manual_run_waits_its_turn
+                a_manual_run_replaces_like_any_other
+            }
+            withdraw {
+                a_taken_back_run_is_decided_anew
+                a_run_ahead_that_nobody_holds_goes_back_with_the_edit
+                runs_go_back_in_any_order
+                what_is_past_or_by_hand_or_retried_is_not_taken_back
+                a_run_that_had_left_is_too_late
+                only_the_holder_answers_for_a_run
+                a_barred_presence_withdraws_nothing
+                a_paused_slot_goes_back_to_the_pause
+                a_deleted_job_cancels_its_runs
+                a_marked_run_of_a_deleted_job_ends_when_its_holder_says
+                a_run_that_nobody_holds_is_cancelled_at_once
+                a_held_run_is_cancelled_by_asking
+                a_cancel_is_never_weakened_to_a_take_back
+                an_ended_run_cannot_be_cancelled
+                a_tenant_cancels_only_its_own_runs
+            }
+            settle {
+                a_settled_run_is_history
+                a_repeated_settle_is_stale
+                every_verdict_is_kept_with_its_reason
+                a_claim_token_of_an_earlier_attempt_settles_nothing
+                a_run_that_nobody_holds_cannot_be_settled
+                a_barred_presence_settles_nothing
+                a_claim_of_the_living_is_settled_by_its_holder_only
+                a_lost_claim_is_settled_by_another
+                a_retry_waits_for_its_time
+                an_earlier_attempt_keeps_the_head_of_its_output
+                a_run_to_be_cancelled_is_not_tried_again
+                a_released_run_keeps_its_number
+                a_released_retry_is_still_a_retry
+                a_released_run_that_was_to_be_cancelled_ends
+                a_released_run_that_was_asked_back_is_decided_anew
+                each_settlement_of_a_batch_has_its_own_answer
+            }
+            history {
+                live_and_ended_runs_are_one_list
+                run_pages_neither_repeat_nor_lose
+                runs_are_listed_by_job_and_by_state
+                a_tenant_reads_only_its_own_runs
+            }
+            retention {
+                history_is_dropped_by_whole_days
+                retention_never_drops_a_range_of_a_live_run
+                a_finished_job_stays_as_long_as_it_should
+                a_deleted_job_stays_until_its_runs_have_ended
+                a_job_removed_frees_its_key
+                retention_works_in_bounded_steps
+                an_idempotency_key_is_forgotten_after_a_day
+            }
+        }
+    };
+}
+
+/// One test per promise. The argument makes a fresh [`Subject`]: `async || Subject::mem().await`.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($subject:expr) => {
+        $crate::conformance_promises!($crate::conformance_tests, $subject);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_tests {
+    ($subject:expr, $($group:ident { $($promise:ident)* })*) => {
+        $(
+            mod $group {
+                use super::*;
+                $(
+                    #[tokio::test]
+                    async fn $promise() -> $crate::conformance::Kept {
+                        let subject = ($subject)().await?;
+                        $crate::conformance::$group::$promise(subject).await
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+#[cfg(test)]
+mod tests;

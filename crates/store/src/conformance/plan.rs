@@ -1,0 +1,186 @@
+//! Plan: what is due, in order and in pages, and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::shard::ShardSet;
+use model::{Job, JobState, Overlap, RunId, RunState, Shard, Timestamp, Verdict};
+
+use super::{Kept, Subject, at, job, job_with, once, settlement, slot};
+use crate::{BoxError, DueCursor, DueRun, Fired, RunsOfChange};
+
+impl Subject {
+    /// Everything planned up to a moment, read in pages of `limit`.
+    pub(super) async fn due(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Arc<Job>>, BoxError> {
+        let mut jobs = Vec::new();
+        let mut after: Option<DueCursor> = None;
+        loop {
+            let page = self.store.due_jobs(shards, up_to, after, limit).await?;
+            assert!(page.jobs.len() <= limit && page.unreadable.is_empty());
+            jobs.extend(page.jobs);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(jobs),
+            }
+        }
+    }
+
+    pub(super) async fn due_run_ids(&self, up_to: Timestamp) -> Result<Vec<RunId>, BoxError> {
+        let due = self.store.due_runs(&ShardSet::ALL, up_to, None, 100).await?;
+        Ok(due.iter().map(|due| due.run).collect())
+    }
+}
+
+pub async fn due_jobs_come_in_the_order_they_are_due(subject: Subject) -> Kept {
+    for (number, secs) in [(1, 300), (2, 100), (3, 200), (4, 100), (5, 301)] {
+        subject.put(once(number, secs)?).await?;
+    }
+    let due = subject.due(&ShardSet::ALL, at(300), 100).await?;
+    let order: Vec<_> = due.iter().map(|job| (job.next_due_at(), job.id)).collect();
+    assert_eq!(order.len(), 4, "what is due exactly then is among them");
+    assert!(order.is_sorted(), "{order:?}");
+    Ok(())
+}
+
+pub async fn due_pages_neither_repeat_nor_lose(subject: Subject) -> Kept {
+    for number in 0..7 {
+        subject.put(once(number, 100 + i64::from(number / 4))?).await?;
+    }
+    let whole = subject.due(&ShardSet::ALL, at(200), 100).await?;
+    assert_eq!(whole.len(), 7);
+    for limit in 1..=8 {
+        assert_eq!(subject.due(&ShardSet::ALL, at(200), limit).await?, whole, "{limit}");
+    }
+    Ok(())
+}
+
+pub async fn only_active_jobs_are_planned(subject: Subject) -> Kept {
+    let active = subject.put(job(1)?).await?;
+    let paused = subject.put(job(2)?).await?;
+    let gone = subject.put(job(3)?).await?;
+    let finished = subject.put(once(4, 60)?).await?;
+    subject.change(&paused, paused.paused(at(1), None), RunsOfChange::Keep).await?;
+    subject.change(&gone, gone.deleted(at(1)), RunsOfChange::Keep).await?;
+    subject.claimed(finished.id).await?;
+    assert_eq!(subject.due(&ShardSet::ALL, at(9_999), 100).await?, [active]);
+    Ok(())
+}
+
+pub async fn only_jobs_of_the_shards_asked_for_are_planned(subject: Subject) -> Kept {
+    let mut jobs = Vec::new();
+    for number in 1..=8 {
+        jobs.push(subject.put(job(number)?).await?);
+    }
+    let shard = jobs.first().ok_or("a job")?.shard();
+    let one: ShardSet = [shard].into_iter().collect();
+    let others: ShardSet = Shard::all().filter(|other| *other != shard).collect();
+    let here = jobs.iter().filter(|job| job.shard() == shard).count();
+    assert_eq!(subject.due(&one, at(60), 3).await?.len(), here);
+    assert_eq!(subject.due(&others, at(60), 3).await?.len(), jobs.len() - here);
+    assert_eq!(subject.due(&ShardSet::default(), at(60), 3).await?.len(), 0);
+    Ok(())
+}
+
+pub async fn spread_is_part_of_when_a_job_is_due(subject: Subject) -> Kept {
+    let spread = Duration::from_secs(59);
+    let job = subject.put(job_with(1, |def| def.spread = spread)?).await?;
+    let due_at = job.next_due_at().ok_or("a slot")?;
+    assert!(due_at > at(60), "the hash of this job is not 0");
+    let just_before = due_at.minus(Duration::from_millis(1));
+    assert_eq!(subject.due(&ShardSet::ALL, just_before, 9).await?, []);
+    assert_eq!(subject.due(&ShardSet::ALL, due_at, 9).await?, [job]);
+    Ok(())
+}
+
+pub async fn due_runs_are_those_that_anyone_may_claim(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let queued = subject.put(job_with(2, |def| def.overlap = Overlap::QueueOne)?).await?;
+    let ready = subject.ready(job.id).await?;
+    let held = subject.claimed(job.id).await?;
+    let retried = subject.claimed(job.id).await?;
+    subject.settle(settlement(&retried, Verdict::RetryAt(at(400)))).await?;
+    subject.claimed(queued.id).await?;
+    let waiting = subject.fire(queued.id, false).await?;
+    assert!(matches!(waiting, Fired::Waiting(_)), "{waiting:?}");
+    let due = subject.store.due_runs(&ShardSet::ALL, at(400), None, 9).await?;
+    let expected = [
+        DueRun {
+            run: ready.id,
+            tenant: job.tenant,
+            job: job.id,
+            due_at: at(60),
+            state: RunState::Ready,
+        },
+        DueRun {
+            run: retried.id,
+            tenant: job.tenant,
+            job: job.id,
+            due_at: at(400),
+            state: RunState::Retrying,
+        },
+    ];
+    assert_eq!(due, expected);
+    assert_eq!(subject.due_run_ids(at(399)).await?, [ready.id]);
+    subject.settle(settlement(&held, Verdict::Release)).await?;
+    assert_eq!(subject.due_run_ids(at(399)).await?, [ready.id, held.id]);
+    let elsewhere: ShardSet = Shard::all().filter(|shard| *shard != job.shard()).collect();
+    assert_eq!(subject.store.due_runs(&elsewhere, at(400), None, 9).await?, []);
+    Ok(())
+}
+
+pub async fn due_runs_come_in_the_order_they_are_due(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    for number in 1..=5 {
+        let job = subject.put(job(number)?).await?;
+        subject.ready(job.id).await?;
+        subject.ready(job.id).await?;
+    }
+    let whole = store.due_runs(&ShardSet::ALL, at(120), None, 100).await?;
+    assert_eq!(whole.len(), 10);
+    assert!(whole.is_sorted_by_key(|due| (due.due_at, due.run)));
+    let mut paged = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.due_runs(&ShardSet::ALL, at(120), after, 3).await?;
+        let Some(last) = page.last() else { break };
+        after = Some((last.due_at, last.run));
+        paged.extend(page);
+    }
+    assert_eq!(paged, whole);
+    Ok(())
+}
+
+pub async fn a_parked_job_leaves_the_plan_and_says_why(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let job = subject.put(job(1)?).await?;
+    let untouched = subject.put(super::job(2)?).await?;
+    store.park(&[(job.id, "zone Mars/Base is not known".to_owned())], at(5)).await?;
+    assert_eq!(subject.due(&ShardSet::ALL, at(9_999), 9).await?, [untouched]);
+    let parked = subject.job(job.id).await?;
+    assert_eq!((parked.state, parked.state_at), (JobState::Invalid, at(5)));
+    assert_eq!(parked.note.as_deref(), Some("zone Mars/Base is not known"));
+    assert_eq!(parked.next_slot, None);
+    Ok(())
+}
+
+pub async fn the_pulse_tells_the_oldest_that_nobody_holds(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let pulse = store.pulse().await?;
+    assert_eq!((pulse.oldest_due_at, pulse.live), (None, 0));
+    let job = subject.put(job(1)?).await?;
+    assert_eq!(store.pulse().await?.oldest_due_at, Some(at(60)));
+    subject.claimed(job.id).await?;
+    let pulse = store.pulse().await?;
+    assert_eq!((pulse.oldest_due_at, pulse.live), (Some(at(120)), 1), "the claimed one is held");
+    subject.ready(job.id).await?;
+    let pulse = store.pulse().await?;
+    assert_eq!((pulse.oldest_due_at, pulse.live), (Some(at(120)), 2));
+    let stands = subject.job(job.id).await?;
+    assert_eq!(stands.next_slot, Some(slot(180)));
+    Ok(())
+}

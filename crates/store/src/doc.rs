@@ -1,0 +1,480 @@
+//! Stored JSON: a job's definition without its payload, and the earlier attempts of a run.
+//!
+//! These are forms of their own: renaming a field in `model` changes no byte in a database, and
+//! golden files prove it. What has its default value is left out, so that a common one-off takes
+//! about a hundred bytes. Reading never panics; whoever reads parks a row that cannot be read.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
+use model::retry::{Backoff, RetryPolicy};
+use model::schedule::{Cron, CronOptions, Dialect, DstGap, DstOverlap, Every, Period, Zone};
+use model::target::HttpTarget;
+use model::time::millis;
+use model::{
+    Attempt, AttemptNo, Definition, JobId, Lane, Outcome, Schedule, Slot, Target, Timestamp, limits,
+};
+use serde::{Deserialize, Serialize};
+
+/// Why a stored form cannot be read, or a value cannot be stored; for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DocError(String);
+
+impl DocError {
+    fn unknown(what: &str, text: &str) -> Self {
+        Self(format!("{what} {:?} is not known", text.chars().take(64).collect::<String>()))
+    }
+}
+
+impl From<serde_json::Error> for DocError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct DefinitionDoc<'a> {
+    #[serde(borrow)]
+    schedule: ScheduleDoc<'a>,
+    #[serde(borrow)]
+    target: TargetDoc<'a>,
+    #[serde(default, skip_serializing_if = "RetryDoc::is_default")]
+    retry: RetryDoc<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    lane: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    overlap: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue_max: Option<u32>,
+    #[serde(default, skip_serializing_if = "CatchUpDoc::is_default")]
+    catch_up: CatchUpDoc<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spread: Option<u64>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    delivery: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start_within: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finish_within: Option<u64>,
+    #[serde(borrow, default, skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+}
+
+/// Exactly one of `at`, `cron` and `every` is there.
+#[derive(Serialize, Deserialize, Default)]
+struct ScheduleDoc<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cron: Option<Cow<'a, [String]>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    every: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    anchor: Option<i64>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    zone: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    dialect: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    dst_gap: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    dst_overlap: Option<Cow<'a, str>>,
+    /// Only when it is not the job's own number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hash: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum TargetDoc<'a> {
+    #[serde(borrow)]
+    Http(HttpDoc<'a>),
+    Fake(Cow<'a, str>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct HttpDoc<'a> {
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output_max: Option<usize>,
+}
+
+#[derive(Serialize, Deserialize, Default, PartialEq)]
+struct RetryDoc<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempts_max: Option<u32>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    backoff: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delay_first: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delay_max: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jitter: Option<u16>,
+}
+
+#[derive(Serialize, Deserialize, Default, PartialEq)]
+struct CatchUpDoc<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    policy: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max: Option<u32>,
+}
+
+impl RetryDoc<'_> {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl CatchUpDoc<'_> {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The value, unless it is the default.
+fn other<T: PartialEq>(value: T, default: T) -> Option<T> {
+    (value != default).then_some(value)
+}
+
+fn word<'a>(value: &'static str, default: &str) -> Option<Cow<'a, str>> {
+    (value != default).then_some(Cow::Borrowed(value))
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(millis(span)).unwrap_or(0)
+}
+
+fn span(stored: Option<u64>, default: Duration) -> Duration {
+    stored.map_or(default, Duration::from_millis)
+}
+
+/// A name of one of our enums, or its default when it was left out.
+fn named<T>(
+    what: &str,
+    text: Option<Cow<'_, str>>,
+    default: T,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, DocError> {
+    match text {
+        None => Ok(default),
+        Some(text) => parse(&text).ok_or_else(|| DocError::unknown(what, &text)),
+    }
+}
+
+/// What is assumed of a schedule's policies when a form leaves them out. Unlike the defaults that
+/// clients see, these depend only on whether the job is a one-off, and never change.
+fn policies(recurring: bool) -> (Overlap, Duration) {
+    if recurring {
+        (Overlap::Skip, Duration::from_secs(3_600))
+    } else {
+        (Overlap::Allow, Duration::from_secs(86_400))
+    }
+}
+
+/// The stored form of a definition. The payload is apart: it is bytes, not JSON of ours.
+pub fn encode_definition(job: JobId, def: &Definition) -> Result<Vec<u8>, DocError> {
+    let Definition { schedule, target, payload: _, retry, catch_up, overlap, .. } = def;
+    let (overlap_default, window) = policies(schedule.is_recurring());
+    let usual = RetryPolicy::default();
+    let doc = DefinitionDoc {
+        schedule: schedule_doc(job, schedule),
+        target: target_doc(target)?,
+        retry: RetryDoc {
+            attempts_max: other(retry.attempts_max, usual.attempts_max),
+            backoff: word(retry.backoff.as_str(), usual.backoff.as_str()),
+            delay_first: other(ms(retry.delay_first), ms(usual.delay_first)),
+            delay_max: other(ms(retry.delay_max), ms(usual.delay_max)),
+            jitter: other(retry.jitter, usual.jitter),
+        },
+        timeout: other(ms(def.timeout), ms(Definition::TIMEOUT_DEFAULT)),
+        lane: word(def.lane.as_str(), Lane::Standard.as_str()),
+        overlap: word(overlap.as_str(), overlap_default.as_str()),
+        queue_max: match overlap {
+            Overlap::QueueAll { max } => other(*max, Overlap::QUEUE_MAX),
+            Overlap::Skip | Overlap::QueueOne | Overlap::CancelRunning | Overlap::Allow => None,
+        },
+        catch_up: CatchUpDoc {
+            policy: word(catch_up.policy.as_str(), CatchUpPolicy::Latest.as_str()),
+            window: other(ms(catch_up.window), ms(window)),
+            max: other(catch_up.max, CatchUp::MAX_DEFAULT),
+        },
+        spread: other(ms(def.spread), 0),
+        delivery: word(def.delivery.as_str(), Delivery::AtLeastOnce.as_str()),
+        start_within: def.start_within.map(ms),
+        finish_within: def.finish_within.map(ms),
+        labels: def
+            .labels
+            .iter()
+            .map(|(name, value)| (Cow::Borrowed(name.as_str()), Cow::Borrowed(value.as_str())))
+            .collect(),
+    };
+    let mut bytes = Vec::with_capacity(160);
+    serde_json::to_writer(&mut bytes, &doc)?;
+    Ok(bytes)
+}
+
+/// A definition from its stored form and its payload.
+pub fn decode_definition(
+    job: JobId,
+    bytes: &[u8],
+    payload: Option<Bytes>,
+) -> Result<Definition, DocError> {
+    let doc: DefinitionDoc<'_> = serde_json::from_slice(bytes)?;
+    let schedule = schedule_of(job, doc.schedule)?;
+    let (overlap, window) = policies(schedule.is_recurring());
+    let usual = RetryPolicy::default();
+    let overlap = match named("overlap", doc.overlap, overlap, Overlap::parse)? {
+        Overlap::QueueAll { max } => Overlap::QueueAll { max: doc.queue_max.unwrap_or(max) },
+        single @ (Overlap::Skip | Overlap::QueueOne | Overlap::CancelRunning | Overlap::Allow) => {
+            single
+        }
+    };
+    let policy = doc.catch_up.policy;
+    Ok(Definition {
+        schedule,
+        target: target_of(doc.target)?,
+        payload,
+        retry: RetryPolicy {
+            attempts_max: doc.retry.attempts_max.unwrap_or(usual.attempts_max),
+            backoff: named("backoff", doc.retry.backoff, usual.backoff, Backoff::parse)?,
+            delay_first: span(doc.retry.delay_first, usual.delay_first),
+            delay_max: span(doc.retry.delay_max, usual.delay_max),
+            jitter: doc.retry.jitter.unwrap_or(usual.jitter),
+        },
+        timeout: span(doc.timeout, Definition::TIMEOUT_DEFAULT),
+        lane: named("lane", doc.lane, Lane::Standard, |text| text.parse().ok())?,
+        overlap,
+        catch_up: CatchUp {
+            policy: named("catch_up", policy, CatchUpPolicy::Latest, CatchUpPolicy::parse)?,
+            window: span(doc.catch_up.window, window),
+            max: doc.catch_up.max.unwrap_or(CatchUp::MAX_DEFAULT),
+        },
+        spread: span(doc.spread, Duration::ZERO),
+        delivery: named("delivery", doc.delivery, Delivery::AtLeastOnce, Delivery::parse)?,
+        start_within: doc.start_within.map(Duration::from_millis),
+        finish_within: doc.finish_within.map(Duration::from_millis),
+        labels: doc
+            .labels
+            .into_iter()
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect(),
+    })
+}
+
+fn schedule_doc(job: JobId, schedule: &Schedule) -> ScheduleDoc<'_> {
+    let zone_doc = |zone: &'_ Zone| other(Cow::Owned(zone.name().to_owned()), Cow::Borrowed("UTC"));
+    match schedule {
+        Schedule::Once(slot) => {
+            ScheduleDoc { at: Some(slot.0.as_millis()), ..ScheduleDoc::default() }
+        }
+        Schedule::Cron(cron) => ScheduleDoc {
+            cron: Some(Cow::Borrowed(cron.texts())),
+            zone: zone_doc(cron.zone()),
+            dialect: match cron.dialect() {
+                Dialect::Unix => None,
+                Dialect::Quartz => Some(Cow::Borrowed("quartz")),
+            },
+            dst_gap: match cron.dst_gap() {
+                DstGap::RunAfter => None,
+                DstGap::Skip => Some(Cow::Borrowed("skip")),
+            },
+            dst_overlap: match cron.dst_overlap() {
+                DstOverlap::First => None,
+                DstOverlap::Both => Some(Cow::Borrowed("both")),
+            },
+            hash: other(cron.hash(), job.hash()),
+            ..ScheduleDoc::default()
+        },
+        Schedule::Every(every) => ScheduleDoc {
+            every: Some(Cow::Owned(every.period.text())),
+            anchor: Some(every.anchor.as_millis()),
+            zone: zone_doc(&every.zone),
+            ..ScheduleDoc::default()
+        },
+    }
+}
+
+fn schedule_of(job: JobId, doc: ScheduleDoc<'_>) -> Result<Schedule, DocError> {
+    let refused = |error: model::schedule::ScheduleError| DocError(error.to_string());
+    let zone = match &doc.zone {
+        None => Zone::utc(),
+        Some(name) => Zone::get(name).map_err(refused)?,
+    };
+    match (doc.at, doc.cron, doc.every) {
+        (Some(at), None, None) => Timestamp::checked(at)
+            .map(|at| Schedule::Once(Slot(at)))
+            .ok_or_else(|| DocError(format!("the moment {at} is out of range"))),
+        (None, Some(texts), None) => {
+            let options = CronOptions {
+                zone: Some(zone),
+                dialect: named("dialect", doc.dialect, Dialect::Unix, |text| {
+                    (text == "quartz").then_some(Dialect::Quartz)
+                })?,
+                dst_gap: named("dst_gap", doc.dst_gap, DstGap::RunAfter, |text| {
+                    (text == "skip").then_some(DstGap::Skip)
+                })?,
+                dst_overlap: named("dst_overlap", doc.dst_overlap, DstOverlap::First, |text| {
+                    (text == "both").then_some(DstOverlap::Both)
+                })?,
+                hash: doc.hash.unwrap_or_else(|| job.hash()),
+            };
+            Cron::parse(&texts, options).map(Schedule::Cron).map_err(refused)
+        }
+        (None, None, Some(period)) => {
+            let anchor = doc.anchor.and_then(Timestamp::checked);
+            let anchor = anchor.ok_or_else(|| DocError("the interval has no anchor".to_owned()))?;
+            let period = Period::parse(&period).map_err(refused)?;
+            Every::new(period, anchor, zone).map(Schedule::Every).map_err(refused)
+        }
+        (_, _, _) => Err(DocError("the schedule is none of at, cron and every".to_owned())),
+    }
+}
+
+fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {
+    let http = match target {
+        Target::Fake(what) => return Ok(TargetDoc::Fake(Cow::Borrowed(what))),
+        Target::Http(http) => http,
+    };
+    let mut headers = Vec::with_capacity(http.headers.len());
+    for (name, value) in &http.headers {
+        let text = value.to_str().map_err(|_| {
+            DocError(format!("the header {name} holds characters that cannot be stored"))
+        })?;
+        headers.push((Cow::Borrowed(name.as_str()), Cow::Borrowed(text)));
+    }
+    Ok(TargetDoc::Http(HttpDoc {
+        url: Cow::Owned(http.url.to_string()),
+        method: match http.method.as_str() {
+            "POST" => None,
+            method => Some(Cow::Borrowed(method)),
+        },
+        headers,
+        output_max: other(http.output_max, limits::OUTPUT_DEFAULT),
+    }))
+}
+
+fn target_of(doc: TargetDoc<'_>) -> Result<Target, DocError> {
+    let http = match doc {
+        TargetDoc::Fake(what) => return Ok(Target::Fake(what.into_owned())),
+        TargetDoc::Http(http) => http,
+    };
+    // The checks of a new target are not made again: rules for what is accepted may grow, and what
+    // was accepted before still runs.
+    let bad = |what: &str, text: &str| DocError::unknown(what, text);
+    let mut headers = Vec::with_capacity(http.headers.len());
+    for (name, value) in &http.headers {
+        let value = value.parse().map_err(|_| bad("header value", value))?;
+        headers.push((name.parse().map_err(|_| bad("header", name))?, value));
+    }
+    let method = http.method.as_deref().unwrap_or("POST");
+    Ok(Target::Http(HttpTarget {
+        url: http.url.parse().map_err(|_| bad("url", &http.url))?,
+        method: method.parse().map_err(|_| bad("method", method))?,
+        headers,
+        output_max: http.output_max.unwrap_or(limits::OUTPUT_DEFAULT),
+    }))
+}
+
+#[derive(Serialize, Deserialize)]
+struct AttemptDoc<'a> {
+    no: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dispatched_at: Option<i64>,
+    settled_at: i64,
+    #[serde(borrow)]
+    outcome: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<i32>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    error: Option<Cow<'a, str>>,
+    /// Text as text; anything else as hexadecimal digits, since JSON has no bytes.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    output: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    output_hex: Option<Cow<'a, str>>,
+}
+
+/// The stored form of a run's attempts, oldest first; nothing when there are none.
+pub fn encode_attempts(attempts: &[Attempt]) -> Result<Option<Vec<u8>>, DocError> {
+    if attempts.is_empty() {
+        return Ok(None);
+    }
+    let docs: Vec<_> = attempts.iter().map(attempt_doc).collect();
+    Ok(Some(serde_json::to_vec(&docs)?))
+}
+
+/// Attempts from their stored form.
+pub fn decode_attempts(bytes: Option<&[u8]>) -> Result<Vec<Attempt>, DocError> {
+    let Some(bytes) = bytes else { return Ok(Vec::new()) };
+    let docs: Vec<AttemptDoc<'_>> = serde_json::from_slice(bytes)?;
+    docs.into_iter().map(attempt_of).collect()
+}
+
+fn attempt_doc(attempt: &Attempt) -> AttemptDoc<'_> {
+    let (output, output_hex) = match std::str::from_utf8(&attempt.output) {
+        Ok("") => (None, None),
+        Ok(text) => (Some(Cow::Borrowed(text)), None),
+        Err(_) => (None, Some(Cow::Owned(to_hex(&attempt.output)))),
+    };
+    AttemptDoc {
+        no: attempt.no.0,
+        dispatched_at: attempt.dispatched_at.map(Timestamp::as_millis),
+        settled_at: attempt.settled_at.as_millis(),
+        outcome: Cow::Borrowed(attempt.outcome.as_str()),
+        status: attempt.status,
+        error: attempt.error.as_deref().map(Cow::Borrowed),
+        output,
+        output_hex,
+    }
+}
+
+fn attempt_of(doc: AttemptDoc<'_>) -> Result<Attempt, DocError> {
+    let output = match (doc.output, doc.output_hex) {
+        (Some(text), _) => Bytes::from(text.into_owned()),
+        (None, Some(digits)) => from_hex(&digits)
+            .map(Bytes::from)
+            .ok_or_else(|| DocError("the output of an attempt is not hexadecimal".to_owned()))?,
+        (None, None) => Bytes::new(),
+    };
+    Ok(Attempt {
+        no: AttemptNo(doc.no),
+        dispatched_at: doc.dispatched_at.map(Timestamp::from_millis),
+        settled_at: Timestamp::from_millis(doc.settled_at),
+        outcome: Outcome::parse(&doc.outcome)
+            .ok_or_else(|| DocError::unknown("outcome", &doc.outcome))?,
+        status: doc.status,
+        error: doc.error.map(Cow::into_owned),
+        output,
+    })
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).map(|value| value as u8)).collect();
+    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
+    digits.chunks(2).map(|pair| Some((pair.first()? << 4) | pair.get(1)?)).collect()
+}
+
+#[cfg(test)]
+#[path = "doc_tests.rs"]
+mod tests;

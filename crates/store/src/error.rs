@@ -1,0 +1,39 @@
+//! What a caller can act on when a store says no.
+
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing is known about whether the call was written; asking again is safe.
+    #[error("the store cannot be reached")]
+    Unavailable(#[source] BoxError),
+    /// Nothing was written.
+    #[error("the disk that holds the data is full")]
+    Full,
+    /// Another process has the data open.
+    #[error("{0}")]
+    InUse(String),
+    /// The data was written by a newer version, is damaged, or is not ours.
+    #[error("{0}")]
+    Unusable(String),
+    /// The presence was barred, or has left: join again.
+    #[error("this node's presence has ended")]
+    Barred,
+    /// One row cannot be read.
+    #[error("{what} cannot be read: {detail}")]
+    BadRow { what: String, detail: String },
+}
+
+impl StoreError {
+    pub fn unavailable(error: impl Into<BoxError>) -> Self {
+        Self::Unavailable(error.into())
+    }
+
+    /// Whether asking again may help.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unavailable(_) | Self::Full => true,
+            Self::InUse(_) | Self::Unusable(_) | Self::Barred | Self::BadRow { .. } => false,
+        }
+    }
+}

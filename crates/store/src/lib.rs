@@ -1,0 +1,189 @@
+//! What survives a crash: one trait, in the order of a run's life, and every store that keeps it.
+//!
+//! Methods take batches and answer each item; an `Err` means that nothing of the call is known to
+//! have been written, and that asking again is safe. Moments come from callers, who are told the
+//! time; only presences and leases are judged by the store's own clock.
+
+mod error;
+mod types;
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod doc;
+pub mod mem;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+use async_trait::async_trait;
+use model::shard::ShardSet;
+use model::{Job, JobId, JobKey, PresenceId, Run, RunId, Shard, TenantId, Timestamp};
+
+pub use error::{BoxError, StoreError};
+pub use types::*;
+
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    // Presence and leases: who may write as an engine.
+
+    /// A new presence, alive for `PRESENCE_TTL` from now by the store's clock.
+    async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError>;
+
+    /// Shows that the presence lives, and brings what its holder should know. A presence that was
+    /// barred gets `StoreError::Barred`: it must join again as another.
+    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError>;
+
+    /// Takes every shard of `wanted` that nobody living holds, keeps those already held, gives up
+    /// the others. Every change of hands raises the shard's epoch.
+    async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError>;
+
+    /// Ends the presence in good order: its leases are free at once, claims it still has are
+    /// treated as those of a barred presence.
+    async fn leave(&self, presence: PresenceId) -> Result<(), StoreError>;
+
+    /// Bars every presence whose time is up, in one statement: its leases are free, its tokens
+    /// match no more. Refused (nothing barred) unless `by` has beaten without a break for one
+    /// whole `PRESENCE_TTL`: an outage of the store costs nobody a presence.
+    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError>;
+
+    /// Claims of presences that were barred or have left, for settle as `Lost`; with the moment
+    /// each presence ended and the job as it stands. Runs of `shards` only.
+    async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError>;
+
+    /// Every claim under a presence, by run id after `after`: compared with memory every few seconds.
+    async fn claims(
+        &self,
+        presence: PresenceId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<HeldClaim>, StoreError>;
+
+    // Create and change: what clients do to jobs.
+
+    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError>;
+
+    /// Writes a job as changed if nobody changed or fired it since it was read (`JobChange::before`
+    /// is compared by version, `next_slot` and `slot_last`). Runs of slots after the change that
+    /// nobody claimed are taken back (or cancelled) in the same write; claimed ones are marked.
+    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError>;
+
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
+
+    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError>;
+
+    /// Newest first; deleted jobs only when asked for by state.
+    async fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Result<Vec<Job>, StoreError>;
+
+    // Plan: what is due.
+
+    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`.
+    async fn due_jobs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Result<DueJobs, StoreError>;
+
+    /// Runs of `shards` that nobody holds, that wait for no other, due at or before `up_to`:
+    /// `Ready` ones and retries, in the order of (`due_at`, id), after `after`.
+    async fn due_runs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError>;
+
+    /// Takes jobs whose rows cannot be read out of the plan, with the error as their note.
+    async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError>;
+
+    // Fire and claim: slots become runs, runs get a holder.
+
+    /// One decision per slot. Each firing moves its job onward if the job is active, at the firing's
+    /// version and next slot, and its shard's lease has the epoch in `leases`; the overlap rule is
+    /// applied to the runs alive in the same write. Asked again by the same presence, it answers as
+    /// it did. A batch holds a job once at most.
+    async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
+
+    /// Takes the next attempt of named runs that nobody holds. Asked again, it answers the same.
+    async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
+
+    /// A manual run or a replay, born `Ready` (or waiting, as overlap says).
+    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError>;
+
+    /// Runs that have been under way for a while: `Running`, for readers.
+    async fn mark_running(
+        &self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Result<(), StoreError>;
+
+    // Withdrawal: before an end of its own.
+
+    /// Ends a run that nobody holds; marks one that is held.
+    async fn cancel_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Cancelled, StoreError>;
+
+    /// The holder's answer to `Ask::TakeBack`: taken back as if never fired, or too late.
+    async fn withdraw(
+        &self,
+        presence: PresenceId,
+        answers: &[Withdrawal],
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    // Settle and history: how runs end, and what is kept.
+
+    /// Ends attempts. Each is written if the run's claim is still the one in the settlement, and
+    /// that claim's presence is `by` itself or one that has ended. Asked again, it answers `Stale`.
+    async fn settle(
+        &self,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError>;
+
+    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError>;
+
+    /// Newest first, live and history in one.
+    async fn list_runs(
+        &self,
+        tenant: TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<Run>, StoreError>;
+
+    /// One bounded step of forgetting: whole ranges of history, finished one-offs, deleted jobs
+    /// whose runs have ended, idempotency keys. `more` says whether to come back at once.
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError>;
+
+    /// When the oldest slot or run was due that nobody holds, and how much is alive.
+    async fn pulse(&self) -> Result<Pulse, StoreError>;
+}
+
+/// The clock of an embedded store: whoever opens it says what time it is.
+pub trait StoreClock: Send + Sync + 'static {
+    /// Wall time.
+    fn now(&self) -> Timestamp;
+    /// Time that only ever grows, also while the machine sleeps; presences are judged by it.
+    fn uptime(&self) -> std::time::Duration;
+}
+
+/// The shard of a firing's job must be among the leases at the epoch they were taken with.
+impl Leases {
+    pub fn epoch(&self, shard: Shard) -> Option<Epoch> {
+        self.epochs.get(&shard).copied()
+    }
+
+    pub fn shards(&self) -> ShardSet {
+        self.epochs.keys().copied().collect()
+    }
+}

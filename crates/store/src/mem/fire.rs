@@ -1,0 +1,268 @@
+//! Fire and claim: slots become runs, runs get a holder.
+
+use std::sync::Arc;
+
+use model::job::Decision;
+use model::policy::Admission;
+use model::{
+    Ask, AttemptNo, Job, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Stretch,
+    Timestamp,
+};
+
+use super::Flaw;
+use super::state::State;
+use crate::{Claimed, Fired, Firing, Leases, StartRun, Started, StoreError};
+
+/// How a run that overlap lets in is born.
+enum Birth {
+    Moving,
+    Waiting,
+    Not(Reason),
+}
+
+impl State {
+    pub fn fire(&mut self, leases: &Leases, firing: &Firing, flaw: Flaw) -> Fired {
+        let planned = &firing.job;
+        if !self.holds(leases, planned.shard()) && flaw != Flaw::SkipEpochCheck {
+            return Fired::LeaseLost;
+        }
+        let swaps = |job: &Job| {
+            let unmoved = (job.version, job.next_slot) == (planned.version, planned.next_slot);
+            unmoved && job.state == JobState::Active
+        };
+        let job = self.jobs.get(&planned.id).cloned();
+        let blind = flaw == Flaw::SkipCompareAndSwap;
+        let Some(job) = job.filter(|job| swaps(job) || blind) else {
+            return self.fired_before(leases.presence, firing);
+        };
+        let run = firing.decision.start.map(|slot| Run::of_slot(&job, slot));
+        if let Some(run) = &run
+            && self.live.runs.contains_key(&run.id)
+            && !blind
+        {
+            return Fired::Refused(format!("{} is alive already", run.id));
+        }
+        self.decide(&job, &firing.decision);
+        let Some(run) = run else {
+            return Fired::Skipped(Reason::Missed);
+        };
+        let claim = firing.claim.then_some(leases.presence);
+        self.bear(&job, run, claim)
+    }
+
+    /// Moves the job onward, and writes down what it passed over.
+    fn decide(&mut self, job: &Job, decision: &Decision) {
+        if let Some(missed) = decision.missed {
+            let entry = Run::skipped(job, missed, Reason::Missed, job.due_at(missed.last));
+            self.history.insert(entry.id, entry);
+        }
+        let mut onward = job.clone();
+        onward.slot_last = decision.slot_last().or(job.slot_last);
+        onward.next_slot = decision.next;
+        if decision.next.is_none() {
+            onward.state = JobState::Finished;
+            onward.state_at = onward.slot_last.unwrap_or(job.state_at);
+        }
+        self.jobs.insert(job.id, Arc::new(onward));
+    }
+
+    /// A slot's run comes to life, as the job's overlap has it.
+    fn bear(&mut self, job: &Job, run: Run, claim: Option<PresenceId>) -> Fired {
+        let id = run.id;
+        match self.admit(job, run.due_at) {
+            Birth::Moving => {
+                self.live.insert(Run { claim, ..run });
+                match claim {
+                    Some(_) => Fired::Claimed(id),
+                    None => Fired::Ready(id),
+                }
+            }
+            Birth::Waiting => {
+                self.live.insert(Run {
+                    waiting: true,
+                    ..run
+                });
+                Fired::Waiting(id)
+            }
+            Birth::Not(reason) => {
+                let settled_at = Some(run.due_at);
+                let (state, reason_kept) = (RunState::Skipped, Some(reason));
+                self.history.insert(
+                    id,
+                    Run {
+                        state,
+                        reason: reason_kept,
+                        settled_at,
+                        ..run
+                    },
+                );
+                Fired::Skipped(reason)
+            }
+        }
+    }
+
+    /// Asks the job's overlap about a new run due at `due_at`, and does what it says to the others.
+    fn admit(&mut self, job: &Job, due_at: Timestamp) -> Birth {
+        match job.def.overlap {
+            Overlap::Allow => return Birth::Moving,
+            Overlap::Skip
+            | Overlap::QueueOne
+            | Overlap::QueueAll { .. }
+            | Overlap::CancelRunning => {}
+        }
+        match job.def.overlap.admit(self.live.living(job.id)) {
+            Admission::Start => Birth::Moving,
+            Admission::Wait => Birth::Waiting,
+            Admission::Skip(reason) => Birth::Not(reason),
+            Admission::Replace => {
+                let runs: Vec<_> = self
+                    .live
+                    .of_job(job.id)
+                    .map(|run| (run.id, run.claim))
+                    .collect();
+                for (id, claim) in runs {
+                    match claim {
+                        None => {
+                            self.cancel(id, Reason::Replaced, due_at);
+                        }
+                        Some(_) => self.ask(id, Ask::Cancel(Reason::Replaced)),
+                    }
+                }
+                match self.live.living(job.id).moving {
+                    0 => Birth::Moving,
+                    _ => Birth::Waiting,
+                }
+            }
+        }
+    }
+
+    /// The job is not where the firing saw it: either someone moved it, or this very firing did and its
+    /// answer was lost.
+    fn fired_before(&self, presence: PresenceId, firing: &Firing) -> Fired {
+        let Decision {
+            missed,
+            start,
+            next: _,
+        } = firing.decision;
+        let named = |slot| RunId::for_slot(firing.job.id, slot);
+        let Some(id) = start
+            .or(missed.map(|stretch: Stretch| stretch.first))
+            .map(named)
+        else {
+            return Fired::Stale;
+        };
+        let live = self
+            .live
+            .runs
+            .get(&id)
+            .filter(|run| run.attempt == AttemptNo::FIRST);
+        match live.filter(|_| start.is_some()) {
+            Some(run) if run.claim == Some(presence) => return Fired::Claimed(id),
+            Some(run) if run.claim.is_none() && run.state == RunState::Ready => {
+                return if run.waiting {
+                    Fired::Waiting(id)
+                } else {
+                    Fired::Ready(id)
+                };
+            }
+            Some(_) => return Fired::Stale,
+            None => {}
+        }
+        let skipped = self
+            .history
+            .get(&id)
+            .filter(|run| run.state == RunState::Skipped);
+        match skipped.and_then(|run| run.reason) {
+            Some(reason) if start.is_some() || reason == Reason::Missed => Fired::Skipped(reason),
+            Some(_) | None => Fired::Stale,
+        }
+    }
+
+    pub fn claim(&mut self, leases: &Leases, id: RunId) -> Claimed {
+        if self.living(leases.presence).is_err() {
+            return Claimed::LeaseLost;
+        }
+        let Some(run) = self.live.runs.get(&id) else {
+            return Claimed::Stale;
+        };
+        if !self.holds(leases, run.shard()) {
+            return Claimed::LeaseLost;
+        }
+        let Some(job) = self.jobs.get(&run.job).cloned() else {
+            return Claimed::Stale;
+        };
+        let Some(run) = self.live.runs.get_mut(&id) else {
+            return Claimed::Stale;
+        };
+        match run.claim {
+            None if !run.waiting => {
+                run.claim = Some(leases.presence);
+                run.state = RunState::Ready;
+                run.version = job.version;
+            }
+            Some(holder) if holder == leases.presence => {}
+            None | Some(_) => return Claimed::Stale,
+        }
+        Claimed::Ours(Box::new(run.clone()), job)
+    }
+
+    pub fn start_run(&mut self, start: &StartRun) -> Started {
+        let asked = &start.run;
+        let job = self.jobs.get(&asked.job).cloned();
+        let Some(job) =
+            job.filter(|job| job.state != JobState::Deleted && job.tenant == asked.tenant)
+        else {
+            return Started::Missing;
+        };
+        if self.live.runs.contains_key(&asked.id) || self.history.contains_key(&asked.id) {
+            return Started::Repeated;
+        }
+        let birth = match start.force {
+            true => Birth::Moving,
+            false => self.admit(&job, asked.due_at),
+        };
+        let run = Run {
+            state: RunState::Ready,
+            claim: None,
+            ask: None,
+            ..asked.clone()
+        };
+        match birth {
+            Birth::Moving => {
+                self.live.insert(Run {
+                    waiting: false,
+                    ..run
+                });
+                Started::Ready
+            }
+            Birth::Waiting => {
+                self.live.insert(Run {
+                    waiting: true,
+                    ..run
+                });
+                Started::Waiting
+            }
+            Birth::Not(reason) => Started::Refused(reason),
+        }
+    }
+
+    pub fn mark_running(
+        &mut self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Result<(), StoreError> {
+        self.living(presence)?;
+        for (id, dispatched_at) in runs {
+            let run = self
+                .live
+                .runs
+                .get_mut(id)
+                .filter(|run| run.claim == Some(presence));
+            if let Some(run) = run {
+                run.state = RunState::Running;
+                run.dispatched_at = Some(*dispatched_at);
+            }
+        }
+        Ok(())
+    }
+}

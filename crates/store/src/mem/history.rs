@@ -1,0 +1,84 @@
+//! History: what is read, and what is forgotten.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
+use model::{Job, JobId, JobState, Run, RunId, TenantId, Timestamp};
+
+use super::state::State;
+use crate::{Keep, Page, Retained, RunFilter};
+
+/// History is dropped by whole days of UTC.
+const RANGE: Duration = Duration::from_secs(24 * 3600);
+
+impl State {
+    pub fn get_run(&self, tenant: TenantId, id: RunId) -> Option<Run> {
+        let run = self.live.runs.get(&id).or_else(|| self.history.get(&id))?;
+        (run.tenant == tenant).then(|| run.clone())
+    }
+
+    pub fn list_runs(&self, tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run> {
+        let fits = |run: &Run| {
+            run.tenant == tenant
+                && filter.job.is_none_or(|job| run.job == job)
+                && (filter.states.is_empty() || filter.states.contains(&run.state))
+                && page.before.is_none_or(|before| run.id < before)
+        };
+        let newest_first = self.all_runs().into_values().rev();
+        newest_first.filter(fits).take(page.limit).collect()
+    }
+
+    pub fn retain(&mut self, keep: &Keep) -> Retained {
+        let ranges = self.drop_ranges(keep.now.minus(keep.history));
+        let forgotten = keep.now.minus(IDEMPOTENCY_KEEP);
+        self.requests.retain(|_, request| request.at > forgotten);
+        let jobs = self.drop_jobs(keep.now.minus(keep.finished));
+        Retained {
+            ranges,
+            jobs: jobs as u32,
+            more: jobs == RETENTION_BATCH_MAX,
+        }
+    }
+
+    /// Drops the days that ended at or before `until`, and before the oldest run that lives.
+    fn drop_ranges(&mut self, until: Timestamp) -> u32 {
+        let oldest = self.live.runs.keys().next().map(|id| id.at());
+        let until = oldest.map_or(until, |oldest| oldest.min(until));
+        let mut days = BTreeSet::new();
+        self.history.retain(|id, _| {
+            let day = id.at().as_u64() / RANGE.as_millis() as u64;
+            let keep = ends_at(day) > until;
+            if !keep {
+                days.insert(day);
+            }
+            keep
+        });
+        days.len() as u32
+    }
+
+    fn drop_jobs(&mut self, finished: Timestamp) -> usize {
+        let ended = |job: &Job| match job.state {
+            JobState::Deleted => true,
+            JobState::Finished => job.state_at <= finished,
+            JobState::Active | JobState::Paused | JobState::Invalid => false,
+        };
+        let gone: Vec<JobId> = self
+            .jobs
+            .values()
+            .filter(|job| ended(job) && self.live.of_job(job.id).next().is_none())
+            .map(|job| job.id)
+            .take(RETENTION_BATCH_MAX)
+            .collect();
+        for id in &gone {
+            self.jobs.remove(id);
+        }
+        self.keys.retain(|_, holder| self.jobs.contains_key(holder));
+        gone.len()
+    }
+}
+
+fn ends_at(day: u64) -> Timestamp {
+    let millis = (day + 1).saturating_mul(RANGE.as_millis() as u64);
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}

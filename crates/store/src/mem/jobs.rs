@@ -1,0 +1,192 @@
+//! Create and change: what clients do to jobs.
+
+use std::sync::Arc;
+
+use model::run::Stretch;
+use model::{
+    Ask, AttemptNo, Job, JobId, JobKey, JobState, Reason, Run, RunId, RunKind, RunState, TenantId,
+};
+
+use super::state::{Request, State};
+use crate::{Created, JobChange, JobChanged, JobFilter, NewJob, Page, RunsOfChange};
+
+impl State {
+    pub fn create_job(&mut self, new: &NewJob) -> Created {
+        let job = &new.job;
+        if let Some(asked) = &new.idempotency
+            && let Some(before) = self.requests.get(&(job.tenant, asked.key.clone()))
+        {
+            return match before.digest == asked.digest {
+                true => Created::Repeated(before.job),
+                false => Created::Mismatch,
+            };
+        }
+        if self.jobs.contains_key(&job.id) {
+            // The id was chosen before the first try: its answer was lost.
+            return Created::Repeated(job.id);
+        }
+        if let Some(other) = self.holder_of_key(job).filter(|other| *other != job.id) {
+            return Created::KeyTaken(other);
+        }
+        if let Some(asked) = &new.idempotency {
+            let request = Request {
+                digest: asked.digest,
+                job: job.id,
+                at: job.created_at,
+            };
+            self.requests
+                .insert((job.tenant, asked.key.clone()), request);
+        }
+        self.put_job(Job::clone(job));
+        Created::Done
+    }
+
+    pub fn change_job(&mut self, change: &JobChange) -> JobChanged {
+        let JobChange {
+            before,
+            after,
+            skipped,
+            runs,
+        } = change;
+        let Some(job) = self
+            .jobs
+            .get(&before.id)
+            .filter(|job| job.state != JobState::Deleted)
+        else {
+            return JobChanged::Missing;
+        };
+        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
+        if stands(job) != stands(before) {
+            return JobChanged::Conflict(Box::new(Job::clone(job)));
+        }
+        if let Some(other) = self.holder_of_key(after).filter(|other| *other != after.id) {
+            return JobChanged::KeyTaken(other);
+        }
+        self.put_job(Job::clone(after));
+        if let Some((stretch, reason)) = skipped {
+            self.skip(after, *stretch, *reason);
+        }
+        let asked = match runs {
+            RunsOfChange::Keep => Vec::new(),
+            RunsOfChange::TakeBack => self.take_back_runs(after),
+            RunsOfChange::Cancel => self.cancel_runs(after),
+        };
+        let job = self.jobs.get(&after.id).unwrap_or(after);
+        JobChanged::Done {
+            job: Box::new(Job::clone(job)),
+            asked,
+        }
+    }
+
+    fn skip(&mut self, job: &Job, stretch: Stretch, reason: Reason) {
+        let entry = Run::skipped(job, stretch, reason, job.updated_at);
+        self.history.insert(entry.id, entry);
+    }
+
+    /// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
+    fn take_back_runs(&mut self, after: &Job) -> Vec<RunId> {
+        let ahead = |run: &&Run| {
+            run.kind == RunKind::Slot
+                && run.attempt == AttemptNo::FIRST
+                && run.state == RunState::Ready
+                && run.slot.is_some_and(|slot| slot.0 > after.updated_at)
+        };
+        let runs: Vec<_> = self
+            .live
+            .of_job(after.id)
+            .rev()
+            .filter(ahead)
+            .map(|run| (run.id, run.claim))
+            .collect();
+        let mut asked = Vec::new();
+        for (id, claim) in runs {
+            match claim {
+                None => self.take_back(id, after.updated_at),
+                Some(_) => {
+                    self.ask(id, Ask::TakeBack);
+                    asked.push(id);
+                }
+            }
+        }
+        self.free(after.id);
+        asked.reverse();
+        asked
+    }
+
+    fn cancel_runs(&mut self, after: &Job) -> Vec<RunId> {
+        let runs: Vec<_> = self
+            .live
+            .of_job(after.id)
+            .map(|run| (run.id, run.claim))
+            .collect();
+        let mut asked = Vec::new();
+        for (id, claim) in runs {
+            match claim {
+                None => {
+                    self.cancel(id, Reason::JobDeleted, after.updated_at);
+                }
+                Some(_) => {
+                    self.ask(id, Ask::Cancel(Reason::JobDeleted));
+                    asked.push(id);
+                }
+            }
+        }
+        asked
+    }
+
+    fn holder_of_key(&self, job: &Job) -> Option<JobId> {
+        let key = job.key.clone().filter(|_| job.state != JobState::Deleted)?;
+        self.keys.get(&(job.tenant, key)).copied()
+    }
+
+    /// Writes a job, and the key it has now instead of the one it had.
+    fn put_job(&mut self, job: Job) {
+        let before = self.jobs.get(&job.id).and_then(|before| before.key.clone());
+        if let Some(key) = before {
+            self.keys.remove(&(job.tenant, key));
+        }
+        if let Some(key) = job.key.clone().filter(|_| job.state != JobState::Deleted) {
+            self.keys.insert((job.tenant, key), job.id);
+        }
+        self.jobs.insert(job.id, Arc::new(job));
+    }
+
+    pub fn get_job(&self, tenant: TenantId, id: JobId) -> Option<Job> {
+        let job = self.jobs.get(&id).filter(|job| job.tenant == tenant)?;
+        (job.state != JobState::Deleted).then(|| Job::clone(job))
+    }
+
+    pub fn find_job(&self, tenant: TenantId, key: &JobKey) -> Option<Job> {
+        let id = self.keys.get(&(tenant, key.clone()))?;
+        self.get_job(tenant, *id)
+    }
+
+    pub fn list_jobs(&self, tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job> {
+        let jobs = self.jobs.values().rev();
+        let before = jobs.filter(|job| page.before.is_none_or(|before| job.id < before));
+        let fitting = before.filter(|job| job.tenant == tenant && fits(job, filter));
+        fitting
+            .take(page.limit)
+            .map(|job| Job::clone(job))
+            .collect()
+    }
+}
+
+fn fits(job: &Job, filter: &JobFilter) -> bool {
+    let state = match filter.states.is_empty() {
+        true => job.state != JobState::Deleted,
+        false => filter.states.contains(&job.state),
+    };
+    let labels = filter
+        .labels
+        .iter()
+        .all(|(name, value)| job.def.labels.get(name) == Some(value));
+    let key = filter.q.as_ref().is_none_or(|part| {
+        let key = job
+            .key
+            .as_ref()
+            .map(|key| key.as_str().to_ascii_lowercase());
+        key.is_some_and(|key| key.contains(&part.to_ascii_lowercase()))
+    });
+    state && labels && key
+}

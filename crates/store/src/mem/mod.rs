@@ -1,0 +1,256 @@
+//! The reference store: ordered maps, one lock, no threads. It forgets everything with the process, and is
+//! simple enough to be obviously right; the simulator runs on it, and every other store must answer as it
+//! does.
+//!
+//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `plan`,
+//! `fire`, `withdraw`, `settle`, `history`, each the body of the trait's methods of that step. All of them are
+//! plain functions of the state and their arguments; this file takes the lock and reads the clock.
+
+mod fire;
+mod history;
+mod jobs;
+mod plan;
+mod presence;
+mod settle;
+mod state;
+mod withdraw;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use model::shard::ShardSet;
+use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
+
+use crate::{
+    Beat, Cancelled, Claimed, Created, DueCursor, DueJobs, DueRun, Fired, Firing, HeldClaim,
+    JobChange, JobChanged, JobFilter, Keep, Leases, NewJob, NodeName, Orphan, Page, Pulse,
+    Retained, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError,
+    Withdrawal,
+};
+use state::State;
+
+/// A store in memory. A clone is the same store.
+#[derive(Clone)]
+pub struct MemStore {
+    state: Arc<Mutex<State>>,
+    clock: Arc<dyn StoreClock>,
+    flaw: Flaw,
+}
+
+/// A bug put in on purpose: the simulator must find it, or it proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flaw {
+    #[default]
+    None,
+    /// Fire neither compares the job with what was planned nor minds a run that is alive already.
+    SkipCompareAndSwap,
+    /// Fire asks for no lease.
+    SkipEpochCheck,
+    /// Settle asks for no claim.
+    SkipClaimCheck,
+}
+
+impl MemStore {
+    pub fn new(clock: Arc<dyn StoreClock>) -> Self {
+        Self {
+            state: Arc::default(),
+            clock,
+            flaw: Flaw::None,
+        }
+    }
+
+    /// The same store, seen through a bug.
+    pub fn with_flaw(self, flaw: Flaw) -> Self {
+        Self { flaw, ..self }
+    }
+
+    /// What opening an embedded store after a crash does: whoever wrote before is gone.
+    pub fn reopen(&self) {
+        self.state().end_all_presences(self.clock.now());
+    }
+
+    /// Every run, live and history in one, by id.
+    pub fn all_runs(&self) -> Vec<Run> {
+        self.state().all_runs().into_values().collect()
+    }
+
+    /// Every job, deleted ones too, by id.
+    pub fn all_jobs(&self) -> Vec<Arc<Job>> {
+        self.state().jobs.values().cloned().collect()
+    }
+
+    /// A panic of another holder cannot have left a call half done that matters here: the state is
+    /// a test's, and the panic fails that test.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MemStore {
+    async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError> {
+        Ok(self
+            .state()
+            .join(node, self.clock.now(), self.clock.uptime()))
+    }
+
+    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
+        self.state()
+            .beat(presence, self.clock.now(), self.clock.uptime())
+    }
+
+    async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
+        self.state().lease(presence, wanted)
+    }
+
+    async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
+        self.state().end(presence, self.clock.now());
+        Ok(())
+    }
+
+    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
+        Ok(self
+            .state()
+            .bar_lapsed(by, self.clock.now(), self.clock.uptime()))
+    }
+
+    async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        Ok(self.state().orphans(shards, limit))
+    }
+
+    async fn claims(
+        &self,
+        presence: PresenceId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<HeldClaim>, StoreError> {
+        Ok(self.state().claims(presence, after, limit))
+    }
+
+    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        let mut state = self.state();
+        Ok(jobs.iter().map(|new| state.create_job(new)).collect())
+    }
+
+    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        Ok(self.state().change_job(change))
+    }
+
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+        Ok(self.state().get_job(tenant, id))
+    }
+
+    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        Ok(self.state().find_job(tenant, key))
+    }
+
+    async fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Result<Vec<Job>, StoreError> {
+        Ok(self.state().list_jobs(tenant, filter, page))
+    }
+
+    async fn due_jobs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Result<DueJobs, StoreError> {
+        Ok(self.state().due_jobs(shards, up_to, after, limit))
+    }
+
+    async fn due_runs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError> {
+        Ok(self.state().due_runs(shards, up_to, after, limit))
+    }
+
+    async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {
+        self.state().park(jobs, now);
+        Ok(())
+    }
+
+    async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+        let mut state = self.state();
+        Ok(firings
+            .iter()
+            .map(|firing| state.fire(leases, firing, self.flaw))
+            .collect())
+    }
+
+    async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
+        let mut state = self.state();
+        Ok(runs.iter().map(|run| state.claim(leases, *run)).collect())
+    }
+
+    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+        Ok(self.state().start_run(start))
+    }
+
+    async fn mark_running(
+        &self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Result<(), StoreError> {
+        self.state().mark_running(presence, runs)
+    }
+
+    async fn cancel_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Cancelled, StoreError> {
+        Ok(self.state().cancel_run(tenant, run, now))
+    }
+
+    async fn withdraw(
+        &self,
+        presence: PresenceId,
+        answers: &[Withdrawal],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.state().withdraw(presence, answers, now)
+    }
+
+    async fn settle(
+        &self,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        state.living(by)?;
+        let settle = |settlement| state.settle(by, settlement, now, self.flaw);
+        Ok(settlements.iter().map(settle).collect())
+    }
+
+    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
+        Ok(self.state().get_run(tenant, run))
+    }
+
+    async fn list_runs(
+        &self,
+        tenant: TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<Run>, StoreError> {
+        Ok(self.state().list_runs(tenant, filter, page))
+    }
+
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
+        Ok(self.state().retain(keep))
+    }
+
+    async fn pulse(&self) -> Result<Pulse, StoreError> {
+        Ok(self.state().pulse())
+    }
+}

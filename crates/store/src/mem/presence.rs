@@ -1,0 +1,166 @@
+//! Presences and leases: who may write as an engine, and what is left when it may no more.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::limits::PRESENCE_TTL;
+use model::shard::ShardSet;
+use model::{PresenceId, RunId, Timestamp};
+
+use super::state::{Lease, Presence, State};
+use crate::{Beat, Epoch, HeldClaim, Leases, NodeName, Orphan, StoreError};
+
+impl State {
+    /// Presences are numbered rather than drawn, so that a seed tells the same story twice.
+    pub fn join(&mut self, _node: &NodeName, now: Timestamp, uptime: Duration) -> PresenceId {
+        let mut number = [0; 10];
+        for (to, from) in number[2..]
+            .iter_mut()
+            .zip((self.presences.len() as u64).to_be_bytes())
+        {
+            *to = from;
+        }
+        let id = PresenceId::new(now, number);
+        let presence = Presence {
+            expires: uptime + PRESENCE_TTL,
+            beaten: uptime,
+            unbroken: uptime,
+            ended_at: None,
+        };
+        self.presences.insert(id, presence);
+        id
+    }
+
+    pub fn beat(
+        &mut self,
+        id: PresenceId,
+        now: Timestamp,
+        uptime: Duration,
+    ) -> Result<Beat, StoreError> {
+        let presence = self
+            .presences
+            .get_mut(&id)
+            .filter(|presence| presence.ended_at.is_none());
+        let presence = presence.ok_or(StoreError::Barred)?;
+        if uptime > presence.expires {
+            // It lives on, since nobody barred it; but it cannot vouch for the time it was away.
+            presence.unbroken = uptime;
+        }
+        presence.beaten = uptime;
+        presence.expires = uptime + PRESENCE_TTL;
+        let held = self.live.runs.values().filter(|run| run.claim == Some(id));
+        let asks = held.filter_map(|run| Some((run.id, run.ask?))).collect();
+        let lives = |presence: &Presence| presence.ended_at.is_none() && uptime <= presence.expires;
+        let living = self
+            .presences
+            .iter()
+            .filter(|(_, presence)| lives(presence));
+        Ok(Beat {
+            now,
+            asks,
+            living: living.map(|(id, _)| *id).collect(),
+        })
+    }
+
+    pub fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
+        self.living(id)?;
+        for (shard, lease) in &mut self.leases {
+            if lease.holder == Some(id) && !wanted.contains(*shard) {
+                lease.holder = None;
+            }
+        }
+        for shard in wanted.iter() {
+            let lease = self.leases.entry(shard).or_insert(Lease {
+                holder: None,
+                epoch: Epoch(0),
+            });
+            let holder = lease.holder.and_then(|holder| self.presences.get(&holder));
+            if holder.is_none_or(|holder| holder.ended_at.is_some()) {
+                *lease = Lease {
+                    holder: Some(id),
+                    epoch: Epoch(lease.epoch.0 + 1),
+                };
+            }
+        }
+        let held = self
+            .leases
+            .iter()
+            .filter(|(_, lease)| lease.holder == Some(id));
+        let epochs: BTreeMap<_, _> = held.map(|(shard, lease)| (*shard, lease.epoch)).collect();
+        Ok(Leases {
+            presence: id,
+            epochs,
+        })
+    }
+
+    /// Ends a presence. Its leases need no write: a holder that has ended holds nothing.
+    pub fn end(&mut self, id: PresenceId, now: Timestamp) {
+        if let Some(presence) = self.presences.get_mut(&id) {
+            presence.ended_at.get_or_insert(now);
+        }
+    }
+
+    pub fn end_all_presences(&mut self, now: Timestamp) {
+        for presence in self.presences.values_mut() {
+            presence.ended_at.get_or_insert(now);
+        }
+    }
+
+    pub fn bar_lapsed(
+        &mut self,
+        by: PresenceId,
+        now: Timestamp,
+        uptime: Duration,
+    ) -> Vec<PresenceId> {
+        // Silence proves something only to one that was heard all the while.
+        let heard = self.living(by).is_ok_and(|presence| {
+            uptime <= presence.expires && presence.beaten >= presence.unbroken + PRESENCE_TTL
+        });
+        if !heard {
+            return Vec::new();
+        }
+        let mut barred = Vec::new();
+        for (id, presence) in &mut self.presences {
+            if presence.ended_at.is_none() && uptime > presence.expires {
+                presence.ended_at = Some(now);
+                barred.push(*id);
+            }
+        }
+        barred
+    }
+
+    pub fn orphans(&self, shards: &ShardSet, limit: usize) -> Vec<Orphan> {
+        let ours = self
+            .live
+            .runs
+            .values()
+            .filter(|run| shards.contains(run.shard()));
+        let orphans = ours.filter_map(|run| {
+            let ended_at = self.presences.get(&run.claim?)?.ended_at?;
+            let job = self.jobs.get(&run.job)?.clone();
+            Some(Orphan {
+                run: run.clone(),
+                job,
+                ended_at,
+            })
+        });
+        orphans.take(limit).collect()
+    }
+
+    pub fn claims(
+        &self,
+        presence: PresenceId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Vec<HeldClaim> {
+        let runs = self.live.runs.values();
+        let held = runs.filter(|run| run.claim == Some(presence) && Some(run.id) > after);
+        let claims = held.map(|run| HeldClaim {
+            run: run.id,
+            attempt: run.attempt,
+            due_at: run.due_at,
+            ask: run.ask,
+        });
+        claims.take(limit).collect()
+    }
+}

@@ -1,0 +1,149 @@
+//! Settle: how attempts end, and with them most runs.
+
+use model::{
+    Ask, Attempt, AttemptNo, Outcome, PresenceId, Reason, Run, RunState, Timestamp, Verdict,
+};
+
+use super::Flaw;
+use super::state::State;
+use crate::{Settled, Settlement};
+
+impl State {
+    /// Ends one attempt. `now` stands in for the moment of an attempt that never was.
+    pub fn settle(
+        &mut self,
+        by: PresenceId,
+        settlement: &Settlement,
+        now: Timestamp,
+        flaw: Flaw,
+    ) -> Settled {
+        let Some(live) = self.live.runs.get(&settlement.run.id) else {
+            return Settled::Stale;
+        };
+        if !self.may_settle(by, live, &settlement.run) && flaw != Flaw::SkipClaimCheck {
+            return Settled::Stale;
+        }
+        let ask = live.ask;
+        let left = match (settlement.verdict, ask) {
+            (Verdict::Release, None | Some(Ask::TooLate)) => {
+                self.release(settlement);
+                false
+            }
+            (Verdict::Release, Some(Ask::TakeBack)) => {
+                self.take_back(settlement.run.id, now);
+                true
+            }
+            (Verdict::RetryAt(at), None | Some(Ask::TakeBack | Ask::TooLate)) => {
+                self.retry(settlement, at);
+                false
+            }
+            (Verdict::Release | Verdict::RetryAt(_), Some(Ask::Cancel(reason))) => {
+                self.end_run(settlement, RunState::Cancelled, Some(reason), now);
+                true
+            }
+            (Verdict::Succeed, _) => {
+                self.end_run(settlement, RunState::Succeeded, None, now);
+                true
+            }
+            (Verdict::Bury(reason), _) => {
+                self.end_run(settlement, RunState::Dead, Some(reason), now);
+                true
+            }
+            (Verdict::Cancel(reason), _) => {
+                self.end_run(settlement, RunState::Cancelled, Some(reason), now);
+                true
+            }
+        };
+        let frees = left && settlement.queues;
+        Settled::Done {
+            freed: if frees {
+                self.free(settlement.run.job)
+            } else {
+                None
+            },
+        }
+    }
+
+    /// The claim is the one named, and its holder is `by` or gone.
+    fn may_settle(&self, by: PresenceId, live: &Run, named: &Run) -> bool {
+        let token = live.claim == named.claim && live.attempt == named.attempt;
+        token
+            && live
+                .claim
+                .is_some_and(|holder| holder == by || self.living(holder).is_err())
+    }
+
+    /// Back to waiting for a holder, under the same number.
+    fn release(&mut self, settlement: &Settlement) {
+        let Some(run) = self.live.runs.get_mut(&settlement.run.id) else {
+            return;
+        };
+        run.claim = None;
+        run.ask = None;
+        run.dispatched_at = None;
+        run.state = match run.attempt {
+            AttemptNo::FIRST => RunState::Ready,
+            AttemptNo(_) => RunState::Retrying,
+        };
+    }
+
+    fn retry(&mut self, settlement: &Settlement, at: Timestamp) {
+        let Some(run) = self.live.runs.get_mut(&settlement.run.id) else {
+            return;
+        };
+        run.attempt = settlement.run.attempt.next();
+        run.state = RunState::Retrying;
+        run.due_at = at;
+        run.claim = None;
+        run.ask = None;
+        run.dispatched_at = None;
+        run.lost = lost(settlement);
+        let earlier = settlement.attempt.clone().map(Attempt::as_earlier);
+        run.attempts = settlement
+            .run
+            .attempts
+            .iter()
+            .cloned()
+            .chain(earlier)
+            .collect();
+    }
+
+    /// Out of the live set, into history.
+    fn end_run(
+        &mut self,
+        settlement: &Settlement,
+        state: RunState,
+        reason: Option<Reason>,
+        now: Timestamp,
+    ) {
+        let Settlement {
+            run,
+            attempt,
+            verdict: _,
+            queues: _,
+        } = settlement;
+        self.live.remove(run.id);
+        let ended = Run {
+            state,
+            reason,
+            lost: lost(settlement),
+            claim: None,
+            ask: None,
+            waiting: false,
+            dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
+            settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
+            attempts: run.attempts.iter().chain(attempt).cloned().collect(),
+            ..run.clone()
+        };
+        self.history.insert(ended.id, ended);
+    }
+}
+
+/// How many attempts were lost, this one included.
+fn lost(settlement: &Settlement) -> u32 {
+    let this = settlement
+        .attempt
+        .as_ref()
+        .is_some_and(|it| it.outcome == Outcome::Lost);
+    settlement.run.lost.saturating_add(u32::from(this))
+}

@@ -1,0 +1,149 @@
+//! The maps, and what several steps share: how a run leaves the live set, and who may start after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::policy::Living;
+use model::{
+    Job, JobId, JobKey, PresenceId, Reason, Run, RunId, RunState, Shard, TenantId, Timestamp,
+};
+
+use crate::{Epoch, Leases, StoreError};
+
+/// Everything the store knows. What always holds: `keys` names jobs that are not deleted; a live run's job
+/// is in `jobs`; an id that is in both `live` and `history` was decided again, and `live` is what counts.
+#[derive(Default)]
+pub(super) struct State {
+    pub presences: BTreeMap<PresenceId, Presence>,
+    pub leases: BTreeMap<Shard, Lease>,
+    pub jobs: BTreeMap<JobId, Arc<Job>>,
+    pub keys: BTreeMap<(TenantId, JobKey), JobId>,
+    pub requests: BTreeMap<(TenantId, String), Request>,
+    pub live: Live,
+    pub history: BTreeMap<RunId, Run>,
+}
+
+/// A node that lives, or has lived. Expiry is uptime; the end is wall time, for readers and verdicts.
+pub(super) struct Presence {
+    pub expires: Duration,
+    /// Its last beat, and since when no gap between beats was longer than its time to live.
+    pub beaten: Duration,
+    pub unbroken: Duration,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Who holds a shard; nobody after it was given up.
+pub(super) struct Lease {
+    pub holder: Option<PresenceId>,
+    pub epoch: Epoch,
+}
+
+/// A create that was answered, under its idempotency key.
+pub(super) struct Request {
+    pub digest: [u8; 32],
+    pub job: JobId,
+    pub at: Timestamp,
+}
+
+/// The runs that still move, by id and by job.
+#[derive(Default)]
+pub(super) struct Live {
+    pub runs: BTreeMap<RunId, Run>,
+    by_job: BTreeSet<(JobId, RunId)>,
+}
+
+impl Live {
+    pub fn insert(&mut self, run: Run) {
+        self.by_job.insert((run.job, run.id));
+        self.runs.insert(run.id, run);
+    }
+
+    pub fn remove(&mut self, id: RunId) -> Option<Run> {
+        let run = self.runs.remove(&id)?;
+        self.by_job.remove(&(run.job, id));
+        Some(run)
+    }
+
+    /// A job's runs, oldest first.
+    pub fn of_job(&self, job: JobId) -> impl DoubleEndedIterator<Item = &Run> {
+        let first = RunId::from_bytes([0; 16]);
+        let last = RunId::from_bytes([u8::MAX; 16]);
+        let ids = self.by_job.range((job, first)..=(job, last));
+        ids.filter_map(|(_, id)| self.runs.get(id))
+    }
+
+    pub fn living(&self, job: JobId) -> Living {
+        let mut living = Living::default();
+        for run in self.of_job(job) {
+            match run.waiting {
+                true => living.waiting += 1,
+                false => living.moving += 1,
+            }
+        }
+        living
+    }
+}
+
+impl State {
+    /// The presence, unless it has ended or was never there.
+    pub fn living(&self, id: PresenceId) -> Result<&Presence, StoreError> {
+        let presence = self
+            .presences
+            .get(&id)
+            .filter(|presence| presence.ended_at.is_none());
+        presence.ok_or(StoreError::Barred)
+    }
+
+    /// Whether the leases still give the right to write about a shard.
+    pub fn holds(&self, leases: &Leases, shard: Shard) -> bool {
+        let held = self.leases.get(&shard).is_some_and(|lease| {
+            lease.holder == Some(leases.presence) && leases.epoch(shard) == Some(lease.epoch)
+        });
+        held && self.living(leases.presence).is_ok()
+    }
+
+    /// Ends a live run before anyone took its next attempt, and keeps it as cancelled.
+    pub fn cancel(&mut self, id: RunId, reason: Reason, at: Timestamp) -> Option<Run> {
+        let run = self.live.remove(id)?;
+        let ended = Run {
+            state: RunState::Cancelled,
+            reason: Some(reason),
+            settled_at: Some(at),
+            claim: None,
+            ask: None,
+            waiting: false,
+            ..run
+        };
+        self.history.insert(id, ended.clone());
+        Some(ended)
+    }
+
+    /// Takes a run back as if it had never been fired: its job decides the slot anew.
+    pub fn take_back(&mut self, id: RunId, now: Timestamp) {
+        let Some(run) = self.live.remove(id) else {
+            return;
+        };
+        if let (Some(slot), Some(job)) = (run.slot, self.jobs.get_mut(&run.job)) {
+            *job = Arc::new(job.taken_back(slot, now));
+        }
+    }
+
+    /// Lets the oldest waiting run of a job go when no other moves.
+    pub fn free(&mut self, job: JobId) -> Option<RunId> {
+        if self.live.living(job).moving > 0 {
+            return None;
+        }
+        let id = self.live.of_job(job).find(|run| run.waiting)?.id;
+        let run = self.live.runs.get_mut(&id)?;
+        run.waiting = false;
+        Some(id)
+    }
+
+    /// Live and history in one.
+    pub fn all_runs(&self) -> BTreeMap<RunId, Run> {
+        let mut runs = self.history.clone();
+        runs.extend(self.live.runs.iter().map(|(id, run)| (*id, run.clone())));
+        runs
+    }
+}

@@ -1,0 +1,52 @@
+//! What can go wrong inside SQLite, and what a caller is told of it.
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::StoreError;
+use crate::doc::DocError;
+
+/// Why a call could not be done: SQLite's word, or already ours.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Sql(Error),
+    Store(StoreError),
+}
+
+pub(super) type Done<T> = Result<T, Fault>;
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Store(error) => error,
+            Fault::Sql(error) => told(error),
+        }
+    }
+}
+
+/// A row of ours that cannot be read, or a value that cannot be written.
+pub(super) fn bad_row(what: impl ToString, error: &DocError) -> StoreError {
+    StoreError::BadRow { what: what.to_string(), detail: error.to_string() }
+}
+
+fn told(error: Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Unusable(format!("the database is damaged: {error}"))
+        }
+        Some(_) => StoreError::unavailable(error),
+        None => StoreError::BadRow { what: "a row".to_owned(), detail: error.to_string() },
+    }
+}

@@ -1,0 +1,340 @@
+//! Create and change: what clients do to jobs.
+
+use std::sync::Arc;
+
+use model::{
+    Ask, AttemptNo, Job, JobId, JobKey, JobState, Reason, Run, RunId, RunKind, RunState, TenantId,
+    Timestamp,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::db::{Db, ended};
+use super::fault::{Done, bad_row};
+use super::rows::{Code, EndedRow, JobRow, Tenant};
+use crate::doc::{self, DocError};
+use crate::{Created, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StoreError};
+
+/// A job with its definition encoded, ready to be bound.
+pub(super) struct JobToPut {
+    pub job: Arc<Job>,
+    doc: Vec<u8>,
+}
+
+impl JobToPut {
+    pub fn new(job: Arc<Job>) -> Result<Self, StoreError> {
+        let doc = doc::encode_definition(job.id, &job.def);
+        let doc = doc.map_err(|error: DocError| bad_row(job.id, &error))?;
+        Ok(Self { job, doc })
+    }
+}
+
+/// A create, encoded before it reaches the writer.
+pub(super) struct CreateRow {
+    put: JobToPut,
+    asked: Option<Idempotency>,
+}
+
+impl CreateRow {
+    pub fn new(new: &NewJob) -> Result<Self, StoreError> {
+        Ok(Self { put: JobToPut::new(new.job.clone())?, asked: new.idempotency.clone() })
+    }
+}
+
+/// A change, encoded before it reaches the writer.
+pub(super) struct ChangeRow {
+    before: Arc<Job>,
+    after: JobToPut,
+    skipped: Option<EndedRow>,
+    runs: RunsOfChange,
+}
+
+impl ChangeRow {
+    pub fn new(change: &JobChange) -> Result<Self, StoreError> {
+        let JobChange { before, after, skipped, runs } = change;
+        let entry = skipped
+            .map(|(stretch, reason)| Run::skipped(after, stretch, reason, after.updated_at))
+            .map(EndedRow::new)
+            .transpose();
+        Ok(Self {
+            before: before.clone(),
+            after: JobToPut::new(after.clone())?,
+            skipped: entry.map_err(|error| bad_row(after.id, &error))?,
+            runs: *runs,
+        })
+    }
+}
+
+/// When a job is to be planned: active ones only.
+fn due_column(job: &Job) -> Option<i64> {
+    match job.state {
+        JobState::Active => job.next_due_at().map(Timestamp::as_millis),
+        JobState::Paused | JobState::Finished | JobState::Invalid | JobState::Deleted => None,
+    }
+}
+
+fn is_gone(job: &Job) -> bool {
+    job.state == JobState::Deleted
+}
+
+/// One job by its id, deleted ones too.
+pub(super) fn job_row(conn: &Connection, id: JobId) -> Done<Option<JobRow>> {
+    let mut select = conn.prepare_cached(include_str!("sql/get_job.sql"))?;
+    Ok(select.query_row([id.as_bytes()], JobRow::read).optional()?)
+}
+
+pub(super) fn load_job(conn: &Connection, id: JobId) -> Done<Option<Job>> {
+    let row = job_row(conn, id)?;
+    Ok(row.map(JobRow::decode).transpose().map_err(StoreError::from)?)
+}
+
+pub(super) fn get_job(conn: &Connection, tenant: TenantId, id: JobId) -> Done<Option<Job>> {
+    let job = load_job(conn, id)?;
+    Ok(job.filter(|job| job.tenant == tenant && !is_gone(job)))
+}
+
+pub(super) fn find_job(conn: &Connection, tenant: TenantId, key: &JobKey) -> Done<Option<Job>> {
+    match key_holder(conn, tenant, key)? {
+        Some(id) => get_job(conn, tenant, id),
+        None => Ok(None),
+    }
+}
+
+fn key_holder(conn: &Connection, tenant: TenantId, key: &JobKey) -> Done<Option<JobId>> {
+    let mut select = conn.prepare_cached(include_str!("sql/find_job.sql"))?;
+    let id = select.query_row(params![Tenant(tenant), key.as_str()], |row| row.get(0)).optional()?;
+    Ok(id.map(JobId::from_bytes))
+}
+
+impl Db {
+    pub fn create_jobs(&mut self, rows: &[CreateRow]) -> Done<Vec<Created>> {
+        let conn = &self.conn;
+        let mut narrow = conn.prepare_cached(include_str!("sql/create_jobs.sql"))?;
+        let mut wide = conn.prepare_cached(include_str!("sql/create_jobs_def.sql"))?;
+        let mut answers = Vec::with_capacity(rows.len());
+        for row in rows {
+            let JobToPut { job, doc } = &row.put;
+            if let Some(answer) = answered_before(conn, row)? {
+                answers.push(answer);
+                continue;
+            }
+            let created = narrow.execute(params![
+                job.id.as_bytes(),
+                Tenant(job.tenant),
+                job.state.code(),
+                job.version.0,
+                job.next_slot.map(|slot| slot.0.as_millis()),
+                due_column(job),
+                job.slot_last.map(Timestamp::as_millis),
+                job.state_at.as_millis(),
+            ])?;
+            if created == 0 {
+                answers.push(Created::Repeated(job.id));
+                continue;
+            }
+            wide.execute(params![
+                job.id.as_bytes(),
+                Tenant(job.tenant),
+                job.key.as_ref().map(JobKey::as_str),
+                is_gone(job),
+                job.created_at.as_millis(),
+                job.updated_at.as_millis(),
+                job.note,
+                doc,
+                job.def.payload.as_deref(),
+            ])?;
+            put_labels(conn, job)?;
+            put_request(conn, row)?;
+            answers.push(Created::Done);
+        }
+        Ok(answers)
+    }
+
+    pub fn change_job(&mut self, change: &ChangeRow) -> Done<JobChanged> {
+        let ChangeRow { before, after, skipped, runs } = change;
+        let found = load_job(&self.conn, before.id)?;
+        let Some(job) = found.filter(|job| !is_gone(job)) else { return Ok(JobChanged::Missing) };
+        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
+        if stands(&job) != stands(before) {
+            return Ok(JobChanged::Conflict(Box::new(job)));
+        }
+        let key = after.job.key.as_ref().filter(|_| !is_gone(&after.job));
+        let holder = key.map(|key| key_holder(&self.conn, after.job.tenant, key)).transpose()?;
+        if let Some(other) = holder.flatten().filter(|other| *other != after.job.id) {
+            return Ok(JobChanged::KeyTaken(other));
+        }
+        self.put_job(&job, after)?;
+        if let Some(entry) = skipped {
+            self.put_ended(entry)?;
+        }
+        let asked = match runs {
+            RunsOfChange::Keep => Vec::new(),
+            RunsOfChange::TakeBack => self.take_back_runs(&after.job)?,
+            RunsOfChange::Cancel => self.cancel_runs(&after.job)?,
+        };
+        let job = match runs {
+            RunsOfChange::Keep | RunsOfChange::Cancel => Job::clone(&after.job),
+            RunsOfChange::TakeBack => {
+                load_job(&self.conn, after.job.id)?.unwrap_or_else(|| Job::clone(&after.job))
+            }
+        };
+        Ok(JobChanged::Done { job: Box::new(job), asked })
+    }
+
+    fn put_job(&mut self, before: &Job, after: &JobToPut) -> Done<()> {
+        let JobToPut { job, doc } = after;
+        self.put_standing(job)?;
+        let mut wide = self.conn.prepare_cached(include_str!("sql/change_job_def.sql"))?;
+        wide.execute(params![
+            job.id.as_bytes(),
+            job.key.as_ref().map(JobKey::as_str),
+            is_gone(job),
+            job.created_at.as_millis(),
+            job.updated_at.as_millis(),
+            job.note,
+            doc,
+            job.def.payload.as_deref(),
+        ])?;
+        if before.def.labels != job.def.labels {
+            drop_labels(&self.conn, before)?;
+            put_labels(&self.conn, job)?;
+        }
+        Ok(())
+    }
+
+    /// The narrow row of a job: where it stands.
+    fn put_standing(&mut self, job: &Job) -> Done<()> {
+        let mut narrow = self.conn.prepare_cached(include_str!("sql/change_job.sql"))?;
+        narrow.execute(params![
+            job.id.as_bytes(),
+            job.state.code(),
+            job.version.0,
+            job.next_slot.map(|slot| slot.0.as_millis()),
+            due_column(job),
+            job.slot_last.map(Timestamp::as_millis),
+            job.state_at.as_millis(),
+        ])?;
+        Ok(())
+    }
+
+    /// Takes a run back as if it had never been fired: its job decides the slot anew.
+    pub fn take_back(&mut self, run: &Run, now: Timestamp) -> Done<()> {
+        self.remove_live(run.id)?;
+        if let Some(slot) = run.slot
+            && let Some(job) = load_job(&self.conn, run.job)?
+        {
+            self.put_standing(&job.taken_back(slot, now))?;
+        }
+        Ok(())
+    }
+
+    /// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
+    fn take_back_runs(&mut self, after: &Job) -> Done<Vec<RunId>> {
+        let ahead = |run: &Run| {
+            run.kind == RunKind::Slot
+                && run.attempt == AttemptNo::FIRST
+                && run.state == RunState::Ready
+                && run.slot.is_some_and(|slot| slot.0 > after.updated_at)
+        };
+        let mut asked = Vec::new();
+        for run in self.live_of_job(after.id)?.into_iter().rev().filter(ahead) {
+            match run.claim {
+                None => self.take_back(&run, after.updated_at)?,
+                Some(_) => {
+                    self.ask(&run, Ask::TakeBack)?;
+                    asked.push(run.id);
+                }
+            }
+        }
+        self.free_waiting(after.id)?;
+        asked.reverse();
+        Ok(asked)
+    }
+
+    fn cancel_runs(&mut self, after: &Job) -> Done<Vec<RunId>> {
+        let mut asked = Vec::new();
+        for run in self.live_of_job(after.id)? {
+            match run.claim {
+                None => {
+                    self.cancel(run, Reason::JobDeleted, after.updated_at)?;
+                }
+                Some(_) => {
+                    self.ask(&run, Ask::Cancel(Reason::JobDeleted))?;
+                    asked.push(run.id);
+                }
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Ends a live run before anyone took its next attempt, and keeps it as cancelled.
+    pub fn cancel(&mut self, run: Run, reason: Reason, at: Timestamp) -> Done<Run> {
+        self.remove_live(run.id)?;
+        let run = Run {
+            state: RunState::Cancelled,
+            reason: Some(reason),
+            settled_at: Some(at),
+            claim: None,
+            ask: None,
+            waiting: false,
+            ..run
+        };
+        self.put_ended(&ended(run.clone())?)?;
+        Ok(run)
+    }
+}
+
+/// Whether a create needs no write: an answered request, a job that is there, a key that is taken.
+fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> {
+    let job = &row.put.job;
+    if let Some(asked) = &row.asked {
+        let mut select = conn.prepare_cached(include_str!("sql/find_request.sql"))?;
+        let found = select
+            .query_row(params![Tenant(job.tenant), asked.key], |row| {
+                Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?))
+            })
+            .optional()?;
+        if let Some((digest, id)) = found {
+            let same = digest == asked.digest;
+            let repeated = Created::Repeated(JobId::from_bytes(id));
+            return Ok(Some(if same { repeated } else { Created::Mismatch }));
+        }
+    }
+    let Some(key) = job.key.as_ref().filter(|_| !is_gone(job)) else { return Ok(None) };
+    let Some(other) = key_holder(conn, job.tenant, key)? else { return Ok(None) };
+    let mut select = conn.prepare_cached(include_str!("sql/job_exists.sql"))?;
+    let repeated = other == job.id || select.exists([job.id.as_bytes()])?;
+    Ok(Some(if repeated { Created::Repeated(job.id) } else { Created::KeyTaken(other) }))
+}
+
+fn put_labels(conn: &Connection, job: &Job) -> Done<()> {
+    if job.def.labels.is_empty() {
+        return Ok(());
+    }
+    let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_label.sql"))?;
+    for (name, value) in &job.def.labels {
+        insert.execute(params![Tenant(job.tenant), name, value, job.id.as_bytes()])?;
+    }
+    Ok(())
+}
+
+pub(super) fn drop_labels(conn: &Connection, job: &Job) -> Done<()> {
+    let mut delete = conn.prepare_cached(include_str!("sql/drop_label.sql"))?;
+    for (name, value) in &job.def.labels {
+        delete.execute(params![Tenant(job.tenant), name, value, job.id.as_bytes()])?;
+    }
+    Ok(())
+}
+
+fn put_request(conn: &Connection, row: &CreateRow) -> Done<()> {
+    let Some(asked) = &row.asked else { return Ok(()) };
+    let job = &row.put.job;
+    let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_request.sql"))?;
+    insert.execute(params![
+        Tenant(job.tenant),
+        asked.key,
+        asked.digest,
+        job.id.as_bytes(),
+        job.created_at.as_millis(),
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! Presences and leases: who may write as an engine.
+//!
+//! A beat writes nothing: only one process has the file, so when each presence was last heard is kept
+//! in memory, by the clock that only grows. Joins and ends are rows, and so are leases; all of them are
+//! also known by heart, and read again after a rollback.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use model::limits::PRESENCE_TTL;
+use model::shard::ShardSet;
+use model::{PresenceId, Shard, Timestamp};
+use rusqlite::{Connection, params};
+
+use super::db::Db;
+use super::fault::Done;
+use crate::{Epoch, Leases, NodeName, StoreError};
+
+/// Every presence that lives, or has ended and may still have claims.
+#[derive(Default)]
+pub(super) struct Presences {
+    known: BTreeMap<PresenceId, Known>,
+    /// Numbers of ended presences that hold nothing any more, and never will again.
+    clear: BTreeSet<i64>,
+}
+
+struct Known {
+    no: i64,
+    ended_at: Option<Timestamp>,
+    expires: Duration,
+    /// Its last beat, and since when no gap between beats was longer than its time to live.
+    beaten: Duration,
+    unbroken: Duration,
+}
+
+impl Presences {
+    /// Joins and ends go back to what the rows say; when each was last heard stays.
+    pub fn learn(&mut self, conn: &Connection) -> Done<()> {
+        let mut select = conn.prepare_cached(include_str!("sql/presences.sql"))?;
+        let mut rows = select.query([])?;
+        let mut heard = std::mem::take(&mut self.known);
+        while let Some(row) = rows.next()? {
+            let (no, id) = (row.get(0)?, PresenceId::from_bytes(row.get(1)?));
+            let ended_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
+            let (expires, beaten, unbroken) = heard
+                .remove(&id)
+                .map_or_else(Default::default, |known| (known.expires, known.beaten, known.unbroken));
+            self.known.insert(id, Known { no, ended_at, expires, beaten, unbroken });
+        }
+        Ok(())
+    }
+
+    pub fn number(&self, id: PresenceId) -> Option<i64> {
+        self.known.get(&id).map(|known| known.no)
+    }
+
+    /// The number of a presence that has not ended.
+    pub fn living(&self, id: PresenceId) -> Result<i64, StoreError> {
+        let known = self.known.get(&id).filter(|known| known.ended_at.is_none());
+        known.map(|known| known.no).ok_or(StoreError::Barred)
+    }
+
+    fn lives(&self, no: i64) -> bool {
+        self.known.values().any(|known| known.no == no && known.ended_at.is_none())
+    }
+
+    /// Hears a presence, and answers everyone who lives.
+    pub fn beat(&mut self, id: PresenceId, uptime: Duration) -> Result<Vec<PresenceId>, StoreError> {
+        let known = self.known.get_mut(&id).filter(|known| known.ended_at.is_none());
+        let known = known.ok_or(StoreError::Barred)?;
+        if uptime > known.expires {
+            // It lives on, since nobody barred it; but it cannot vouch for the time it was away.
+            known.unbroken = uptime;
+        }
+        known.beaten = uptime;
+        known.expires = uptime.saturating_add(PRESENCE_TTL);
+        let lives = |known: &Known| known.ended_at.is_none() && uptime <= known.expires;
+        Ok(self.known.iter().filter(|(_, known)| lives(known)).map(|(id, _)| *id).collect())
+    }
+
+    /// Ends everyone whose time is up, by the word of one that was heard all the while. Judged and
+    /// ended under one lock: no beat can come between.
+    fn end_lapsed(
+        &mut self,
+        by: PresenceId,
+        uptime: Duration,
+        now: Timestamp,
+    ) -> Vec<(PresenceId, i64)> {
+        let heard = self.known.get(&by).is_some_and(|known| {
+            known.ended_at.is_none()
+                && uptime <= known.expires
+                && known.beaten >= known.unbroken.saturating_add(PRESENCE_TTL)
+        });
+        if !heard {
+            return Vec::new();
+        }
+        let mut ended = Vec::new();
+        for (id, known) in &mut self.known {
+            if known.ended_at.is_none() && uptime > known.expires {
+                known.ended_at = Some(now);
+                ended.push((*id, known.no));
+            }
+        }
+        ended
+    }
+
+    fn joined(&mut self, id: PresenceId, no: i64, uptime: Duration) {
+        let expires = uptime.saturating_add(PRESENCE_TTL);
+        let known = Known { no, ended_at: None, expires, beaten: uptime, unbroken: uptime };
+        self.known.insert(id, known);
+    }
+
+    fn end(&mut self, id: PresenceId, at: Timestamp) -> Option<i64> {
+        let known = self.known.get_mut(&id)?;
+        known.ended_at.get_or_insert(at);
+        Some(known.no)
+    }
+
+    pub fn is_clear(&self, no: i64) -> bool {
+        self.clear.contains(&no)
+    }
+
+    /// Ended presences that were seen to hold nothing.
+    pub fn set_clear(&mut self, numbers: impl IntoIterator<Item = i64>) {
+        self.clear.extend(numbers);
+    }
+
+    /// Presences that can be forgotten.
+    pub fn forgettable(&self) -> Vec<(PresenceId, i64)> {
+        let over = |known: &Known| known.ended_at.is_some() && self.clear.contains(&known.no);
+        self.known
+            .iter()
+            .filter(|(_, known)| over(known))
+            .map(|(id, known)| (*id, known.no))
+            .collect()
+    }
+
+    pub fn forget(&mut self, id: PresenceId) {
+        self.known.remove(&id);
+    }
+}
+
+/// Every shard's lease.
+#[derive(Default)]
+pub(super) struct LeaseTable(BTreeMap<Shard, Lease>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Lease {
+    holder: Option<i64>,
+    epoch: u64,
+}
+
+impl LeaseTable {
+    pub fn read(conn: &Connection) -> Done<Self> {
+        let mut select = conn.prepare_cached(include_str!("sql/leases.sql"))?;
+        let leases = select.query_map([], |row| {
+            let lease = Lease { holder: row.get(1)?, epoch: row.get(2)? };
+            Ok((Shard(row.get(0)?), lease))
+        })?;
+        Ok(Self(leases.collect::<rusqlite::Result<_>>()?))
+    }
+
+    /// Whether a presence still has the shard under the epoch it was given.
+    pub fn holds(&self, no: i64, leases: &Leases, shard: Shard) -> bool {
+        self.0.get(&shard).is_some_and(|lease| {
+            lease.holder == Some(no) && leases.epoch(shard) == Some(Epoch(lease.epoch))
+        })
+    }
+}
+
+impl Db {
+    pub fn join(&mut self, id: PresenceId, node: &NodeName) -> Done<PresenceId> {
+        let now = self.shared.clock.now();
+        self.conn
+            .prepare_cached(include_str!("sql/join.sql"))?
+            .execute(params![id.as_bytes(), node.0, now.as_millis()])?;
+        let no = self.conn.last_insert_rowid();
+        self.shared.presences().joined(id, no, self.shared.clock.uptime());
+        Ok(id)
+    }
+
+    pub fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {
+        let presences = self.shared.presences();
+        let no = presences.living(id)?;
+        let mut save = self.conn.prepare_cached(include_str!("sql/lease.sql"))?;
+        let mut epochs = BTreeMap::new();
+        for shard in Shard::all() {
+            let before = self.leases.0.get(&shard).copied().unwrap_or_default();
+            let ours = before.holder == Some(no);
+            let free = before.holder.is_none_or(|holder| !presences.lives(holder));
+            let after = match (wanted.contains(shard), ours) {
+                (true, false) if free => Lease { holder: Some(no), epoch: before.epoch + 1 },
+                (false, true) => Lease { holder: None, ..before },
+                (true | false, _) => before,
+            };
+            if after != before {
+                let epoch = i64::try_from(after.epoch).unwrap_or(i64::MAX);
+                save.execute(params![shard.0, after.holder, epoch])?;
+                self.leases.0.insert(shard, after);
+            }
+            if after.holder == Some(no) {
+                epochs.insert(shard, Epoch(after.epoch));
+            }
+        }
+        Ok(Leases { presence: id, epochs })
+    }
+
+    /// Ends a presence. Its leases need no write: a holder that has ended holds nothing.
+    pub fn leave(&mut self, id: PresenceId) -> Done<()> {
+        let now = self.shared.clock.now();
+        let ended = self.shared.presences().end(id, now);
+        self.write_ends(ended.into_iter(), now)
+    }
+
+    pub fn bar_lapsed(&mut self, by: PresenceId) -> Done<Vec<PresenceId>> {
+        let (now, uptime) = (self.shared.clock.now(), self.shared.clock.uptime());
+        let lapsed = self.shared.presences().end_lapsed(by, uptime, now);
+        self.write_ends(lapsed.iter().map(|(_, no)| *no), now)?;
+        Ok(lapsed.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// They have ended in memory already, so that no beat of theirs can succeed from then on; if this
+    /// write fails, the rollback brings them back.
+    fn write_ends(&mut self, numbers: impl Iterator<Item = i64>, now: Timestamp) -> Done<()> {
+        let mut end = self.conn.prepare_cached(include_str!("sql/end_presence.sql"))?;
+        for no in numbers {
+            end.execute(params![no, now.as_millis()])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,2 @@
+-- open: how many runs are alive; counted on in memory from there.
+SELECT count(*) FROM live

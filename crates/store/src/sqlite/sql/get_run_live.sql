@@ -1,0 +1,5 @@
+-- get_run, and every method that answers runs: a live run, its claim as the presence's own name.
+SELECT l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.due_at, l.lane, l.state, l.attempt, l.lost,
+       l.version, l.ask, l.waiting, l.dispatched_at, l.payload, l.attempts, p.id
+FROM live l LEFT JOIN presences p ON p.no = l.claim
+WHERE l.id = ?1

@@ -1,0 +1,277 @@
+//! What goes into a store's methods and what comes out, in the order of the trait.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::job::Decision;
+use model::{
+    Ask, Attempt, AttemptNo, Job, JobId, JobState, PresenceId, Reason, Run, RunId, RunState, Shard,
+    Stretch, TenantId, Timestamp, Verdict,
+};
+
+/// What a node calls itself; for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeName(pub String);
+
+/// Numbers a shard's leases; only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+/// The right to fire jobs of some shards. Whoever holds it may ask; the epochs are checked in the write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leases {
+    pub presence: PresenceId,
+    pub epochs: BTreeMap<Shard, Epoch>,
+}
+
+/// What a beat brings back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beat {
+    /// The store's clock.
+    pub now: Timestamp,
+    /// Marks on claims of this presence, oldest run first.
+    pub asks: Vec<(RunId, Ask)>,
+    /// Every presence that lives, this one included.
+    pub living: Vec<PresenceId>,
+}
+
+/// A claim whose holder is gone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Orphan {
+    pub run: Run,
+    pub job: Arc<Job>,
+    /// When the holder's presence ended.
+    pub ended_at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldClaim {
+    pub run: RunId,
+    pub attempt: AttemptNo,
+    pub due_at: Timestamp,
+    pub ask: Option<Ask>,
+}
+
+/// A job to be written, with what makes the request repeatable.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewJob {
+    pub job: Arc<Job>,
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A request's `Idempotency-Key` and a digest of its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    pub key: String,
+    pub digest: [u8; 32],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    Done,
+    /// The same request was answered before, with this job.
+    Repeated(JobId),
+    /// The idempotency key was used for another body.
+    Mismatch,
+    /// Another job of the tenant has the key.
+    KeyTaken(JobId),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobChange {
+    /// The job as it was read: version, `next_slot` and `slot_last` must still be these.
+    pub before: Arc<Job>,
+    pub after: Arc<Job>,
+    /// Slots that the change explains: a pause that ended.
+    pub skipped: Option<(Stretch, Reason)>,
+    pub runs: RunsOfChange,
+}
+
+/// What a change means for the job's runs that are alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunsOfChange {
+    /// Nothing.
+    Keep,
+    /// Slots after `after.updated_at` are taken back as if never fired (pause, edit).
+    TakeBack,
+    /// All are cancelled (delete).
+    Cancel,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobChanged {
+    /// Written. `job` is as it stands now; `asked` are the claimed runs that were marked.
+    Done { job: Box<Job>, asked: Vec<RunId> },
+    /// Someone was faster; this is how it stands.
+    Conflict(Box<Job>),
+    KeyTaken(JobId),
+    Missing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobFilter {
+    pub states: Vec<JobState>,
+    /// All of these labels.
+    pub labels: Vec<(String, String)>,
+    /// A part of the key, in any case.
+    pub q: Option<String>,
+}
+
+/// A page of a listing that runs from the newest to the oldest: entries before `before`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page<Id> {
+    pub before: Option<Id>,
+    pub limit: usize,
+}
+
+/// Where plan left off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueCursor {
+    pub due_at: Timestamp,
+    pub job: JobId,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DueJobs {
+    pub jobs: Vec<Arc<Job>>,
+    /// Rows that cannot be read, and why; to be parked.
+    pub unreadable: Vec<(JobId, String)>,
+    /// Where to go on; none when everything up to `up_to` was read.
+    pub next: Option<DueCursor>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueRun {
+    pub run: RunId,
+    pub tenant: TenantId,
+    pub job: JobId,
+    pub due_at: Timestamp,
+    pub state: RunState,
+}
+
+/// A slot to be decided, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Firing {
+    /// As planned: its id, version and `next_slot` are compared.
+    pub job: Arc<Job>,
+    pub decision: Decision,
+    /// Claimed by the firing presence at birth, or left `Ready` for others.
+    pub claim: bool,
+}
+
+/// What became of a firing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fired {
+    /// A run, claimed by this presence: attempt 1 is ours.
+    Claimed(RunId),
+    /// A run that nobody holds yet.
+    Ready(RunId),
+    /// A run that waits for the job's last one to end.
+    Waiting(RunId),
+    /// No run: the slot (or all that were missed) is written as skipped.
+    Skipped(Reason),
+    /// The job moved, changed or is not active any more.
+    Stale,
+    /// The shard's lease is not ours at that epoch.
+    LeaseLost,
+    /// This one cannot be written, ever.
+    Refused(String),
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Claimed {
+    /// Ours: the run as it stands, `attempt` being the one claimed, and its job.
+    Ours(Box<Run>, Arc<Job>),
+    /// Held by someone else, ended, waiting, or not there.
+    Stale,
+    LeaseLost,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartRun {
+    pub run: Run,
+    /// Starts whatever else is alive.
+    pub force: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    Ready,
+    Waiting,
+    /// The job's overlap policy says no.
+    Refused(Reason),
+    /// The very same run was started before.
+    Repeated,
+    /// The job is not there, or deleted.
+    Missing,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cancelled {
+    /// It has ended; this is its history entry.
+    Done(Box<Run>),
+    /// Its holder was asked.
+    Asked,
+    /// It had ended before.
+    Ended(RunState),
+    Missing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Withdrawal {
+    pub run: RunId,
+    /// False: it had been dispatched.
+    pub taken_back: bool,
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settlement {
+    /// As its holder knows it: `claim` and `attempt` are the token, the rest becomes history.
+    pub run: Run,
+    pub verdict: Verdict,
+    /// None for `Verdict::Release`.
+    pub attempt: Option<Attempt>,
+    /// Whether runs of the same job may wait for this one.
+    pub queues: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// Written; with the waiting run that may start now, if any.
+    Done { freed: Option<RunId> },
+    /// The claim is not the run's any more.
+    Stale,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunFilter {
+    pub job: Option<JobId>,
+    pub states: Vec<RunState>,
+}
+
+/// What is kept how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    pub now: Timestamp,
+    pub history: Duration,
+    pub finished: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retained {
+    /// Ranges of history dropped whole.
+    pub ranges: u32,
+    pub jobs: u32,
+    pub more: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pulse {
+    pub oldest_due_at: Option<Timestamp>,
+    /// Live runs.
+    pub live: u64,
+}
+
