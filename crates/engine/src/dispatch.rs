@@ -45,8 +45,7 @@ impl Work {
         };
         let attempt =
             outcome.map(|outcome| Attempt::new(self.run.attempt, None, now, Report::of(outcome)));
-        let queues = self.job.def.overlap.queues();
-        Settlement { run: self.run, verdict, attempt, queues }
+        Settlement { run: self.run, verdict, attempt, queues: true }
     }
 }
 
@@ -193,6 +192,11 @@ impl Dispatch {
             let Some(holding) = state.claims.get_mut(&id) else { continue };
             let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
             match stage {
+                Stage::Queued(work) if work.run.due_at > now => {
+                    // It was due, and the clock went back: it waits until it is due again.
+                    state.held.entry(work.run.due_at).or_default().push(id);
+                    holding.stage = Stage::Held(work);
+                }
                 Stage::Queued(work) => {
                     let stop = CancellationToken::new();
                     let start = Start { work: work.clone(), stop: stop.clone() };

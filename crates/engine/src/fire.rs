@@ -258,8 +258,11 @@ impl Fire {
             wheel.answered(&Entry::Run(due));
             match answer {
                 Claimed::Ours(run, job) => {
-                    // The wheel's moment counts: a clock that went back may have made it now.
-                    let run = Run { due_at: run.due_at.min(due_at), ..*run };
+                    let mut run = *run;
+                    if due_at < due.due_at {
+                        // Plan made it due sooner than it was written: the clock has gone back.
+                        run.due_at = run.due_at.min(due_at);
+                    }
                     works.push(Work { run, job });
                 }
                 Claimed::Stale => {}

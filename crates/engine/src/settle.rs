@@ -76,7 +76,7 @@ impl Settle {
         };
         self.context.shared.metrics.settled_with(report.outcome);
         let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
-        Settlement { run, verdict, attempt: Some(attempt), queues: job.def.overlap.queues() }
+        Settlement { run, verdict, attempt: Some(attempt), queues: true }
     }
 
     fn write(&mut self, batch: Vec<Settlement>) {

@@ -87,7 +87,7 @@ fn cut_off(context: &Arc<Context>) -> Vec<Settlement> {
             report.error = Some("the node stopped before the attempt ended".to_owned());
             let attempt = Attempt::new(run.attempt, dispatched_at, now, report);
             let verdict: Verdict = claim.verdict(now);
-            Settlement { run, verdict, attempt: Some(attempt), queues: job.def.overlap.queues() }
+            Settlement { run, verdict, attempt: Some(attempt), queues: true }
         })
         .collect()
 }

@@ -144,7 +144,7 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
         report.error = Some("the node that held the attempt is gone".to_owned());
         Attempt::new(run.attempt, run.dispatched_at, now, report)
     });
-    Settlement { queues: job.def.overlap.queues(), run, verdict, attempt }
+    Settlement { queues: true, run, verdict, attempt }
 }
 
 #[async_trait]

@@ -4,6 +4,9 @@
 //! deadline: whoever calls it drops the future when the attempt's time is up or it was cancelled,
 //! and dropping must end the delivery (close the connection, kill the process group).
 
+#[cfg(test)]
+#[cfg(feature = "http")]
+mod conformance;
 pub mod fake;
 #[cfg(feature = "http")]
 pub mod http;

@@ -27,12 +27,16 @@ const TEXTS: [&str; 8] = [
 ];
 
 fn options(zone: &str) -> CronOptions {
-    CronOptions { zone: Zone::get(zone).ok(), ..CronOptions::default() }
+    CronOptions {
+        zone: Zone::get(zone).ok(),
+        ..CronOptions::default()
+    }
 }
 
 fn cron(text: &str, zone: &str) -> Schedule {
     let cron = Cron::parse(&[text.to_owned()], options(zone));
-    cron.map(Schedule::Cron).unwrap_or(Schedule::Once(model::time::Slot(Timestamp::MIN)))
+    cron.map(Schedule::Cron)
+        .unwrap_or(Schedule::Once(model::time::Slot(Timestamp::MIN)))
 }
 
 #[divan::bench(args = TEXTS)]
@@ -77,5 +81,9 @@ fn shortest_period(bencher: Bencher, text: &str) {
 fn next_every(bencher: Bencher, text: &str) {
     let zone = Zone::get("Europe/Berlin").unwrap_or(Zone::utc());
     let every = Every::parse(text, Timestamp::from_millis(1_600_000_000_000), zone).ok();
-    bencher.bench_local(|| every.as_ref().and_then(|every| every.next_after(black_box(QUIET))));
+    bencher.bench_local(|| {
+        every
+            .as_ref()
+            .and_then(|every| every.next_after(black_box(QUIET)))
+    });
 }

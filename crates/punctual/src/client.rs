@@ -43,7 +43,12 @@ pub struct Call {
 
 impl Call {
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), headers: Vec::new(), body: None }
+        Self {
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: None,
+        }
     }
 
     pub fn get(path: impl Into<String>) -> Self {
@@ -76,7 +81,9 @@ struct Problem {
 impl Client {
     pub fn new(url: &str) -> Result<Self, Failure> {
         let refused = |why: &str| {
-            Failure::usage(format!("{url:?} is not a server: {why}, as in http://127.0.0.1:7710"))
+            Failure::usage(format!(
+                "{url:?} is not a server: {why}, as in http://127.0.0.1:7710"
+            ))
         };
         let uri: Uri = url.parse().map_err(|_| refused("write a URL"))?;
         match uri.scheme_str() {
@@ -91,7 +98,11 @@ impl Client {
         if authority.as_str().contains('@') {
             return Err(refused("a URL without a user name"));
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         Ok(Self {
             host,
             port: authority.port_u16().unwrap_or(80),
@@ -102,24 +113,36 @@ impl Client {
 
     /// The answer's body, if the server did what it was asked.
     pub async fn send(&self, call: Call) -> Result<Bytes, Failure> {
-        let mut request = self.request(&call.method, &call.path, Full::new(call.body.unwrap_or_default()))?;
+        let mut request = self.request(
+            &call.method,
+            &call.path,
+            Full::new(call.body.unwrap_or_default()),
+        )?;
         for (name, value) in call.headers {
             let value = HeaderValue::try_from(value)
                 .map_err(|_| Failure::usage(format!("{name} cannot be sent as a header")))?;
             request.headers_mut().append(name, value);
         }
         let talk = async { self.whole(self.exchange(request).await?).await };
-        timeout(ANSWER_WAIT, talk).await.map_err(|_| self.silent("took too long to answer"))?
+        timeout(ANSWER_WAIT, talk)
+            .await
+            .map_err(|_| self.silent("took too long to answer"))?
     }
 
     /// Sends a body as it comes, and hands out the answer as it comes.
-    pub async fn stream<B>(&self, path: &str, kind: &str, body: B) -> Result<Response<Incoming>, Failure>
+    pub async fn stream<B>(
+        &self,
+        path: &str,
+        kind: &str,
+        body: B,
+    ) -> Result<Response<Incoming>, Failure>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let mut request = self.request(&Method::POST, path, body)?;
-        let kind = HeaderValue::try_from(kind).map_err(|error| Failure::usage(error.to_string()))?;
+        let kind =
+            HeaderValue::try_from(kind).map_err(|error| Failure::usage(error.to_string()))?;
         request.headers_mut().insert(CONTENT_TYPE, kind);
         let answer = self.exchange(request).await?;
         if answer.status().is_success() {
@@ -158,13 +181,17 @@ impl Client {
                 self.authority
             ))
         };
-        let stream = timeout(CONNECT_WAIT, TcpStream::connect((self.host.as_str(), self.port)))
-            .await
-            .map_err(|_| absent("it took too long".to_owned()))?
-            .map_err(|error| absent(error.to_string()))?;
+        let stream = timeout(
+            CONNECT_WAIT,
+            TcpStream::connect((self.host.as_str(), self.port)),
+        )
+        .await
+        .map_err(|_| absent("it took too long".to_owned()))?
+        .map_err(|error| absent(error.to_string()))?;
         let broken = |error: hyper::Error| self.silent(&format!("broke off: {}", chain(&error)));
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(broken)?;
         // The connection works for as long as the answer is read; its errors are the answer's.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(broken)
@@ -174,15 +201,24 @@ impl Client {
     async fn whole(&self, answer: Response<Incoming>) -> Result<Bytes, Failure> {
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
-        let body = body.map_err(|error| self.silent(&format!("broke off: {error}")))?.to_bytes();
-        if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
+        let body = body
+            .map_err(|error| self.silent(&format!("broke off: {error}")))?
+            .to_bytes();
+        if status.is_success() {
+            Ok(body)
+        } else {
+            Err(refusal(status, &body))
+        }
     }
 }
 
 /// A problem document in one line: its detail, and the field in brackets.
 fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     let problem: Problem = serde_json::from_slice(body).unwrap_or_default();
-    let text = problem.detail.or(problem.title).unwrap_or_else(|| format!("the server answered {status}"));
+    let text = problem
+        .detail
+        .or(problem.title)
+        .unwrap_or_else(|| format!("the server answered {status}"));
     Failure::refused(match problem.field {
         Some(field) => format!("{text} ({field})"),
         None => text,
@@ -210,9 +246,20 @@ mod tests {
     #[test]
     fn only_urls_that_can_be_called_are_servers() {
         let client = Client::new("http://[::1]:99/behind/").unwrap();
-        assert_eq!((client.host.as_str(), client.port, client.base.as_str()), ("::1", 99, "/behind"));
+        assert_eq!(
+            (client.host.as_str(), client.port, client.base.as_str()),
+            ("::1", 99, "/behind")
+        );
         assert_eq!(Client::new("http://localhost").unwrap().port, 80);
-        for url in ["", "localhost:7710", "https://a", "ftp://a", "http://a?b", "http://u@a", "http://"] {
+        for url in [
+            "",
+            "localhost:7710",
+            "https://a",
+            "ftp://a",
+            "http://a?b",
+            "http://u@a",
+            "http://",
+        ] {
             assert_eq!(Client::new(url).unwrap_err().code, Code::Usage, "{url}");
         }
     }
@@ -220,9 +267,15 @@ mod tests {
     #[test]
     fn refusals_say_the_detail_and_the_field() {
         let check = |body: &str, expected: &str| {
-            assert_eq!(refusal(StatusCode::BAD_REQUEST, body.as_bytes()).text, expected);
+            assert_eq!(
+                refusal(StatusCode::BAD_REQUEST, body.as_bytes()).text,
+                expected
+            );
         };
-        check(r#"{"detail": "minute 75", "field": "schedule.cron"}"#, "minute 75 (schedule.cron)");
+        check(
+            r#"{"detail": "minute 75", "field": "schedule.cron"}"#,
+            "minute 75 (schedule.cron)",
+        );
         check(r#"{"title": "No such job"}"#, "No such job");
         check("<html>", "the server answered 400 Bad Request");
     }

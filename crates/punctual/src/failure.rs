@@ -23,20 +23,32 @@ pub struct Failure {
 
 impl Failure {
     pub fn usage(text: impl Into<String>) -> Self {
-        Self { code: Code::Usage, text: text.into() }
+        Self {
+            code: Code::Usage,
+            text: text.into(),
+        }
     }
 
     pub fn refused(text: impl Into<String>) -> Self {
-        Self { code: Code::Refused, text: text.into() }
+        Self {
+            code: Code::Refused,
+            text: text.into(),
+        }
     }
 
     pub fn unreachable(text: impl Into<String>) -> Self {
-        Self { code: Code::Unreachable, text: text.into() }
+        Self {
+            code: Code::Unreachable,
+            text: text.into(),
+        }
     }
 
     /// The reader of a pipe went away.
     pub fn closed_pipe() -> Self {
-        Self { code: Code::Fine, text: String::new() }
+        Self {
+            code: Code::Fine,
+            text: String::new(),
+        }
     }
 }
 

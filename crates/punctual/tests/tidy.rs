@@ -23,7 +23,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["store", "executor", "model"]),
     ("server", &["engine", "store", "executor", "model"]),
     ("sim", &["engine", "store", "executor", "model"]),
-    ("punctual", &["server", "engine", "store", "executor", "model"]),
+    (
+        "punctual",
+        &["server", "engine", "store", "executor", "model"],
+    ),
 ];
 
 #[test]
@@ -31,13 +34,19 @@ fn crates_use_each_other_along_the_arrows_only() {
     let ours: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
     let mut violations = Vec::new();
     for folder in names("crates") {
-        let manifest: toml::Table = read(&format!("crates/{folder}/Cargo.toml")).parse().unwrap();
+        let manifest: toml::Table = read(&format!("crates/{folder}/Cargo.toml"))
+            .parse()
+            .unwrap();
         let Some(may_use) = ours.get(folder.as_str()) else {
-            violations.push(format!("crates/{folder}: a new crate needs a decision record and an arrow here"));
+            violations.push(format!(
+                "crates/{folder}: a new crate needs a decision record and an arrow here"
+            ));
             continue;
         };
         if manifest["package"]["name"].as_str() != Some(&folder) {
-            violations.push(format!("crates/{folder}: the crate is named unlike its folder"));
+            violations.push(format!(
+                "crates/{folder}: the crate is named unlike its folder"
+            ));
         }
         for used in dependencies(&manifest) {
             if ours.contains_key(used.as_str()) && !may_use.contains(&used.as_str()) {
@@ -52,11 +61,16 @@ fn crates_use_each_other_along_the_arrows_only() {
 fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
     let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
     let platforms = manifest.get("target").and_then(toml::Value::as_table);
-    let tables = platforms.into_iter().flatten().filter_map(|(_, table)| table.as_table());
+    let tables = platforms
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, table)| table.as_table());
     let mut found = BTreeSet::new();
     for table in tables.chain([manifest]) {
         for kind in kinds {
-            let Some(entries) = table.get(kind).and_then(toml::Value::as_table) else { continue };
+            let Some(entries) = table.get(kind).and_then(toml::Value::as_table) else {
+                continue;
+            };
             for (name, entry) in entries {
                 // A renamed dependency is the package that it renames.
                 let package = entry.get("package").and_then(toml::Value::as_str);
@@ -70,7 +84,10 @@ fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
 #[test]
 fn cryptography_comes_from_ring_alone() {
     let lock = read("Cargo.lock");
-    assert!(!lock.contains("aws-lc"), "Cargo.lock has aws-lc: find who asks with `cargo tree -i aws-lc-sys`");
+    assert!(
+        !lock.contains("aws-lc"),
+        "Cargo.lock has aws-lc: find who asks with `cargo tree -i aws-lc-sys`"
+    );
 }
 
 /// What a command of cargo prints about what we build on Linux.
@@ -81,7 +98,11 @@ fn cargo(arguments: &[&str]) -> String {
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -101,7 +122,8 @@ fn licences_are_those_that_deny_toml_allows() {
     assert!(packages.len() > 100, "{} packages", packages.len());
     let refused = |package: &Value| {
         let licence = package["license"].as_str().unwrap_or("");
-        (!is_allowed(licence, &allowed)).then(|| format!("{}: licence {licence:?}", package["name"]))
+        (!is_allowed(licence, &allowed))
+            .then(|| format!("{}: licence {licence:?}", package["name"]))
     };
     none(&packages.iter().filter_map(refused).collect::<Vec<_>>());
 }
@@ -112,14 +134,22 @@ fn one_version_of_everything_unless_deny_toml_says_why() {
     let skips = deny["bans"]["skip"].as_array().unwrap();
     let mut skipped = BTreeSet::new();
     for skip in skips {
-        let reason = skip.get("reason").and_then(toml::Value::as_str).unwrap_or("");
+        let reason = skip
+            .get("reason")
+            .and_then(toml::Value::as_str)
+            .unwrap_or("");
         assert!(!reason.is_empty(), "{skip}: an entry carries its reason");
-        let (name, _) = skip["crate"].as_str().and_then(|name| name.split_once('@')).unwrap();
+        let (name, _) = skip["crate"]
+            .as_str()
+            .and_then(|name| name.split_once('@'))
+            .unwrap();
         skipped.insert(name.to_owned());
     }
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     // What tests alone use may come in two versions: it costs the user nothing.
-    let tree = ["tree", "-p", "punctual", "-e", "no-dev", "--prefix", "none", "--format", "{p}"];
+    let tree = [
+        "tree", "-p", "punctual", "-e", "no-dev", "--prefix", "none", "--format", "{p}",
+    ];
     for line in cargo(&tree).lines() {
         let mut words = line.split_whitespace().map(str::to_owned);
         if let (Some(name), Some(version)) = (words.next(), words.next()) {
@@ -135,7 +165,10 @@ fn one_version_of_everything_unless_deny_toml_says_why() {
 
 /// Whether an SPDX expression can be satisfied by allowed licences. `/` is an old way to write OR.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
-    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let spaced = expression
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut rest = words.as_slice();
     let verdict = any_of(&mut rest, allowed);
@@ -165,7 +198,9 @@ fn one(rest: &mut &[&str], allowed: &[&str]) -> bool {
         ["(", tail @ ..] => {
             *rest = tail;
             let verdict = any_of(rest, allowed);
-            let [")", tail @ ..] = *rest else { return false };
+            let [")", tail @ ..] = *rest else {
+                return false;
+            };
             *rest = tail;
             verdict
         }
@@ -184,7 +219,11 @@ fn one(rest: &mut &[&str], allowed: &[&str]) -> bool {
 #[test]
 fn licence_expressions_are_read_as_written() {
     let check = |expression, expected| {
-        assert_eq!(is_allowed(expression, &["MIT", "ISC", "A WITH B"]), expected, "{expression}");
+        assert_eq!(
+            is_allowed(expression, &["MIT", "ISC", "A WITH B"]),
+            expected,
+            "{expression}"
+        );
     };
     check("MIT", true);
     check("GPL-3.0", false);
@@ -205,20 +244,28 @@ const LINES_MAX: usize = 500;
 
 #[test]
 fn no_source_file_is_too_long() {
-    let sources: Vec<File> =
-        files().into_iter().filter(|file| file.is_rust() && !file.is_test()).collect();
+    let sources: Vec<File> = files()
+        .into_iter()
+        .filter(|file| file.is_rust() && !file.is_test())
+        .collect();
     none(&violations(&sources, |file| {
         // Short tests sit at the end of the file that they test; they do not count.
         let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         let lines = code.lines().count();
         let long = lines > LINES_MAX;
-        long.then(|| format!("{lines} lines, at most {LINES_MAX} are allowed")).into_iter().collect()
+        long.then(|| format!("{lines} lines, at most {LINES_MAX} are allowed"))
+            .into_iter()
+            .collect()
     }));
 }
 
 #[test]
 fn nothing_is_left_for_later() {
-    let marks = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("to", "do!(")];
+    let marks = [
+        concat!("FIX", "ME"),
+        concat!("TO", "DO"),
+        concat!("to", "do!("),
+    ];
     none(&violations(&files(), |file| lines_with(file, &marks)));
 }
 
@@ -256,19 +303,27 @@ fn every_problem_has_its_page_and_every_page_its_problem() {
         .filter(|name| name != "README")
         .collect();
     let mut named = BTreeSet::new();
-    for file in files().iter().filter(|file| file.path.starts_with("crates/server/src/")) {
+    for file in files()
+        .iter()
+        .filter(|file| file.path.starts_with("crates/server/src/"))
+    {
         for after in file.text.split("/problems/").skip(1) {
-            let name: String =
-                after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+            let name: String = after
+                .chars()
+                .take_while(|c| c.is_ascii_lowercase() || *c == '-')
+                .collect();
             // What follows may be a pattern, such as `{name}`.
             if !name.is_empty() {
                 named.insert(name);
             }
         }
     }
-    let without_page = named.difference(&pages).map(|name| format!("docs/problems/{name}.md is missing"));
-    let without_problem =
-        pages.difference(&named).map(|name| format!("docs/problems/{name}.md: no problem has this name"));
+    let without_page = named
+        .difference(&pages)
+        .map(|name| format!("docs/problems/{name}.md is missing"));
+    let without_problem = pages
+        .difference(&named)
+        .map(|name| format!("docs/problems/{name}.md: no problem has this name"));
     none(&without_page.chain(without_problem).collect::<Vec<_>>());
 }
 
@@ -287,7 +342,11 @@ fn migrations_come_in_pairs_and_are_numbered_without_gaps() {
     if !names("crates/store/src/postgres").is_empty() {
         let sqlite: BTreeSet<_> = sqlite.into_iter().collect();
         let postgres: BTreeSet<_> = of("postgres").into_iter().collect();
-        wrong.extend(sqlite.symmetric_difference(&postgres).map(|name| format!("{name} has no pair")));
+        wrong.extend(
+            sqlite
+                .symmetric_difference(&postgres)
+                .map(|name| format!("{name} has no pair")),
+        );
     }
     none(&wrong);
 }
@@ -323,7 +382,10 @@ where
 {
     let of_file = |file: &File| {
         let path = file.path.clone();
-        wrong(file).into_iter().map(move |what| format!("{path}: {what}")).collect::<Vec<_>>()
+        wrong(file)
+            .into_iter()
+            .map(move |what| format!("{path}: {what}"))
+            .collect::<Vec<_>>()
     };
     files.iter().flat_map(of_file).collect()
 }
@@ -346,7 +408,10 @@ impl File {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// Every text file that people write, in order. What tools write (`Cargo.lock`) is not among them, nor
@@ -356,7 +421,12 @@ fn files() -> Vec<File> {
     let mut found = Vec::new();
     walk(&root, &root, &mut found);
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    assert!(found.len() > 50, "only {} files under {}", found.len(), root.display());
+    assert!(
+        found.len() > 50,
+        "only {} files under {}",
+        found.len(),
+        root.display()
+    );
     found
 }
 
@@ -376,7 +446,11 @@ fn walk(root: &Path, folder: &Path, found: &mut Vec<File>) {
         }
         // Not text, or gone since the folder was read: an editor's scratch file, an image.
         if let Ok(text) = fs::read_to_string(&path) {
-            let path = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+            let path = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
             found.push(File { path, text });
         }
     }
@@ -388,9 +462,12 @@ fn read(path: &str) -> String {
 
 /// The names in a folder of the checkout; none if there is no such folder.
 fn names(folder: &str) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(root().join(folder)) else { return Vec::new() };
-    let mut names: Vec<_> =
-        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    let Ok(entries) = fs::read_dir(root().join(folder)) else {
+        return Vec::new();
+    };
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

@@ -57,7 +57,7 @@ impl Metrics {
         };
     }
 
-    pub fn answered(&self, method: &http::Method, route: Option<&str>, status: u16) {
+    pub fn answered(&self, method: &axum::http::Method, route: Option<&str>, status: u16) {
         let label = ByRoute {
             method: method_label(method),
             route: route.unwrap_or("none").to_owned(),
@@ -75,7 +75,7 @@ impl Metrics {
 }
 
 /// A client may send any method it likes; a label may not.
-fn method_label(method: &http::Method) -> &'static str {
+fn method_label(method: &axum::http::Method) -> &'static str {
     match method.as_str() {
         "GET" | "HEAD" => "GET",
         "POST" => "POST",

@@ -41,7 +41,7 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
     one_delivery_per_attempt(&deliveries, &mut broken);
     never_early(world, &deliveries, &mut broken);
     attempts_rise_by_one(&runs, &deliveries, &mut broken);
-    every_run_ends_or_waits(&runs, &mut broken);
+    every_run_ends_or_waits(world, &runs, &mut broken);
     what_succeeded_was_delivered(&runs, &deliveries, &mut broken);
     exclusive_runs_do_not_overlap(world, &runs, &deliveries, &mut broken);
     limits_hold(&deliveries, &mut broken);
@@ -124,8 +124,15 @@ fn never_early(world: &World, deliveries: &[Delivery], broken: &mut Vec<Broken>)
     for delivery in deliveries {
         // A retry made due by a clock that went back is the one exception the rules know.
         let excused = world.stepped && delivery.attempt > AttemptNo::FIRST;
-        if delivery.at < delivery.due_at && !excused {
-            let seen = format!("{} due {} at {}", delivery.run, delivery.due_at, delivery.at);
+        let job = world.accepted.iter().find(|(job, edited)| job.id == delivery.job && !edited);
+        // The spread of an edited job may have changed since; its slot has not.
+        let due_at = match (delivery.slot, job) {
+            (Some(slot), Some((job, _))) => job.due_at(slot),
+            (Some(slot), None) => slot.0,
+            (None, _) => delivery.run.at(),
+        };
+        if delivery.at < due_at && !excused {
+            let seen = format!("{} due {due_at} at {}", delivery.run, delivery.at);
             broken.push(Broken::new("never_early", seen));
         }
     }
@@ -148,8 +155,11 @@ fn attempts_rise_by_one(runs: &[Run], deliveries: &[Delivery], broken: &mut Vec<
     }
 }
 
-fn every_run_ends_or_waits(runs: &[Run], broken: &mut Vec<Broken>) {
-    for run in runs.iter().filter(|run| run.state.is_live()) {
+/// Nothing lives on without a reason: only what is not due yet, by a clock that may have gone back.
+fn every_run_ends_or_waits(world: &World, runs: &[Run], broken: &mut Vec<Broken>) {
+    let now = engine::Clock::now(&world.clock);
+    let due = |run: &&Run| run.state.is_live() && (run.waiting || run.due_at <= now);
+    for run in runs.iter().filter(due) {
         broken.push(Broken::new("every_run_ends_or_waits", format!("{run:?}")));
     }
 }

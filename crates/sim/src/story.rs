@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{AttemptNo, JobId, RunId, Timestamp};
+use model::{AttemptNo, JobId, RunId, Slot, Timestamp};
 
 /// One delivery to a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub struct Delivery {
     pub run: RunId,
     pub job: JobId,
     pub attempt: AttemptNo,
-    /// When the run was due, as its name says for slots.
-    pub due_at: Timestamp,
+    /// None for a manual run.
+    pub slot: Option<Slot>,
     /// By the wall clock.
     pub at: Timestamp,
     /// By uptime: from its start to its end; an attempt cut off by a crash ends there.

@@ -49,12 +49,11 @@ impl Executor for SimTarget {
             let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
             (rng.random_range(0..100), rng.random_range(0..1_500_u64))
         };
-        let due_at = order.slot.map_or(order.run.at(), |slot| order.job.due_at(slot));
         let index = self.story.begin(Delivery {
             run: order.run,
             job: order.job.id,
             attempt: order.attempt,
-            due_at,
+            slot: order.slot,
             at: Clock::now(&self.clock),
             from: self.clock.uptime(),
             to: None,

@@ -72,7 +72,7 @@ pub fn run(plan: Plan) -> Told {
 pub(crate) struct World {
     plan: Plan,
     rng: StdRng,
-    clock: SimClock,
+    pub clock: SimClock,
     pub mem: MemStore,
     store: FaultStore,
     pub story: Story,

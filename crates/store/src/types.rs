@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::job::Decision;
 use model::{
     Ask, Attempt, AttemptNo, Job, JobId, JobState, PresenceId, Reason, Run, RunId, RunState, Shard,
-    Stretch, TenantId, Timestamp, Verdict,
+    Stretch, TenantId, Timestamp, Verdict, limits,
 };
 
 /// What a node calls itself; for people.
@@ -23,6 +23,13 @@ pub struct Epoch(pub u64);
 pub struct Leases {
     pub presence: PresenceId,
     pub epochs: BTreeMap<Shard, Epoch>,
+}
+
+/// When a presence that ends `now` ended, as far as its claims are judged by it: what was due later
+/// never left it. `seen` is the latest moment the store has seen; a clock that went back since then
+/// cannot tell what was dispatched, and claims are made at most a lead ahead, so then all of them may have been.
+pub fn presence_end(now: Timestamp, seen: Timestamp) -> Timestamp {
+    if now >= seen { now } else { seen.plus(limits::LEAD_MAX + limits::BEAT_EVERY) }
 }
 
 /// What a beat brings back.

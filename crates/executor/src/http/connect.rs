@@ -79,11 +79,13 @@ impl Connector {
         if !origin.secure {
             return self.link(socket).await;
         }
-        let name =
-            ServerName::try_from(origin.host().to_owned()).map_err(|_| Broken::Unresolved {
-                host: origin.host().to_owned(),
-                cause: None,
-            })?;
+        let name = ServerName::try_from(origin.host().to_owned()).map_err(|_| {
+            let detail = "no certificate can name this host".to_owned();
+            Broken::Certificate {
+                authority: origin.authority.clone(),
+                detail,
+            }
+        })?;
         let refused = |cause| tls::refused(&origin.authority, cause);
         self.link(self.tls.connect(name, socket).await.map_err(refused)?)
             .await

@@ -120,6 +120,9 @@ impl Executor for HttpExecutor {
 }
 
 #[cfg(test)]
+#[path = "conformance_tests.rs"]
+mod conformance_tests;
+#[cfg(test)]
 #[path = "delivery_tests.rs"]
 mod delivery_tests;
 #[cfg(test)]

@@ -40,9 +40,17 @@ impl Date {
         let of_year = of_cycle - (365 * year + year / 4 - year / 100);
         let from_march = (5 * of_year + 2) / 153;
         let day = of_year - (153 * from_march + 2) / 5 + 1;
-        let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+        let month = if from_march < 10 {
+            from_march + 3
+        } else {
+            from_march - 9
+        };
         let year = days.div_euclid(CYCLE) as i32 * 400 + year as i32;
-        Self { year: if month <= 2 { year + 1 } else { year }, month, day }
+        Self {
+            year: if month <= 2 { year + 1 } else { year },
+            month,
+            day,
+        }
     }
 }
 
@@ -75,9 +83,16 @@ mod tests {
         for days in start..start + CYCLE + 1_000 {
             let ours = Date::from_days(days);
             assert_eq!(ours.to_days(), days);
-            let theirs = (i32::from(date.year()), date.month() as u32, date.day() as u32);
+            let theirs = (
+                i32::from(date.year()),
+                date.month() as u32,
+                date.day() as u32,
+            );
             assert_eq!((ours.year, ours.month, ours.day), theirs);
-            assert_eq!(days_in_month(ours.year, ours.month), date.days_in_month() as u32);
+            assert_eq!(
+                days_in_month(ours.year, ours.month),
+                date.days_in_month() as u32
+            );
             assert_eq!(weekday(days), date.weekday().to_sunday_zero_offset() as u32);
             date = date.tomorrow().unwrap();
         }

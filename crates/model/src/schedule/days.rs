@@ -88,7 +88,10 @@ struct Month {
 impl Month {
     fn of(year: i32, month: u32) -> Self {
         let first = weekday(Date::new(year, month, 1).to_days());
-        Self { length: days_in_month(year, month), first }
+        Self {
+            length: days_in_month(year, month),
+            first,
+        }
     }
 
     fn all(self) -> u32 {
@@ -138,7 +141,11 @@ mod tests {
 
     #[test]
     fn the_last_days_of_a_month_follow_its_length() {
-        let days = |before_last| Days { before_last, by_date: true, ..Days::default() };
+        let days = |before_last| Days {
+            before_last,
+            by_date: true,
+            ..Days::default()
+        };
         check(days(1), 2024, 2, &[29]);
         check(days(1), 2025, 2, &[28]);
         check(days(1 | 1 << 3), 2025, 4, &[27, 30]);
@@ -148,21 +155,32 @@ mod tests {
 
     #[test]
     fn the_nearest_working_day_stays_in_its_month() {
-        let days = |nearest| Days { nearest, by_date: true, ..Days::default() };
+        let days = |nearest| Days {
+            nearest,
+            by_date: true,
+            ..Days::default()
+        };
         // 1 November 2025 is a Saturday, 30 November 2025 a Sunday, 1 March 2026 a Sunday.
         check(days(1 << 1), 2025, 11, &[3]);
         check(days(1 << 30), 2025, 11, &[28]);
         check(days(1 << 1), 2026, 3, &[2]);
         check(days(1 << 15), 2025, 11, &[14]);
         check(days(1 << 31), 2025, 11, &[]);
-        let last = Days { nearest_last: 1, by_date: true, ..Days::default() };
+        let last = Days {
+            nearest_last: 1,
+            by_date: true,
+            ..Days::default()
+        };
         check(last.clone(), 2025, 11, &[28]);
         check(last, 2025, 5, &[30]);
     }
 
     #[test]
     fn weekdays_are_counted_from_either_end() {
-        let mut days = Days { by_weekday: true, ..Days::default() };
+        let mut days = Days {
+            by_weekday: true,
+            ..Days::default()
+        };
         days.nth[1] = 1 << 2;
         check(days.clone(), 2026, 9, &[8]);
         days.nth[4] = 1 << 2;
@@ -174,7 +192,11 @@ mod tests {
 
     #[test]
     fn either_field_or_both_may_be_required() {
-        let mut days = Days { dates: 1 << 13, weekdays: 1 << 5, ..Days::default() };
+        let mut days = Days {
+            dates: 1 << 13,
+            weekdays: 1 << 5,
+            ..Days::default()
+        };
         (days.by_date, days.by_weekday) = (true, true);
         check(days.clone(), 2026, 11, &[6, 13, 20, 27]);
         check(days.clone(), 2026, 10, &[2, 9, 13, 16, 23, 30]);

@@ -22,15 +22,26 @@ use super::{Cron, CronOptions, Zone};
 use crate::time::Timestamp;
 
 const ZONES: [&str; 12] = [
-    "America/New_York", "Europe/London", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca",
-    "Asia/Kathmandu", "Pacific/Apia", "Asia/Beirut", "Europe/Berlin", "America/St_Johns", "Asia/Tehran", "UTC",
+    "America/New_York",
+    "Europe/London",
+    "Australia/Lord_Howe",
+    "America/Sao_Paulo",
+    "Africa/Casablanca",
+    "Asia/Kathmandu",
+    "Pacific/Apia",
+    "Asia/Beirut",
+    "Europe/Berlin",
+    "America/St_Johns",
+    "Asia/Tehran",
+    "UTC",
 ];
 
 /// How far ahead each of them looks at least.
 const SEARCHED: i64 = 3 * 366 * DAY;
 
-const MONTHS: [&str; 12] =
-    ["jan", "FEB", "Mar", "APR", "may", "JUN", "JUL", "aug", "SEP", "OCT", "NOV", "DEC"];
+const MONTHS: [&str; 12] = [
+    "jan", "FEB", "Mar", "APR", "may", "JUN", "JUL", "aug", "SEP", "OCT", "NOV", "DEC",
+];
 const WEEKDAYS: [&str; 7] = ["SUN", "mon", "TUE", "Wed", "THU", "FRI", "SAT"];
 
 /// One number, range, step or list of them, between two bounds.
@@ -72,7 +83,9 @@ fn weekdays(chance: &mut Chance, special: &[&str]) -> String {
     match chance.below(7) {
         0 => numbers(chance, 0, 6),
         1 => chance.pick(&WEEKDAYS).to_owned(),
-        2 => chance.pick(&["MON-FRI", "5-7", "7", "TUE,SAT", "1-5/2", "0,7"]).to_owned(),
+        2 => chance
+            .pick(&["MON-FRI", "5-7", "7", "TUE,SAT", "1-5/2", "0,7"])
+            .to_owned(),
         3 if !special.is_empty() => chance.pick(special).to_owned(),
         _ => "*".to_owned(),
     }
@@ -92,8 +105,13 @@ fn compare<T>(
         let name = zones[round as usize % zones.len()];
         let (zone, time_zone) = (Zone::get(name).unwrap(), time_zone(name));
         let text = expression(&mut chance);
-        let ours = CronOptions { zone: Some(zone.clone()), ..CronOptions::default() };
-        let Ok(ours) = Cron::parse(std::slice::from_ref(&text), ours) else { continue };
+        let ours = CronOptions {
+            zone: Some(zone.clone()),
+            ..CronOptions::default()
+        };
+        let Ok(ours) = Cron::parse(std::slice::from_ref(&text), ours) else {
+            continue;
+        };
         let theirs = read(&text, name);
         for _ in 0..10 {
             let after = 946_684_800 + chance.below(22 * 365 * 86_400) as i64;
@@ -118,12 +136,17 @@ fn compare<T>(
 }
 
 fn near_change(zone: &Zone, moment: i64) -> bool {
-    zone.shift_after(moment - 2 * DAY).is_some_and(|shift| shift.at < moment + 2 * DAY)
+    zone.shift_after(moment - 2 * DAY)
+        .is_some_and(|shift| shift.at < moment + 2 * DAY)
 }
 
 fn croner_next(cron: &croner::Cron, zone: &TimeZone, after: i64) -> Option<i64> {
-    let after = jiff::Timestamp::from_second(after).unwrap().to_zoned(zone.clone());
-    cron.find_next_occurrence(&after, false).ok().map(|found| found.timestamp().as_second())
+    let after = jiff::Timestamp::from_second(after)
+        .unwrap()
+        .to_zoned(zone.clone());
+    cron.find_next_occurrence(&after, false)
+        .ok()
+        .map(|found| found.timestamp().as_second())
 }
 
 #[test]
@@ -139,7 +162,19 @@ fn croner_agrees_on_what_both_can_read() {
             let (minute, hour) = (numbers(chance, 0, 59), numbers(chance, 0, 23));
             let date = dates(chance, &["L", "31", "LW", "30", "?"]);
             let month = months(chance);
-            let weekday = weekdays(chance, &["5L", "FRI#2", "1#5", "0#L", "+FRI", "+1-5", "?", "SUN#1,TUE#3"]);
+            let weekday = weekdays(
+                chance,
+                &[
+                    "5L",
+                    "FRI#2",
+                    "1#5",
+                    "0#L",
+                    "+FRI",
+                    "+1-5",
+                    "?",
+                    "SUN#1,TUE#3",
+                ],
+            );
             format!("{seconds}{minute} {hour} {date} {month} {weekday}")
         },
         |text, _| CronParser::new().parse(text).unwrap(),
@@ -150,7 +185,10 @@ fn croner_agrees_on_what_both_can_read() {
 
 #[test]
 fn cronexpr_agrees_on_what_both_can_read() {
-    let zones: Vec<&str> = ZONES.into_iter().filter(|name| *name != "Australia/Lord_Howe").collect();
+    let zones: Vec<&str> = ZONES
+        .into_iter()
+        .filter(|name| *name != "Australia/Lord_Howe")
+        .collect();
     let compared = compare(
         10_000,
         &zones,
@@ -159,14 +197,19 @@ fn cronexpr_agrees_on_what_both_can_read() {
             let date = dates(chance, &["31", "30"]);
             let weekday = weekdays(chance, &["FRI#2", "1#5"]);
             let both_set = date != "*" && weekday != "*";
-            let weekday =
-                if both_set && (date.starts_with('*') || weekday.starts_with('*')) { "*" } else { &weekday };
+            let weekday = if both_set && (date.starts_with('*') || weekday.starts_with('*')) {
+                "*"
+            } else {
+                &weekday
+            };
             format!("{minute} {hour} {date} {} {weekday}", months(chance))
         },
         |text, zone| cronexpr::parse_crontab(&format!("{text} {zone}")).unwrap(),
         |cron, _, after| {
             let after = cronexpr::MakeTimestamp::from_second(after).unwrap();
-            cron.find_next(after).ok().map(|found| found.timestamp().as_second())
+            cron.find_next(after)
+                .ok()
+                .map(|found| found.timestamp().as_second())
         },
     );
     assert!(compared > 60_000, "{compared}");

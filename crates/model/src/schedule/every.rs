@@ -37,13 +37,19 @@ impl Period {
             return Self::Elapsed(parse_span(text)?).checked();
         }
         match parse_iso(text)? {
-            IsoSpan { months: 0, days: 0, millis } => {
-                Self::Elapsed(Duration::from_millis(millis)).checked()
-            }
-            IsoSpan { months, days, millis: 0 } => Self::Calendar { months, days }.checked(),
-            IsoSpan { .. } => {
-                Err(ScheduleError::MixedUnits { text: text.chars().take(64).collect() })
-            }
+            IsoSpan {
+                months: 0,
+                days: 0,
+                millis,
+            } => Self::Elapsed(Duration::from_millis(millis)).checked(),
+            IsoSpan {
+                months,
+                days,
+                millis: 0,
+            } => Self::Calendar { months, days }.checked(),
+            IsoSpan { .. } => Err(ScheduleError::MixedUnits {
+                text: text.chars().take(64).collect(),
+            }),
         }
     }
 
@@ -59,7 +65,11 @@ impl Period {
                 length > 0 && months <= YEARS_MAX * 12 && length <= 36_525
             }
         };
-        if fine { Ok(self) } else { Err(ScheduleError::Period { text: self.text() }) }
+        if fine {
+            Ok(self)
+        } else {
+            Err(ScheduleError::Period { text: self.text() })
+        }
     }
 
     /// The text that reads back as this period.
@@ -99,7 +109,11 @@ impl Period {
 
 impl Every {
     pub fn new(period: Period, anchor: Timestamp, zone: Zone) -> Result<Self, ScheduleError> {
-        Ok(Self { period: period.checked()?, anchor, zone })
+        Ok(Self {
+            period: period.checked()?,
+            anchor,
+            zone,
+        })
     }
 
     /// Reads the period as [`Period::parse`] does.
@@ -116,7 +130,9 @@ impl Every {
             Period::Elapsed(span) => {
                 let step = millis(span).max(1);
                 let passed = (after.as_millis() - self.anchor.as_millis()) / step;
-                let next = (passed + 1).checked_mul(step)?.checked_add(self.anchor.as_millis())?;
+                let next = (passed + 1)
+                    .checked_mul(step)?
+                    .checked_add(self.anchor.as_millis())?;
                 Timestamp::checked(next).map(Slot)
             }
             Period::Calendar { months, days } => self.next_date(months, days, after),
@@ -126,7 +142,9 @@ impl Every {
     fn next_date(&self, months: u32, days: u32, after: Timestamp) -> Option<Slot> {
         let anchor = self.local_anchor();
         let after_s = after.as_millis().div_euclid(1_000);
-        let passed = (after_s + self.zone.offset_at(after_s) - anchor).div_euclid(DAY).max(0);
+        let passed = (after_s + self.zone.offset_at(after_s) - anchor)
+            .div_euclid(DAY)
+            .max(0);
         // Slot numbers between which the answer lies: a month has 28 to 31 days, and zones shift by a day.
         let (months, days) = (i64::from(months), i64::from(days));
         let mut low = ((passed - 2) / (months * 31 + days).max(1)).max(1);
@@ -152,12 +170,15 @@ impl Every {
         let local = self.local_anchor();
         let date = Date::from_days(local.div_euclid(DAY));
         let month = i64::from(date.year) * 12 + i64::from(date.month) - 1 + n * months;
-        let year = i32::try_from(month.div_euclid(12)).ok().filter(|year| *year <= 10_000)?;
+        let year = i32::try_from(month.div_euclid(12))
+            .ok()
+            .filter(|year| *year <= 10_000)?;
         let month = month.rem_euclid(12) as u32 + 1;
         let day = date.day.min(days_in_month(year, month));
         let days = Date::new(year, month, day).to_days() + n * days;
         let local_s = days * DAY + local.rem_euclid(DAY);
-        let moment = self.zone.moment_of(local_s) * 1_000 + self.anchor.as_millis().rem_euclid(1_000);
+        let moment =
+            self.zone.moment_of(local_s) * 1_000 + self.anchor.as_millis().rem_euclid(1_000);
         Timestamp::checked(moment).map(Slot)
     }
 }

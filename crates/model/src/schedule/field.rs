@@ -1,12 +1,11 @@
-//! One field of a cron expression: from text to a set. Lists are split here; what an item may look like
-//! beyond numbers, ranges and steps (`L`, `W`, `#`, `?`) is told by the field it stands in.
+//! One field of a cron expression: from text to a set. Numbers, names, ranges, steps
+//! and `H` are read here; what only the day fields know (`L`, `W`, `#`, `?`, `+`) in `day_field`.
 
 use std::fmt;
 
-use super::cron::Dialect;
-use super::days::Days;
-use super::rule::Years;
 use super::ScheduleError;
+use super::cron::Dialect;
+use super::rule::Years;
 use crate::hash::hash;
 
 const MONTHS: &[u8] = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC";
@@ -71,7 +70,11 @@ pub(super) struct Range {
 
 impl Reader {
     pub(super) fn refuse(&self, text: &str, fix: &'static str) -> ScheduleError {
-        ScheduleError::Unreadable { field: self.field, text: text.to_owned(), fix }
+        ScheduleError::Unreadable {
+            field: self.field,
+            text: text.to_owned(),
+            fix,
+        }
     }
 
     /// Reads a whole field of numbers into a set.
@@ -91,22 +94,37 @@ impl Reader {
         };
         let (first, last) = self.field.bounds();
         if base == "*" {
-            return Ok(Range { first, last, step: step.unwrap_or(1) });
+            return Ok(Range {
+                first,
+                last,
+                step: step.unwrap_or(1),
+            });
         }
         if let Some(within) = base.strip_prefix(['H', 'h']) {
             return self.hashed(item, within, step);
         }
         match base.split_once('-') {
             Some((from, to)) => {
-                let range =
-                    Range { first: self.number(item, from)?, last: self.number(item, to)?, step: step.unwrap_or(1) };
+                let range = Range {
+                    first: self.number(item, from)?,
+                    last: self.number(item, to)?,
+                    step: step.unwrap_or(1),
+                };
                 self.whole_week(range, item)
             }
             None => {
                 let first = self.number(item, base)?;
                 // A number with a step runs from there to the end; Sunday as 7 is its own end.
-                let last = if step.is_some() { last.max(first) } else { first };
-                Ok(Range { first, last, step: step.unwrap_or(1) })
+                let last = if step.is_some() {
+                    last.max(first)
+                } else {
+                    first
+                };
+                Ok(Range {
+                    first,
+                    last,
+                    step: step.unwrap_or(1),
+                })
             }
         }
     }
@@ -138,9 +156,12 @@ impl Reader {
             ("", Field::Day) => (1, 28),
             ("", _) => self.field.bounds(),
             (within, _) => {
-                let inner = within.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-                let (from, to) =
-                    inner.and_then(|inner| inner.split_once('-')).ok_or_else(|| self.refuse(item, fix))?;
+                let inner = within
+                    .strip_prefix('(')
+                    .and_then(|rest| rest.strip_suffix(')'));
+                let (from, to) = inner
+                    .and_then(|inner| inner.split_once('-'))
+                    .ok_or_else(|| self.refuse(item, fix))?;
                 (self.number(item, from)?, self.number(item, to)?)
             }
         };
@@ -150,7 +171,11 @@ impl Reader {
         let choices = (last - first + 1).min(step.unwrap_or(u32::MAX));
         let chosen = hash(self.hash, &[self.field as u64]) % u64::from(choices);
         let first = first + chosen as u32;
-        Ok(Range { first, last: if step.is_some() { last } else { first }, step: step.unwrap_or(1) })
+        Ok(Range {
+            first,
+            last: if step.is_some() { last } else { first },
+            step: step.unwrap_or(1),
+        })
     }
 
     fn step(&self, item: &str, text: &str) -> Result<u32, ScheduleError> {
@@ -175,7 +200,12 @@ impl Reader {
             return match (first..=last).contains(&value) {
                 true if quartz_weekday => Ok(value - 1),
                 true => Ok(value),
-                false => Err(ScheduleError::OutOfRange { field: self.field, value, first, last }),
+                false => Err(ScheduleError::OutOfRange {
+                    field: self.field,
+                    value,
+                    first,
+                    last,
+                }),
             };
         }
         let named = match self.field {
@@ -187,77 +217,17 @@ impl Reader {
     }
 
     /// What the field takes, said to someone who wrote something else.
-    fn fix(&self) -> &'static str {
+    pub(super) fn fix(&self) -> &'static str {
         match self.field {
             Field::Second | Field::Minute | Field::Hour | Field::Year => {
                 "write a number, a range such as 1-5, a list such as 1,3 or a step such as */5"
             }
             Field::Day => "write 1 to 31, L, L-3, LW or 15W, or lists of these",
             Field::Month => "write 1 to 12 or JAN to DEC",
-            Field::Weekday => "write a number or SUN to SAT, FRI#2 for the second or FRIL for the last Friday",
-        }
-    }
-
-    /// Reads the day-of-month field.
-    pub(super) fn dates(&self, text: &str, days: &mut Days) -> Result<(), ScheduleError> {
-        if matches!(text, "*" | "?") {
-            return Ok(());
-        }
-        days.by_date = true;
-        for item in text.split(',') {
-            if let Some(rest) = item.strip_prefix(['L', 'l']) {
-                let (back, working) = strip_letter(rest, 'W');
-                let back = match back.strip_prefix('-') {
-                    _ if back.is_empty() => 0,
-                    Some(back) => digits(back).ok_or_else(|| self.refuse(item, self.fix()))?,
-                    None => return Err(self.refuse(item, self.fix())),
-                };
-                if back > 30 {
-                    return Err(self.refuse(item, "L-30 is the furthest from the last day"));
-                }
-                let set = if working { &mut days.nearest_last } else { &mut days.before_last };
-                *set |= 1 << back;
-            } else if let (number, true) = strip_letter(item, 'W') {
-                days.nearest |= 1 << self.number(item, number)?;
-            } else {
-                days.dates |= self.range(item)?.set(self.field.bounds()) as u32;
+            Field::Weekday => {
+                "write a number or SUN to SAT, FRI#2 for the second or FRIL for the last Friday"
             }
         }
-        Ok(())
-    }
-
-    /// Reads the day-of-week field.
-    pub(super) fn weekdays(&self, text: &str, days: &mut Days) -> Result<(), ScheduleError> {
-        let (list, both) = match text.strip_prefix('+') {
-            Some(list) if self.dialect == Dialect::Unix => (list, true),
-            Some(_) | None => (text, false),
-        };
-        if matches!(list, "*" | "?") {
-            return Ok(());
-        }
-        (days.by_weekday, days.both) = (true, both);
-        for item in list.split(',') {
-            if let Some((weekday, which)) = item.split_once('#') {
-                let bit = 1 << (self.number(item, weekday)? % 7);
-                match (which, digits(which).and_then(|k| days.nth.get_mut(k.checked_sub(1)? as usize))) {
-                    ("L" | "l", _) => days.last |= bit,
-                    (_, Some(nth)) => *nth |= bit,
-                    (_, None) => return Err(self.refuse(item, "after # comes 1 to 5, or L for the last")),
-                }
-            } else if let (weekday, true) = strip_letter(item, 'L') {
-                match (weekday, self.dialect) {
-                    ("", Dialect::Quartz) => days.weekdays |= 1 << 6,
-                    ("", Dialect::Unix) => {
-                        return Err(self.refuse(item, "L needs a day: FRIL is the last Friday of the month"));
-                    }
-                    (weekday, _) => days.last |= 1 << (self.number(item, weekday)? % 7),
-                }
-            } else {
-                let set = self.range(item)?.set(self.field.bounds());
-                days.weekdays |= (set | set >> 7) as u8 & 0x7f;
-            }
-        }
-        Ok(())
     }
 
     /// Reads the year field; an empty answer is every year.
@@ -266,7 +236,9 @@ impl Reader {
             return Ok(Vec::new());
         }
         let ranges = text.split(',').map(|item| self.range(item));
-        ranges.map(|range| range.map(|Range { first, last, step }| Years { first, last, step })).collect()
+        ranges
+            .map(|range| range.map(|Range { first, last, step }| Years { first, last, step }))
+            .collect()
     }
 }
 
@@ -275,12 +247,21 @@ impl Range {
     pub(super) fn set(self, (lowest, highest): (u32, u32)) -> u64 {
         let size = highest - lowest + 1;
         let wraps = self.last < self.first;
-        let count = if wraps { self.last + size - self.first } else { self.last - self.first };
+        let count = if wraps {
+            self.last + size - self.first
+        } else {
+            self.last - self.first
+        };
         let mut set = 0;
         let mut past = 0;
         while past <= count {
             let number = self.first + past;
-            set |= 1_u64 << if wraps && number > highest { number - size } else { number };
+            set |= 1_u64
+                << if wraps && number > highest {
+                    number - size
+                } else {
+                    number
+                };
             past = past.saturating_add(self.step);
         }
         set
@@ -288,21 +269,15 @@ impl Range {
 }
 
 /// A number of at most nine digits.
-fn digits(text: &str) -> Option<u32> {
+pub(super) fn digits(text: &str) -> Option<u32> {
     let fine = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if fine { text.parse().ok() } else { None }
 }
 
 /// The place of a name in a row of three-letter names.
 fn name(text: &str, names: &[u8]) -> Option<u32> {
-    let place = names.chunks(3).position(|name| text.as_bytes().eq_ignore_ascii_case(name))?;
+    let place = names
+        .chunks(3)
+        .position(|name| text.as_bytes().eq_ignore_ascii_case(name))?;
     u32::try_from(place).ok()
-}
-
-/// Takes a letter off the end, in either case.
-fn strip_letter(text: &str, letter: char) -> (&str, bool) {
-    match text.strip_suffix([letter, letter.to_ascii_lowercase()]) {
-        Some(rest) => (rest, true),
-        None => (text, false),
-    }
 }

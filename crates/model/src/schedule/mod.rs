@@ -6,7 +6,8 @@
 //!
 //! In reading order: `civil` (dates as numbers), `zone`, `span` (durations), `every`; then cron: `field`
 //! (text to sets), `days` (sets to days of a month), `rule` (one expression), `walk` (through daylight
-//! saving), `cron` (the whole); last `words` and `notes`, for people.
+//! saving), `cron` (the whole); last, for people, `words` (with `times` and
+//! `names`) and `notes`.
 
 use std::time::Duration;
 
@@ -14,19 +15,24 @@ use crate::time::{Slot, Timestamp};
 
 mod civil;
 mod cron;
+mod day_field;
 mod days;
 mod error;
 mod every;
+mod expression;
 mod field;
 mod names;
 mod notes;
 mod rule;
 mod span;
+mod times;
 mod walk;
 mod words;
 mod zone;
 
-pub use cron::{Cron, CronOptions, Dialect, DstGap, DstOverlap, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX};
+pub use cron::{
+    Cron, CronOptions, Dialect, DstGap, DstOverlap, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX,
+};
 pub use error::ScheduleError;
 pub use every::{Every, Period};
 pub use field::Field;
@@ -107,6 +113,8 @@ mod tests;
 // Each of these compares the whole with something else: a slow walk, two other crates, arbitrary bytes.
 #[cfg(test)]
 mod differential_tests;
+#[cfg(test)]
+mod dst_tests;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]

@@ -3,21 +3,44 @@
 use super::civil::{DAY, Date};
 
 pub(super) const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 /// In the order in which people list them; [`weekday_order`] gives the place.
-const WEEKDAYS: [&str; 7] =
-    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const WEEKDAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
 
 pub(super) fn month(number: u32) -> &'static str {
-    MONTHS.get(number.wrapping_sub(1) as usize).copied().unwrap_or("")
+    MONTHS
+        .get(number.wrapping_sub(1) as usize)
+        .copied()
+        .unwrap_or("")
 }
 
 /// The name of a weekday, Sunday being 0 or 7.
 pub(super) fn weekday(number: u32) -> &'static str {
-    WEEKDAYS.get((number as usize + 6) % 7).copied().unwrap_or("")
+    WEEKDAYS
+        .get((number as usize + 6) % 7)
+        .copied()
+        .unwrap_or("")
 }
 
 /// A set of weekdays as numbers from 1 (Monday) to 7 (Sunday), so that a week ends with its weekend.
@@ -27,7 +50,11 @@ pub(super) fn weekday_order(set: u8) -> Vec<u32> {
 
 /// "29 March 2026", from local seconds.
 pub(super) fn date(local: i64) -> String {
-    let Date { year, month: number, day } = Date::from_days(local.div_euclid(DAY));
+    let Date {
+        year,
+        month: number,
+        day,
+    } = Date::from_days(local.div_euclid(DAY));
     format!("{day} {} {year}", month(number))
 }
 
@@ -54,7 +81,11 @@ pub(super) fn ordinal(number: u32) -> String {
 
 /// "1 hour", "2 hours".
 pub(super) fn count(number: u64, unit: &str) -> String {
-    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
+    if number == 1 {
+        format!("1 {unit}")
+    } else {
+        format!("{number} {unit}s")
+    }
 }
 
 /// "a", "a and b", "a, b and c".
@@ -99,14 +130,25 @@ mod tests {
 
     #[test]
     fn numbers_get_their_endings() {
-        let all: Vec<String> = [1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 111].map(ordinal).into();
-        assert_eq!(all.join(" "), "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd 23rd 111th");
-        assert_eq!((count(1, "hour"), count(2, "hour")), ("1 hour".into(), "2 hours".into()));
+        let all: Vec<String> = [1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 111]
+            .map(ordinal)
+            .into();
+        assert_eq!(
+            all.join(" "),
+            "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd 23rd 111th"
+        );
+        assert_eq!(
+            (count(1, "hour"), count(2, "hour")),
+            ("1 hour".into(), "2 hours".into())
+        );
     }
 
     #[test]
     fn weeks_begin_on_monday() {
         assert_eq!(weekday_order(0b100_0001), [6, 7]);
-        assert_eq!((weekday(0), weekday(7), weekday(1)), ("Sunday", "Sunday", "Monday"));
+        assert_eq!(
+            (weekday(0), weekday(7), weekday(1)),
+            ("Sunday", "Sunday", "Monday")
+        );
     }
 }

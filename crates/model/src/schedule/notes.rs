@@ -2,8 +2,9 @@
 //! what happens on the days when the clocks change.
 
 use super::civil::DAY;
-use super::cron::{Dialect, DstGap, DstOverlap, Fields};
+use super::cron::{Dialect, DstGap, DstOverlap};
 use super::days::{Days, bits};
+use super::expression::Fields;
 use super::field::{Field, Range, Reader};
 use super::rule::Rule;
 use super::zone::{Shift, Zone};
@@ -35,7 +36,12 @@ fn of_next(schedule: &Schedule, from: Timestamp) -> Option<String> {
         return Some(format!("has no slot after {from}"));
     };
     let far = next.as_millis() - from.as_millis() > 366 * DAY * 1_000;
-    far.then(|| format!("the next slot is on {}", names::date(next.as_millis() / 1_000)))
+    far.then(|| {
+        format!(
+            "the next slot is on {}",
+            names::date(next.as_millis() / 1_000)
+        )
+    })
 }
 
 fn of_cron(cron: &Cron, from: Timestamp) -> Vec<String> {
@@ -71,7 +77,11 @@ fn of_fields(fields: &Fields<'_>, dialect: Dialect, hash: u64) -> Vec<String> {
     ];
     let mut notes = Vec::new();
     for (field, text) in texts {
-        let reader = Reader { field, dialect, hash };
+        let reader = Reader {
+            field,
+            dialect,
+            hash,
+        };
         for item in text.split(',') {
             // What is not a range (`L`, `15W`, `FRI#2`) holds no surprise of this kind.
             if let Ok(range) = reader.range(item) {
@@ -87,7 +97,9 @@ fn of_range(field: Field, item: &str, range: Range) -> Option<String> {
     let named = |number: u32| match field {
         Field::Month => names::month(number).to_owned(),
         Field::Weekday => names::weekday(number).to_owned(),
-        Field::Second | Field::Minute | Field::Hour | Field::Day | Field::Year => number.to_string(),
+        Field::Second | Field::Minute | Field::Hour | Field::Day | Field::Year => {
+            number.to_string()
+        }
     };
     let set: Vec<u32> = bits(range.set((lowest, highest))).collect();
     if item.starts_with(['H', 'h']) {
@@ -96,7 +108,9 @@ fn of_range(field: Field, item: &str, range: Range) -> Option<String> {
     }
     if range.step > 1 && set.len() == 1 && range.first != range.last {
         let only = named(range.first);
-        return Some(format!("{field} {item} is {only} only: the step is longer than the range"));
+        return Some(format!(
+            "{field} {item} is {only} only: the step is longer than the range"
+        ));
     }
     if range.last < range.first {
         // A week that ends on Sunday is what everybody means.
@@ -105,8 +119,12 @@ fn of_range(field: Field, item: &str, range: Range) -> Option<String> {
         late.retain(|number| *number >= range.first);
         early.retain(|number| *number < range.first);
         let order: Vec<String> = late.into_iter().chain(early).map(named).collect();
-        return (!unsurprising)
-            .then(|| format!("{field} {item} goes around the end: {}", names::list(&order)));
+        return (!unsurprising).then(|| {
+            format!(
+                "{field} {item} goes around the end: {}",
+                names::list(&order)
+            )
+        });
     }
     let uneven = range.step > 1 && !(highest - lowest + 1).is_multiple_of(range.step);
     let again = match field {
@@ -116,8 +134,9 @@ fn of_range(field: Field, item: &str, range: Range) -> Option<String> {
         Field::Day => "every month",
         Field::Month | Field::Weekday | Field::Year => return None,
     };
-    (item.starts_with('*') && uneven)
-        .then(|| format!("{field} {item} starts again at {lowest} {again}, so that one step is shorter"))
+    (item.starts_with('*') && uneven).then(|| {
+        format!("{field} {item} starts again at {lowest} {again}, so that one step is shorter")
+    })
 }
 
 fn of_days(days: &Days) -> Option<String> {
@@ -186,13 +205,20 @@ fn of_gap(time: i64, more: bool, shift: Shift, made_up: bool) -> String {
             let (date, clock) = (names::date(end), names::clock(end));
             format!("runs once on {date} at {clock} because {missing} {does} not exist")
         }
-        false => format!("does not run on {} because {missing} {does} not exist", names::date(time)),
+        false => format!(
+            "does not run on {} because {missing} {does} not exist",
+            names::date(time)
+        ),
     }
 }
 
 fn of_overlap(time: i64, more: bool, once: bool) -> String {
     let (date, clock) = (names::date(time), names::clock(time));
-    let comes = if more { "and what follows come" } else { "comes" };
+    let comes = if more {
+        "and what follows come"
+    } else {
+        "comes"
+    };
     match once {
         true => format!("runs once on {date}, the first time, although {clock} {comes} twice"),
         false => format!("runs twice on {date} because {clock} {comes} twice"),
@@ -200,21 +226,32 @@ fn of_overlap(time: i64, more: bool, once: bool) -> String {
 }
 
 fn of_every(every: &Every, from: Timestamp) -> Vec<String> {
-    let Every { period, anchor, zone } = every;
+    let Every {
+        period,
+        anchor,
+        zone,
+    } = every;
     let anchor = anchor.as_millis() / 1_000;
     let local = anchor + zone.offset_at(anchor);
     match period {
         Period::Elapsed(span) => {
             let whole_days = span.as_millis().is_multiple_of(DAY as u128 * 1_000);
             let moves = whole_days && changes(zone, from).next().is_some();
-            let note = "counts hours, so that the time of day moves when the clocks change; P1D keeps it";
-            moves.then(|| format!("{} {note}", period.text())).into_iter().collect()
+            let note =
+                "counts hours, so that the time of day moves when the clocks change; P1D keeps it";
+            moves
+                .then(|| format!("{} {note}", period.text()))
+                .into_iter()
+                .collect()
         }
         Period::Calendar { months, .. } => {
             let day = super::civil::Date::from_days(local.div_euclid(DAY)).day;
             let clamps = *months > 0 && !(day == 29 && months.is_multiple_of(48)) && day > 28;
-            let note = clamps.then(|| format!("runs on the last day of months that have no day {day}"));
-            note.into_iter().chain(changes(zone, from).filter_map(|shift| of_shift(every, local, shift))).collect()
+            let note =
+                clamps.then(|| format!("runs on the last day of months that have no day {day}"));
+            note.into_iter()
+                .chain(changes(zone, from).filter_map(|shift| of_shift(every, local, shift)))
+                .collect()
         }
     }
 }
@@ -223,11 +260,19 @@ fn of_every(every: &Every, from: Timestamp) -> Vec<String> {
 fn of_shift(every: &Every, anchor: i64, shift: Shift) -> Option<String> {
     let moved = (shift.before - shift.after).max(0);
     let start = shift.at - moved;
-    let slot = every.next_after(Timestamp::from_millis(start * 1_000 - 1))?.0.as_millis() / 1_000;
+    let slot = every
+        .next_after(Timestamp::from_millis(start * 1_000 - 1))?
+        .0
+        .as_millis()
+        / 1_000;
     let time = |day: i64| day.div_euclid(DAY) * DAY + anchor.rem_euclid(DAY);
     if shift.is_gap() {
         let missing = time(shift.local_before());
-        let missing = if missing < shift.local_before() { missing + DAY } else { missing };
+        let missing = if missing < shift.local_before() {
+            missing + DAY
+        } else {
+            missing
+        };
         (slot == shift.at && missing < shift.local_after())
             .then(|| of_gap(missing, false, shift, true))
     } else {

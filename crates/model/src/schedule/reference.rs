@@ -42,7 +42,10 @@ impl Stretch {
         let moments = || (first..=last).step_by(step as usize);
         let shown: Vec<DateTime> = moments().map(|moment| shown_at(zone, moment)).collect();
         // Clocks have gone back by 20 minutes to 7 hours, always in whole minutes.
-        let settled = shown_at(zone, first - 8 * 3_600).duration_until(shown[0]).as_secs() == 8 * 3_600
+        let settled = shown_at(zone, first - 8 * 3_600)
+            .duration_until(shown[0])
+            .as_secs()
+            == 8 * 3_600
             && shown[0].duration_until(shown[shown.len() - 1]).as_secs()
                 == (shown.len() as i64 - 1) * step;
         let was_shown = |moment: i64, now: DateTime| {
@@ -50,16 +53,25 @@ impl Stretch {
             // Nothing was repeated if the clock ran evenly; else every ten minutes are looked at.
             since(8 * 3_600) < 8 * 3_600 && (1..=48).any(|tens| since(tens * 600) == 0)
         };
-        let repeated = moments().zip(&shown).map(|(at, now)| !settled && was_shown(at, *now));
+        let repeated = moments()
+            .zip(&shown)
+            .map(|(at, now)| !settled && was_shown(at, *now));
         let repeated = repeated.collect();
-        Self { first, step, shown, repeated }
+        Self {
+            first,
+            step,
+            shown,
+            repeated,
+        }
     }
 }
 
 impl Reference {
     pub(super) fn read(text: &str, gap: DstGap, overlap: DstOverlap) -> Self {
         let fields: Vec<&str> = text.split(' ').collect();
-        let [second, minute, hour, day, month, weekday] = fields[..] else { panic!("six fields") };
+        let [second, minute, hour, day, month, weekday] = fields[..] else {
+            panic!("six fields")
+        };
         Self {
             second: list(second, 0, 59),
             minute: list(minute, 0, 59),
@@ -97,7 +109,8 @@ impl Reference {
     /// Whether a matching time lies between two neighbouring steps, which only a gap makes possible.
     fn left_out(&self, before: DateTime, now: DateTime, step: i64) -> bool {
         let ahead = before.duration_until(now).as_secs();
-        let mut times = (1..ahead / step).map(|n| before + jiff::SignedDuration::from_secs(n * step));
+        let mut times =
+            (1..ahead / step).map(|n| before + jiff::SignedDuration::from_secs(n * step));
         ahead > step && times.any(|time| self.matches(time))
     }
 
@@ -130,7 +143,11 @@ fn is_day(item: &str, date: Date) -> bool {
         Weekday::Saturday => to.yesterday().unwrap(),
         Weekday::Sunday if to == last => to.yesterday().unwrap().yesterday().unwrap(),
         Weekday::Sunday => to.tomorrow().unwrap(),
-        _ => to,
+        Weekday::Monday
+        | Weekday::Tuesday
+        | Weekday::Wednesday
+        | Weekday::Thursday
+        | Weekday::Friday => to,
     };
     if item == "L" {
         date == last
@@ -149,9 +166,14 @@ fn is_day(item: &str, date: Date) -> bool {
 fn is_weekday(item: &str, date: Date) -> bool {
     let shown = i64::from(date.weekday().to_sunday_zero_offset());
     if let Some((day, which)) = item.split_once('#') {
-        let nth = if which == "L" { -1 } else { which.parse::<i8>().unwrap() };
+        let nth = if which == "L" {
+            -1
+        } else {
+            which.parse::<i8>().unwrap()
+        };
         let weekday = Weekday::from_sunday_zero_offset(day.parse::<i8>().unwrap() % 7).unwrap();
-        date.nth_weekday_of_month(nth, weekday).is_ok_and(|nth| nth == date)
+        date.nth_weekday_of_month(nth, weekday)
+            .is_ok_and(|nth| nth == date)
     } else if let Some(day) = item.strip_suffix('L') {
         is_weekday(&format!("{day}#L"), date)
     } else {

@@ -38,7 +38,11 @@ impl Years {
     fn next(self, from: i32) -> Option<i32> {
         let from = from.max(self.first as i32);
         let past = (from - self.first as i32) % self.step.max(1) as i32;
-        let next = if past == 0 { from } else { from - past + self.step as i32 };
+        let next = if past == 0 {
+            from
+        } else {
+            from - past + self.step as i32
+        };
         (next <= self.last as i32).then_some(next)
     }
 }
@@ -89,8 +93,16 @@ impl Rule {
         if self.is_every_day() {
             return Some(from);
         }
-        let Date { mut year, mut month, day } = Date::from_days(from);
-        let year_last = if self.years.is_empty() { year + CYCLE_YEARS } else { YEAR_MAX };
+        let Date {
+            mut year,
+            mut month,
+            day,
+        } = Date::from_days(from);
+        let year_last = if self.years.is_empty() {
+            year + CYCLE_YEARS
+        } else {
+            YEAR_MAX
+        };
         let mut day = day;
         while let Some(next) = self.next_year(year).filter(|next| *next <= year_last) {
             if next > year {
@@ -151,7 +163,9 @@ impl Rule {
         let enough = last + 28 * 366;
         let mut shortest = None::<i64>;
         while shortest != Some(1) && (last < enough || shortest.is_none()) {
-            let Some(next) = self.next_day(last + 1) else { break };
+            let Some(next) = self.next_day(last + 1) else {
+                break;
+            };
             shortest = Some(shortest.map_or(next - last, |known| known.min(next - last)));
             last = next;
         }
@@ -166,7 +180,10 @@ impl Rule {
 /// The smallest distance between two numbers of a set.
 fn closest(set: impl Into<u64>) -> Option<i64> {
     let set = set.into();
-    bits(set).zip(bits(set).skip(1)).map(|(one, next)| i64::from(next - one)).min()
+    bits(set)
+        .zip(bits(set).skip(1))
+        .map(|(one, next)| i64::from(next - one))
+        .min()
 }
 
 fn last_of(set: u64) -> u32 {

@@ -13,8 +13,14 @@ const DAY: u64 = 24 * HOUR;
 const WEEK: u64 = 7 * DAY;
 
 /// The plain units, longest first, which is also the order in which they are written.
-const PLAIN: [(&str, u64); 6] =
-    [("w", WEEK), ("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND), ("ms", 1)];
+const PLAIN: [(&str, u64); 6] = [
+    ("w", WEEK),
+    ("d", DAY),
+    ("h", HOUR),
+    ("m", MINUTE),
+    ("s", SECOND),
+    ("ms", 1),
+];
 
 /// Why a duration was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,7 +105,9 @@ fn parse_plain(text: &str) -> Result<u64, SpanError> {
     let mut total: u64 = 0;
     while !rest.is_empty() {
         let (number, after) = Number::read(rest, text)?;
-        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let letters = after
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(after.len());
         let (unit, tail) = after.split_at(letters);
         if unit.is_empty() && tail.is_empty() && total == 0 && units.len() == PLAIN.len() {
             return Err(SpanError::NoUnit { text: shown(text) });
@@ -133,10 +141,17 @@ pub(super) fn parse_iso(text: &str) -> Result<IsoSpan, SpanError> {
     while !rest.is_empty() {
         if !in_time && rest.starts_with(['T', 't']) {
             (in_time, order) = (true, "HMS");
-            rest = rest.get(1..).filter(|rest| !rest.is_empty()).ok_or_else(refused)?;
+            rest = rest
+                .get(1..)
+                .filter(|rest| !rest.is_empty())
+                .ok_or_else(refused)?;
         }
         let (number, after) = Number::read(rest, text)?;
-        let unit = after.chars().next().ok_or_else(refused)?.to_ascii_uppercase();
+        let unit = after
+            .chars()
+            .next()
+            .ok_or_else(refused)?
+            .to_ascii_uppercase();
         let place = order.find(unit).ok_or_else(refused)?;
         order = order.get(place + 1..).unwrap_or("");
         rest = after.get(unit.len_utf8()..).unwrap_or("");
@@ -175,7 +190,10 @@ impl IsoSpan {
             }
         };
         let more = whole.checked_mul(factor).ok_or_else(too_long)?;
-        *to = to.checked_add(more).filter(|sum| *sum <= 36_525).ok_or_else(too_long)?;
+        *to = to
+            .checked_add(more)
+            .filter(|sum| *sum <= 36_525)
+            .ok_or_else(too_long)?;
         Ok(())
     }
 }
@@ -202,13 +220,26 @@ impl Number {
         if whole.is_empty() || fraction.is_empty() {
             return Err(SpanError::Unreadable { text: shown(text) });
         }
-        let fraction = if rest == after { "" } else { fraction.trim_end_matches('0') };
+        let fraction = if rest == after {
+            ""
+        } else {
+            fraction.trim_end_matches('0')
+        };
         if fraction.len() > 9 {
             return Err(SpanError::TooFine { text: shown(text) });
         }
-        let whole = whole.parse().map_err(|_| SpanError::TooLong { text: shown(text) })?;
+        let whole = whole
+            .parse()
+            .map_err(|_| SpanError::TooLong { text: shown(text) })?;
         let scale = 10_u64.pow(fraction.len() as u32);
-        Ok((Self { whole, fraction: fraction.parse().unwrap_or(0), scale }, after))
+        Ok((
+            Self {
+                whole,
+                fraction: fraction.parse().unwrap_or(0),
+                scale,
+            },
+            after,
+        ))
     }
 
     fn has_fraction(self) -> bool {
@@ -230,7 +261,10 @@ impl Number {
 }
 
 fn split_digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+    text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    )
 }
 
 fn add(total: u64, more: u64, text: &str) -> Result<u64, SpanError> {

@@ -48,7 +48,11 @@ fn quick(rule: &Rule, zone: &Zone, after: i64) -> Quick {
     // A day before, because the second pass of an overlap reaches that far at most.
     let offset = zone.offset_at(after - MOVE_MAX);
     let Some(local) = rule.next_local(after + 1 + offset) else {
-        return if zone.offset_at(after + MOVE_MAX) == offset { Quick::Never } else { Quick::Unknown };
+        return if zone.offset_at(after + MOVE_MAX) == offset {
+            Quick::Never
+        } else {
+            Quick::Unknown
+        };
     };
     let moment = local - offset;
     if moment - after <= APART - MOVE_MAX {
@@ -87,7 +91,9 @@ fn thorough(rule: &Rule, zone: &Zone, policy: Policy, mut start: i64) -> Option<
             }
         }
         let moment = rule.next_local(from).map(|local| local - offset);
-        let Some(left) = zone.shift_after(start) else { return moment };
+        let Some(left) = zone.shift_after(start) else {
+            return moment;
+        };
         match moment {
             Some(moment) if moment < left.at => return Some(moment),
             // Only a change close by can repeat what lies behind; past that the walk may skip ahead.

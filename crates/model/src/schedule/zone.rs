@@ -56,7 +56,9 @@ impl Shift {
 impl Zone {
     /// Finds a zone by name, in any case.
     pub fn get(name: &str) -> Result<Self, ScheduleError> {
-        let refused = || ScheduleError::ZoneUnknown { name: name.chars().take(64).collect() };
+        let refused = || ScheduleError::ZoneUnknown {
+            name: name.chars().take(64).collect(),
+        };
         if name.eq_ignore_ascii_case("utc") {
             return Ok(Self::utc());
         }
@@ -83,17 +85,27 @@ impl Zone {
 
     /// The last change of offset at or before a moment.
     pub(super) fn shift_until(&self, moment: i64) -> Option<Shift> {
-        self.0.preceding(to_jiff(moment + 1)).map(|found| self.shift(&found)).find(is_change)
+        self.0
+            .preceding(to_jiff(moment + 1))
+            .map(|found| self.shift(&found))
+            .find(is_change)
     }
 
     /// The first change of offset after a moment.
     pub(super) fn shift_after(&self, moment: i64) -> Option<Shift> {
-        self.0.following(to_jiff(moment)).map(|found| self.shift(&found)).find(is_change)
+        self.0
+            .following(to_jiff(moment))
+            .map(|found| self.shift(&found))
+            .find(is_change)
     }
 
     fn shift(&self, found: &TimeZoneTransition<'_>) -> Shift {
         let at = found.timestamp().as_second();
-        Shift { at, before: self.offset_at(at - 1), after: i64::from(found.offset().seconds()) }
+        Shift {
+            at,
+            before: self.offset_at(at - 1),
+            after: i64::from(found.offset().seconds()),
+        }
     }
 
     /// The moment of a local time: the first of two, and the end of the gap for one that does not exist.
@@ -105,7 +117,9 @@ impl Zone {
             return moment;
         }
         // Changes are more than four days apart, so the one in between is the only one near.
-        let Some(shift) = self.shift_after(local - 2 * DAY) else { return moment };
+        let Some(shift) = self.shift_after(local - 2 * DAY) else {
+            return moment;
+        };
         if local < shift.local_before() {
             local - shift.before
         } else if local < shift.local_after() {
@@ -161,7 +175,15 @@ mod tests {
 
     #[test]
     fn unknown_zones_are_refused() {
-        for name in ["", "Mars/Olympus", "Etc/Unknown", "local", "+02:00", "../etc/passwd", "CEST"] {
+        for name in [
+            "",
+            "Mars/Olympus",
+            "Etc/Unknown",
+            "local",
+            "+02:00",
+            "../etc/passwd",
+            "CEST",
+        ] {
             assert!(Zone::get(name).is_err(), "{name}");
         }
     }
@@ -178,7 +200,9 @@ mod tests {
     fn changes_of_offset_are_at_least_four_days_apart() {
         // The quick path of the walk relies on it: equal offsets within four days mean no change between.
         for name in TABLES.available() {
-            let Ok(zone) = Zone::get(name.as_str()) else { continue };
+            let Ok(zone) = Zone::get(name.as_str()) else {
+                continue;
+            };
             let mut last = -DAY * 30;
             let mut moment = last;
             while let Some(shift) = zone.shift_after(moment) {

@@ -30,8 +30,15 @@ pub struct Backup {
 }
 
 pub fn execute(backup: &Backup, json: bool) -> Result<(), Failure> {
-    let values = backup.data.iter().map(|data| ("data", data.clone())).collect();
-    let flags = Flags { config: backup.config.clone(), values };
+    let values = backup
+        .data
+        .iter()
+        .map(|data| ("data", data.clone()))
+        .collect();
+    let flags = Flags {
+        config: backup.config.clone(),
+        values,
+    };
     let config = Config::load(&Sources::of_process(flags))?;
     let bar = output::progress(Some(0), "pages");
     let copied = store::sqlite::backup(&config.data, &backup.file, |done, total| {

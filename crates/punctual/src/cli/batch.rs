@@ -25,7 +25,8 @@ pub async fn execute(path: &Path, client: &Client, json: bool) -> Result<(), Fai
     let refused = |error: std::io::Error| {
         Failure::usage(format!("{} cannot be read: {error}", path.display()))
     };
-    let (input, size): (Box<dyn AsyncRead + Send + Unpin>, Option<u64>) = if path == Path::new("-") {
+    let (input, size): (Box<dyn AsyncRead + Send + Unpin>, Option<u64>) = if path == Path::new("-")
+    {
         (Box::new(tokio::io::stdin()), None)
     } else {
         let file = tokio::fs::File::open(path).await.map_err(refused)?;
@@ -38,9 +39,19 @@ pub async fn execute(path: &Path, client: &Client, json: bool) -> Result<(), Fai
         sent.inc(chunk.len() as u64);
         Frame::data(chunk)
     });
-    let answer =
-        client.stream("/v1/jobs/batch", "application/x-ndjson", StreamBody::new(body)).await?;
-    let mut tally = Tally { bar, json, created: 0, refused: 0 };
+    let answer = client
+        .stream(
+            "/v1/jobs/batch",
+            "application/x-ndjson",
+            StreamBody::new(body),
+        )
+        .await?;
+    let mut tally = Tally {
+        bar,
+        json,
+        created: 0,
+        refused: 0,
+    };
     let mut rest = BytesMut::new();
     let mut answer = answer.into_body();
     while let Some(frame) = answer.frame().await {
@@ -52,7 +63,9 @@ pub async fn execute(path: &Path, client: &Client, json: bool) -> Result<(), Fai
             tally.take(&rest.split_to(end + 1))?;
         }
         if rest.len() > LINE_MAX {
-            return Err(Failure::refused("the server's answer has no lines: is this a Punctual server?"));
+            return Err(Failure::refused(
+                "the server's answer has no lines: is this a Punctual server?",
+            ));
         }
     }
     if !rest.is_empty() {
@@ -72,7 +85,11 @@ impl Tally {
     /// One line of the answer: what became of one line of the file.
     fn take(&mut self, line: &[u8]) -> Result<(), Failure> {
         let answer = view::parse(line)?;
-        let problem = if answer["problem"].is_object() { &answer["problem"] } else { &answer["error"] };
+        let problem = if answer["problem"].is_object() {
+            &answer["problem"]
+        } else {
+            &answer["error"]
+        };
         if problem.is_null() {
             self.created += 1;
         } else {
@@ -94,7 +111,10 @@ impl Tally {
     fn finish(self) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         if !self.json {
-            output::line(&format!("{} created, {} refused", self.created, self.refused))?;
+            output::line(&format!(
+                "{} created, {} refused",
+                self.created, self.refused
+            ))?;
         }
         match self.refused {
             0 => Ok(()),
@@ -104,6 +124,10 @@ impl Tally {
 }
 
 fn detail(problem: &Value) -> String {
-    let said = if problem["detail"].is_null() { &problem["title"] } else { &problem["detail"] };
+    let said = if problem["detail"].is_null() {
+        &problem["title"]
+    } else {
+        &problem["detail"]
+    };
     view::text(said)
 }

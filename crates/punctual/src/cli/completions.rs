@@ -20,6 +20,11 @@ pub struct Completions {
 
 pub fn execute(completions: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut Cli::command(), "punctual", &mut script);
+    clap_complete::generate(
+        completions.shell,
+        &mut Cli::command(),
+        "punctual",
+        &mut script,
+    );
     output::json(&script)
 }

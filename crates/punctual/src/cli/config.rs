@@ -22,17 +22,31 @@ pub fn execute(command: Command, json: bool) -> Result<(), Failure> {
         let mut settings = Map::new();
         for setting in SETTINGS {
             let (value, from) = config.shown(setting);
-            settings.insert(setting.name.to_owned(), json!({ "value": value, "from": from }));
+            settings.insert(
+                setting.name.to_owned(),
+                json!({ "value": value, "from": from }),
+            );
         }
         output::line(&serde_json::Value::from(settings).to_string())?;
     } else {
         let row = |setting| {
             let (value, from) = config.shown(setting);
-            vec![Cell::new(setting.name), Cell::new(output::clean(&value)), Cell::new(output::clean(&from))]
+            vec![
+                Cell::new(setting.name),
+                Cell::new(output::clean(&value)),
+                Cell::new(output::clean(&from)),
+            ]
         };
-        output::table(&["SETTING", "VALUE", "FROM"], SETTINGS.iter().map(row).collect())?;
+        output::table(
+            &["SETTING", "VALUE", "FROM"],
+            SETTINGS.iter().map(row).collect(),
+        )?;
     }
-    for warning in sources.unknown_variables().into_iter().chain(config.contradictions()) {
+    for warning in sources
+        .unknown_variables()
+        .into_iter()
+        .chain(config.contradictions())
+    {
         output::warning(&warning);
     }
     Ok(())

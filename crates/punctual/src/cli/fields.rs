@@ -19,7 +19,12 @@ pub struct Fields {
     #[command(flatten)]
     target: TargetFields,
     /// The payload, as JSON
-    #[arg(long, value_name = "JSON", conflicts_with = "payload_file", help_heading = "What is sent")]
+    #[arg(
+        long,
+        value_name = "JSON",
+        conflicts_with = "payload_file",
+        help_heading = "What is sent"
+    )]
     payload: Option<String>,
     /// A file with the payload, as JSON; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "What is sent")]
@@ -56,16 +61,36 @@ pub struct Fields {
 #[derive(Debug, Clone, Default, Args)]
 struct ScheduleFields {
     /// A cron expression, such as "0 9 * * MON-FRI"; given several times, their union
-    #[arg(long, value_name = "EXPR", group = "when", help_heading = "When it is due")]
+    #[arg(
+        long,
+        value_name = "EXPR",
+        group = "when",
+        help_heading = "When it is due"
+    )]
     cron: Vec<String>,
     /// An interval, such as 90s, 15m or P1D
-    #[arg(long, value_name = "SPAN", group = "when", help_heading = "When it is due")]
+    #[arg(
+        long,
+        value_name = "SPAN",
+        group = "when",
+        help_heading = "When it is due"
+    )]
     every: Option<String>,
     /// A moment, such as 2026-12-24T18:00:00Z
-    #[arg(long, value_name = "MOMENT", group = "when", help_heading = "When it is due")]
+    #[arg(
+        long,
+        value_name = "MOMENT",
+        group = "when",
+        help_heading = "When it is due"
+    )]
     at: Option<String>,
     /// A while from now, such as 2h
-    #[arg(long = "in", value_name = "SPAN", group = "when", help_heading = "When it is due")]
+    #[arg(
+        long = "in",
+        value_name = "SPAN",
+        group = "when",
+        help_heading = "When it is due"
+    )]
     within: Option<String>,
     /// The time zone of --cron or --every, such as Europe/Berlin
     #[arg(long, value_name = "ZONE", help_heading = "When it is due")]
@@ -82,7 +107,11 @@ struct TargetFields {
     #[arg(long, value_name = "METHOD", help_heading = "What is sent")]
     method: Option<String>,
     /// A header, such as "X-Team: ops"; may be given several times
-    #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "What is sent")]
+    #[arg(
+        long = "header",
+        value_name = "NAME: VALUE",
+        help_heading = "What is sent"
+    )]
     headers: Vec<String>,
 }
 
@@ -117,15 +146,23 @@ impl Fields {
         self.put_schedule(&mut body, &job["schedule"])?;
         self.put_target(&mut body, &job["target"])?;
         if body.is_empty() && self.payload.is_none() && self.payload_file.is_none() {
-            return Err(Failure::usage("nothing to change: see `punctual job edit --help`"));
+            return Err(Failure::usage(
+                "nothing to change: see `punctual job edit --help`",
+            ));
         }
         self.finish(&body)
     }
 
     fn finish(&self, fields: &Map<String, Value>) -> Result<Bytes, Failure> {
-        let unsendable = |error: serde_json::Error| Failure::usage(format!("cannot be sent: {error}"));
-        let body = Body { fields, payload: self.payload()? };
-        serde_json::to_vec(&body).map(Bytes::from).map_err(unsendable)
+        let unsendable =
+            |error: serde_json::Error| Failure::usage(format!("cannot be sent: {error}"));
+        let body = Body {
+            fields,
+            payload: self.payload()?,
+        };
+        serde_json::to_vec(&body)
+            .map(Bytes::from)
+            .map_err(unsendable)
     }
 
     fn payload(&self) -> Result<Option<Box<RawValue>>, Failure> {
@@ -135,9 +172,13 @@ impl Fields {
             (None, None) => return Ok(None),
         };
         let refused = |error: serde_json::Error| {
-            Failure::usage(format!("the payload is not JSON ({error}): a text is written '\"text\"'"))
+            Failure::usage(format!(
+                "the payload is not JSON ({error}): a text is written '\"text\"'"
+            ))
         };
-        RawValue::from_string(text.trim().to_owned()).map(Some).map_err(refused)
+        RawValue::from_string(text.trim().to_owned())
+            .map(Some)
+            .map_err(refused)
     }
 
     fn policies(&self) -> Result<Map<String, Value>, Failure> {
@@ -155,7 +196,10 @@ impl Fields {
             }
         }
         if let Some(retries) = self.retries {
-            body.insert("retry".to_owned(), json!({ "attempts_max": u64::from(retries) + 1 }));
+            body.insert(
+                "retry".to_owned(),
+                json!({ "attempts_max": u64::from(retries) + 1 }),
+            );
         }
         let mut catch_up = Map::new();
         put(&mut catch_up, "policy", self.catch_up.as_deref());
@@ -171,7 +215,13 @@ impl Fields {
     }
 
     fn put_schedule(&self, body: &mut Map<String, Value>, stands: &Value) -> Result<(), Failure> {
-        let ScheduleFields { cron, every, at, within, tz } = &self.schedule;
+        let ScheduleFields {
+            cron,
+            every,
+            at,
+            within,
+            tz,
+        } = &self.schedule;
         let mut schedule = Map::new();
         match cron.as_slice() {
             [] => {}
@@ -199,7 +249,11 @@ impl Fields {
     }
 
     fn put_target(&self, body: &mut Map<String, Value>, stands: &Value) -> Result<(), Failure> {
-        let TargetFields { url, method, headers } = &self.target;
+        let TargetFields {
+            url,
+            method,
+            headers,
+        } = &self.target;
         if url.is_none() && method.is_none() && headers.is_empty() {
             return Ok(());
         }
@@ -255,7 +309,9 @@ mod tests {
     }
 
     fn fields(words: &[&str]) -> Fields {
-        Line::try_parse_from([&["x"][..], words].concat()).unwrap().fields
+        Line::try_parse_from([&["x"][..], words].concat())
+            .unwrap()
+            .fields
     }
 
     fn check(words: &[&str], expected: &str) {
@@ -265,24 +321,39 @@ mod tests {
 
     #[test]
     fn flags_become_the_json_of_a_job() {
-        check(&["--every", "5s", "--url", "http://a/"], r#"{"schedule":{"every":"5s"},"target":{"http":{"url":"http://a/"}}}"#);
+        check(
+            &["--every", "5s", "--url", "http://a/"],
+            r#"{"schedule":{"every":"5s"},"target":{"http":{"url":"http://a/"}}}"#,
+        );
         check(
             &["--cron", "0 9 * * *", "--tz", "Europe/Berlin"],
             r#"{"schedule":{"cron":"0 9 * * *","timezone":"Europe/Berlin"}}"#,
         );
-        check(&["--cron", "@daily", "--cron", "@hourly"], r#"{"schedule":{"cron":["@daily","@hourly"]}}"#);
+        check(
+            &["--cron", "@daily", "--cron", "@hourly"],
+            r#"{"schedule":{"cron":["@daily","@hourly"]}}"#,
+        );
         check(&["--retries", "0"], r#"{"retry":{"attempts_max":1}}"#);
-        check(&["--label", "team=ops", "--label", "a=b=c"], r#"{"labels":{"a":"b=c","team":"ops"}}"#);
+        check(
+            &["--label", "team=ops", "--label", "a=b=c"],
+            r#"{"labels":{"a":"b=c","team":"ops"}}"#,
+        );
         check(
             &["--catch-up", "all", "--catch-up-window", "1h"],
             r#"{"catch_up":{"policy":"all","window":"1h"}}"#,
         );
-        check(&["--header", "X-A: 1:2"], r#"{"target":{"http":{"headers":{"X-A":"1:2"}}}}"#);
+        check(
+            &["--header", "X-A: 1:2"],
+            r#"{"target":{"http":{"headers":{"X-A":"1:2"}}}}"#,
+        );
     }
 
     #[test]
     fn a_payload_goes_out_as_it_came() {
-        check(&["--payload", r#"{"n": 10000000000000000000001, "x":1.0}"#], r#"{"payload":{"n": 10000000000000000000001, "x":1.0}}"#);
+        check(
+            &["--payload", r#"{"n": 10000000000000000000001, "x":1.0}"#],
+            r#"{"payload":{"n": 10000000000000000000001, "x":1.0}}"#,
+        );
         let refused = fields(&["--payload", "hello"]).to_create(None).unwrap_err();
         assert!(refused.text.contains("not JSON"), "{refused}");
     }
@@ -293,10 +364,18 @@ mod tests {
             "schedule": { "cron": "0 9 * * *", "timezone": "UTC" },
             "target": { "http": { "url": "http://a/", "method": "POST" } },
         });
-        let body = fields(&["--method", "PUT", "--tz", "Asia/Tokyo"]).to_edit(&job, None).unwrap();
+        let body = fields(&["--method", "PUT", "--tz", "Asia/Tokyo"])
+            .to_edit(&job, None)
+            .unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(body["target"]["http"], json!({ "url": "http://a/", "method": "PUT" }));
-        assert_eq!(body["schedule"], json!({ "cron": "0 9 * * *", "timezone": "Asia/Tokyo" }));
+        assert_eq!(
+            body["target"]["http"],
+            json!({ "url": "http://a/", "method": "PUT" })
+        );
+        assert_eq!(
+            body["schedule"],
+            json!({ "cron": "0 9 * * *", "timezone": "Asia/Tokyo" })
+        );
         assert!(fields(&[]).to_edit(&job, None).is_err());
     }
 

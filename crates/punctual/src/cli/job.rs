@@ -146,7 +146,11 @@ impl Name {
 
     fn path(&self) -> String {
         let name = encode(&self.job);
-        if self.is_id() { format!("/v1/jobs/{name}") } else { format!("/v1/jobs/by-key/{name}") }
+        if self.is_id() {
+            format!("/v1/jobs/{name}")
+        } else {
+            format!("/v1/jobs/by-key/{name}")
+        }
     }
 
     /// The job as it stands.
@@ -173,7 +177,9 @@ impl Name {
 }
 
 fn path_of(job: &Value) -> Result<String, Failure> {
-    let id = job["id"].as_str().ok_or_else(|| Failure::refused("the server's answer has no id"))?;
+    let id = job["id"]
+        .as_str()
+        .ok_or_else(|| Failure::refused("the server's answer has no id"))?;
     Ok(format!("/v1/jobs/{}", encode(id)))
 }
 

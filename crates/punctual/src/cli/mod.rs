@@ -47,11 +47,11 @@ pub struct Cli {
 #[derive(Debug, Args)]
 struct Remote {
     /// The server that commands talk to
-    #[arg(long, global = true, value_name = "URL", env = "PUNCTUAL_SERVER")]
-    #[arg(default_value = "http://127.0.0.1:7710")]
+    #[arg(long, global = true, value_name = "URL", env = "PUNCTUAL_SERVER", hide_env_values = true)]
+    #[arg(default_value = "http://127.0.0.1:7710", display_order = 900)]
     server: String,
     /// Print JSON: exactly what the server answered
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     json: bool,
 }
 
@@ -88,8 +88,12 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
     let json = remote.json;
     match command {
         Command::Serve(flags) => serve::serve(flags),
-        Command::Job(command) => ask(&remote, async |client| job::execute(command, &client, json).await),
-        Command::Run(command) => ask(&remote, async |client| run::execute(command, &client, json).await),
+        Command::Job(command) => ask(&remote, async |client| {
+            job::execute(command, &client, json).await
+        }),
+        Command::Run(command) => ask(&remote, async |client| {
+            run::execute(command, &client, json).await
+        }),
         Command::Next(next) => next::execute(&next, json),
         Command::Backup(backup) => backup::execute(&backup, json),
         Command::Config(command) => config::execute(command, json),

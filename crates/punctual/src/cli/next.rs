@@ -33,14 +33,22 @@ pub struct Next {
 }
 
 pub fn execute(next: &Next, json: bool) -> Result<(), Failure> {
-    let zone = next.tz.as_deref().map(Zone::get).transpose().map_err(|error| refused(&error))?;
+    let zone = next
+        .tz
+        .as_deref()
+        .map(Zone::get)
+        .transpose()
+        .map_err(|error| refused(&error))?;
     let now = Clock::now(&SystemClock);
     let from = match &next.from {
         Some(text) => Timestamp::parse(text).map_err(|error| refused(&error))?,
         None => now,
     };
     let shown_in = zone.clone();
-    let options = CronOptions { zone, ..CronOptions::default() };
+    let options = CronOptions {
+        zone,
+        ..CronOptions::default()
+    };
     let schedule =
         Schedule::parse_text(&next.schedule, options, from).map_err(|error| refused(&error))?;
     let following = |slot: &Slot| schedule.next_after(slot.0);
@@ -61,7 +69,10 @@ pub fn execute(next: &Next, json: bool) -> Result<(), Failure> {
             Cell::new(distance(slot.0, now)),
         ]
     };
-    output::table(&["SLOT", "LOCAL TIME", "FROM NOW"], slots.iter().map(row).collect())?;
+    output::table(
+        &["SLOT", "LOCAL TIME", "FROM NOW"],
+        slots.iter().map(row).collect(),
+    )?;
     for note in notes {
         output::note(&format!("note: {note}"));
     }
@@ -75,5 +86,7 @@ fn refused(error: &dyn std::error::Error) -> Failure {
 /// A moment by the clock on the zone's walls.
 fn local(moment: Timestamp, zone: Option<&Zone>) -> String {
     let zoned = moment.to_jiff().in_tz(zone.map_or("UTC", Zone::name));
-    zoned.map_or(String::new(), |zoned| zoned.strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string())
+    zoned.map_or(String::new(), |zoned| {
+        zoned.strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string()
+    })
 }

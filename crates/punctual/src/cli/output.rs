@@ -12,6 +12,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::Failure;
 
+/// On a narrower terminal wrapping makes a table harder to read, not easier.
+const WIDTH_MIN: u16 = 60;
+
 /// Writes a line to standard output.
 pub fn line(text: &str) -> Result<(), Failure> {
     raw(format!("{text}\n").as_bytes())
@@ -20,15 +23,23 @@ pub fn line(text: &str) -> Result<(), Failure> {
 /// Writes bytes as they are, and ends the line if they do not.
 pub fn json(bytes: &[u8]) -> Result<(), Failure> {
     raw(bytes)?;
-    if bytes.last() == Some(&b'\n') { Ok(()) } else { raw(b"\n") }
+    if bytes.last() == Some(&b'\n') {
+        Ok(())
+    } else {
+        raw(b"\n")
+    }
 }
 
 fn raw(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
-        _ => Failure::usage(format!("cannot write the answer: {error}")),
-    })
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .map_err(|error| {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                return Failure::closed_pipe();
+            }
+            Failure::usage(format!("cannot write the answer: {error}"))
+        })
 }
 
 /// Says something to the person at the terminal. Nobody there is no reason to fail.
@@ -50,7 +61,8 @@ pub fn warning(text: &str) {
 /// direction of writing is shown as its number.
 pub fn clean(text: &str) -> Cow<'_, str> {
     let unsafe_to_show = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     if !text.contains(unsafe_to_show) {
         return Cow::Borrowed(text);
@@ -77,11 +89,18 @@ pub fn table(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
     table.load_style(presets::NOTHING);
     if is_terminal() {
         // Colours are written always; the stream takes them out where they are not wanted.
-        table.enforce_styling().set_content_arrangement(ContentArrangement::Dynamic);
+        table
+            .enforce_styling()
+            .set_content_arrangement(ContentArrangement::Dynamic);
     } else {
-        table.force_no_tty().set_content_arrangement(ContentArrangement::Disabled);
+        table
+            .force_no_tty()
+            .set_content_arrangement(ContentArrangement::Disabled);
     }
-    table.set_header(head.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
+    table.set_header(
+        head.iter()
+            .map(|text| Cell::new(text).add_attribute(Attribute::Bold)),
+    );
     table.add_rows(rows);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));

@@ -45,15 +45,27 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
             view::print(&answer, json, view::run)
         }
         Command::Cancel(name) => {
-            let answer = client.send(Call::post(format!("{}/cancel", name.path()))).await?;
+            let answer = client
+                .send(Call::post(format!("{}/cancel", name.path())))
+                .await?;
             view::print(&answer, json, |run| {
-                output::line(&format!("{} is {}", view::text(&run["id"]), view::text(&run["state"])))
+                output::line(&format!(
+                    "{} is {}",
+                    view::text(&run["id"]),
+                    view::text(&run["state"])
+                ))
             })
         }
         Command::Replay(name) => {
-            let answer = client.send(Call::post(format!("{}/replay", name.path()))).await?;
+            let answer = client
+                .send(Call::post(format!("{}/replay", name.path())))
+                .await?;
             view::print(&answer, json, |run| {
-                output::line(&format!("started {} from {}", view::text(&run["id"]), name.run))
+                output::line(&format!(
+                    "started {} from {}",
+                    view::text(&run["id"]),
+                    name.run
+                ))
             })
         }
     }
@@ -67,9 +79,16 @@ impl Name {
 
 impl List {
     async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
-        let query: Vec<_> = self.state.iter().map(|state| ("state", state.clone())).collect();
+        let query: Vec<_> = self
+            .state
+            .iter()
+            .map(|state| ("state", state.clone()))
+            .collect();
         let path = match &self.job {
-            Some(job) => format!("{}/runs", JobName::new(job.clone()).path_by_id(client).await?),
+            Some(job) => format!(
+                "{}/runs",
+                JobName::new(job.clone()).path_by_id(client).await?
+            ),
             None => "/v1/runs".to_owned(),
         };
         view::list(client, &path, query, &self.page, json, view::runs).await

@@ -27,7 +27,8 @@ pub struct PageArgs {
 }
 
 pub fn parse(answer: &[u8]) -> Result<Value, Failure> {
-    let strange = |_| Failure::refused("the server's answer is not JSON: is this a Punctual server?");
+    let strange =
+        |_| Failure::refused("the server's answer is not JSON: is this a Punctual server?");
     serde_json::from_slice(answer).map_err(strange)
 }
 
@@ -37,7 +38,11 @@ pub fn print(
     json: bool,
     show: impl FnOnce(&Value) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    if json { output::json(answer) } else { show(&parse(answer)?) }
+    if json {
+        output::json(answer)
+    } else {
+        show(&parse(answer)?)
+    }
 }
 
 /// Prints a list, page by page.
@@ -53,10 +58,18 @@ pub async fn list(
     let mut first = true;
     loop {
         let limit = page.limit.map(|limit| ("limit", limit.to_string()));
-        let parts = query.iter().cloned().chain(limit).chain(cursor.map(|cursor| ("cursor", cursor)));
-        let query: Vec<_> = parts.map(|(name, value)| format!("{name}={}", encode(&value))).collect();
+        let parts = query
+            .iter()
+            .cloned()
+            .chain(limit)
+            .chain(cursor.map(|cursor| ("cursor", cursor)));
+        let query: Vec<_> = parts
+            .map(|(name, value)| format!("{name}={}", encode(&value)))
+            .collect();
         let mark = if query.is_empty() { "" } else { "?" };
-        let answer = client.send(Call::get(format!("{path}{mark}{}", query.join("&")))).await?;
+        let answer = client
+            .send(Call::get(format!("{path}{mark}{}", query.join("&"))))
+            .await?;
         let read = parse(&answer)?;
         if json {
             output::json(&answer)?;
@@ -67,7 +80,10 @@ pub async fn list(
         match &cursor {
             Some(_) if page.all => first = false,
             Some(next) if !json => {
-                output::note(&format!("there are more: --all, or --cursor {}", clean(next)));
+                output::note(&format!(
+                    "there are more: --all, or --cursor {}",
+                    clean(next)
+                ));
                 return Ok(());
             }
             Some(_) | None => return Ok(()),
@@ -78,7 +94,11 @@ pub async fn list(
 /// What a create or a change did.
 pub fn changed(done: &str, answer: &Value) -> Result<(), Failure> {
     // A change may answer the job with what became of its runs beside it.
-    let job = if answer["job"].is_object() { &answer["job"] } else { answer };
+    let job = if answer["job"].is_object() {
+        &answer["job"]
+    } else {
+        answer
+    };
     let mut line = format!("{done} {}", text(&job["id"]));
     if let Some(key) = job["key"].as_str() {
         line.push_str(&format!(" ({})", clean(key)));
@@ -101,7 +121,12 @@ pub fn jobs(items: &[Value], first: bool) -> Result<(), Failure> {
             Cell::new(target(&job["target"])),
         ]
     });
-    rows_of(&["ID", "KEY", "STATE", "NEXT SLOT", "SCHEDULE", "TARGET"], rows.collect(), first, "jobs")
+    rows_of(
+        &["ID", "KEY", "STATE", "NEXT SLOT", "SCHEDULE", "TARGET"],
+        rows.collect(),
+        first,
+        "jobs",
+    )
 }
 
 pub fn runs(items: &[Value], first: bool) -> Result<(), Failure> {
@@ -140,14 +165,25 @@ pub fn run(run: &Value) -> Result<(), Failure> {
     let mut head = run.clone();
     let attempts = head.as_object_mut().and_then(|run| run.remove("attempts"));
     fields(&head)?;
-    let attempts = attempts.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let attempts = attempts
+        .as_ref()
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
     if attempts.is_empty() {
         return Ok(());
     }
     output::line("")?;
     let row = |attempt: &Value| {
-        let number = if attempt["no"].is_null() { &attempt["attempt"] } else { &attempt["no"] };
-        let said = if attempt["error"].is_null() { &attempt["output"] } else { &attempt["error"] };
+        let number = if attempt["no"].is_null() {
+            &attempt["attempt"]
+        } else {
+            &attempt["no"]
+        };
+        let said = if attempt["error"].is_null() {
+            &attempt["output"]
+        } else {
+            &attempt["error"]
+        };
         vec![
             Cell::new(text(number)),
             Cell::new(moment(&attempt["dispatched_at"], false)),
@@ -157,7 +193,14 @@ pub fn run(run: &Value) -> Result<(), Failure> {
             Cell::new(text(said)),
         ]
     };
-    let head = ["ATTEMPT", "DISPATCHED", "SETTLED", "OUTCOME", "STATUS", "SAID"];
+    let head = [
+        "ATTEMPT",
+        "DISPATCHED",
+        "SETTLED",
+        "OUTCOME",
+        "STATUS",
+        "SAID",
+    ];
     output::table(&head, attempts.iter().map(row).collect())
 }
 
@@ -192,7 +235,9 @@ pub fn text(value: &Value) -> String {
 fn moment(value: &Value, relative: bool) -> String {
     let shown = text(value);
     match Timestamp::parse(&shown) {
-        Ok(moment) if relative => format!("{shown} ({})", distance(moment, Clock::now(&SystemClock))),
+        Ok(moment) if relative => {
+            format!("{shown} ({})", distance(moment, Clock::now(&SystemClock)))
+        }
         Ok(_) | Err(_) => shown,
     }
 }
@@ -234,7 +279,11 @@ fn schedule(value: &Value) -> String {
 
 fn target(value: &Value) -> String {
     let http = &value["http"];
-    if http.is_object() { format!("{} {}", text(&http["method"]), text(&http["url"])) } else { text(value) }
+    if http.is_object() {
+        format!("{} {}", text(&http["method"]), text(&http["url"]))
+    } else {
+        text(value)
+    }
 }
 
 /// A state in the colour of its mood.
@@ -272,10 +321,19 @@ mod tests {
 
     #[test]
     fn schedules_and_targets_fit_a_cell() {
-        assert_eq!(schedule(&json!({ "cron": "@daily", "timezone": "Asia/Tokyo" })), "@daily Asia/Tokyo");
-        assert_eq!(schedule(&json!({ "cron": ["a", "b"], "timezone": "UTC" })), "a | b");
+        assert_eq!(
+            schedule(&json!({ "cron": "@daily", "timezone": "Asia/Tokyo" })),
+            "@daily Asia/Tokyo"
+        );
+        assert_eq!(
+            schedule(&json!({ "cron": ["a", "b"], "timezone": "UTC" })),
+            "a | b"
+        );
         assert_eq!(schedule(&json!({ "every": "5s" })), "every 5s");
-        assert_eq!(target(&json!({ "http": { "url": "http://a/", "method": "GET" } })), "GET http://a/");
+        assert_eq!(
+            target(&json!({ "http": { "url": "http://a/", "method": "GET" } })),
+            "GET http://a/"
+        );
     }
 
     #[test]

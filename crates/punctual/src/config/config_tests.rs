@@ -2,31 +2,58 @@ use std::io::Write;
 
 use super::*;
 
-fn sources(file: Option<&str>, environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> (Sources, Option<tempfile::NamedTempFile>) {
+fn sources(
+    file: Option<&str>,
+    environment: &[(&str, &str)],
+    flags: &[(&'static str, &str)],
+) -> (Sources, Option<tempfile::NamedTempFile>) {
     let file = file.map(|text| {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         file
     });
-    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
-    let values = flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    let environment = environment
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.into()))
+        .collect();
+    let values = flags
+        .iter()
+        .map(|(name, value)| (*name, (*value).to_owned()))
+        .collect();
     let config = file.as_ref().map(|file| file.path().to_owned());
-    (Sources { environment, flags: Flags { config, values } }, file)
+    (
+        Sources {
+            environment,
+            flags: Flags { config, values },
+        },
+        file,
+    )
 }
 
-fn refused(file: Option<&str>, environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> String {
+fn refused(
+    file: Option<&str>,
+    environment: &[(&str, &str)],
+    flags: &[(&'static str, &str)],
+) -> String {
     let (sources, _file) = sources(file, environment, flags);
     Config::load(&sources).unwrap_err().text
 }
 
 fn setting(name: &str) -> &'static Setting {
-    SETTINGS.iter().find(|setting| setting.name == name).unwrap()
+    SETTINGS
+        .iter()
+        .find(|setting| setting.name == name)
+        .unwrap()
 }
 
 #[test]
 fn later_layers_win_and_say_where_they_are() {
     let file = "grace = \"1s\"\nrunning_max = 7\n\nhistory_keep = \"2d\"\n";
-    let environment = [("PUNCTUAL_GRACE", "2s"), ("PUNCTUAL_RUNNING_MAX", "8"), ("PUNCTUAL_NODE", "")];
+    let environment = [
+        ("PUNCTUAL_GRACE", "2s"),
+        ("PUNCTUAL_RUNNING_MAX", "8"),
+        ("PUNCTUAL_NODE", ""),
+    ];
     let (sources, file) = sources(Some(file), &environment, &[("grace", "3s")]);
     let config = Config::load(&sources).unwrap();
     assert_eq!(config.grace, Duration::from_secs(3));
@@ -35,16 +62,25 @@ fn later_layers_win_and_say_where_they_are() {
     let origin = |name| config.shown(setting(name)).1;
     assert_eq!(origin("grace"), "--grace");
     assert_eq!(origin("running_max"), "PUNCTUAL_RUNNING_MAX");
-    assert_eq!(origin("history_keep"), format!("{}, line 4", file.unwrap().path().display()));
+    assert_eq!(
+        origin("history_keep"),
+        format!("{}, line 4", file.unwrap().path().display())
+    );
     assert_eq!(origin("node"), "default", "an empty variable is none");
 }
 
 #[test]
 fn refusals_name_the_place_and_the_key() {
     let text = refused(Some("grace = \"1s\"\nlsten = \"x\"\n"), &[], &[]);
-    assert!(text.contains("line 2: unknown key \"lsten\"") && text.contains("listen"), "{text}");
+    assert!(
+        text.contains("line 2: unknown key \"lsten\"") && text.contains("listen"),
+        "{text}"
+    );
     let text = refused(Some("\n\nlisten = \"nowhere\"\n"), &[], &[]);
-    assert!(text.contains("line 3: listen: \"nowhere\" is not an address"), "{text}");
+    assert!(
+        text.contains("line 3: listen: \"nowhere\" is not an address"),
+        "{text}"
+    );
     let text = refused(Some("listen = [1]\n"), &[], &[]);
     assert!(text.contains("line 1: listen is a text"), "{text}");
     let text = refused(Some("grace = \"1s\"\ngrace = \"2s\"\n"), &[], &[]);
@@ -52,18 +88,30 @@ fn refusals_name_the_place_and_the_key() {
     let text = refused(Some("grace = 1s\n"), &[], &[]);
     assert!(text.contains("line 1: ") && !text.contains('\n'), "{text}");
     let text = refused(None, &[("PUNCTUAL_GRACE", "soon")], &[]);
-    assert!(text.starts_with("PUNCTUAL_GRACE: grace: \"soon\" is not a duration"), "{text}");
+    assert!(
+        text.starts_with("PUNCTUAL_GRACE: grace: \"soon\" is not a duration"),
+        "{text}"
+    );
     let text = refused(None, &[], &[("running_max", "0")]);
-    assert!(text.starts_with("--running-max: running_max: \"0\" is not a number from 1"), "{text}");
+    assert!(
+        text.starts_with("--running-max: running_max: \"0\" is not a number from 1"),
+        "{text}"
+    );
 }
 
 #[test]
 fn every_default_can_be_written_down_and_read_back() {
     let defaults = settings::defaults();
     for setting in SETTINGS {
+        assert_eq!(setting.flag, setting.name.replace('_', "-"));
         let mut config = defaults.clone();
         let text = setting.default_value();
-        assert_eq!((setting.set)(&mut config, &text), Ok(()), "{}", setting.name);
+        assert_eq!(
+            (setting.set)(&mut config, &text),
+            Ok(()),
+            "{}",
+            setting.name
+        );
         assert_eq!(config, defaults, "{}", setting.name);
     }
 }
@@ -86,14 +134,24 @@ fn bad_values_of_every_setting_are_refused() {
     assert_eq!(bad.len(), SETTINGS.len(), "each has a bad value here");
     for (name, text) in bad {
         let mut config = settings::defaults();
-        assert!((setting(name).set)(&mut config, text).is_err(), "{name} = {text:?}");
+        assert!(
+            (setting(name).set)(&mut config, text).is_err(),
+            "{name} = {text:?}"
+        );
     }
 }
 
 #[test]
 fn a_secret_is_never_shown() {
     let node = setting("node");
-    let secret = Setting { secret: true, ..Setting { set: node.set, show: node.show, ..*node } };
+    let secret = Setting {
+        secret: true,
+        ..Setting {
+            set: node.set,
+            show: node.show,
+            ..*node
+        }
+    };
     assert_eq!(settings::defaults().shown(&secret).0, "***");
 }
 
@@ -102,7 +160,13 @@ fn other_machines_are_let_in_only_when_told() {
     let mut config = settings::defaults();
     assert_eq!(config.check_listen(), Ok(()));
     config.listen = "0.0.0.0:7710".parse().unwrap();
-    assert!(config.check_listen().unwrap_err().text.contains("--insecure-no-auth"));
+    assert!(
+        config
+            .check_listen()
+            .unwrap_err()
+            .text
+            .contains("--insecure-no-auth")
+    );
     config.insecure_no_auth = true;
     assert_eq!(config.check_listen(), Ok(()));
     assert_eq!(config.contradictions(), Vec::<String>::new());
@@ -119,5 +183,8 @@ fn contradictions_are_noticed() {
     ];
     let (sources, _file) = sources(None, &environment, &[]);
     assert_eq!(Config::load(&sources).unwrap().contradictions().len(), 3);
-    assert_eq!(sources.unknown_variables(), ["PUNCTUAL_LISTN is set and is no setting"]);
+    assert_eq!(
+        sources.unknown_variables(),
+        ["PUNCTUAL_LISTN is set and is no setting"]
+    );
 }

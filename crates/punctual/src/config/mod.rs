@@ -44,7 +44,7 @@ pub enum LogFormat {
 pub enum Origin {
     File { path: PathBuf, line: usize },
     Environment { name: String },
-    Flag { name: String },
+    Flag { name: &'static str },
 }
 
 impl fmt::Display for Origin {
@@ -73,8 +73,15 @@ impl Config {
     /// A setting's value as people see it, and where it came from.
     pub fn shown(&self, setting: &Setting) -> (String, String) {
         let value = (setting.show)(self);
-        let value = if setting.secret && !value.is_empty() { "***".to_owned() } else { value };
-        let origin = self.origins.get(setting.name).map_or("default".to_owned(), Origin::to_string);
+        let value = if setting.secret && !value.is_empty() {
+            "***".to_owned()
+        } else {
+            value
+        };
+        let origin = self
+            .origins
+            .get(setting.name)
+            .map_or("default".to_owned(), Origin::to_string);
         (value, origin)
     }
 

@@ -18,8 +18,10 @@ const RUNNING_MAX_MAX: usize = 100_000;
 const GRACE_MAX: Duration = Duration::from_secs(3_600);
 
 pub struct Setting {
-    /// As the file has it; `PUNCTUAL_…` in capitals and `--…` with dashes are made from it.
+    /// As the file has it; `PUNCTUAL_…` in capitals is made from it.
     pub name: &'static str,
+    /// The name with dashes.
+    pub flag: &'static str,
     /// What its value is called in help texts; empty for a switch.
     pub value: &'static str,
     pub help: &'static str,
@@ -30,10 +32,6 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub fn flag(&self) -> String {
-        self.name.replace('_', "-")
-    }
-
     pub fn variable(&self) -> String {
         format!("PUNCTUAL_{}", self.name.to_uppercase())
     }
@@ -47,6 +45,7 @@ impl Setting {
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "data",
+        flag: "data",
         value: "DIR",
         help: "The folder that holds the data",
         secret: false,
@@ -61,6 +60,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "listen",
+        flag: "listen",
         value: "ADDR",
         help: "The address to listen on; port 0 takes a free one",
         secret: false,
@@ -69,6 +69,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "insecure_no_auth",
+        flag: "insecure-no-auth",
         value: "",
         help: "Allow an address that other machines can reach, although nobody is asked for a key",
         secret: false,
@@ -77,6 +78,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "node",
+        flag: "node",
         value: "NAME",
         help: "What this node calls itself, in logs and to targets",
         secret: false,
@@ -85,6 +87,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "grace",
+        flag: "grace",
         value: "SPAN",
         help: "How long work under way may take to finish when the node is told to stop",
         secret: false,
@@ -93,6 +96,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "running_max",
+        flag: "running-max",
         value: "COUNT",
         help: "How many attempts may be under way at once",
         secret: false,
@@ -101,6 +105,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "history_keep",
+        flag: "history-keep",
         value: "SPAN",
         help: "How long ended runs are kept",
         secret: false,
@@ -109,6 +114,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "finished_keep",
+        flag: "finished-keep",
         value: "SPAN",
         help: "How long finished one-off jobs are kept",
         secret: false,
@@ -117,6 +123,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "health_bound",
+        flag: "health-bound",
         value: "SPAN",
         help: "How long something may be due and untouched before /healthz fails",
         secret: false,
@@ -125,6 +132,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "log",
+        flag: "log",
         value: "FILTER",
         help: "What is logged: error, warn, info, debug, trace, or by module, such as info,engine=debug",
         secret: false,
@@ -136,6 +144,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "log_format",
+        flag: "log-format",
         value: "FORMAT",
         help: "How it is logged: text or json",
         secret: false,
@@ -174,14 +183,20 @@ pub(super) fn defaults() -> Config {
 
 /// Where such data belongs: the system's place for root, the user's own for everyone else.
 fn default_data() -> PathBuf {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let variable = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     if nix::unistd::Uid::effective().is_root() {
         return PathBuf::from("/var/lib/punctual");
     }
     variable("XDG_DATA_HOME")
         .filter(|folder| folder.is_absolute())
         .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
-        .map_or(PathBuf::from("punctual-data"), |folder| folder.join("punctual"))
+        .map_or(PathBuf::from("punctual-data"), |folder| {
+            folder.join("punctual")
+        })
 }
 
 fn host_name() -> Option<String> {
@@ -212,9 +227,14 @@ fn switch(text: &str) -> Result<bool, String> {
 
 /// The name travels as a header's value.
 fn node_name(text: &str) -> Result<String, String> {
-    let fits = (1..=limits::NAME_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-    fits.then(|| text.to_owned())
-        .ok_or_else(|| format!("a name has 1 to {} visible ASCII characters", limits::NAME_MAX))
+    let fits =
+        (1..=limits::NAME_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    fits.then(|| text.to_owned()).ok_or_else(|| {
+        format!(
+            "a name has 1 to {} visible ASCII characters",
+            limits::NAME_MAX
+        )
+    })
 }
 
 fn count(text: &str, max: usize) -> Result<usize, String> {

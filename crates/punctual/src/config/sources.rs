@@ -47,23 +47,40 @@ impl Sources {
     /// All values that were given, the weakest first.
     pub(super) fn given(&self) -> Result<Vec<Given>, Failure> {
         let mut given = Vec::new();
-        let variable = self.environment.get(CONFIG_VARIABLE).filter(|value| !value.is_empty());
+        let variable = self
+            .environment
+            .get(CONFIG_VARIABLE)
+            .filter(|value| !value.is_empty());
         if let Some(path) = self.flags.config.clone().or(variable.map(PathBuf::from)) {
             given.extend(from_file(&path)?);
         }
         for setting in SETTINGS {
             let name = setting.variable();
             // An empty variable is how many tools say "not set".
-            if let Some(value) = self.environment.get(&name).filter(|value| !value.is_empty()) {
-                let text = value.to_str().ok_or_else(|| Failure::usage(format!("{name} is not UTF-8")))?;
+            if let Some(value) = self
+                .environment
+                .get(&name)
+                .filter(|value| !value.is_empty())
+            {
+                let text = value
+                    .to_str()
+                    .ok_or_else(|| Failure::usage(format!("{name} is not UTF-8")))?;
                 let origin = Origin::Environment { name };
-                given.push(Given { setting, text: text.to_owned(), origin });
+                given.push(Given {
+                    setting,
+                    text: text.to_owned(),
+                    origin,
+                });
             }
         }
         for setting in SETTINGS {
             if let Some(text) = self.flags.values.get(setting.name) {
-                let origin = Origin::Flag { name: setting.flag() };
-                given.push(Given { setting, text: text.clone(), origin });
+                let origin = Origin::Flag { name: setting.flag };
+                given.push(Given {
+                    setting,
+                    text: text.clone(),
+                    origin,
+                });
             }
         }
         Ok(given)
@@ -76,14 +93,23 @@ impl Sources {
                 || name.starts_with("PUNCTUAL_TEST_")
                 || SETTINGS.iter().any(|setting| setting.variable() == name)
         };
-        let names = self.environment.keys().filter(|name| name.starts_with("PUNCTUAL_"));
-        names.filter(|name| !known(name)).map(|name| format!("{name} is set and is no setting")).collect()
+        let names = self
+            .environment
+            .keys()
+            .filter(|name| name.starts_with("PUNCTUAL_"));
+        names
+            .filter(|name| !known(name))
+            .map(|name| format!("{name} is set and is no setting"))
+            .collect()
     }
 }
 
 fn from_file(path: &Path) -> Result<Vec<Given>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::usage(format!("the configuration {} cannot be read: {error}", path.display()))
+        Failure::usage(format!(
+            "the configuration {} cannot be read: {error}",
+            path.display()
+        ))
     })?;
     let line_of = |at: usize| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
     let refused =
@@ -110,7 +136,14 @@ fn from_file(path: &Path) -> Result<Vec<Given>, Failure> {
                 return Err(refused(line, &why));
             }
         };
-        given.push(Given { setting, text, origin: Origin::File { path: path.to_owned(), line } });
+        given.push(Given {
+            setting,
+            text,
+            origin: Origin::File {
+                path: path.to_owned(),
+                line,
+            },
+        });
     }
     Ok(given)
 }
@@ -121,21 +154,27 @@ impl Args for Flags {
             .long("config")
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
-            .help(format!("A TOML file with any of these settings [env: {CONFIG_VARIABLE}]"));
-        SETTINGS.iter().fold(command.arg(config), |command, setting| {
-            let default = match setting.default_value() {
-                value if value.is_empty() || setting.value.is_empty() => String::new(),
-                value => format!(" [default: {value}]"),
-            };
-            let help = format!("{} [env: {}]{default}", setting.help, setting.variable());
-            let arg = Arg::new(setting.name).long(setting.flag()).help(help);
-            command.arg(if setting.value.is_empty() {
-                // `--switch` alone means true; `--switch=false` takes back what a file says.
-                arg.num_args(0..=1).require_equals(true).default_missing_value("true").hide_possible_values(true)
-            } else {
-                arg.value_name(setting.value).action(ArgAction::Set)
+            .help(format!(
+                "A TOML file with any of these settings [env: {CONFIG_VARIABLE}]"
+            ));
+        SETTINGS
+            .iter()
+            .fold(command.arg(config), |command, setting| {
+                let default = match setting.default_value() {
+                    value if value.is_empty() || setting.value.is_empty() => String::new(),
+                    value => format!(" [default: {value}]"),
+                };
+                let help = format!("{} [env: {}]{default}", setting.help, setting.variable());
+                let arg = Arg::new(setting.name).long(setting.flag).help(help);
+                command.arg(if setting.value.is_empty() {
+                    // `--switch` alone means true; `--switch=false` takes back what a file says.
+                    arg.num_args(0..=1)
+                        .require_equals(true)
+                        .default_missing_value("true").value_name("BOOL")
+                } else {
+                    arg.value_name(setting.value).action(ArgAction::Set)
+                })
             })
-        })
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -11,7 +11,10 @@ use crate::failure::Failure;
 /// Makes the folder if it is not there, for its owner alone. Answers whether it holds nothing yet.
 pub fn prepare(folder: &Path) -> Result<bool, Failure> {
     let refused = |what: &str, why: &dyn std::fmt::Display| {
-        Failure::usage(format!("the data folder {} cannot be {what}: {why}", folder.display()))
+        Failure::usage(format!(
+            "the data folder {} cannot be {what}: {why}",
+            folder.display()
+        ))
     };
     DirBuilder::new()
         .recursive(true)

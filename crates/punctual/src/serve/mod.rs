@@ -12,9 +12,10 @@ use engine::{Node, NodeConfig, SystemClock};
 use executor::Registry;
 use executor::http::HttpExecutor;
 use model::schedule::format_span;
-use store::Store;
 use store::sqlite::SqliteStore;
+use store::{Store, StoreError};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
@@ -35,6 +36,8 @@ Examples:
 
 /// What the end may take beyond the grace period: handing back what is left, and closing the store.
 const END_MARGIN: Duration = Duration::from_secs(5);
+/// What requests get beyond the end of the last attempt.
+const CONNECTIONS_MARGIN: Duration = Duration::from_millis(500);
 /// Files a node has open besides its attempts' connections.
 const FILES_OWN: u64 = 256;
 
@@ -43,7 +46,11 @@ pub fn serve(flags: Flags) -> Result<(), Failure> {
     let config = Config::load(&sources)?;
     config.check_listen()?;
     start_log(&config)?;
-    for warning in sources.unknown_variables().into_iter().chain(config.contradictions()) {
+    for warning in sources
+        .unknown_variables()
+        .into_iter()
+        .chain(config.contradictions())
+    {
         warn!("{warning}");
     }
     raise_file_limit(config.running_max);
@@ -59,47 +66,18 @@ pub fn serve(flags: Flags) -> Result<(), Failure> {
 
 async fn live(config: &Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let (listener, address) = listen(config.listen).await?;
-    let is_new = folder::prepare(&config.data)?;
-    let unusable = |error: store::StoreError| {
-        Failure::usage(format!("the data in {} cannot be used: {}", config.data.display(), chain(&error)))
-    };
-    let store = SqliteStore::open(&config.data, Arc::new(SystemClock)).map_err(unusable)?;
-    let store: Arc<dyn Store> = Arc::new(store);
-    let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
-    let registry = Registry::default().with("http", Arc::new(http));
-    let node = Node::start(Arc::clone(&store), Arc::new(SystemClock), registry, node_config(config))
-        .await
-        .map_err(unusable)?;
-    let api = Arc::new(server::Api::new(store, node.handle()));
-    let stop = CancellationToken::new();
-    let mut serving = tokio::spawn(server::serve(listener, server::router(api), stop.clone()));
-    if is_new {
-        welcome(config, address);
-    }
-    info!("ready: listening on http://{address}");
+    let mut running = Running::start(config).await?;
     tokio::select! {
         biased;
         signal = signals.next() => {
             info!("{signal}: stopping, work under way has {} to finish", format_span(config.grace));
         }
-        ended = &mut serving => {
-            let why = ended.map_or_else(|error| error.to_string(), |_| "it ended by itself".to_owned());
-            return Err(Failure::usage(format!("the server cannot go on: {why}")));
-        }
+        why = running.broken() => return Err(Failure::usage(format!("the server cannot go on: {why}"))),
     }
-    stop.cancel();
-    let end = async {
-        node.stop(config.grace).await;
-        // Requests had the whole grace period as well; those still open get no more of it.
-        if tokio::time::timeout(Duration::from_millis(500), &mut serving).await.is_err() {
-            warn!("some connections were still open");
-        }
-    };
     tokio::select! {
         biased;
         signal = signals.next() => signals::exit_at_once(signal),
-        ended = tokio::time::timeout(config.grace + END_MARGIN, end) => {
+        ended = tokio::time::timeout(config.grace + END_MARGIN, running.end(config.grace)) => {
             if ended.is_err() {
                 warn!("not everything came to its end in time; it will at the next start");
             }
@@ -107,6 +85,68 @@ async fn live(config: &Config) -> Result<(), Failure> {
     }
     info!("stopped");
     Ok(())
+}
+
+/// A node with its server.
+struct Running {
+    node: Node,
+    serving: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl Running {
+    /// Takes the port first: it is the quickest to fail, and nothing has been touched by then.
+    async fn start(config: &Config) -> Result<Self, Failure> {
+        let (listener, address) = listen(config.listen).await?;
+        let is_new = folder::prepare(&config.data)?;
+        let unusable = |error: StoreError| {
+            let folder = config.data.display();
+            Failure::usage(format!(
+                "the data in {folder} cannot be used: {}",
+                chain(&error)
+            ))
+        };
+        let store = SqliteStore::open(&config.data, Arc::new(SystemClock)).map_err(unusable)?;
+        let store: Arc<dyn Store> = Arc::new(store);
+        let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
+        let registry = Registry::default().with("http", Arc::new(http));
+        let clock = Arc::new(SystemClock);
+        let started = Node::start(Arc::clone(&store), clock, registry, node_config(config)).await;
+        let node = started.map_err(unusable)?;
+        let api = Arc::new(server::Api::new(store, node.handle()));
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(server::serve(listener, server::router(api), stop.clone()));
+        if is_new {
+            welcome(config, address);
+        }
+        info!("ready: listening on http://{address}");
+        Ok(Self {
+            node,
+            serving,
+            stop,
+        })
+    }
+
+    /// Waits for what should never happen, and says what it was.
+    async fn broken(&mut self) -> String {
+        match (&mut self.serving).await {
+            Ok(()) => "it ended by itself".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// No new connections, no new work; what is under way finishes or is handed back.
+    async fn end(self, grace: Duration) {
+        self.stop.cancel();
+        self.node.stop(grace).await;
+        // Requests had the same time; those that are still open get no more of it.
+        if tokio::time::timeout(CONNECTIONS_MARGIN, self.serving)
+            .await
+            .is_err()
+        {
+            warn!("some connections were still open");
+        }
+    }
 }
 
 fn node_config(config: &Config) -> NodeConfig {
@@ -122,12 +162,12 @@ fn node_config(config: &Config) -> NodeConfig {
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
     let refused = |error: io::Error| {
-        Failure::usage(match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                format!("{address} is in use by another program: choose another with --listen")
-            }
-            _ => format!("cannot listen on {address}: {error}"),
-        })
+        if error.kind() == io::ErrorKind::AddrInUse {
+            let text =
+                format!("{address} is in use by another program: choose another with --listen");
+            return Failure::usage(text);
+        }
+        Failure::usage(format!("cannot listen on {address}: {error}"))
     };
     let listener = TcpListener::bind(address).await.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
@@ -163,13 +203,17 @@ fn start_log(config: &Config) -> Result<(), Failure> {
 /// Every attempt under way needs a connection, and the usual limit of 1024 files is low.
 fn raise_file_limit(running_max: usize) {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return;
+    };
     let needed = running_max as u64 + FILES_OWN;
     let raised = soft.max(needed.saturating_mul(2).min(hard));
     if raised > soft && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_err() {
         warn!("the limit of {soft} open files cannot be raised");
     }
     if raised < needed {
-        warn!("running_max is {running_max} but only {raised} files may be open: raise the limit (ulimit -n)");
+        warn!(
+            "running_max is {running_max} but only {raised} files may be open: raise the limit (ulimit -n)"
+        );
     }
 }

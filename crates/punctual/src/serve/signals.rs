@@ -13,7 +13,8 @@ impl Signals {
     /// From now on these signals do not end the process by themselves.
     pub fn new() -> Result<Self, Failure> {
         let listen = |kind| {
-            signal(kind).map_err(|error| Failure::usage(format!("cannot listen for signals: {error}")))
+            signal(kind)
+                .map_err(|error| Failure::usage(format!("cannot listen for signals: {error}")))
         };
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,

@@ -18,5 +18,5 @@ mod target_in;
 
 pub use job_in::{JOB_FIELDS, job_draft};
 pub use job_out::{Job, JobAnswer, JobList, Runs, Schedule};
-pub use requests::{PauseRequest, PreviewRequest, pause, preview, start};
+pub use requests::{PauseRequest, PreviewRequest, nothing, pause, preview, start};
 pub use run_out::{Attempt, Preview, Run, RunAnswer, RunList};

@@ -39,6 +39,14 @@ fn note(value: Value<'_>, path: Path<'_>) -> Read<String> {
     Ok(text.into_owned())
 }
 
+/// A request that has nothing to say: no body, or an object with nothing in it.
+pub fn nothing(body: &[u8]) -> Read<()> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    read::document(body, &[]).map(|_| ())
+}
+
 /// What a manual run, a replay or a retry may carry.
 pub fn start(body: &[u8]) -> Read<Asked> {
     if body.is_empty() {

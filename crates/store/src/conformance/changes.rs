@@ -116,7 +116,7 @@ pub async fn a_deleted_job_is_gone_and_frees_its_key(subject: Subject) -> Kept {
 
 pub async fn the_end_of_a_pause_is_one_entry(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    let (paused, _) = subject.change(&job, job.paused(at(90), None), RunsOfChange::Keep).await?;
+    let (paused, _) = subject.change(&job, job.paused(at(30), None), RunsOfChange::Keep).await?;
     let (resumed, passed) = paused.resumed(at(310));
     let passed: Stretch = passed.ok_or("slots passed")?;
     let change = JobChange {
@@ -127,11 +127,11 @@ pub async fn the_end_of_a_pause_is_one_entry(subject: Subject) -> Kept {
     };
     let changed = subject.store.change_job(&change).await?;
     assert_eq!(changed, JobChanged::Done { job: Box::new(resumed), asked: vec![] });
-    let entry = subject.run(RunId::for_slot(job.id, slot(120))).await?;
+    let entry = subject.run(RunId::for_slot(job.id, slot(60))).await?;
     assert_eq!((entry.state, entry.reason), (RunState::Skipped, Some(Reason::Paused)));
-    assert_eq!((entry.slot, entry.due_at), (Some(slot(120)), at(120)));
+    assert_eq!((entry.slot, entry.due_at), (Some(slot(60)), at(60)));
     assert_eq!(entry.settled_at, Some(at(310)));
-    let stretch = Stretch { first: slot(120), last: slot(300), count: 4 };
+    let stretch = Stretch { first: slot(60), last: slot(300), count: 5 };
     assert_eq!(entry.stretch, Some(stretch));
     Ok(())
 }

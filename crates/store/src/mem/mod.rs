@@ -82,7 +82,9 @@ impl MemStore {
     /// A panic of another holder cannot have left a call half done that matters here: the state is
     /// a test's, and the panic fails that test.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.seen = state.seen.max(self.clock.now());
+        state
     }
 }
 

@@ -8,7 +8,7 @@ use model::shard::ShardSet;
 use model::{PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
-use crate::{Beat, Epoch, HeldClaim, Leases, NodeName, Orphan, StoreError};
+use crate::{Beat, Epoch, HeldClaim, Leases, NodeName, Orphan, StoreError, presence_end};
 
 impl State {
     /// Presences are numbered rather than drawn, so that a seed tells the same story twice.
@@ -95,14 +95,16 @@ impl State {
 
     /// Ends a presence. Its leases need no write: a holder that has ended holds nothing.
     pub fn end(&mut self, id: PresenceId, now: Timestamp) {
+        let ended_at = presence_end(now, self.seen);
         if let Some(presence) = self.presences.get_mut(&id) {
-            presence.ended_at.get_or_insert(now);
+            presence.ended_at.get_or_insert(ended_at);
         }
     }
 
     pub fn end_all_presences(&mut self, now: Timestamp) {
+        let ended_at = presence_end(now, self.seen);
         for presence in self.presences.values_mut() {
-            presence.ended_at.get_or_insert(now);
+            presence.ended_at.get_or_insert(ended_at);
         }
     }
 
@@ -122,7 +124,7 @@ impl State {
         let mut barred = Vec::new();
         for (id, presence) in &mut self.presences {
             if presence.ended_at.is_none() && uptime > presence.expires {
-                presence.ended_at = Some(now);
+                presence.ended_at = Some(presence_end(now, self.seen));
                 barred.push(*id);
             }
         }

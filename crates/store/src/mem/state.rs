@@ -15,6 +15,8 @@ use crate::{Epoch, Leases, StoreError};
 /// is in `jobs`; an id that is in both `live` and `history` was decided again, and `live` is what counts.
 #[derive(Default)]
 pub(super) struct State {
+    /// The latest moment seen; a clock may go back.
+    pub seen: Timestamp,
     pub presences: BTreeMap<PresenceId, Presence>,
     pub leases: BTreeMap<Shard, Lease>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,

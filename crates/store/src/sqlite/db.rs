@@ -115,9 +115,9 @@ impl Db {
     }
 
     /// A run comes to life; false if one of that name is alive.
-    pub fn put_live(&mut self, row: &LiveRow, claim: Option<i64>) -> Done<bool> {
+    pub fn put_live(&mut self, row: &LiveRow, birth: Birth) -> Done<bool> {
         let mut insert = self.conn.prepare_cached(include_str!("sql/put_live.sql"))?;
-        let born = insert_live(&mut insert, row, claim)?;
+        let born = insert_live(&mut insert, row, birth)?;
         self.live += u64::from(born);
         Ok(born)
     }
@@ -134,12 +134,30 @@ impl Db {
     }
 }
 
+/// How a run comes to life, as overlap and the firing have it.
+#[derive(Clone, Copy)]
+pub(super) struct Birth {
+    /// The number of the presence that holds it.
+    pub claim: Option<i64>,
+    pub waiting: bool,
+}
+
+impl Birth {
+    pub const WAITING: Self = Self { claim: None, waiting: true };
+
+    pub fn moving(claim: Option<i64>) -> Self {
+        Self { claim, waiting: false }
+    }
+}
+
+/// False if a run of that name is alive.
 pub(super) fn insert_live(
     insert: &mut CachedStatement<'_>,
     row: &LiveRow,
-    claim: Option<i64>,
+    birth: Birth,
 ) -> Done<bool> {
     let LiveRow { run, attempts } = row;
+    let Birth { claim, waiting } = birth;
     let born = insert.execute(params![
         run.id.as_bytes(),
         run.job.as_bytes(),
@@ -155,7 +173,7 @@ pub(super) fn insert_live(
         run.version.0,
         claim,
         run.ask.map(Code::code),
-        run.waiting,
+        waiting,
         run.dispatched_at.map(Timestamp::as_millis),
         run.payload.as_deref(),
         attempts,
@@ -201,6 +219,10 @@ pub(super) struct Archive<'a> {
 impl<'a> Archive<'a> {
     pub fn new(conn: &'a Connection, ranges: &'a mut Ranges) -> Self {
         Self { conn, ranges, open: None }
+    }
+
+    pub fn ranges(&self) -> &Ranges {
+        self.ranges
     }
 
     pub fn put(&mut self, row: &EndedRow) -> Done<()> {

@@ -195,7 +195,7 @@ impl Db {
             job.def.payload.as_deref(),
         ])?;
         if before.def.labels != job.def.labels {
-            drop_labels(&self.conn, before)?;
+            drop_labels(&self.conn, job.id)?;
             put_labels(&self.conn, job)?;
         }
         Ok(())
@@ -317,11 +317,8 @@ fn put_labels(conn: &Connection, job: &Job) -> Done<()> {
     Ok(())
 }
 
-pub(super) fn drop_labels(conn: &Connection, job: &Job) -> Done<()> {
-    let mut delete = conn.prepare_cached(include_str!("sql/drop_label.sql"))?;
-    for (name, value) in &job.def.labels {
-        delete.execute(params![Tenant(job.tenant), name, value, job.id.as_bytes()])?;
-    }
+pub(super) fn drop_labels(conn: &Connection, job: JobId) -> Done<()> {
+    conn.prepare_cached(include_str!("sql/drop_labels.sql"))?.execute([job.as_bytes()])?;
     Ok(())
 }
 

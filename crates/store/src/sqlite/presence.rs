@@ -60,6 +60,12 @@ impl Presences {
         known.map(|known| known.no).ok_or(StoreError::Barred)
     }
 
+    /// The number behind a claim that `by` may settle: its own, or that of a presence that has ended.
+    pub fn settles(&self, by: PresenceId, claim: Option<PresenceId>) -> Option<i64> {
+        let holder = self.known.get(&claim?)?;
+        (claim == Some(by) || holder.ended_at.is_some()).then_some(holder.no)
+    }
+
     fn lives(&self, no: i64) -> bool {
         self.known.values().any(|known| known.no == no && known.ended_at.is_none())
     }

@@ -234,7 +234,7 @@ fn read_slot(id: RunId, kind: RunKind, column: Option<Timestamp>) -> Option<Slot
 
 /// A run and its attempts as a row has them; the attempts are still to be read.
 pub(super) struct RunRow {
-    run: Run,
+    pub run: Run,
     last: Option<Attempt>,
     attempts: Option<Vec<u8>>,
 }

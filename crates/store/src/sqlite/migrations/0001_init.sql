@@ -62,6 +62,9 @@ CREATE TABLE labels (
     PRIMARY KEY (tenant, name, value, job)
 ) STRICT, WITHOUT ROWID;
 
+-- For taking a job's labels away.
+CREATE INDEX labels_job ON labels (job);
+
 CREATE TABLE idempotency (
     tenant     ANY NOT NULL,
     key        TEXT NOT NULL,

@@ -1,0 +1,13 @@
+//! Tests that start the real binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test, that is how one fails"
+)]
+
+mod support;
+
+mod cli;
+mod config;
+mod serve;

@@ -1,0 +1,142 @@
+//! How a server starts, refuses to start, and ends.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Output;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Answer, Receiver, Server, punctual, wait_for};
+
+/// Refused with one clear line and code 2.
+#[track_caller]
+fn is_refused(output: &Output, parts: &[&str]) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{error:?} does not say {part:?}");
+    }
+}
+
+fn serve(folder: &std::path::Path, more: &[&str]) -> Output {
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().unwrap()];
+    punctual([&arguments, more].concat())
+}
+
+#[test]
+fn a_first_start_says_where_data_lives_and_a_signal_ends_it_in_good_order() {
+    let own = TempDir::new().unwrap();
+    let folder = own.path().join("made/by/us");
+    let server = Server::start_in(&folder, &[]);
+    let log = server.log();
+    assert!(log.contains(folder.to_str().unwrap()), "{log}");
+    assert!(log.contains("punctual job create"), "{log}");
+    assert_eq!(server.http().get("/healthz").status, 200);
+    assert_eq!(server.stop().code(), Some(0));
+
+    let mut again = Server::start_in(&folder, &[]);
+    assert!(!again.log().contains("punctual job create"), "said once");
+    again.signal(Signal::SIGINT);
+    assert_eq!(again.wait().code(), Some(0));
+}
+
+#[test]
+fn a_port_in_use_is_refused() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let own = TempDir::new().unwrap();
+    let folder = own.path().join("data");
+    let output = punctual(["serve", "--listen", &address, "--data", folder.to_str().unwrap()]);
+    is_refused(&output, &[&address, "in use"]);
+    assert!(!folder.exists(), "nothing was touched");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_or_written_is_refused() {
+    let own = TempDir::new().unwrap();
+    let file = own.path().join("a-file");
+    fs::write(&file, "").unwrap();
+    is_refused(&serve(&file.join("below"), &[]), &["a-file/below", "cannot be made"]);
+    is_refused(&serve(&file, &[]), &["a-file"]);
+    // Nobody can make a folder there, not even root.
+    is_refused(&serve(std::path::Path::new("/proc/punctual"), &[]), &["/proc/punctual"]);
+}
+
+#[test]
+fn other_machines_are_let_in_only_when_told() {
+    let own = TempDir::new().unwrap();
+    let output = serve(own.path(), &["--listen", "0.0.0.0:0"]);
+    assert_eq!(output.status.code(), Some(2), "the same flag twice");
+    let folder = own.path().to_str().unwrap();
+    let output = punctual(["serve", "--listen", "0.0.0.0:0", "--data", folder]);
+    is_refused(&output, &["0.0.0.0:0", "--insecure-no-auth"]);
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused() {
+    let server = Server::start();
+    let output = serve(server.folder(), &[]);
+    is_refused(&output, &[server.folder().to_str().unwrap()]);
+    assert_eq!(server.http().get("/healthz").status, 200, "the first goes on");
+    assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
+fn data_that_is_not_ours_is_refused_and_left_as_it_is() {
+    let own = TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &[]);
+    assert_eq!(server.stop().code(), Some(0));
+    let is_database = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "db");
+    let entries = fs::read_dir(own.path()).unwrap().map(|entry| entry.unwrap().path());
+    let database = entries.filter(is_database).next().expect("a database in the folder");
+    let garbage = "this is no database ".repeat(1_000);
+    fs::write(&database, &garbage).unwrap();
+    is_refused(&serve(own.path(), &[]), &[own.path().to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(&database).unwrap(), garbage);
+}
+
+#[test]
+fn work_under_way_finishes_before_the_end() {
+    let receiver = Receiver::answering(|_| Answer::ok().after(Duration::from_secs(2)));
+    let own = TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &[]);
+    let job = json!({ "schedule": { "in": "0s" }, "target": receiver.url("/slow") });
+    let created = server.http().post("/v1/jobs", &job).json();
+    wait_for("the delivery", || (receiver.count() == 1).then_some(()));
+    assert_eq!(server.stop().code(), Some(0));
+
+    let server = Server::start_in(own.path(), &[]);
+    let runs = format!("/v1/jobs/{}/runs", created["id"].as_str().unwrap());
+    let runs = server.http().get(&runs).json();
+    assert_eq!(runs["items"][0]["state"], "succeeded", "{runs}");
+    assert_eq!(receiver.count(), 1, "delivered once");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let receiver = Receiver::answering(|_| Answer::ok().after(Duration::from_secs(60)));
+    let mut server = Server::start();
+    let job = json!({ "schedule": { "in": "0s" }, "target": receiver.url("/never") });
+    assert_eq!(server.http().post("/v1/jobs", &job).status, 201);
+    wait_for("the delivery", || (receiver.count() == 1).then_some(()));
+    server.signal(Signal::SIGTERM);
+    wait_for("the first signal", || server.log().contains("stopping").then_some(()));
+    thread::sleep(Duration::from_millis(100));
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.wait().code(), Some(130));
+}
+
+#[test]
+fn contradictions_are_warned_about() {
+    let own = TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &["--insecure-no-auth", "--finished-keep", "90d"]);
+    let log = server.log();
+    assert!(log.contains("insecure_no_auth changes nothing"), "{log}");
+    assert!(log.contains("finished_keep is longer"), "{log}");
+    assert_eq!(server.stop().code(), Some(0));
+}

@@ -1,0 +1,166 @@
+//! The binary under test.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use super::{Http, wait_for};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_punctual");
+const READY: &str = "ready: listening on http://";
+
+/// The binary with these arguments and an environment that says nothing to it.
+fn command(program: &Path, before: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(before).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PUNCTUAL_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub fn punctual<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    command(Path::new(BINARY), &[]).args(arguments).output().unwrap()
+}
+
+/// A running `punctual serve`. Dropped, it is killed.
+pub struct Server {
+    child: Child,
+    pub address: String,
+    folder: PathBuf,
+    log: Arc<Mutex<String>>,
+    /// Removed with the server, if it is the server's own.
+    _own: Option<TempDir>,
+}
+
+impl Server {
+    /// With a new folder of its own.
+    pub fn start() -> Self {
+        let own = TempDir::new().unwrap();
+        let mut server = Self::start_in(own.path(), &[]);
+        server._own = Some(own);
+        server
+    }
+
+    /// With a folder that may hold data, and more arguments.
+    pub fn start_in(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(Path::new(BINARY), &[], folder, arguments)
+    }
+
+    /// Started by another program, such as one that bends its clock: `program before… punctual serve …`.
+    pub fn start_under(program: &Path, before: &[&str], folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(program, &[before, &[BINARY]].concat(), folder, arguments)
+    }
+
+    fn start_with(program: &Path, before: &[&str], folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = command(program, before)
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(folder)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let log = Arc::new(Mutex::new(String::new()));
+        let (ready, is_ready) = mpsc::sync_channel(1);
+        let written = Arc::clone(&log);
+        thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                written.lock().unwrap().push_str(&format!("{line}\n"));
+                if let Some((_, address)) = line.split_once(READY) {
+                    let _nobody_waits = ready.try_send(address.trim().to_owned());
+                }
+            }
+        });
+        let Ok(address) = is_ready.recv_timeout(Duration::from_secs(60)) else {
+            let _gone = child.kill();
+            let ended = child.wait();
+            panic!("not ready ({ended:?}):\n{}", log.lock().unwrap());
+        };
+        Self { child, address, folder: folder.to_owned(), log, _own: None }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it has written to standard error so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    pub fn http(&self) -> Http {
+        Http::new(&self.address)
+    }
+
+    /// Runs the command line against this server.
+    pub fn cli<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
+        command(Path::new(BINARY), &[])
+            .args(arguments)
+            .env("PUNCTUAL_SERVER", self.url())
+            .output()
+            .unwrap()
+    }
+
+    /// The same, when it is to go well: what it printed.
+    #[track_caller]
+    pub fn ask<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
+        let output = self.cli(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {error}", output.status);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).unwrap();
+    }
+
+    /// Waits for its end; half a minute at most.
+    pub fn wait(&mut self) -> ExitStatus {
+        wait_for("the server's end", || self.child.try_wait().unwrap())
+    }
+
+    /// Stops it in good order.
+    pub fn stop(mut self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        self.wait()
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _gone = self.child.kill();
+            let _ended = self.child.wait();
+        }
+        if thread::panicking() {
+            eprintln!("--- log of {}\n{}", self.address, self.log());
+        }
+    }
+}

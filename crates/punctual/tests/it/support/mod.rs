@@ -1,0 +1,41 @@
+//! What tests need of the world: the real binary on a free port with a folder of its own, a receiver for its
+//! callbacks, and plain requests.
+
+mod binary;
+mod receiver;
+mod request;
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+pub use binary::{Server, punctual};
+pub use receiver::{Answer, Receiver};
+pub use request::Http;
+
+/// Tries until something holds, for at most half a minute.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1_500 {
+        if let Some(found) = look() {
+            return found;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("waited in vain for {what}");
+}
+
+/// A program that a test needs and that may not be installed. A test that gets none says that it was skipped
+/// and returns; under `make test` it fails instead.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
+    if found.is_none() {
+        assert!(
+            std::env::var_os("PUNCTUAL_TEST_COMPLETE").is_none(),
+            "{name} is not installed, and this run must be complete"
+        );
+        eprintln!("SKIPPED: {name} is not installed");
+    }
+    found
+}

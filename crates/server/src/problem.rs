@@ -1,0 +1,245 @@
+//! Clients see problems, not errors: this is the one mapping. Each kind has a page in
+//! `docs/problems/`, which the server serves; what we tripped over ourselves goes to the log.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+use store::StoreError;
+
+use crate::ops::{Fault, FieldError, OpError};
+
+macro_rules! problems {
+    ($($kind:ident, $name:literal, $status:ident, $title:literal;)*) => {
+        /// What kinds of problem there are.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind { $($kind),* }
+
+        impl Kind {
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name),* }
+            }
+
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$kind => $title),* }
+            }
+
+            pub fn status(self) -> StatusCode {
+                match self { $(Self::$kind => StatusCode::$status),* }
+            }
+
+            /// Its page, in Markdown.
+            pub fn page(self) -> &'static str {
+                match self {
+                    $(Self::$kind => {
+                        include_str!(concat!("../../../docs/problems/", $name, ".md"))
+                    })*
+                }
+            }
+        }
+    };
+}
+
+problems! {
+    BodyUnreadable, "body-unreadable", BAD_REQUEST, "The body cannot be read";
+    TooDeep, "too-deep", BAD_REQUEST, "The body nests too deep";
+    ParameterInvalid, "parameter-invalid", BAD_REQUEST, "A query parameter cannot be used";
+    HeaderInvalid, "header-invalid", BAD_REQUEST, "A header cannot be used";
+    RouteUnknown, "route-unknown", NOT_FOUND, "There is nothing at this path";
+    JobNotFound, "job-not-found", NOT_FOUND, "There is no such job";
+    RunNotFound, "run-not-found", NOT_FOUND, "There is no such run";
+    MethodNotAllowed, "method-not-allowed", METHOD_NOT_ALLOWED, "The path does not take this method";
+    BodySlow, "body-slow", REQUEST_TIMEOUT, "The body took too long to arrive";
+    KeyTaken, "key-taken", CONFLICT, "Another job has this key";
+    IdempotencyMismatch, "idempotency-mismatch", CONFLICT, "The idempotency key belongs to another request";
+    StateConflict, "state-conflict", CONFLICT, "The job is in another state";
+    OverlapRefused, "overlap-refused", CONFLICT, "Another run of the job is alive";
+    RunAlive, "run-alive", CONFLICT, "The run has not ended";
+    RunEnded, "run-ended", CONFLICT, "The run has ended";
+    NoDeadRun, "no-dead-run", CONFLICT, "The job has no dead run";
+    Contended, "contended", CONFLICT, "The job keeps changing";
+    JobGone, "job-gone", GONE, "The job is gone";
+    VersionConflict, "version-conflict", PRECONDITION_FAILED, "The job was changed by someone else";
+    JobExists, "job-exists", PRECONDITION_FAILED, "There is such a job already";
+    BodyTooLarge, "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
+    MediaTypeUnsupported, "media-type-unsupported", UNSUPPORTED_MEDIA_TYPE, "The body is of another type";
+    FieldUnknown, "field-unknown", UNPROCESSABLE_ENTITY, "A field is not known";
+    FieldMissing, "field-missing", UNPROCESSABLE_ENTITY, "A field is missing";
+    FieldDuplicate, "field-duplicate", UNPROCESSABLE_ENTITY, "A field is given twice";
+    FieldInvalid, "field-invalid", UNPROCESSABLE_ENTITY, "A field cannot be used";
+    ScheduleInvalid, "schedule-invalid", UNPROCESSABLE_ENTITY, "The schedule cannot be read";
+    InPast, "in-past", UNPROCESSABLE_ENTITY, "The moment lies too far in the past";
+    Internal, "internal", INTERNAL_SERVER_ERROR, "Something went wrong on our side";
+    Unwell, "unwell", SERVICE_UNAVAILABLE, "The node is not well";
+    NotReady, "not-ready", SERVICE_UNAVAILABLE, "The node is not ready";
+    StoreUnavailable, "store-unavailable", SERVICE_UNAVAILABLE, "The store cannot be reached";
+    Overloaded, "overloaded", SERVICE_UNAVAILABLE, "Too much is under way";
+    TimedOut, "timed-out", SERVICE_UNAVAILABLE, "The request took too long";
+    StorageFull, "storage-full", INSUFFICIENT_STORAGE, "The disk is full";
+}
+
+impl Kind {
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+/// What a client gets instead of what it asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    pub kind: Kind,
+    pub detail: String,
+    pub field: Option<String>,
+    /// Members of their own kind, such as the version that was found.
+    pub more: Vec<(&'static str, Value)>,
+    /// Seconds.
+    pub retry_after: Option<u32>,
+}
+
+impl Problem {
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), field: None, more: Vec::new(), retry_after: None }
+    }
+
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.more.push((name, value.into()));
+        self
+    }
+
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("/problems/{}", self.kind.name()))?;
+        map.serialize_entry("title", self.kind.title())?;
+        map.serialize_entry("status", &self.kind.status().as_u16())?;
+        map.serialize_entry("detail", &self.detail)?;
+        if let Some(field) = &self.field {
+            map.serialize_entry("field", field)?;
+        }
+        for (name, value) in &self.more {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.kind.status();
+        let headers = response.headers_mut();
+        let mut set = |name: HeaderName, value: HeaderValue| headers.insert(name, value);
+        set(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after {
+            set(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl From<FieldError> for Problem {
+    fn from(error: FieldError) -> Self {
+        let kind = match error.fault {
+            Fault::Syntax => Kind::BodyUnreadable,
+            Fault::Depth => Kind::TooDeep,
+            Fault::Unknown => Kind::FieldUnknown,
+            Fault::Missing => Kind::FieldMissing,
+            Fault::Duplicate => Kind::FieldDuplicate,
+            Fault::Invalid => Kind::FieldInvalid,
+            Fault::Schedule => Kind::ScheduleInvalid,
+            Fault::Past => Kind::InPast,
+        };
+        let problem = Self::new(kind, error.detail);
+        if error.field.is_empty() { problem } else { problem.at(error.field) }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => {
+                Self::new(Kind::StorageFull, "the disk that holds the data is full: nothing was written")
+                    .retry_after(30)
+            }
+            StoreError::Unavailable(source) => {
+                tracing::warn!(error = %source, "the store cannot be reached");
+                let detail = "the store cannot be reached: whether the request was written is not known";
+                Self::new(Kind::StoreUnavailable, detail).retry_after(1)
+            }
+            error @ (StoreError::InUse(_)
+            | StoreError::Unusable(_)
+            | StoreError::Barred
+            | StoreError::BadRow { .. }) => {
+                tracing::error!(%error, "a request met an error of the store");
+                Self::new(Kind::Internal, "the request could not be completed; the log says why")
+            }
+        }
+    }
+}
+
+impl From<OpError> for Problem {
+    fn from(error: OpError) -> Self {
+        let detail = error.to_string();
+        match error {
+            OpError::Field(error) => error.into(),
+            OpError::Store(error) => error.into(),
+            OpError::JobMissing => Self::new(Kind::JobNotFound, detail),
+            OpError::RunMissing => Self::new(Kind::RunNotFound, detail),
+            OpError::JobGone(job) => Self::new(Kind::JobGone, detail).with("job", job.to_string()),
+            OpError::VersionConflict { found } => {
+                let detail = format!("{detail}: read it again and send If-Match: \"{found}\"");
+                Self::new(Kind::VersionConflict, detail).at("If-Match").with("version", found.0)
+            }
+            OpError::NothingToMatch => Self::new(Kind::VersionConflict, detail).at("If-Match"),
+            OpError::JobExists(job) => {
+                Self::new(Kind::JobExists, detail).at("If-None-Match").with("job", job.to_string())
+            }
+            OpError::KeyTaken(job) => {
+                let detail = format!("{detail}: choose another, or PUT /v1/jobs/by-key/… to change it");
+                Self::new(Kind::KeyTaken, detail).at("key").with("job", job.to_string())
+            }
+            OpError::IdempotencyMismatch => {
+                let detail = format!("{detail}: send a new key with a new request");
+                Self::new(Kind::IdempotencyMismatch, detail).at("Idempotency-Key")
+            }
+            OpError::JobState { state, .. } => {
+                Self::new(Kind::StateConflict, detail).with("state", state.as_str())
+            }
+            OpError::Overlap(reason) => {
+                let detail = format!("{detail}: wait for it, cancel it, or send \"force\": true");
+                Self::new(Kind::OverlapRefused, detail).with("reason", reason.as_str())
+            }
+            OpError::RunAlive(state) => {
+                let detail = format!("{detail}; only an ended run is replayed");
+                Self::new(Kind::RunAlive, detail).with("state", state.as_str())
+            }
+            OpError::RunEnded(state) => {
+                Self::new(Kind::RunEnded, detail).with("state", state.as_str())
+            }
+            OpError::JobOfRunGone(_) => {
+                let detail = format!("{detail}: there is nothing left to run");
+                Self::new(Kind::JobGone, detail)
+            }
+            OpError::NoDeadRun => {
+                let detail = format!("{detail}: replay another with POST /v1/runs/{{id}}/replay");
+                Self::new(Kind::NoDeadRun, detail)
+            }
+            OpError::Contended => Self::new(Kind::Contended, detail).retry_after(1),
+        }
+    }
+}

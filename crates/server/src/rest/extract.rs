@@ -1,0 +1,251 @@
+//! What requests are made of: ids in paths, bodies, parameters, preconditions. Each refuses in the
+//! form of a problem.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use model::{JobId, JobKey, RunId, Version, limits};
+use sha2::{Digest, Sha256};
+use store::Idempotency;
+
+use crate::api::Api;
+use crate::ops::Expect;
+use crate::problem::{Kind, Problem};
+
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// What a client sent, short enough to be shown to it.
+pub fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+async fn path_of(parts: &mut Parts, api: &Arc<Api>, kind: Kind) -> Result<String, Problem> {
+    let path = Path::<String>::from_request_parts(parts, api).await;
+    path.map(|Path(text)| text).map_err(|_| Problem::new(kind, "the path is not UTF-8"))
+}
+
+/// A job's id in the path.
+pub struct JobPath(pub JobId);
+
+impl FromRequestParts<Arc<Api>> for JobPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::JobNotFound).await?;
+        JobId::from_str(&text).map(Self).map_err(|error| {
+            let detail = format!("{error}; a job's own key goes to /v1/jobs/by-key/…");
+            Problem::new(Kind::JobNotFound, detail).at("id")
+        })
+    }
+}
+
+/// A run's id in the path.
+pub struct RunPath(pub RunId);
+
+impl FromRequestParts<Arc<Api>> for RunPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::RunNotFound).await?;
+        let refused = |error: model::id::IdError| {
+            Problem::new(Kind::RunNotFound, error.to_string()).at("id")
+        };
+        RunId::from_str(&text).map(Self).map_err(refused)
+    }
+}
+
+/// A job's own key in the path; slashes and all.
+pub struct KeyPath(pub JobKey);
+
+impl FromRequestParts<Arc<Api>> for KeyPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::JobNotFound).await?;
+        let refused = |error: model::job::KeyError| {
+            Problem::new(Kind::FieldInvalid, error.to_string()).at("key")
+        };
+        JobKey::new(&text).map(Self).map_err(refused)
+    }
+}
+
+/// Query parameters, each known to its reader.
+pub struct Params(Vec<(String, String)>);
+
+impl FromRequestParts<Arc<Api>> for Params {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let query = Query::from_request_parts(parts, api).await;
+        query.map(|Query(list)| Self(list)).map_err(|error| {
+            Problem::new(Kind::ParameterInvalid, format!("the query cannot be read: {error}"))
+        })
+    }
+}
+
+impl Params {
+    /// Refuses a parameter that nobody knows.
+    pub fn known(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let name = shown(name);
+                let list = match known {
+                    [] => "there are none here".to_owned(),
+                    known => format!("known are {}", known.join(", ")),
+                };
+                let detail = format!("{name:?} is not a known parameter: {list}");
+                Err(Problem::new(Kind::ParameterInvalid, detail).at(name))
+            }
+        }
+    }
+
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A parameter that may stand once.
+    pub fn one(&self, name: &'static str) -> Result<Option<&str>, Problem> {
+        let mut all = self.all(name);
+        let first = all.next();
+        match all.next() {
+            None => Ok(first.filter(|value| !value.is_empty())),
+            Some(_) => Err(refuse(name, format!("{name} is given twice"))),
+        }
+    }
+}
+
+/// A parameter that cannot be used.
+pub fn refuse(name: &'static str, detail: impl Into<String>) -> Problem {
+    Problem::new(Kind::ParameterInvalid, detail).at(name)
+}
+
+/// A JSON body, read whole and bounded. It is empty when there is none.
+pub struct JsonBody(pub Bytes);
+
+impl FromRequest<Arc<Api>> for JsonBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if length(&parts.headers).is_some_and(|length| length > limits::BODY_MAX as u64) {
+            return Err(too_large());
+        }
+        let body = read(body, api).await?;
+        if !body.is_empty() {
+            check_media_type(&parts.headers, "application/json")?;
+        }
+        Ok(Self(body))
+    }
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn too_large() -> Problem {
+    let detail = format!("a body has at most {} bytes", limits::BODY_MAX);
+    Problem::new(Kind::BodyTooLarge, detail)
+}
+
+async fn read(body: Body, api: &Api) -> Result<Bytes, Problem> {
+    let collect = Limited::new(body, limits::BODY_MAX).collect();
+    let collected = tokio::select! {
+        biased;
+        collected = collect => collected,
+        () = api.engine.clock().sleep(BODY_TIMEOUT) => {
+            let detail = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
+            return Err(Problem::new(Kind::BodySlow, detail));
+        }
+    };
+    match collected {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(Problem::new(Kind::BodyUnreadable, "the body broke off")),
+    }
+}
+
+/// The media type must be the one named, whatever its parameters.
+pub fn check_media_type(headers: &HeaderMap, wanted: &str) -> Result<(), Problem> {
+    let refused = |given: &str| {
+        let detail = format!("the body is sent as {given}: send it with Content-Type: {wanted}");
+        Problem::new(Kind::MediaTypeUnsupported, detail).at("Content-Type")
+    };
+    if let Some(coding) = headers.get(header::CONTENT_ENCODING)
+        && coding != "identity"
+    {
+        let detail = "compressed bodies are not taken: send it as it is";
+        return Err(Problem::new(Kind::MediaTypeUnsupported, detail).at("Content-Encoding"));
+    }
+    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Err(refused("nothing")) };
+    let given = given.to_str().unwrap_or("something unreadable");
+    let (essence, parameters) = given.split_once(';').unwrap_or((given, ""));
+    if !essence.trim().eq_ignore_ascii_case(wanted) {
+        return Err(refused(&format!("{:?}", shown(given))));
+    }
+    let charset = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("charset="));
+    match charset {
+        Some(name) if !name.trim_matches('"').eq_ignore_ascii_case("utf-8") => {
+            Err(refused(&format!("{:?}", shown(given))))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &HeaderName, shown: &str) -> Result<Option<&'h str>, Problem> {
+    let mut all = headers.get_all(name).iter();
+    let Some(first) = all.next() else { return Ok(None) };
+    let refused = |detail: String| Problem::new(Kind::HeaderInvalid, detail).at(shown);
+    if all.next().is_some() {
+        return Err(refused(format!("{shown} is given twice")));
+    }
+    first.to_str().map(Some).map_err(|_| refused(format!("{shown} holds more than visible ASCII")))
+}
+
+/// The request's `Idempotency-Key`.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(key) = header(headers, &IDEMPOTENCY_KEY, "Idempotency-Key")? else { return Ok(None) };
+    if !(1..=limits::NAME_MAX).contains(&key.len()) {
+        let detail = format!("an Idempotency-Key has 1 to {} characters", limits::NAME_MAX);
+        return Err(Problem::new(Kind::HeaderInvalid, detail).at("Idempotency-Key"));
+    }
+    Ok(Some(key))
+}
+
+/// The key with a digest of the body it belongs to.
+pub fn idempotency(key: String, body: &[u8]) -> Idempotency {
+    Idempotency { key, digest: Sha256::digest(body).into() }
+}
+
+/// What `If-Match` and `If-None-Match` expect of the job.
+pub fn expect(headers: &HeaderMap) -> Result<Expect, Problem> {
+    let refused = |name: &'static str, detail: &str| {
+        Problem::new(Kind::HeaderInvalid, detail.to_owned()).at(name)
+    };
+    let none = header(headers, &header::IF_NONE_MATCH, "If-None-Match")?;
+    let some = header(headers, &header::IF_MATCH, "If-Match")?;
+    match (some, none) {
+        (None, None) => Ok(Expect::Anything),
+        (Some(_), Some(_)) => {
+            Err(refused("If-Match", "If-Match and If-None-Match exclude each other"))
+        }
+        (None, Some("*")) => Ok(Expect::Absent),
+        (None, Some(_)) => Err(refused("If-None-Match", "only If-None-Match: * is understood")),
+        (Some("*"), None) => Ok(Expect::Existing),
+        (Some(list), None) => list
+            .split(',')
+            .map(|tag| tag.trim().trim_matches('"').parse().ok().map(Version))
+            .collect::<Option<Vec<_>>>()
+            .map(Expect::OneOf)
+            .ok_or_else(|| refused("If-Match", "write If-Match: \"3\", with the job's version")),
+    }
+}

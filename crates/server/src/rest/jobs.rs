@@ -1,0 +1,271 @@
+//! Jobs over REST.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use model::{JobState, limits};
+use store::JobFilter;
+
+use super::TENANT;
+use super::answer::{self, Answer, REPLAYED};
+use super::extract::{
+    JobPath, JsonBody, KeyPath, Params, expect, idempotency, idempotency_key, refuse, shown,
+};
+use crate::api::Api;
+use crate::ops::jobs::{self, Put};
+use crate::problem::Problem;
+use crate::wire::{self, schema};
+
+/// Create a job.
+#[utoipa::path(
+    post, path = "/v1/jobs", tag = "jobs", operation_id = "create_job",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours")),
+    request_body = schema::JobRequest,
+    responses(
+        (status = 201, body = wire::Job, description = "Created; or made before by the same request, then with Idempotency-Replayed: true"),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn create(State(api): State<Arc<Api>>, headers: HeaderMap, JsonBody(body): JsonBody) -> Answer {
+    let key = idempotency_key(&headers)?;
+    let draft = wire::job_draft(&body)?;
+    let idempotency = key.map(|key| idempotency(key.to_owned(), &body));
+    let made = jobs::create(&api, TENANT, draft, idempotency).await?;
+    let mut response = answer::job(StatusCode::CREATED, &made.job)?;
+    if made.repeated {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// List jobs, newest first.
+#[utoipa::path(
+    get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
+    params(
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
+        ("state" = Option<String>, Query, description = "One or several, separated by commas"),
+        ("label" = Option<String>, Query, description = "`name:value`; may be given several times"),
+        ("q" = Option<String>, Query, description = "A part of the key, in any case"),
+    ),
+    responses(
+        (status = 200, body = wire::JobList),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
+    params.known(&["cursor", "limit", "state", "label", "q"])?;
+    let filter = JobFilter { states: states(&params)?, labels: labels(&params)?, q: part(&params)? };
+    let listed = jobs::list(&api, TENANT, &filter, answer::page(&params)?).await?;
+    answer::json(StatusCode::OK, &wire::JobList {
+        items: listed.items.iter().map(wire::Job::of).collect(),
+        next_cursor: listed.next.as_ref().map(answer::cursor),
+    })
+}
+
+fn states(params: &Params) -> Result<Vec<JobState>, Problem> {
+    let words = params.all("state").flat_map(|list| list.split(','));
+    words
+        .map(|word| {
+            JobState::parse(word).ok_or_else(|| {
+                let known = JobState::ALL.map(JobState::as_str).join(", ");
+                refuse("state", format!("{:?} is not a state of a job: {known}", shown(word)))
+            })
+        })
+        .collect()
+}
+
+fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
+    let labels: Result<Vec<_>, Problem> = params
+        .all("label")
+        .map(|label| {
+            let (name, value) =
+                label.split_once(':').ok_or_else(|| refuse("label", "write label=name:value"))?;
+            if name.is_empty() || label.len() > 2 * limits::NAME_MAX + 1 {
+                return Err(refuse("label", "write label=name:value"));
+            }
+            Ok((name.to_owned(), value.to_owned()))
+        })
+        .collect();
+    let labels = labels?;
+    if labels.len() > limits::LABELS_MAX {
+        return Err(refuse("label", format!("at most {} labels", limits::LABELS_MAX)));
+    }
+    Ok(labels)
+}
+
+fn part(params: &Params) -> Result<Option<String>, Problem> {
+    match params.one("q")? {
+        Some(text) if text.len() > limits::NAME_MAX => {
+            Err(refuse("q", format!("q has at most {} bytes", limits::NAME_MAX)))
+        }
+        part => Ok(part.map(str::to_owned)),
+    }
+}
+
+/// Show a job.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "get_job",
+    params(("id" = String, Path, description = "The job's id")),
+    responses(
+        (status = 200, body = wire::Job),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn show(State(api): State<Arc<Api>>, JobPath(id): JobPath) -> Answer {
+    answer::job(StatusCode::OK, &jobs::get(&api, TENANT, id).await?)
+}
+
+/// Show the job of a key.
+#[utoipa::path(
+    get, path = "/v1/jobs/by-key/{key}", tag = "jobs", operation_id = "get_job_by_key",
+    params(("key" = String, Path, description = "The job's own key")),
+    responses(
+        (status = 200, body = wire::Job),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer {
+    answer::job(StatusCode::OK, &jobs::find(&api, TENANT, &key).await?)
+}
+
+/// Create the job of a key, or make it what the body says.
+#[utoipa::path(
+    put, path = "/v1/jobs/by-key/{key}", tag = "jobs", operation_id = "put_job_by_key",
+    params(
+        ("key" = String, Path, description = "The job's own key"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be changed"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only create"),
+    ),
+    request_body = schema::JobRequest,
+    responses(
+        (status = 200, body = wire::JobAnswer, description = "Changed, or already so"),
+        (status = 201, body = wire::Job, description = "Created"),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn put(
+    State(api): State<Arc<Api>>,
+    KeyPath(key): KeyPath,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let expect = expect(&headers)?;
+    let draft = wire::job_draft(&body)?;
+    match jobs::put(&api, TENANT, &key, draft, &expect).await? {
+        Put::Created(job) => answer::job(StatusCode::CREATED, &job),
+        Put::Updated(changed) => answer::changed(&changed),
+    }
+}
+
+/// Change some fields of a job.
+#[utoipa::path(
+    patch, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "patch_job",
+    params(
+        ("id" = String, Path, description = "The job's id"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be changed"),
+    ),
+    request_body = schema::JobPatch,
+    responses(
+        (status = 200, body = wire::JobAnswer),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn patch(
+    State(api): State<Arc<Api>>,
+    JobPath(id): JobPath,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let expect = expect(&headers)?;
+    let draft = wire::job_draft(&body)?;
+    answer::changed(&jobs::patch(&api, TENANT, id, draft, &expect).await?)
+}
+
+/// Delete a job; its runs that have not ended are cancelled.
+#[utoipa::path(
+    delete, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "delete_job",
+    params(
+        ("id" = String, Path, description = "The job's id"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
+    ),
+    responses(
+        (status = 200, body = wire::JobAnswer),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn delete(State(api): State<Arc<Api>>, JobPath(id): JobPath, headers: HeaderMap) -> Answer {
+    let expect = expect(&headers)?;
+    let job = jobs::get(&api, TENANT, id).await?;
+    answer::changed(&jobs::delete(&api, TENANT, job, &expect).await?)
+}
+
+/// Delete the job of a key.
+#[utoipa::path(
+    delete, path = "/v1/jobs/by-key/{key}", tag = "jobs", operation_id = "delete_job_by_key",
+    params(
+        ("key" = String, Path, description = "The job's own key"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
+    ),
+    responses(
+        (status = 200, body = wire::JobAnswer),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn delete_by_key(
+    State(api): State<Arc<Api>>,
+    KeyPath(key): KeyPath,
+    headers: HeaderMap,
+) -> Answer {
+    let expect = expect(&headers)?;
+    let job = jobs::find(&api, TENANT, &key).await?;
+    answer::changed(&jobs::delete(&api, TENANT, job, &expect).await?)
+}
+
+/// Pause a job: none of its slots runs until it is resumed.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/pause", tag = "jobs", operation_id = "pause_job",
+    params(
+        ("id" = String, Path, description = "The job's id"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be paused"),
+    ),
+    request_body(content = Option<schema::PauseBody>),
+    responses(
+        (status = 200, body = wire::JobAnswer),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn pause(
+    State(api): State<Arc<Api>>,
+    JobPath(id): JobPath,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let expect = expect(&headers)?;
+    let request = wire::pause(&body)?;
+    answer::changed(&jobs::pause(&api, TENANT, id, request.note, &expect).await?)
+}
+
+/// Resume a paused job, from now on.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/resume", tag = "jobs", operation_id = "resume_job",
+    params(
+        ("id" = String, Path, description = "The job's id"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be resumed"),
+    ),
+    responses(
+        (status = 200, body = wire::JobAnswer),
+        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn resume(
+    State(api): State<Arc<Api>>,
+    JobPath(id): JobPath,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let expect = expect(&headers)?;
+    wire::nothing(&body)?;
+    answer::changed(&jobs::resume(&api, TENANT, id, &expect).await?)
+}

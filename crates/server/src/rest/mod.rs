@@ -1,0 +1,76 @@
+//! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
+//!
+//! In reading order: `extract` (what requests are made of), `jobs`, `runs`, `batch`, `preview`,
+//! `system` (health and the like), `pages` (one per problem), `observe` (what is done around every
+//! request), `openapi` (the contract).
+
+mod answer;
+mod batch;
+mod extract;
+mod jobs;
+mod observe;
+mod openapi;
+mod pages;
+mod preview;
+mod runs;
+mod split;
+mod system;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use model::TenantId;
+
+pub use openapi::openapi_json;
+
+use crate::api::Api;
+use crate::problem::{Kind, Problem};
+
+/// The one tenant there is until keys say whose a request is.
+const TENANT: TenantId = TenantId::DEFAULT;
+
+/// Everything that clients can reach.
+pub fn router(api: Api) -> Router {
+    let api = Arc::new(api);
+    let by_key = get(jobs::find).put(jobs::put).delete(jobs::delete_by_key);
+    Router::new()
+        .route("/v1/jobs", post(jobs::create).get(jobs::list))
+        .route("/v1/jobs/batch", post(batch::create))
+        .route("/v1/jobs/by-key/{*key}", by_key)
+        .route("/v1/jobs/{id}", get(jobs::show).patch(jobs::patch).delete(jobs::delete))
+        .route("/v1/jobs/{id}/pause", post(jobs::pause))
+        .route("/v1/jobs/{id}/resume", post(jobs::resume))
+        .route("/v1/jobs/{id}/run", post(runs::start))
+        .route("/v1/jobs/{id}/retry", post(runs::retry))
+        .route("/v1/jobs/{id}/runs", get(runs::list_of_job))
+        .route("/v1/runs", get(runs::list))
+        .route("/v1/runs/{id}", get(runs::show))
+        .route("/v1/runs/{id}/cancel", post(runs::cancel))
+        .route("/v1/runs/{id}/replay", post(runs::replay))
+        .route("/v1/schedules/preview", post(preview::preview))
+        .route("/healthz", get(system::healthz))
+        .route("/readyz", get(system::readyz))
+        .route("/version", get(system::version))
+        .route("/metrics", get(system::metrics))
+        .route("/openapi.json", get(openapi::serve))
+        .route("/problems", get(pages::index))
+        .route("/problems/{name}", get(pages::show))
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(route_unknown)
+        .layer(from_fn_with_state(Arc::clone(&api), observe::observe))
+        .with_state(api)
+}
+
+/// The router adds `Allow`.
+async fn method_not_allowed(request: Request) -> Problem {
+    let detail = format!("{} is not taken here: Allow names what is", extract::shown(request.method().as_str()));
+    Problem::new(Kind::MethodNotAllowed, detail)
+}
+
+async fn route_unknown(request: Request) -> Problem {
+    let path = extract::shown(request.uri().path());
+    Problem::new(Kind::RouteUnknown, format!("{path:?} is not a path of ours: /openapi.json names them all"))
+}

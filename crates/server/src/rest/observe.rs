@@ -1,0 +1,44 @@
+//! What is done around every request: a bound on its time, a net under panics, a count, one line for
+//! whoever debugs.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+
+use crate::api::Api;
+use crate::problem::{Kind, Problem};
+
+/// How long an answer may take to begin; longer than any wait of ours within one.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let mut response = tokio::select! {
+        biased;
+        answer = answer => answer.unwrap_or_else(|_| {
+            tracing::error!(%method, route = route.as_ref().map(MatchedPath::as_str), "a request panicked");
+            let detail = "the request could not be completed; the log says why";
+            Problem::new(Kind::Internal, detail).into_response()
+        }),
+        () = api.engine.clock().sleep(REQUEST_TIMEOUT) => {
+            let detail = format!("there was no answer within {} s", REQUEST_TIMEOUT.as_secs());
+            Problem::new(Kind::TimedOut, detail).retry_after(1).into_response()
+        }
+    };
+    let status = response.status().as_u16();
+    let route = route.as_ref().map(MatchedPath::as_str);
+    api.metrics.answered(&method, route, status);
+    tracing::debug!(%method, route, status, "answered");
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

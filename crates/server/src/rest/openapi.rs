@@ -1,0 +1,51 @@
+//! The contract: made from the handlers and the wire types, committed as `api/openapi.json`, served.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use utoipa::OpenApi;
+
+use super::answer::Answer;
+use super::{batch, jobs, preview, runs, system};
+use crate::problem::{Kind, Problem};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Punctual",
+        description = "A job scheduler: jobs that are due at a moment, on a cron expression or at an interval.",
+    ),
+    paths(
+        jobs::create, jobs::list, batch::create, jobs::show, jobs::patch, jobs::delete,
+        jobs::find, jobs::put, jobs::delete_by_key, jobs::pause, jobs::resume,
+        runs::start, runs::retry, runs::list_of_job, runs::list, runs::show, runs::cancel,
+        runs::replay, preview::preview,
+        system::healthz, system::readyz, system::version, system::metrics,
+    ),
+    tags(
+        (name = "jobs", description = "What is due, and where it goes"),
+        (name = "runs", description = "What came of each slot"),
+        (name = "schedules", description = "When something is due"),
+        (name = "system", description = "How the node is"),
+    ),
+)]
+struct Contract;
+
+/// The contract as it is committed.
+pub fn openapi_json() -> Result<String, serde_json::Error> {
+    Contract::openapi().to_pretty_json().map(|mut text| {
+        text.push('\n');
+        text
+    })
+}
+
+pub async fn serve() -> Answer {
+    let text = openapi_json().map_err(|error| {
+        tracing::error!(%error, "the contract could not be written");
+        Problem::new(Kind::Internal, "the contract could not be written")
+    })?;
+    let mut response = Response::new(Body::from(text));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    Ok(response)
+}

@@ -1,0 +1,105 @@
+//! How the node is, and what it is.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use model::schedule::{format_span, tzdb_version};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::answer::{self, Answer};
+use crate::api::Api;
+use crate::problem::{Kind, Problem};
+use crate::wire::schema;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How late the oldest thing is that is due and held by nobody.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HealthAnswer {
+    #[schema(example = "well")]
+    status: &'static str,
+    oldest_due_age: String,
+    bound: String,
+}
+
+/// Whether everything that is due is being taken care of.
+#[utoipa::path(
+    get, path = "/healthz", tag = "system", operation_id = "healthz",
+    responses(
+        (status = 200, body = HealthAnswer),
+        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
+    let health = api.engine.health();
+    let (oldest, bound) = (format_span(health.oldest_due), format_span(health.bound));
+    if health.is_well() {
+        let answer = HealthAnswer { status: "well", oldest_due_age: oldest, bound };
+        return answer::json(StatusCode::OK, &answer);
+    }
+    let looked = format_span(health.looked);
+    let detail = format!(
+        "the oldest slot or run that nobody holds was due {oldest} ago, as seen {looked} ago; the bound is {bound}"
+    );
+    Err(Problem::new(Kind::Unwell, detail).with("oldest_due_age", oldest).with("bound", bound))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadyAnswer {
+    #[schema(example = "ready")]
+    status: &'static str,
+}
+
+/// Whether the node takes part.
+#[utoipa::path(
+    get, path = "/readyz", tag = "system", operation_id = "readyz",
+    responses(
+        (status = 200, body = ReadyAnswer),
+        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub async fn readyz(State(api): State<Arc<Api>>) -> Answer {
+    if api.engine.health().ready {
+        return answer::json(StatusCode::OK, &ReadyAnswer { status: "ready" });
+    }
+    let detail = "the node has no presence in the store yet, or has not planned yet";
+    Err(Problem::new(Kind::NotReady, detail).retry_after(1))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VersionAnswer {
+    version: &'static str,
+    /// The release of the bundled time zone tables.
+    tzdb: &'static str,
+    features: Vec<String>,
+}
+
+/// What is running here.
+#[utoipa::path(
+    get, path = "/version", tag = "system", operation_id = "version",
+    responses((status = 200, body = VersionAnswer)),
+)]
+pub async fn version(State(api): State<Arc<Api>>) -> Answer {
+    let version = env!("CARGO_PKG_VERSION");
+    let features = api.features.clone();
+    answer::json(StatusCode::OK, &VersionAnswer { version, tzdb: tzdb_version(), features })
+}
+
+/// Metrics as OpenMetrics text.
+#[utoipa::path(
+    get, path = "/metrics", tag = "system", operation_id = "metrics",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text")),
+)]
+pub async fn metrics(State(api): State<Arc<Api>>) -> Answer {
+    let text = api.metrics.text().map_err(|error| {
+        tracing::error!(%error, "metrics could not be written");
+        Problem::new(Kind::Internal, "the metrics could not be written")
+    })?;
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
+    Ok(response)
+}

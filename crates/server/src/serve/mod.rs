@@ -1,0 +1,168 @@
+//! Connections in bounds: how many, how long a request's head may take, how large it may be, how long
+//! nothing may happen, and how they end when the node stops.
+
+mod watched;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use engine::Clock;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::Service;
+
+use watched::{Activity, Watched};
+
+/// The head of a request must be complete within this; an idle connection is closed after it too.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Headers of one request.
+const HEADERS_MAX: usize = 64;
+/// Bytes of a request's head; beyond that the answer is 431.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// Requests at once on one HTTP/2 connection.
+const STREAMS_MAX: u32 = 128;
+/// A connection on which no byte has moved for this long, either way, is closed. Longer than any
+/// request may take.
+const IDLE_MAX: Duration = Duration::from_secs(45);
+/// How often that is looked at.
+const IDLE_LOOK: Duration = Duration::from_secs(5);
+/// How long to wait when no connection can be accepted, for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Bounds that an operator may set.
+#[derive(Debug, Clone, Copy)]
+pub struct ServeLimits {
+    /// Connections at once; more wait in the kernel's queue.
+    pub connections_max: usize,
+    /// How long requests under way may take to end when the node stops.
+    pub grace: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        Self { connections_max: 4_096, grace: Duration::from_secs(10) }
+    }
+}
+
+/// Serves until `shutdown` resolves; then takes no more connections, lets requests end, and returns.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    clock: Arc<dyn Clock>,
+    limits: ServeLimits,
+    shutdown: impl Future<Output = ()>,
+) {
+    let mut shutdown = pin!(shutdown);
+    let builder = Arc::new(builder());
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(limits.connections_max));
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = accept(&listener, &room) => accepted,
+        };
+        let (stream, permit) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                clock.sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        // Answers are small and whole: waiting for more to send only delays them.
+        let _ = stream.set_nodelay(true);
+        let activity = Activity::default();
+        let io = TokioIo::new(Watched::new(stream, activity.clone()));
+        let router = router.clone();
+        let service = service_fn(move |request| answer(router.clone(), request));
+        let connection = builder.serve_connection(io, service).into_owned();
+        tokio::spawn(keep(graceful.watch(connection), activity, Arc::clone(&clock), permit));
+    }
+    drop(listener);
+    tokio::select! {
+        biased;
+        () = graceful.shutdown() => {}
+        () = clock.sleep(limits.grace) => {
+            tracing::warn!("requests were still under way when the grace period ended");
+        }
+    }
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .keep_alive_interval(HEAD_TIMEOUT);
+    builder
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, permit))
+}
+
+async fn answer(
+    mut router: Router,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    router.call(request.map(Body::new)).await
+}
+
+/// Drives a connection to its end, or until it has stood still for too long.
+async fn keep<E: std::fmt::Debug>(
+    connection: impl Future<Output = Result<(), E>>,
+    activity: Activity,
+    clock: Arc<dyn Clock>,
+    permit: OwnedSemaphorePermit,
+) {
+    tokio::select! {
+        biased;
+        ended = connection => {
+            if let Err(error) = ended {
+                tracing::debug!(?error, "a connection ended early");
+            }
+        }
+        () = stood_still(activity, clock) => tracing::debug!("a connection stood still"),
+    }
+    drop(permit);
+}
+
+async fn stood_still(activity: Activity, clock: Arc<dyn Clock>) {
+    let mut last = activity.count();
+    let mut since = clock.uptime();
+    loop {
+        clock.sleep(IDLE_LOOK).await;
+        let count = activity.count();
+        if count != last {
+            (last, since) = (count, clock.uptime());
+        } else if clock.uptime().saturating_sub(since) >= IDLE_MAX {
+            return;
+        }
+    }
+}

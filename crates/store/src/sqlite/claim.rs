@@ -1,0 +1,187 @@
+//! Claim: runs get a holder; and the runs that are asked for by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::policy::Admission;
+use model::{
+    Job, JobId, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Timestamp,
+};
+use rusqlite::{OptionalExtension, params};
+
+use super::db::{Birth, Db, ended};
+use super::fault::{Done, bad_row};
+use super::fire::living;
+use super::history::ended_run;
+use super::jobs::{job_row, load_job};
+use super::rows::{JobRow, LiveRow, RunRow};
+use crate::{Claimed, Leases, StartRun, Started, StoreError};
+
+/// A claim as the rows have it: reading the definitions is left to the caller's own thread.
+pub(super) enum ClaimRow {
+    Ours(Box<RunRow>),
+    Stale,
+    LeaseLost,
+}
+
+/// What a call of claim brings: each run's answer, and the jobs of those that are ours.
+pub(super) struct ClaimRows {
+    pub runs: Vec<ClaimRow>,
+    pub jobs: Vec<JobRow>,
+}
+
+impl ClaimRows {
+    /// The answers, and the runs that nobody can ever work on.
+    pub fn decode(self) -> (Vec<Claimed>, Vec<RunId>) {
+        let mut jobs: BTreeMap<JobId, Arc<Job>> = BTreeMap::new();
+        for row in self.jobs {
+            match row.decode() {
+                Ok(job) => {
+                    jobs.insert(job.id, Arc::new(job));
+                }
+                Err(bad) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),
+            }
+        }
+        let mut unreadable = Vec::new();
+        let answers = self.runs.into_iter().map(|row| match row {
+            ClaimRow::Stale => Claimed::Stale,
+            ClaimRow::LeaseLost => Claimed::LeaseLost,
+            ClaimRow::Ours(row) => {
+                let id = row.id();
+                let run = row.decode().ok();
+                match run.and_then(|run| jobs.get(&run.job).map(|job| (run, job))) {
+                    Some((run, job)) => Claimed::Ours(Box::new(run), job.clone()),
+                    None => {
+                        unreadable.push(id);
+                        Claimed::Stale
+                    }
+                }
+            }
+        });
+        (answers.collect(), unreadable)
+    }
+}
+
+impl Db {
+    pub fn claim(&mut self, leases: &Leases, runs: &[RunId]) -> Done<ClaimRows> {
+        let mut found = ClaimRows { runs: Vec::with_capacity(runs.len()), jobs: Vec::new() };
+        let Ok(no) = self.shared.presences().living(leases.presence) else {
+            found.runs.extend(runs.iter().map(|_| ClaimRow::LeaseLost));
+            return Ok(found);
+        };
+        let mut known = std::collections::BTreeSet::new();
+        for id in runs {
+            let row = self.claim_one(leases, no, *id)?;
+            if let ClaimRow::Ours(run) = &row
+                && known.insert(run.run.job)
+            {
+                found.jobs.extend(job_row(&self.conn, run.run.job)?);
+            }
+            found.runs.push(row);
+        }
+        Ok(found)
+    }
+
+    fn claim_one(&mut self, leases: &Leases, no: i64, id: RunId) -> Done<ClaimRow> {
+        let mut select = self.conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
+        let row = select.query_row([id.as_bytes()], RunRow::read_live).optional()?;
+        let Some(mut row) = row else { return Ok(ClaimRow::Stale) };
+        if !self.leases.holds(no, leases, row.run.shard()) {
+            return Ok(ClaimRow::LeaseLost);
+        }
+        match row.run.claim {
+            None if !row.run.waiting => {
+                let mut update = self.conn.prepare_cached(include_str!("sql/claim.sql"))?;
+                let version = update
+                    .query_row(params![id.as_bytes(), no], |row| row.get(0))
+                    .optional()?;
+                let Some(version) = version else { return Ok(ClaimRow::Stale) };
+                row.run.claim = Some(leases.presence);
+                row.run.state = RunState::Ready;
+                row.run.version = model::Version(version);
+            }
+            Some(holder) if holder == leases.presence => {}
+            None | Some(_) => return Ok(ClaimRow::Stale),
+        }
+        Ok(ClaimRow::Ours(Box::new(row)))
+    }
+
+    /// Runs that cannot be read, or whose job cannot, end here: nobody could ever work on them.
+    pub fn bury_unreadable(&mut self, by: PresenceId, runs: &[RunId]) -> Done<()> {
+        let now = self.shared.clock.now();
+        for id in runs {
+            let mut select = self.conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
+            let row = select.query_row([id.as_bytes()], RunRow::read_live).optional()?;
+            drop(select);
+            let Some(row) = row.filter(|row| row.run.claim == Some(by)) else { continue };
+            self.remove_live(*id)?;
+            let run = Run {
+                state: RunState::Dead,
+                reason: Some(Reason::Unreadable),
+                settled_at: Some(now),
+                claim: None,
+                ask: None,
+                ..row.run
+            };
+            let job = run.job;
+            self.put_ended(&ended(run)?)?;
+            self.free_waiting(job)?;
+        }
+        Ok(())
+    }
+
+    pub fn start_run(&mut self, row: &StartRow) -> Done<Started> {
+        let asked = &row.live.run;
+        let job = load_job(&self.conn, asked.job)?;
+        let job = job.filter(|job| job.state != JobState::Deleted && job.tenant == asked.tenant);
+        let Some(job) = job else { return Ok(Started::Missing) };
+        let mut select = self.conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
+        let alive = select.exists([asked.id.as_bytes()])?;
+        drop(select);
+        if alive || ended_run(&self.conn, &self.ranges, asked.id)?.is_some() {
+            return Ok(Started::Repeated);
+        }
+        let admission = match (row.force, job.def.overlap) {
+            (true, _) | (false, Overlap::Allow) => Admission::Start,
+            (false, overlap) => overlap.admit(living(&self.conn, job.id)?),
+        };
+        let birth = match admission {
+            Admission::Start => Birth::moving(None),
+            Admission::Wait => Birth::WAITING,
+            Admission::Skip(reason) => return Ok(Started::Refused(reason)),
+            Admission::Replace => match self.replace_runs(job.id, asked.due_at)?.moving {
+                0 => Birth::moving(None),
+                _ => Birth::WAITING,
+            },
+        };
+        self.put_live(&row.live, birth)?;
+        Ok(if birth.waiting { Started::Waiting } else { Started::Ready })
+    }
+
+    pub fn mark_running(
+        &mut self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Done<()> {
+        let no = self.shared.presences().living(presence)?;
+        let mut update = self.conn.prepare_cached(include_str!("sql/mark_running.sql"))?;
+        for (id, dispatched_at) in runs {
+            update.execute(params![id.as_bytes(), no, dispatched_at.as_millis()])?;
+        }
+        Ok(())
+    }
+}
+
+/// A run asked for by hand, encoded before it reaches the writer.
+pub(super) struct StartRow {
+    live: LiveRow,
+    force: bool,
+}
+
+impl StartRow {
+    pub fn new(start: &StartRun) -> Result<Self, StoreError> {
+        let run = Run { state: RunState::Ready, claim: None, ask: None, ..start.run.clone() };
+        let live = LiveRow::new(run).map_err(|error| bad_row(start.run.id, &error))?;
+        Ok(Self { live, force: start.force })
+    }
+}

@@ -1,0 +1,327 @@
+//! Fire: slots become runs. One compare-and-swap and one insert for each, and nothing is looked up
+//! for jobs whose runs may overlap.
+
+use model::job::Decision;
+use model::policy::{Admission, Living};
+use model::{
+    Ask, AttemptNo, JobId, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard, Slot,
+    Timestamp,
+};
+use rusqlite::{CachedStatement, Connection, params};
+
+use super::db::{Archive, Birth, Db, Ranges, ended, insert_live};
+use super::fault::{Done, bad_row};
+use super::history::{ended_run, live_run};
+use super::rows::{EndedRow, LiveRow};
+use crate::{Fired, Firing, Leases, StoreError};
+
+/// A firing, worked out before it reaches the writer.
+pub(super) struct FiringRow {
+    job: JobId,
+    shard: Shard,
+    version: u32,
+    /// What plan saw; nothing never matches.
+    slot: Option<i64>,
+    next_slot: Option<i64>,
+    due_at: Option<i64>,
+    slot_last: Option<i64>,
+    /// 0 for active, 2 for finished, and when it finished.
+    state: i64,
+    state_at: Option<i64>,
+    overlap: Overlap,
+    claim: bool,
+    decision: Decision,
+    run: Option<LiveRow>,
+    missed: Option<EndedRow>,
+}
+
+impl FiringRow {
+    pub fn new(firing: &Firing) -> Result<Self, StoreError> {
+        let Firing { job, decision, claim } = firing;
+        let bad = |error| bad_row(job.id, &error);
+        let moment = |slot: Slot| slot.0.as_millis();
+        let slot_last = decision.slot_last().map(Timestamp::as_millis);
+        let finished = decision.next.is_none();
+        let skipped =
+            |missed| Run::skipped(job, missed, Reason::Missed, job.due_at(missed.last));
+        Ok(Self {
+            job: job.id,
+            shard: job.shard(),
+            version: job.version.0,
+            slot: job.next_slot.map(moment),
+            next_slot: decision.next.map(moment),
+            due_at: decision.next.map(|slot| job.due_at(slot).as_millis()),
+            slot_last,
+            state: if finished { 2 } else { 0 },
+            // A job that ends with this slot has been finished since then.
+            state_at: slot_last
+                .or(job.slot_last.map(Timestamp::as_millis))
+                .filter(|_| finished),
+            overlap: job.def.overlap,
+            claim: *claim,
+            decision: *decision,
+            run: decision
+                .start
+                .map(|slot| LiveRow::new(Run::of_slot(job, slot)))
+                .transpose()
+                .map_err(bad)?,
+            missed: decision.missed.map(skipped).map(EndedRow::new).transpose().map_err(bad)?,
+        })
+    }
+}
+
+/// How far the quick way got with a firing.
+enum Step {
+    Fired(Fired),
+    /// Living runs have to give way first.
+    Replace,
+}
+
+/// The statements of one call.
+struct Fire<'a> {
+    conn: &'a Connection,
+    swap: CachedStatement<'a>,
+    born: CachedStatement<'a>,
+    archive: Archive<'a>,
+    live: &'a mut u64,
+    presence: PresenceId,
+    no: i64,
+}
+
+impl Db {
+    pub fn fire(&mut self, leases: &Leases, rows: &[FiringRow]) -> Done<Vec<Fired>> {
+        let mut answers = Vec::with_capacity(rows.len());
+        let Ok(no) = self.shared.presences().living(leases.presence) else {
+            return Ok(rows.iter().map(|_| Fired::LeaseLost).collect());
+        };
+        while let Some(rest) = rows.get(answers.len()..).filter(|rest| !rest.is_empty()) {
+            if let Some(row) = self.fire_quickly(leases, no, rest, &mut answers)? {
+                self.replace(row)?;
+                let answer = self.fire_after_replace(row, leases.presence, no)?;
+                answers.push(answer);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Fires up to the first one that others have to give way to, which it answers.
+    fn fire_quickly<'r>(
+        &mut self,
+        leases: &Leases,
+        no: i64,
+        rows: &'r [FiringRow],
+        answers: &mut Vec<Fired>,
+    ) -> Done<Option<&'r FiringRow>> {
+        let Self { conn, leases: table, ranges, live, .. } = self;
+        let mut fire = Fire::new(conn, ranges, live, leases.presence, no)?;
+        for row in rows {
+            if !table.holds(no, leases, row.shard) {
+                answers.push(Fired::LeaseLost);
+                continue;
+            }
+            match fire.one(row)? {
+                Step::Fired(answer) => answers.push(answer),
+                Step::Replace => return Ok(Some(row)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waiting runs and those that nobody holds end here; the others are asked to.
+    pub fn replace_runs(&mut self, job: JobId, due_at: Timestamp) -> Done<Living> {
+        let mut left = Living::default();
+        for run in self.live_of_job(job)? {
+            match run.claim {
+                None => {
+                    self.cancel(run, Reason::Replaced, due_at)?;
+                }
+                Some(_) => {
+                    self.ask(&run, Ask::Cancel(Reason::Replaced))?;
+                    left.moving += 1;
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    fn replace(&mut self, row: &FiringRow) -> Done<()> {
+        if let Some(run) = &row.run {
+            self.replace_runs(row.job, run.run.due_at)?;
+        }
+        Ok(())
+    }
+
+    /// The compare-and-swap is known to match, and the name to be free.
+    fn fire_after_replace(
+        &mut self,
+        row: &FiringRow,
+        presence: PresenceId,
+        no: i64,
+    ) -> Done<Fired> {
+        let Self { conn, ranges, live, .. } = self;
+        let mut fire = Fire::new(conn, ranges, live, presence, no)?;
+        let claim = row.claim.then_some(no);
+        let Some(run) = &row.run else { return Ok(Fired::Stale) };
+        match fire.living(row.job)?.moving {
+            0 => fire.bear(row, run, Birth::moving(claim)),
+            _ => fire.bear(row, run, Birth::WAITING),
+        }
+    }
+}
+
+impl<'a> Fire<'a> {
+    fn new(
+        conn: &'a Connection,
+        ranges: &'a mut Ranges,
+        live: &'a mut u64,
+        presence: PresenceId,
+        no: i64,
+    ) -> Done<Self> {
+        Ok(Self {
+            conn,
+            swap: conn.prepare_cached(include_str!("sql/fire.sql"))?,
+            born: conn.prepare_cached(include_str!("sql/put_live.sql"))?,
+            archive: Archive::new(conn, ranges),
+            live,
+            presence,
+            no,
+        })
+    }
+
+    fn one(&mut self, row: &FiringRow) -> Done<Step> {
+        let Some(run) = &row.run else {
+            return self.pass_over(row).map(Step::Fired);
+        };
+        let moving = Birth::moving(row.claim.then_some(self.no));
+        if row.overlap == Overlap::Allow {
+            return self.bear(row, run, moving).map(Step::Fired);
+        }
+        let living = self.living(row.job)?;
+        if living != Living::default() {
+            if !self.stands(row)? {
+                return fired_before(self.conn, self.archive.ranges(), self.presence, row)
+                    .map(Step::Fired);
+            }
+            if live_run(self.conn, run.run.id)?.is_some() {
+                return Ok(Step::Fired(refused(run.run.id)));
+            }
+        }
+        let fired = match row.overlap.admit(living) {
+            Admission::Start => self.bear(row, run, moving)?,
+            Admission::Wait => self.bear(row, run, Birth::WAITING)?,
+            Admission::Skip(reason) => self.skip(row, run, reason)?,
+            Admission::Replace => return Ok(Step::Replace),
+        };
+        Ok(Step::Fired(fired))
+    }
+
+    /// The run first, then the job: a run of that name that is alive already is seen before anything
+    /// has changed, so nothing has to be undone but, after a lost answer, the insert itself.
+    fn bear(&mut self, row: &FiringRow, run: &LiveRow, birth: Birth) -> Done<Fired> {
+        let id = run.run.id;
+        if !insert_live(&mut self.born, run, birth)? {
+            return if self.stands(row)? { Ok(refused(id)) } else { self.before(row) };
+        }
+        if !self.swapped(row)? {
+            let mut remove = self.conn.prepare_cached(include_str!("sql/remove_live.sql"))?;
+            remove.execute([id.as_bytes()])?;
+            return self.before(row);
+        }
+        *self.live += 1;
+        Ok(match birth {
+            Birth { waiting: true, .. } => Fired::Waiting(id),
+            Birth { claim: Some(_), .. } => Fired::Claimed(id),
+            Birth { claim: None, .. } => Fired::Ready(id),
+        })
+    }
+
+    fn skip(&mut self, row: &FiringRow, run: &LiveRow, reason: Reason) -> Done<Fired> {
+        if !self.swapped(row)? {
+            return self.before(row);
+        }
+        let entry = Run {
+            state: RunState::Skipped,
+            reason: Some(reason),
+            settled_at: Some(run.run.due_at),
+            ..run.run.clone()
+        };
+        self.archive.put(&ended(entry)?)?;
+        Ok(Fired::Skipped(reason))
+    }
+
+    fn pass_over(&mut self, row: &FiringRow) -> Done<Fired> {
+        if self.swapped(row)? { Ok(Fired::Skipped(Reason::Missed)) } else { self.before(row) }
+    }
+
+    /// Moves the job onward, and writes down what it passed over; false if it is not where plan saw it.
+    fn swapped(&mut self, row: &FiringRow) -> Done<bool> {
+        let swapped = self.swap.execute(params![
+            row.next_slot,
+            row.due_at,
+            row.slot_last,
+            row.state,
+            row.state_at,
+            row.job.as_bytes(),
+            row.version,
+            row.slot,
+        ])? == 1;
+        if let Some(missed) = row.missed.as_ref().filter(|_| swapped) {
+            self.archive.put(missed)?;
+        }
+        Ok(swapped)
+    }
+
+    fn stands(&self, row: &FiringRow) -> Done<bool> {
+        let mut select = self.conn.prepare_cached(include_str!("sql/fire_stands.sql"))?;
+        Ok(select.exists(params![row.job.as_bytes(), row.version, row.slot])?)
+    }
+
+    fn living(&self, job: JobId) -> Done<Living> {
+        living(self.conn, job)
+    }
+
+    fn before(&self, row: &FiringRow) -> Done<Fired> {
+        fired_before(self.conn, self.archive.ranges(), self.presence, row)
+    }
+}
+
+pub(super) fn living(conn: &Connection, job: JobId) -> Done<Living> {
+    let mut select = conn.prepare_cached(include_str!("sql/living.sql"))?;
+    Ok(select.query_row([job.as_bytes()], |row| {
+        Ok(Living { moving: row.get(0)?, waiting: row.get(1)? })
+    })?)
+}
+
+fn refused(id: RunId) -> Fired {
+    Fired::Refused(format!("{id} is alive already"))
+}
+
+/// The job is not where the firing saw it: either someone moved it, or this very firing did and its
+/// answer was lost.
+fn fired_before(
+    conn: &Connection,
+    ranges: &Ranges,
+    presence: PresenceId,
+    row: &FiringRow,
+) -> Done<Fired> {
+    let Decision { missed, start, next: _ } = row.decision;
+    let Some(slot) = start.or(missed.map(|stretch| stretch.first)) else {
+        return Ok(Fired::Stale);
+    };
+    let id = RunId::for_slot(row.job, slot);
+    if start.is_some()
+        && let Some(run) = live_run(conn, id)?.filter(|run| run.attempt == AttemptNo::FIRST)
+    {
+        return Ok(match run.claim {
+            Some(holder) if holder == presence => Fired::Claimed(id),
+            None if run.state == RunState::Ready && run.waiting => Fired::Waiting(id),
+            None if run.state == RunState::Ready => Fired::Ready(id),
+            Some(_) | None => Fired::Stale,
+        });
+    }
+    let skipped = ended_run(conn, ranges, id)?.filter(|run| run.state == RunState::Skipped);
+    Ok(match skipped.and_then(|run| run.reason) {
+        Some(reason) if start.is_some() || reason == Reason::Missed => Fired::Skipped(reason),
+        Some(_) | None => Fired::Stale,
+    })
+}

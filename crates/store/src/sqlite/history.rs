@@ -1,0 +1,174 @@
+//! Runs as readers see them: the live table and the days of history, in one snapshot.
+
+use std::collections::BTreeMap;
+
+use model::{JobId, Run, RunId, RunState, TenantId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::db::Ranges;
+use super::fault::Done;
+use super::rows::{Code, RunRow, Tenant};
+use crate::{Page, RunFilter};
+
+/// Greater than any id: ids are 16 bytes.
+pub(super) const AFTER_ALL: [u8; 17] = [u8::MAX; 17];
+
+pub(super) fn live_run(conn: &Connection, id: RunId) -> Done<Option<Run>> {
+    let mut select = conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
+    let row = select.query_row([id.as_bytes()], RunRow::read_live).optional()?;
+    Ok(row.map(RunRow::decode).transpose()?)
+}
+
+pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
+    let day = Ranges::day_of(id);
+    if !ranges.0.contains(&day) {
+        return Ok(None);
+    }
+    let sql = Ranges::sql(include_str!("sql/get_run_ended.sql"), day);
+    let mut select = conn.prepare_cached(&sql)?;
+    let row = select.query_row([id.as_bytes()], RunRow::read_ended).optional()?;
+    Ok(row.map(RunRow::decode).transpose()?)
+}
+
+/// A slot that was decided again is alive and in history; what is alive counts.
+fn any_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
+    match live_run(conn, id)? {
+        Some(run) => Ok(Some(run)),
+        None => ended_run(conn, ranges, id),
+    }
+}
+
+pub(super) fn get_run(conn: &Connection, tenant: TenantId, id: RunId) -> Done<Option<Run>> {
+    let run = any_run(conn, &Ranges::read(conn)?, id)?;
+    Ok(run.filter(|run| run.tenant == tenant))
+}
+
+/// What is asked of every table of a listing.
+struct Listing {
+    tenant: TenantId,
+    before: Vec<u8>,
+    job: Option<JobId>,
+    /// A bit for every state that is wanted.
+    states: i64,
+    limit: usize,
+}
+
+pub(super) fn list_runs(
+    conn: &Connection,
+    tenant: TenantId,
+    filter: &RunFilter,
+    page: Page<RunId>,
+) -> Done<Vec<Run>> {
+    let wanted = |state: &RunState| filter.states.is_empty() || filter.states.contains(state);
+    let states = RunState::ALL.into_iter().filter(wanted);
+    let listing = Listing {
+        tenant,
+        before: page.before.map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
+        job: filter.job,
+        states: states.fold(0, |bits, state| bits | 1 << state.code()),
+        limit: page.limit,
+    };
+    let ranges = Ranges::read(conn)?;
+    let live = listing.live(conn)?;
+    let ended = listing.ended(conn, &ranges, page.before)?;
+    // A run that is in both is alive, and was found as such if it is wanted at all.
+    let mut found: BTreeMap<RunId, bool> = ended.into_iter().map(|id| (id, false)).collect();
+    found.extend(live.into_iter().map(|id| (id, true)));
+    let mut runs = Vec::new();
+    for (id, alive) in found.into_iter().rev() {
+        if runs.len() == page.limit {
+            break;
+        }
+        match alive {
+            true => runs.extend(live_run(conn, id)?),
+            false if is_alive(conn, id)? => {}
+            false => runs.extend(ended_run(conn, &ranges, id)?),
+        }
+    }
+    Ok(runs)
+}
+
+fn is_alive(conn: &Connection, id: RunId) -> Done<bool> {
+    let mut select = conn.prepare_cached(include_str!("sql/is_alive.sql"))?;
+    Ok(select.exists([id.as_bytes()])?)
+}
+
+impl Listing {
+    fn wants(&self, state: RunState) -> bool {
+        self.states >> state.code() & 1 == 1
+    }
+
+    fn live(&self, conn: &Connection) -> Done<Vec<RunId>> {
+        if !RunState::ALL.into_iter().any(|state| state.is_live() && self.wants(state)) {
+            return Ok(Vec::new());
+        }
+        let sql = match self.job {
+            None => include_str!("sql/list_runs_live.sql"),
+            Some(_) => include_str!("sql/list_runs_live_job.sql"),
+        };
+        self.ids(conn, sql, self.states, self.limit)
+    }
+
+    /// Days from the newest on, until the page is full.
+    fn ended(
+        &self,
+        conn: &Connection,
+        ranges: &Ranges,
+        before: Option<RunId>,
+    ) -> Done<Vec<RunId>> {
+        let ended: Vec<_> =
+            RunState::ALL.into_iter().filter(|s| !s.is_live() && self.wants(*s)).collect();
+        let mut found = Vec::new();
+        let newest = before.map_or(i64::MAX, Ranges::day_of);
+        for day in ranges.0.range(..=newest).rev() {
+            let left = self.limit.saturating_sub(found.len());
+            if left == 0 || ended.is_empty() {
+                break;
+            }
+            found.extend(self.ended_on(conn, *day, &ended, left)?);
+        }
+        Ok(found)
+    }
+
+    fn ended_on(
+        &self,
+        conn: &Connection,
+        day: i64,
+        states: &[RunState],
+        limit: usize,
+    ) -> Done<Vec<RunId>> {
+        let sql = |template| Ranges::sql(template, day);
+        if self.job.is_some() {
+            let sql = sql(include_str!("sql/list_runs_day_job.sql"));
+            return self.ids(conn, &sql, self.states, limit);
+        }
+        if states.contains(&RunState::Succeeded) {
+            return self.ids(conn, &sql(include_str!("sql/list_runs_day.sql")), self.states, limit);
+        }
+        let sql = sql(include_str!("sql/list_runs_day_rare.sql"));
+        let mut found = Vec::new();
+        for state in states {
+            found.extend(self.ids(conn, &sql, state.code(), limit)?);
+        }
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    fn ids(&self, conn: &Connection, sql: &str, states: i64, limit: usize) -> Done<Vec<RunId>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut select = conn.prepare_cached(sql)?;
+        let tenant = Tenant(self.tenant);
+        let mut found = Vec::new();
+        let mut rows = match &self.job {
+            None => select.query(params![tenant, self.before, states, limit])?,
+            Some(job) => {
+                select.query(params![tenant, self.before, states, limit, job.as_bytes()])?
+            }
+        };
+        while let Some(row) = rows.next()? {
+            found.push(RunId::from_bytes(row.get(0)?));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,121 @@
+//! Listing jobs, by keyset on the id: a page costs the same at the end of a million as at the start.
+
+use model::{Job, JobId, JobState, TenantId};
+use rusqlite::{Connection, ToSql, params};
+
+use super::fault::Done;
+use super::history::AFTER_ALL;
+use super::jobs::job_row;
+use super::rows::{Code, Tenant};
+use crate::{JobFilter, Page};
+
+/// States that have an index of their own.
+const RARE: [JobState; 3] = [JobState::Paused, JobState::Invalid, JobState::Deleted];
+
+/// A filter as the statements want it.
+struct Listing<'a> {
+    tenant: Tenant,
+    before: Vec<u8>,
+    states: Vec<JobState>,
+    /// A bit for every state that is wanted.
+    bits: i64,
+    labels: &'a [(String, String)],
+    /// A part of the key, in lower case.
+    part: Option<String>,
+    limit: usize,
+}
+
+pub(super) fn list_jobs(
+    conn: &Connection,
+    tenant: TenantId,
+    filter: &JobFilter,
+    page: Page<JobId>,
+) -> Done<Vec<Job>> {
+    let wanted = |state: &JobState| match filter.states.is_empty() {
+        true => *state != JobState::Deleted,
+        false => filter.states.contains(state),
+    };
+    let states: Vec<_> = JobState::ALL.into_iter().filter(wanted).collect();
+    let listing = Listing {
+        tenant: Tenant(tenant),
+        before: page.before.map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
+        bits: states.iter().fold(0, |bits, state| bits | 1 << state.code()),
+        states,
+        labels: &filter.labels,
+        part: filter.q.as_ref().map(|part| part.to_ascii_lowercase()),
+        limit: page.limit,
+    };
+    let mut jobs = Vec::new();
+    for id in listing.ids(conn)? {
+        match job_row(conn, id)?.map(|row| row.decode()) {
+            Some(Ok(job)) => jobs.push(job),
+            // One row that cannot be read must not hide all others.
+            Some(Err(bad)) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),
+            None => {}
+        }
+    }
+    Ok(jobs)
+}
+
+impl Listing<'_> {
+    fn ids(&self, conn: &Connection) -> Done<Vec<JobId>> {
+        if let Some((first, others)) = self.labels.split_first() {
+            return self.by_label(conn, first, others);
+        }
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        if self.states.iter().any(|state| !RARE.contains(state)) {
+            let sql = include_str!("sql/list_jobs.sql");
+            return query(
+                conn,
+                sql,
+                params![self.tenant, self.before, self.bits, self.part, limit],
+            );
+        }
+        let mut found = Vec::new();
+        for state in &self.states {
+            let sql = include_str!("sql/list_jobs_rare.sql");
+            let state = state.code();
+            found.extend(query(
+                conn,
+                sql,
+                params![self.tenant, self.before, state, self.part, limit],
+            )?);
+        }
+        found.sort_unstable_by(|a: &JobId, b| b.cmp(a));
+        found.truncate(self.limit);
+        Ok(found)
+    }
+
+    fn by_label(
+        &self,
+        conn: &Connection,
+        (name, value): &(String, String),
+        others: &[(String, String)],
+    ) -> Done<Vec<JobId>> {
+        let mut select = conn.prepare_cached(include_str!("sql/list_jobs_label.sql"))?;
+        let mut has = conn.prepare_cached(include_str!("sql/has_label.sql"))?;
+        let mut rows =
+            select.query(params![self.tenant, self.before, self.bits, self.part, name, value])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            if found.len() == self.limit {
+                break;
+            }
+            let id = JobId::from_bytes(row.get(0)?);
+            let mut fits = true;
+            for (name, value) in others {
+                fits = fits && has.exists(params![self.tenant, name, value, id.as_bytes()])?;
+            }
+            if fits {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn query(conn: &Connection, sql: &str, params: &[&dyn ToSql]) -> Done<Vec<JobId>> {
+    let mut select = conn.prepare_cached(sql)?;
+    let ids = select.query_map(params, |row| row.get(0).map(JobId::from_bytes))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,212 @@
+//! Plan: what is due, what nobody holds, and what cannot be planned.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::shard::ShardSet;
+use model::{Job, JobId, PresenceId, RunId, Shard, Timestamp};
+use rusqlite::{Connection, params};
+
+use super::db::{Db, Shared};
+use super::fault::Done;
+use super::history::live_run;
+use super::jobs::{job_row, load_job};
+use super::rows::{Tenant, Word};
+use crate::{DueCursor, DueJobs, DueRun, HeldClaim, Orphan, StoreError};
+
+pub(super) fn due_jobs(
+    conn: &Connection,
+    shards: &ShardSet,
+    up_to: Timestamp,
+    after: Option<DueCursor>,
+    limit: usize,
+) -> Done<DueJobs> {
+    let mut select = conn.prepare_cached(include_str!("sql/due_jobs.sql"))?;
+    let (from, id) = match after {
+        None => (-1, [0; 16]),
+        Some(after) => (after.due_at.as_millis(), *after.job.as_bytes()),
+    };
+    let mut rows = select.query(params![from, id, up_to.as_millis()])?;
+    let mut due = DueJobs::default();
+    let mut last = None;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        let at = DueCursor {
+            due_at: Timestamp::from_millis(row.get(0)?),
+            job: JobId::from_bytes(row.get(1)?),
+        };
+        if !shards.is_all() && !shards.contains(Shard::of(at.job)) {
+            continue;
+        }
+        if count == limit {
+            due.next = last;
+            break;
+        }
+        count += 1;
+        last = Some(at);
+        match job_row(conn, at.job)?.map(|row| row.decode()) {
+            Some(Ok(job)) => due.jobs.push(Arc::new(job)),
+            Some(Err(bad)) => due.unreadable.push((bad.job, bad.detail)),
+            None => due.unreadable.push((at.job, "its definition is missing".to_owned())),
+        }
+    }
+    Ok(due)
+}
+
+pub(super) fn due_runs(
+    conn: &Connection,
+    shards: &ShardSet,
+    up_to: Timestamp,
+    after: Option<(Timestamp, RunId)>,
+    limit: usize,
+) -> Done<Vec<DueRun>> {
+    let mut select = conn.prepare_cached(include_str!("sql/due_runs.sql"))?;
+    let (from, id) = match after {
+        None => (-1, [0; 16]),
+        Some((due_at, run)) => (due_at.as_millis(), *run.as_bytes()),
+    };
+    let mut rows = select.query(params![from, id, up_to.as_millis()])?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next()? {
+        if due.len() == limit {
+            break;
+        }
+        let job = JobId::from_bytes(row.get(2)?);
+        if shards.is_all() || shards.contains(Shard::of(job)) {
+            due.push(DueRun {
+                run: RunId::from_bytes(row.get(1)?),
+                job,
+                tenant: row.get::<_, Tenant>(3)?.0,
+                due_at: Timestamp::from_millis(row.get(0)?),
+                state: row.get::<_, Word<_>>(4)?.0,
+            });
+        }
+    }
+    Ok(due)
+}
+
+pub(super) fn claims(
+    conn: &Connection,
+    no: i64,
+    after: Option<RunId>,
+    limit: usize,
+) -> Done<Vec<HeldClaim>> {
+    let mut select = conn.prepare_cached(include_str!("sql/claims.sql"))?;
+    let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let held = select.query_map(params![no, after, limit], |row| {
+        Ok(HeldClaim {
+            run: RunId::from_bytes(row.get(0)?),
+            attempt: model::AttemptNo(row.get(1)?),
+            due_at: Timestamp::from_millis(row.get(2)?),
+            ask: row.get::<_, Option<Word<_>>>(3)?.map(|word| word.0),
+        })
+    })?;
+    Ok(held.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Claims of ended presences. Once a look at the whole live table finds none of a presence, it is
+/// never looked for again: nothing can be claimed by it any more.
+pub(super) fn orphans(
+    conn: &Connection,
+    shared: &Shared,
+    shards: &ShardSet,
+    limit: usize,
+) -> Done<Vec<Orphan>> {
+    let mut gone = ended_presences(conn, shared)?;
+    if gone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut select = conn.prepare_cached(include_str!("sql/orphans.sql"))?;
+    let mut rows = select.query([])?;
+    let mut orphans = Vec::new();
+    let mut jobs: BTreeMap<JobId, Option<Arc<Job>>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        if orphans.len() == limit {
+            return Ok(orphans);
+        }
+        let Some(holder) = gone.get_mut(&row.get(2)?) else { continue };
+        holder.seen = true;
+        let (id, job) = (RunId::from_bytes(row.get(0)?), JobId::from_bytes(row.get(1)?));
+        if !shards.is_all() && !shards.contains(Shard::of(job)) {
+            continue;
+        }
+        let job = match jobs.get(&job) {
+            Some(job) => job.clone(),
+            None => jobs.entry(job).or_insert(readable(load_job(conn, job))?.map(Arc::new)).clone(),
+        };
+        if let (Some(job), Some(run)) = (job, readable(live_run(conn, id))?) {
+            orphans.push(Orphan { run, job, ended_at: holder.ended_at });
+        }
+    }
+    let clear = gone.iter().filter(|(_, holder)| !holder.seen).map(|(no, _)| *no);
+    shared.presences().set_clear(clear);
+    Ok(orphans)
+}
+
+/// What cannot be read is left out: it is buried when someone tries to claim it.
+fn readable<T>(found: Done<Option<T>>) -> Done<Option<T>> {
+    match found {
+        Err(super::fault::Fault::Store(StoreError::BadRow { what, detail })) => {
+            tracing::warn!(what, detail, "unreadable row");
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
+struct Gone {
+    ended_at: Timestamp,
+    /// Whether it still holds something.
+    seen: bool,
+}
+
+/// As the snapshot has them: what memory knows may be newer than what this read can see.
+fn ended_presences(conn: &Connection, shared: &Shared) -> Done<BTreeMap<i64, Gone>> {
+    let mut select = conn.prepare_cached(include_str!("sql/ended_presences.sql"))?;
+    let mut rows = select.query([])?;
+    let mut gone = BTreeMap::new();
+    let presences = shared.presences();
+    while let Some(row) = rows.next()? {
+        let no: i64 = row.get(0)?;
+        if !presences.is_clear(no) {
+            let ended_at = Timestamp::from_millis(row.get(1)?);
+            gone.insert(no, Gone { ended_at, seen: false });
+        }
+    }
+    Ok(gone)
+}
+
+pub(super) fn beat_asks(conn: &Connection, no: i64) -> Done<Vec<(RunId, model::Ask)>> {
+    let mut select = conn.prepare_cached(include_str!("sql/beat.sql"))?;
+    let asks = select.query_map([no], |row| {
+        Ok((RunId::from_bytes(row.get(0)?), row.get::<_, Word<_>>(1)?.0))
+    })?;
+    Ok(asks.collect::<rusqlite::Result<_>>()?)
+}
+
+/// When the oldest slot or run was due that nobody holds.
+pub(super) fn oldest_due(conn: &Connection) -> Done<Option<Timestamp>> {
+    let mut select = conn.prepare_cached(include_str!("sql/pulse.sql"))?;
+    let (slot, run): (Option<i64>, Option<i64>) =
+        select.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(slot.into_iter().chain(run).min().map(Timestamp::from_millis))
+}
+
+/// The number of a presence, if it is known.
+pub(super) fn number(shared: &Shared, presence: PresenceId) -> Option<i64> {
+    shared.presences().number(presence)
+}
+
+impl Db {
+    pub fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
+        let mut narrow = self.conn.prepare_cached(include_str!("sql/park.sql"))?;
+        let mut wide = self.conn.prepare_cached(include_str!("sql/park_def.sql"))?;
+        for (id, error) in jobs {
+            if narrow.execute(params![id.as_bytes(), now.as_millis()])? == 1 {
+                wide.execute(params![id.as_bytes(), now.as_millis(), error])?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Settle: how attempts end, and with them most runs. One delete and one insert for each; what is
+//! written comes from the settlement itself, so nothing is read.
+
+use model::{
+    Ask, Attempt, AttemptNo, JobId, Outcome, PresenceId, Reason, Run, RunId, RunState, Timestamp,
+    Verdict,
+};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use super::db::{Archive, Db, Ranges, ended};
+use super::fault::{Done, bad_row};
+use super::history::live_run;
+use super::rows::{Code, EndedRow, Word};
+use crate::doc;
+use crate::{Settled, Settlement, StoreError};
+
+/// A settlement, encoded before it reaches the writer.
+pub(super) struct SettleRow {
+    run: RunId,
+    job: JobId,
+    claim: Option<PresenceId>,
+    attempt: AttemptNo,
+    queues: bool,
+    step: Step,
+}
+
+enum Step {
+    End(Box<EndedRow>),
+    /// The whole settlement comes along for the rare case that someone asked for the end instead.
+    Retry { at: Timestamp, lost: u32, attempts: Option<Vec<u8>>, settlement: Box<Settlement> },
+    Release(Box<Settlement>),
+}
+
+impl SettleRow {
+    /// `now` stands in for the moment of an attempt that never was.
+    pub fn new(settlement: &Settlement, now: Timestamp) -> Result<Self, StoreError> {
+        let Settlement { run, verdict, attempt, queues } = settlement;
+        let bad = |error| bad_row(run.id, &error);
+        let end = |state, reason| {
+            let ended = ended_by(settlement, state, reason, now);
+            EndedRow::new(ended).map(|row| Step::End(Box::new(row))).map_err(bad)
+        };
+        let step = match verdict {
+            Verdict::Succeed => end(RunState::Succeeded, None)?,
+            Verdict::Bury(reason) => end(RunState::Dead, Some(*reason))?,
+            Verdict::Cancel(reason) => end(RunState::Cancelled, Some(*reason))?,
+            Verdict::RetryAt(at) => {
+                let earlier = attempt.clone().map(Attempt::as_earlier);
+                let attempts: Vec<_> = run.attempts.iter().cloned().chain(earlier).collect();
+                Step::Retry {
+                    at: *at,
+                    lost: lost(settlement),
+                    attempts: doc::encode_attempts(&attempts).map_err(bad)?,
+                    settlement: Box::new(settlement.clone()),
+                }
+            }
+            Verdict::Release => Step::Release(Box::new(settlement.clone())),
+        };
+        Ok(Self {
+            run: run.id,
+            job: run.job,
+            claim: run.claim,
+            attempt: run.attempt,
+            queues: *queues,
+            step,
+        })
+    }
+}
+
+/// The run as history keeps it.
+fn ended_by(
+    settlement: &Settlement,
+    state: RunState,
+    reason: Option<Reason>,
+    now: Timestamp,
+) -> Run {
+    let Settlement { run, attempt, .. } = settlement;
+    Run {
+        state,
+        reason,
+        lost: lost(settlement),
+        claim: None,
+        ask: None,
+        waiting: false,
+        dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
+        settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
+        attempts: run.attempts.iter().chain(attempt).cloned().collect(),
+        payload: run.payload.clone(),
+        ..run.clone()
+    }
+}
+
+/// How many attempts were lost, this one included.
+fn lost(settlement: &Settlement) -> u32 {
+    let this = settlement.attempt.as_ref().is_some_and(|it| it.outcome == Outcome::Lost);
+    settlement.run.lost.saturating_add(u32::from(this))
+}
+
+/// The statements of one call.
+struct Settle<'a> {
+    conn: &'a Connection,
+    remove: CachedStatement<'a>,
+    archive: Archive<'a>,
+    live: &'a mut u64,
+}
+
+impl Db {
+    pub fn settle(
+        &mut self,
+        by: PresenceId,
+        rows: &[SettleRow],
+        now: Timestamp,
+    ) -> Done<Vec<Settled>> {
+        let mut answers = Vec::with_capacity(rows.len());
+        self.shared.presences().living(by)?;
+        let mut token = (None, None);
+        while let Some(rest) = rows.get(answers.len()..).filter(|rest| !rest.is_empty()) {
+            if let Some((row, no)) = self.settle_quickly(by, rest, &mut token, &mut answers)? {
+                let answer = self.settle_slowly(row, no, now)?;
+                answers.push(answer);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Ends runs up to the first settlement that is not simply an end, which it answers.
+    fn settle_quickly<'r>(
+        &mut self,
+        by: PresenceId,
+        rows: &'r [SettleRow],
+        token: &mut (Option<PresenceId>, Option<i64>),
+        answers: &mut Vec<Settled>,
+    ) -> Done<Option<(&'r SettleRow, i64)>> {
+        let Self { conn, ranges, live, shared, .. } = self;
+        let mut settle = Settle::new(conn, ranges, live)?;
+        for row in rows {
+            if token.0 != row.claim {
+                *token = (row.claim, shared.presences().settles(by, row.claim));
+            }
+            let Some(no) = token.1 else {
+                answers.push(Settled::Stale);
+                continue;
+            };
+            match &row.step {
+                Step::End(ended) => answers.push(settle.end(row, no, ended)?),
+                Step::Retry { .. } | Step::Release(_) => return Ok(Some((row, no))),
+            }
+        }
+        Ok(None)
+    }
+
+    fn settle_slowly(&mut self, row: &SettleRow, no: i64, now: Timestamp) -> Done<Settled> {
+        let settlement = match &row.step {
+            Step::End(_) => return Ok(Settled::Stale),
+            Step::Retry { at, lost, attempts, settlement } => {
+                let mut update = self.conn.prepare_cached(include_str!("sql/settle_retry.sql"))?;
+                let moved = update.execute(params![
+                    row.run.as_bytes(),
+                    no,
+                    row.attempt.0,
+                    row.attempt.next().0,
+                    at.as_millis(),
+                    lost,
+                    attempts,
+                ])?;
+                if moved == 1 {
+                    return Ok(Settled::Done { freed: None });
+                }
+                settlement
+            }
+            Step::Release(settlement) => {
+                let mut update =
+                    self.conn.prepare_cached(include_str!("sql/settle_release.sql"))?;
+                let moved = update.execute(params![row.run.as_bytes(), no, row.attempt.0])?;
+                if moved == 1 {
+                    return Ok(Settled::Done { freed: None });
+                }
+                settlement
+            }
+        };
+        self.settle_as_asked(row, no, settlement, now)
+    }
+
+    /// The run could not simply go on: its claim is not the one named, or someone asked for an end.
+    fn settle_as_asked(
+        &mut self,
+        row: &SettleRow,
+        no: i64,
+        settlement: &Settlement,
+        now: Timestamp,
+    ) -> Done<Settled> {
+        let mut select = self.conn.prepare_cached(include_str!("sql/settle_ask.sql"))?;
+        let ask = select
+            .query_row(params![row.run.as_bytes(), no, row.attempt.0], |row| {
+                row.get::<_, Option<Word<Ask>>>(0)
+            })
+            .optional()?;
+        drop(select);
+        match ask.flatten() {
+            Some(Word(Ask::Cancel(reason))) => {
+                self.remove_live(row.run)?;
+                let run = ended_by(settlement, RunState::Cancelled, Some(reason), now);
+                self.put_ended(&ended(run)?)?;
+            }
+            Some(Word(Ask::TakeBack)) => {
+                let Some(run) = live_run(&self.conn, row.run)? else { return Ok(Settled::Stale) };
+                self.take_back(&run, now)?;
+            }
+            Some(Word(Ask::TooLate)) | None => return Ok(Settled::Stale),
+        }
+        let freed = if row.queues { self.free_waiting(row.job)? } else { None };
+        Ok(Settled::Done { freed })
+    }
+}
+
+impl<'a> Settle<'a> {
+    fn new(conn: &'a Connection, ranges: &'a mut Ranges, live: &'a mut u64) -> Done<Self> {
+        Ok(Self {
+            conn,
+            remove: conn.prepare_cached(include_str!("sql/settle.sql"))?,
+            archive: Archive::new(conn, ranges),
+            live,
+        })
+    }
+
+    fn end(&mut self, row: &SettleRow, no: i64, ended: &EndedRow) -> Done<Settled> {
+        let gone = self.remove.execute(params![row.run.as_bytes(), no, row.attempt.0])?;
+        if gone == 0 {
+            return Ok(Settled::Stale);
+        }
+        *self.live = self.live.saturating_sub(1);
+        self.archive.put(ended)?;
+        if !row.queues {
+            return Ok(Settled::Done { freed: None });
+        }
+        let mut update = self.conn.prepare_cached(include_str!("sql/free_waiting.sql"))?;
+        let freed = update.query_row([row.job.as_bytes()], |row| row.get(0)).optional()?;
+        Ok(Settled::Done { freed: freed.map(RunId::from_bytes) })
+    }
+}
