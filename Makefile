@@ -30,12 +30,12 @@ test: tools fmt-check clippy deny ## Install what tests need, then run them all:
 
 check: fmt-check clippy ## The quick form: format, clippy, unit tests and tidy; installs nothing.
 	@echo "==> unit tests and tidy"
-	cargo test --workspace --locked --lib --bins --quiet
-	cargo test --locked -p punctual --test tidy --quiet
+	cargo test --workspace --all-features --locked --lib --bins --quiet
+	cargo test --all-features --locked -p punctual --test tidy --quiet
 
 sim: ## Run the simulator in release: SEEDS=1000 tries that many seeds, SEED=42 one.
 	@echo "==> the simulator: $(if $(SEED),seed $(SEED),$(SEEDS) seeds)"
-	SIM_SEEDS=$(SEEDS) $(if $(SEED),SIM_SEED=$(SEED)) cargo test --release --locked -p sim --test seeds -- --nocapture
+	SEEDS=$(SEEDS) $(if $(SEED),SEED=$(SEED)) cargo run --release --locked -p sim
 
 bench: ## Run every bench beside its floor, and write the table of docs/benchmarks.md.
 	cargo build --release --locked -p punctual

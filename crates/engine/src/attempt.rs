@@ -21,12 +21,25 @@ pub async fn run(context: Arc<Context>, first: Start) {
         let dispatched_at = Timestamp::from_millis(micros / 1_000);
         context.dispatch.lateness(&start.work, micros);
         context.shared.metrics.dispatched.inc();
-        let Some(report) = deliver(&context, &start).await else { return };
+        let Some(report) = deliver(&context, &start).await else {
+            return;
+        };
         let Start { work, stop: _ } = start;
         if let Some(cancelled) = context.dispatch.ended(work.run.id) {
             let settled_at = context.now();
-            let ended = Ended { work, report, cancelled, dispatched_at, settled_at };
-            if context.endings.send(Ending::Attempt(Box::new(ended))).await.is_err() {
+            let ended = Ended {
+                work,
+                report,
+                cancelled,
+                dispatched_at,
+                settled_at,
+            };
+            if context
+                .endings
+                .send(Ending::Attempt(Box::new(ended)))
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -39,7 +52,9 @@ async fn deliver(context: &Arc<Context>, start: &Start) -> Option<Report> {
     let Work { run, job } = &start.work;
     let kind = job.def.target.kind();
     let Some(executor) = context.registry.get(kind) else {
-        return Some(Report::failed(format!("this node has no executor for {kind} targets")));
+        return Some(Report::failed(format!(
+            "this node has no executor for {kind} targets"
+        )));
     };
     let order = WorkOrder {
         run: run.id,
@@ -66,6 +81,9 @@ async fn deliver(context: &Arc<Context>, start: &Start) -> Option<Report> {
 
 fn timed_out(timeout: std::time::Duration) -> Report {
     let mut report = Report::of(Outcome::TimedOut);
-    report.error = Some(format!("no answer within {}", model::schedule::format_span(timeout)));
+    report.error = Some(format!(
+        "no answer within {}",
+        model::schedule::format_span(timeout)
+    ));
     report
 }

@@ -80,7 +80,10 @@ impl Clock for SystemClock {
             ClockId::CLOCK_REALTIME,
             TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
         )?;
-        #[expect(unsafe_code, reason = "the timer's file descriptor, watched by the runtime")]
+        #[expect(
+            unsafe_code,
+            reason = "the timer's file descriptor, watched by the runtime"
+        )]
         // SAFETY: `Timer` owns its descriptor, always answers the same one, and nobody replaces or
         // closes it before the `AsyncFd` that owns the timer is dropped.
         let timer = unsafe { AsyncFd::register_with_interest(Timer(timer), Interest::READABLE)? };
@@ -143,7 +146,8 @@ impl Alarm for SystemAlarm {
         }
         let until = moment.min(now.plus(limits::SLEEP_MAX));
         let absolute = Expiration::OneShot(TimeSpec::milliseconds(until.as_millis()));
-        let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
+        let flags =
+            TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
         // The backstop holds whatever the wall clock does: an absolute timer may never ring when
         // the clock it was set by is not the one the kernel reads.
         let backstop = SystemClock.sleep(until.since(now) + Duration::from_millis(20));
@@ -191,7 +195,10 @@ mod tests {
         let before = Clock::uptime(&clock);
         clock.alarm().unwrap().wait(Timestamp::MAX).await;
         let waited = Clock::uptime(&clock) - before;
-        assert!(waited >= limits::SLEEP_MAX - Duration::from_millis(50), "{waited:?}");
+        assert!(
+            waited >= limits::SLEEP_MAX - Duration::from_millis(50),
+            "{waited:?}"
+        );
         assert!(waited < limits::SLEEP_MAX * 3, "{waited:?}");
     }
 }

@@ -45,7 +45,12 @@ impl Work {
         };
         let attempt =
             outcome.map(|outcome| Attempt::new(self.run.attempt, None, now, Report::of(outcome)));
-        Settlement { run: self.run, verdict, attempt, queues: true }
+        Settlement {
+            run: self.run,
+            verdict,
+            attempt,
+            queues: true,
+        }
     }
 }
 
@@ -63,7 +68,11 @@ enum Stage {
     /// Due; waits for its lane.
     Queued(Work),
     /// Under way since then.
-    Running { work: Work, dispatched_at: Timestamp, stop: CancellationToken },
+    Running {
+        work: Work,
+        dispatched_at: Timestamp,
+        stop: CancellationToken,
+    },
     /// Its end is on the way to the store.
     Ending,
     /// Taken back; the store has yet to hear of it.
@@ -127,7 +136,10 @@ impl Dispatch {
     }
 
     pub fn knows(&self, run: RunId, attempt: AttemptNo) -> bool {
-        lock(&self.state).claims.get(&run).is_some_and(|holding| holding.attempt == attempt)
+        lock(&self.state)
+            .claims
+            .get(&run)
+            .is_some_and(|holding| holding.attempt == attempt)
     }
 
     pub fn running(&self) -> usize {
@@ -156,7 +168,15 @@ impl Dispatch {
                 Stage::Held(work)
             };
             *state.living.entry(job).or_default() += 1;
-            state.claims.insert(id, Holding { job, attempt, stage, reason: None });
+            state.claims.insert(
+                id,
+                Holding {
+                    job,
+                    attempt,
+                    stage,
+                    reason: None,
+                },
+            );
         }
     }
 
@@ -167,7 +187,9 @@ impl Dispatch {
                 return;
             }
             for id in bucket.remove() {
-                let Some(holding) = state.claims.get_mut(&id) else { continue };
+                let Some(holding) = state.claims.get_mut(&id) else {
+                    continue;
+                };
                 let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
                 holding.stage = match stage {
                     Stage::Held(work) => {
@@ -189,7 +211,9 @@ impl Dispatch {
             return None;
         }
         while let Some(id) = state.lanes.pop() {
-            let Some(holding) = state.claims.get_mut(&id) else { continue };
+            let Some(holding) = state.claims.get_mut(&id) else {
+                continue;
+            };
             let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
             match stage {
                 Stage::Queued(work) if work.run.due_at > now => {
@@ -199,8 +223,15 @@ impl Dispatch {
                 }
                 Stage::Queued(work) => {
                     let stop = CancellationToken::new();
-                    let start = Start { work: work.clone(), stop: stop.clone() };
-                    holding.stage = Stage::Running { work, dispatched_at: now, stop };
+                    let start = Start {
+                        work: work.clone(),
+                        stop: stop.clone(),
+                    };
+                    holding.stage = Stage::Running {
+                        work,
+                        dispatched_at: now,
+                        stop,
+                    };
                     state.started.push_back((uptime, id));
                     return Some(start);
                 }
@@ -251,7 +282,9 @@ impl Dispatch {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         for run in runs {
-            let Some(holding) = state.claims.remove(&run) else { continue };
+            let Some(holding) = state.claims.remove(&run) else {
+                continue;
+            };
             if let Some(count) = state.living.get_mut(&holding.job) {
                 *count -= 1;
                 if *count == 0 {
@@ -266,7 +299,9 @@ impl Dispatch {
         let mut answers = Answers::default();
         let mut state = lock(&self.state);
         for (run, ask) in asks {
-            let Some(holding) = state.claims.get_mut(run) else { continue };
+            let Some(holding) = state.claims.get_mut(run) else {
+                continue;
+            };
             match ask {
                 Ask::TakeBack => Self::take_back(holding, *run, &mut answers),
                 Ask::Cancel(reason) => Self::cancel(holding, *reason, now, &mut answers),
@@ -285,7 +320,9 @@ impl Dispatch {
             Stage::TakenBack => true,
             Stage::Running { .. } | Stage::Ending => false,
         };
-        answers.withdrawals.push(store::Withdrawal { run, taken_back });
+        answers
+            .withdrawals
+            .push(store::Withdrawal { run, taken_back });
     }
 
     fn cancel(holding: &mut Holding, reason: Reason, now: Timestamp, answers: &mut Answers) {
@@ -293,12 +330,22 @@ impl Dispatch {
         let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
         holding.stage = match stage {
             Stage::Held(work) | Stage::Queued(work) => {
-                answers.settlements.push(work.undispatched(Verdict::Cancel(reason), now));
+                answers
+                    .settlements
+                    .push(work.undispatched(Verdict::Cancel(reason), now));
                 Stage::Ending
             }
-            Stage::Running { work, dispatched_at, stop } => {
+            Stage::Running {
+                work,
+                dispatched_at,
+                stop,
+            } => {
                 stop.cancel();
-                Stage::Running { work, dispatched_at, stop }
+                Stage::Running {
+                    work,
+                    dispatched_at,
+                    stop,
+                }
             }
             other @ (Stage::Ending | Stage::TakenBack) => other,
         };
@@ -338,7 +385,9 @@ impl Dispatch {
             .map(|(run, _)| *run)
             .collect();
         for run in waiting {
-            let Some(holding) = guard.claims.get_mut(&run) else { continue };
+            let Some(holding) = guard.claims.get_mut(&run) else {
+                continue;
+            };
             if let Stage::Held(work) | Stage::Queued(work) =
                 std::mem::replace(&mut holding.stage, Stage::Ending)
             {
@@ -359,9 +408,14 @@ impl Dispatch {
             .collect();
         let mut cut = Vec::new();
         for run in running {
-            let Some(holding) = guard.claims.get_mut(&run) else { continue };
-            if let Stage::Running { work, dispatched_at, stop } =
-                std::mem::replace(&mut holding.stage, Stage::Ending)
+            let Some(holding) = guard.claims.get_mut(&run) else {
+                continue;
+            };
+            if let Stage::Running {
+                work,
+                dispatched_at,
+                stop,
+            } = std::mem::replace(&mut holding.stage, Stage::Ending)
             {
                 stop.cancel();
                 cut.push((work.run, work.job, Some(dispatched_at)));
@@ -377,12 +431,15 @@ impl Dispatch {
         let mut state = lock(&self.state);
         Self::ripen(&mut state, now);
         while state.tasks < context.config.running_max && context.presence.holds(uptime) {
-            let Some(start) = Self::pop(&mut state, now, uptime) else { break };
+            let Some(start) = Self::pop(&mut state, now, uptime) else {
+                break;
+            };
             state.tasks += 1;
             starts.push(start);
         }
         let next = state.held.keys().next().copied();
-        self.held.set((state.claims.len() - state.tasks.min(state.claims.len())) as i64);
+        self.held
+            .set((state.claims.len() - state.tasks.min(state.claims.len())) as i64);
         self.running.set(state.tasks as i64);
         drop(state);
         for start in starts {
@@ -415,6 +472,8 @@ impl Duty for DispatchDuty {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let next = self.context.dispatch.pump(&self.context);
-        Ok(Wake::At(next.unwrap_or_else(|| now.plus(limits::SLEEP_MAX))))
+        Ok(Wake::At(
+            next.unwrap_or_else(|| now.plus(limits::SLEEP_MAX)),
+        ))
     }
 }

@@ -34,8 +34,15 @@ const COST_BATCH_MIN: usize = 100;
 
 /// A write under way, and what it was about.
 enum Answer {
-    Fired { firings: Vec<Firing>, took: Duration, answer: Result<Vec<Fired>, StoreError> },
-    Claimed { runs: Vec<(Timestamp, DueRun)>, answer: Result<Vec<Claimed>, StoreError> },
+    Fired {
+        firings: Vec<Firing>,
+        took: Duration,
+        answer: Result<Vec<Fired>, StoreError>,
+    },
+    Claimed {
+        runs: Vec<(Timestamp, DueRun)>,
+        answer: Result<Vec<Claimed>, StoreError>,
+    },
 }
 
 pub struct Fire {
@@ -53,7 +60,11 @@ pub fn firing(entry: Entry, now: Timestamp, claim: bool) -> Option<Firing> {
     match entry {
         Entry::Slot(job) => {
             let decision = job.decide(job.next_slot?, now);
-            Some(Firing { job, decision, claim })
+            Some(Firing {
+                job,
+                decision,
+                claim,
+            })
         }
         Entry::Run(_) => None,
     }
@@ -135,7 +146,11 @@ impl Fire {
 
     fn fire(&mut self, firings: Vec<Firing>) {
         let context = Arc::clone(&self.context);
-        context.shared.metrics.fire_batch.observe(firings.len() as f64);
+        context
+            .shared
+            .metrics
+            .fire_batch
+            .observe(firings.len() as f64);
         lock(&context.wheel).begin_firing(runs_of(&firings));
         self.in_flight.push_back(Box::pin(async move {
             let begun = context.shared.clock.uptime();
@@ -143,7 +158,11 @@ impl Fire {
             let answer = context.store.fire(&leases, &firings).await;
             let took = context.shared.clock.uptime().saturating_sub(begun);
             lock(&context.wheel).end_firing(runs_of(&firings));
-            Answer::Fired { firings, took, answer }
+            Answer::Fired {
+                firings,
+                took,
+                answer,
+            }
         }));
     }
 
@@ -159,21 +178,36 @@ impl Fire {
 
     async fn absorb(&mut self, answer: Answer, now: Timestamp) -> Result<(), StoreError> {
         match answer {
-            Answer::Fired { firings, took, answer: Ok(answers) } => {
+            Answer::Fired {
+                firings,
+                took,
+                answer: Ok(answers),
+            } => {
                 if firings.len() >= COST_BATCH_MIN {
                     let cost = took / firings.len() as u32;
                     self.cost = (self.cost * 7 + cost) / 8;
                 }
                 let refused = self.fired(firings, answers, now);
-                if refused.is_empty() { Ok(()) } else { self.context.store.park(&refused, now).await }
+                if refused.is_empty() {
+                    Ok(())
+                } else {
+                    self.context.store.park(&refused, now).await
+                }
             }
-            Answer::Claimed { runs, answer: Ok(answers) } => {
+            Answer::Claimed {
+                runs,
+                answer: Ok(answers),
+            } => {
                 self.claimed(runs, answers, now);
                 Ok(())
             }
             // A write that failed may have happened: what it was about stays known, and asking
             // again is harmless.
-            Answer::Fired { firings, answer: Err(error), .. } => {
+            Answer::Fired {
+                firings,
+                answer: Err(error),
+                ..
+            } => {
                 let mut wheel = lock(&self.context.wheel);
                 for Firing { job, .. } in firings {
                     let due_at = job.next_due_at().unwrap_or(now);
@@ -181,7 +215,10 @@ impl Fire {
                 }
                 Err(error)
             }
-            Answer::Claimed { runs, answer: Err(error) } => {
+            Answer::Claimed {
+                runs,
+                answer: Err(error),
+            } => {
                 let mut wheel = lock(&self.context.wheel);
                 for (due_at, run) in runs {
                     wheel.put_back(due_at, Entry::Run(run));
@@ -233,7 +270,11 @@ impl Fire {
                 }
             }
             let slot_last = decision.slot_last().or(job.slot_last);
-            let moved = Job { next_slot: decision.next, slot_last, ..(*job).clone() };
+            let moved = Job {
+                next_slot: decision.next,
+                slot_last,
+                ..(*job).clone()
+            };
             if moved.next_due_at().is_some_and(|due_at| due_at <= horizon) {
                 wheel.insert_job(Arc::new(moved));
             }
@@ -278,7 +319,9 @@ impl Fire {
     /// go in one write.
     fn wake(&self, now: Timestamp, lead: Duration) -> Wake {
         let ahead = lead.mul_f64(0.7);
-        let next = lock(&self.context.wheel).next_due().map(|due_at| due_at.minus(ahead));
+        let next = lock(&self.context.wheel)
+            .next_due()
+            .map(|due_at| due_at.minus(ahead));
         let postponed = self.postponed.values().map(|(due_at, _)| *due_at).min();
         match next.into_iter().chain(postponed).min() {
             Some(moment) if self.context.is_present() => Wake::At(moment.max(now)),
@@ -290,7 +333,10 @@ impl Fire {
 /// The runs that firings would make.
 fn runs_of(firings: &[Firing]) -> impl Iterator<Item = RunId> + '_ {
     firings.iter().filter_map(|firing| {
-        firing.decision.start.map(|slot| RunId::for_slot(firing.job.id, slot))
+        firing
+            .decision
+            .start
+            .map(|slot| RunId::for_slot(firing.job.id, slot))
     })
 }
 
@@ -327,11 +373,20 @@ fn born(context: &Context, id: RunId, job: &Arc<Job>, slot: Slot) -> Work {
         stretch: None,
         attempts: Vec::new(),
     };
-    Work { run, job: Arc::clone(job) }
+    Work {
+        run,
+        job: Arc::clone(job),
+    }
 }
 
 fn due_run(run: RunId, job: &Job, due_at: Timestamp) -> DueRun {
-    DueRun { run, tenant: job.tenant, job: job.id, due_at, state: RunState::Ready }
+    DueRun {
+        run,
+        tenant: job.tenant,
+        job: job.id,
+        due_at,
+        state: RunState::Ready,
+    }
 }
 
 #[async_trait]
@@ -348,7 +403,11 @@ impl Duty for Fire {
         let lead = self.lead(now);
         self.fill(now, lead);
         let postponing = !self.postponed.is_empty() || !self.crowded.is_empty();
-        self.context.shared.nudges.postponing.store(postponing, Ordering::Release);
+        self.context
+            .shared
+            .nudges
+            .postponing
+            .store(postponing, Ordering::Release);
         let Some(answer) = self.in_flight.next().await else {
             return Ok(self.wake(now, lead));
         };

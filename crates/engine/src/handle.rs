@@ -136,8 +136,12 @@ impl Handle {
         let now = self.shared.clock.now();
         let uptime = self.shared.clock.uptime();
         Health {
-            oldest_due: record.oldest_due_at.map_or(Duration::ZERO, |due_at| now.since(due_at)),
-            looked: record.looked_at.map_or(Duration::ZERO, |at| uptime.saturating_sub(at)),
+            oldest_due: record
+                .oldest_due_at
+                .map_or(Duration::ZERO, |due_at| now.since(due_at)),
+            looked: record
+                .looked_at
+                .map_or(Duration::ZERO, |at| uptime.saturating_sub(at)),
             bound: self.shared.health_bound,
             ready: record.planned && record.present,
         }

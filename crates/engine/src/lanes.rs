@@ -15,7 +15,11 @@ pub struct Lanes<T> {
 
 impl<T> Default for Lanes<T> {
     fn default() -> Self {
-        Self { queues: Default::default(), credit: Lane::ALL.map(Lane::weight), len: 0 }
+        Self {
+            queues: Default::default(),
+            credit: Lane::ALL.map(Lane::weight),
+            len: 0,
+        }
     }
 }
 
@@ -70,7 +74,14 @@ mod tests {
         }
         let round: Vec<Lane> = (0..21).filter_map(|_| lanes.pop()).collect();
         let count = |lane| round.iter().filter(|popped| **popped == lane).count();
-        assert_eq!((count(Lane::Critical), count(Lane::Standard), count(Lane::Batch)), (16, 4, 1));
+        assert_eq!(
+            (
+                count(Lane::Critical),
+                count(Lane::Standard),
+                count(Lane::Batch)
+            ),
+            (16, 4, 1)
+        );
     }
 
     #[test]
@@ -79,7 +90,10 @@ mod tests {
         for number in 0..100 {
             lanes.push(Lane::Batch, number);
         }
-        assert_eq!((0..100).filter_map(|_| lanes.pop()).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+        assert_eq!(
+            (0..100).filter_map(|_| lanes.pop()).collect::<Vec<_>>(),
+            (0..100).collect::<Vec<_>>()
+        );
         assert_eq!(lanes.pop(), None);
     }
 }

@@ -28,7 +28,10 @@ pub struct Beats {
 
 impl Beats {
     pub fn new(context: Arc<Context>) -> Self {
-        Self { context, offset: None }
+        Self {
+            context,
+            offset: None,
+        }
     }
 
     /// Notices a step of the wall clock: what is due has to be looked at again.
@@ -39,7 +42,11 @@ impl Beats {
         if step.unsigned_abs() >= STEP_MIN.as_millis() as u64 {
             warn!(milliseconds = step, "the wall clock was stepped");
             self.context.shared.metrics.clock_steps.inc();
-            self.context.shared.nudges.replan.store(true, Ordering::Release);
+            self.context
+                .shared
+                .nudges
+                .replan
+                .store(true, Ordering::Release);
             self.context.shared.nudges.plan.now();
             self.context.shared.nudges.fire.now();
             self.context.shared.nudges.dispatch.now();
@@ -50,8 +57,9 @@ impl Beats {
     async fn hold_shards(&self, living: &[PresenceId]) -> Result<(), StoreError> {
         let context = &self.context;
         let me = context.presence.id;
-        let wanted: ShardSet =
-            Shard::all().filter(|shard| shard.owner(living) == Some(me)).collect();
+        let wanted: ShardSet = Shard::all()
+            .filter(|shard| shard.owner(living) == Some(me))
+            .collect();
         let held = context.leases();
         if held.shards() == wanted {
             return Ok(());
@@ -74,15 +82,26 @@ impl Beats {
         let context = &self.context;
         let answers = context.dispatch.answer(asks, now);
         for settlement in answers.settlements {
-            if context.endings.send(Ending::Judged(Box::new(settlement))).await.is_err() {
+            if context
+                .endings
+                .send(Ending::Judged(Box::new(settlement)))
+                .await
+                .is_err()
+            {
                 return Ok(());
             }
         }
         if answers.withdrawals.is_empty() {
             return Ok(());
         }
-        context.store.withdraw(context.presence.id, &answers.withdrawals, now).await?;
-        let taken = answers.withdrawals.iter().filter(|answer| answer.taken_back);
+        context
+            .store
+            .withdraw(context.presence.id, &answers.withdrawals, now)
+            .await?;
+        let taken = answers
+            .withdrawals
+            .iter()
+            .filter(|answer| answer.taken_back);
         context.dispatch.forget(taken.map(|answer| answer.run));
         // What was taken back is decided anew.
         context.shared.nudges.replan.store(true, Ordering::Release);
@@ -118,7 +137,10 @@ impl Duty for Beats {
         self.answer(&beat.asks, now).await?;
         let marks = context.dispatch.to_mark(context.shared.clock.uptime());
         if !marks.is_empty() {
-            context.store.mark_running(context.presence.id, &marks).await?;
+            context
+                .store
+                .mark_running(context.presence.id, &marks)
+                .await?;
         }
         Ok(Wake::At(now.plus(limits::BEAT_EVERY)))
     }

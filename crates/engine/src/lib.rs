@@ -31,5 +31,7 @@ pub use node::{Node, NodeConfig};
 /// Locks, whatever a thread that panicked left behind: our locks guard plain data that is whole
 /// between any two statements.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -105,14 +105,46 @@ impl Metrics {
             self.lateness.clone(),
         );
         registry.register("fired", "Slots that became runs", self.fired.clone());
-        registry.register("skipped", "Firings that ended as skipped entries", self.skipped.clone());
-        registry.register("dispatched", "Attempts handed to an executor", self.dispatched.clone());
-        registry.register("settled", "Attempts settled, by outcome", self.settled.clone());
-        registry.register("fire_batch", "Firings in one write", self.fire_batch.clone());
-        registry.register("settle_batch", "Attempts in one write", self.settle_batch.clone());
-        registry.register("wheel_entries", "Slots and runs in the wheel", self.wheel.clone());
-        registry.register("held_runs", "Claimed runs that wait for their due time", self.held.clone());
-        registry.register("running_attempts", "Attempts under way", self.running.clone());
+        registry.register(
+            "skipped",
+            "Firings that ended as skipped entries",
+            self.skipped.clone(),
+        );
+        registry.register(
+            "dispatched",
+            "Attempts handed to an executor",
+            self.dispatched.clone(),
+        );
+        registry.register(
+            "settled",
+            "Attempts settled, by outcome",
+            self.settled.clone(),
+        );
+        registry.register(
+            "fire_batch",
+            "Firings in one write",
+            self.fire_batch.clone(),
+        );
+        registry.register(
+            "settle_batch",
+            "Attempts in one write",
+            self.settle_batch.clone(),
+        );
+        registry.register(
+            "wheel_entries",
+            "Slots and runs in the wheel",
+            self.wheel.clone(),
+        );
+        registry.register(
+            "held_runs",
+            "Claimed runs that wait for their due time",
+            self.held.clone(),
+        );
+        registry.register(
+            "running_attempts",
+            "Attempts under way",
+            self.running.clone(),
+        );
         registry.register_with_unit(
             "oldest_due_age",
             "Age of the oldest slot or run that is due and held by nobody",
@@ -120,19 +152,39 @@ impl Metrics {
             self.oldest_due.clone(),
         );
         registry.register("live_runs", "Runs that have not ended", self.live.clone());
-        registry.register("store_errors", "Calls that the store refused", self.store_errors.clone());
-        registry.register("lost_attempts", "Attempts whose holder was gone", self.lost.clone());
-        registry.register("clock_steps", "Steps of the wall clock noticed", self.clock_steps.clone());
+        registry.register(
+            "store_errors",
+            "Calls that the store refused",
+            self.store_errors.clone(),
+        );
+        registry.register(
+            "lost_attempts",
+            "Attempts whose holder was gone",
+            self.lost.clone(),
+        );
+        registry.register(
+            "clock_steps",
+            "Steps of the wall clock noticed",
+            self.clock_steps.clone(),
+        );
     }
 
     pub fn settled_with(&self, outcome: Outcome) {
-        self.settled.get_or_create(&ByOutcome { outcome: OutcomeLabel(outcome) }).inc();
+        self.settled
+            .get_or_create(&ByOutcome {
+                outcome: OutcomeLabel(outcome),
+            })
+            .inc();
     }
 
     /// One histogram per lane, held so that the hot path does not look it up.
     pub fn lateness_by_lane(&self) -> [Histogram; 3] {
         Lane::ALL.map(|lane| {
-            self.lateness.get_or_create(&ByLane { lane: LaneLabel(lane) }).clone()
+            self.lateness
+                .get_or_create(&ByLane {
+                    lane: LaneLabel(lane),
+                })
+                .clone()
         })
     }
 }

@@ -2,8 +2,8 @@
 //! dies with it, so being barred means starting over with empty hands.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use executor::Registry;
@@ -103,14 +103,18 @@ pub struct Presence {
 
 impl Presence {
     fn new(id: PresenceId, joined: Duration) -> Self {
-        let presence = Self { id, until: AtomicU64::new(0) };
+        let presence = Self {
+            id,
+            until: AtomicU64::new(0),
+        };
         presence.beaten(joined);
         presence
     }
 
     pub fn beaten(&self, sent: Duration) {
         let until = sent + limits::PRESENCE_TTL - limits::PRESENCE_MARGIN;
-        self.until.store(until.as_millis() as u64, Ordering::Release);
+        self.until
+            .store(until.as_millis() as u64, Ordering::Release);
     }
 
     pub fn holds(&self, uptime: Duration) -> bool {
@@ -157,7 +161,13 @@ impl Node {
         };
         let first = body.join().await?;
         let task = tokio::spawn(body.live(first, offered));
-        Ok(Self { handle: Handle::new(shared), stop, kill, grace, task })
+        Ok(Self {
+            handle: Handle::new(shared),
+            stop,
+            kill,
+            grace,
+            task,
+        })
     }
 
     pub fn handle(&self) -> Handle {
@@ -230,7 +240,10 @@ impl Body {
             registry: self.registry.clone(),
             config: self.config.clone(),
             node: Arc::from(self.config.name.as_str()),
-            leases: Mutex::new(Arc::new(Leases { presence: id, epochs: Default::default() })),
+            leases: Mutex::new(Arc::new(Leases {
+                presence: id,
+                epochs: Default::default(),
+            })),
             presence,
             wheel: Mutex::new(Wheel::default()),
             dispatch: Dispatch::new(&self.shared.metrics),
@@ -252,7 +265,11 @@ impl Body {
             Box::new(Retention::new(Arc::clone(&context))),
         ];
         for duty in before_dispatch {
-            early.spawn(duty::keep(duty, Arc::clone(&self.shared), stop_early.clone()));
+            early.spawn(duty::keep(
+                duty,
+                Arc::clone(&self.shared),
+                stop_early.clone(),
+            ));
         }
         let to_the_end: [Box<dyn Duty>; 3] = [
             Box::new(Beats::new(Arc::clone(&context))),
@@ -260,7 +277,11 @@ impl Body {
             Box::new(Settle::new(Arc::clone(&context), ended)),
         ];
         for duty in to_the_end {
-            late.spawn(duty::keep(duty, Arc::clone(&self.shared), stop_late.clone()));
+            late.spawn(duty::keep(
+                duty,
+                Arc::clone(&self.shared),
+                stop_late.clone(),
+            ));
         }
         let barred = tokio::select! {
             biased;

@@ -82,7 +82,9 @@ impl Plan {
             return Ok(());
         }
         lock(&context.wheel).begin_reading();
-        let reads = offered.iter().map(|(tenant, job)| context.store.get_job(*tenant, *job));
+        let reads = offered
+            .iter()
+            .map(|(tenant, job)| context.store.get_job(*tenant, *job));
         let read = future::join_all(reads).await;
         let horizon = context.now().plus(limits::HORIZON);
         let shards = context.leases().shards();
@@ -115,7 +117,12 @@ impl Plan {
         let uptime = self.context.shared.clock.uptime();
         let stepped_back = now < self.last_now;
         self.last_now = now;
-        let replan = self.context.shared.nudges.replan.swap(false, Ordering::AcqRel);
+        let replan = self
+            .context
+            .shared
+            .nudges
+            .replan
+            .swap(false, Ordering::AcqRel);
         let up_to = now.plus(limits::HORIZON);
         if replan || stepped_back || uptime >= self.reread_at {
             let first = self.reread_at == Duration::ZERO;
@@ -130,7 +137,10 @@ impl Plan {
             });
         } else if self.scan.is_none() {
             let last = JobId(Uuid::max());
-            let after = Some(DueCursor { due_at: self.planned_to, job: last });
+            let after = Some(DueCursor {
+                due_at: self.planned_to,
+                job: last,
+            });
             self.scan = Some(Scan {
                 up_to,
                 after,
@@ -146,8 +156,10 @@ impl Plan {
     async fn read_jobs(&self, mut scan: Scan, shards: &ShardSet) -> Result<Scan, StoreError> {
         let context = &self.context;
         lock(&context.wheel).begin_reading();
-        let due =
-            context.store.due_jobs(shards, scan.up_to, scan.after, limits::PLAN_PAGE_MAX).await?;
+        let due = context
+            .store
+            .due_jobs(shards, scan.up_to, scan.after, limits::PLAN_PAGE_MAX)
+            .await?;
         {
             let mut wheel = lock(&context.wheel);
             for job in due.jobs {
@@ -174,10 +186,17 @@ impl Plan {
         now: Timestamp,
     ) -> Result<Scan, StoreError> {
         let context = &self.context;
-        let up_to = if scan.all_runs { Timestamp::MAX } else { scan.up_to };
+        let up_to = if scan.all_runs {
+            Timestamp::MAX
+        } else {
+            scan.up_to
+        };
         lock(&context.wheel).begin_reading();
         let page = limits::PLAN_PAGE_MAX;
-        let due = context.store.due_runs(shards, up_to, scan.runs_after, page).await?;
+        let due = context
+            .store
+            .due_runs(shards, up_to, scan.runs_after, page)
+            .await?;
         let mut moments = Vec::with_capacity(due.len());
         for run in &due {
             moments.push(self.due_at(run, scan.up_to, now).await?);
@@ -234,7 +253,11 @@ impl Duty for Plan {
         };
         if !lock(&self.context.wheel).has_room() {
             // Fire nudges when there is room again.
-            self.context.shared.nudges.wheel_full.store(true, Ordering::Release);
+            self.context
+                .shared
+                .nudges
+                .wheel_full
+                .store(true, Ordering::Release);
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
         if !scan.runs_done {
@@ -245,7 +268,11 @@ impl Duty for Plan {
         }
         self.context.shared.nudges.fire.now();
         let context = &self.context;
-        context.shared.metrics.wheel.set(lock(&context.wheel).len() as i64);
+        context
+            .shared
+            .metrics
+            .wheel
+            .set(lock(&context.wheel).len() as i64);
         if scan.jobs_done && scan.runs_done {
             self.planned_to = scan.up_to;
             self.scan = None;

@@ -22,7 +22,10 @@ pub struct Retention {
 
 impl Retention {
     pub fn new(context: Arc<Context>) -> Self {
-        Self { context, next: Duration::ZERO }
+        Self {
+            context,
+            next: Duration::ZERO,
+        }
     }
 }
 
@@ -50,11 +53,19 @@ impl Duty for Retention {
         };
         let retained = context.store.retain(&keep).await?;
         if retained.ranges > 0 || retained.jobs > 0 {
-            info!(ranges = retained.ranges, jobs = retained.jobs, "forgot what was kept long enough");
+            info!(
+                ranges = retained.ranges,
+                jobs = retained.jobs,
+                "forgot what was kept long enough"
+            );
         }
         if !retained.more {
             self.next = uptime + EVERY;
         }
-        Ok(if retained.more { Wake::Now } else { Wake::At(later) })
+        Ok(if retained.more {
+            Wake::Now
+        } else {
+            Wake::At(later)
+        })
     }
 }

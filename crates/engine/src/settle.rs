@@ -57,7 +57,12 @@ pub struct Settle {
 
 impl Settle {
     pub fn new(context: Arc<Context>, ended: mpsc::Receiver<Ending>) -> Self {
-        Self { context, ended, in_flight: FuturesUnordered::new(), again: Vec::new() }
+        Self {
+            context,
+            ended,
+            in_flight: FuturesUnordered::new(),
+            again: Vec::new(),
+        }
     }
 
     fn judge(&self, ending: Ending) -> Settlement {
@@ -65,23 +70,40 @@ impl Settle {
             Ending::Judged(settlement) => return *settlement,
             Ending::Attempt(ended) => *ended,
         };
-        let Ended { work: Work { run, job }, report, cancelled, dispatched_at, settled_at } = ended;
+        let Ended {
+            work: Work { run, job },
+            report,
+            cancelled,
+            dispatched_at,
+            settled_at,
+        } = ended;
         let verdict = match cancelled {
             // It succeeded before it could be stopped: then it did.
             Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
             Some(_) | None => {
                 let chance = self.context.chance();
-                job.def.retry.verdict(run.attempt, run.lost, &report, settled_at, chance)
+                job.def
+                    .retry
+                    .verdict(run.attempt, run.lost, &report, settled_at, chance)
             }
         };
         self.context.shared.metrics.settled_with(report.outcome);
         let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
-        Settlement { run, verdict, attempt: Some(attempt), queues: true }
+        Settlement {
+            run,
+            verdict,
+            attempt: Some(attempt),
+            queues: true,
+        }
     }
 
     fn write(&mut self, batch: Vec<Settlement>) {
         let context = Arc::clone(&self.context);
-        context.shared.metrics.settle_batch.observe(batch.len() as f64);
+        context
+            .shared
+            .metrics
+            .settle_batch
+            .observe(batch.len() as f64);
         self.in_flight.push(Box::pin(async move {
             let answer = context.store.settle(context.presence.id, &batch).await;
             (batch, answer)
@@ -124,8 +146,12 @@ impl Settle {
         let context = &self.context;
         let horizon = context.now().plus(limits::HORIZON);
         let me = context.presence.id;
-        let ours = batch.iter().filter(|settlement| settlement.run.claim == Some(me));
-        context.dispatch.forget(ours.map(|settlement| settlement.run.id));
+        let ours = batch
+            .iter()
+            .filter(|settlement| settlement.run.claim == Some(me));
+        context
+            .dispatch
+            .forget(ours.map(|settlement| settlement.run.id));
         let mut wheel = lock(&context.wheel);
         let mut nudge = batch.iter().any(|settlement| settlement.queues);
         for (settlement, answer) in batch.iter().zip(answers) {
@@ -154,7 +180,13 @@ impl Settle {
             }
         }
         drop(wheel);
-        if nudge || context.shared.nudges.postponing.load(std::sync::atomic::Ordering::Acquire) {
+        if nudge
+            || context
+                .shared
+                .nudges
+                .postponing
+                .load(std::sync::atomic::Ordering::Acquire)
+        {
             context.shared.nudges.fire.now();
         }
         Ok(())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{AttemptNo, Attempt, Outcome, Report, Verdict, limits};
+use model::{Attempt, AttemptNo, Outcome, Report, Verdict, limits};
 use store::Settlement;
 use tracing::{info, warn};
 
@@ -21,7 +21,12 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     context.dispatch.close();
     fire_soon(context).await;
     for settlement in context.dispatch.release_waiting() {
-        if context.endings.send(Ending::Judged(Box::new(settlement))).await.is_err() {
+        if context
+            .endings
+            .send(Ending::Judged(Box::new(settlement)))
+            .await
+            .is_err()
+        {
             break;
         }
     }
@@ -30,19 +35,29 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     let mut told = false;
     while context.dispatch.is_busy() && clock.uptime().saturating_sub(begun) < grace {
         if !told && context.dispatch.running() > 0 {
-            info!(attempts = context.dispatch.running(), "waiting for attempts under way");
+            info!(
+                attempts = context.dispatch.running(),
+                "waiting for attempts under way"
+            );
             told = true;
         }
         clock.sleep(Duration::from_millis(5)).await;
     }
     for settlement in cut_off(context) {
-        if context.endings.send(Ending::Judged(Box::new(settlement))).await.is_err() {
+        if context
+            .endings
+            .send(Ending::Judged(Box::new(settlement)))
+            .await
+            .is_err()
+        {
             break;
         }
     }
     // What was just sent must reach the store; it is quick or the store is down.
     let begun = clock.uptime();
-    while context.dispatch.is_busy() && clock.uptime().saturating_sub(begun) < Duration::from_secs(2) {
+    while context.dispatch.is_busy()
+        && clock.uptime().saturating_sub(begun) < Duration::from_secs(2)
+    {
         clock.sleep(Duration::from_millis(5)).await;
     }
 }
@@ -87,7 +102,12 @@ fn cut_off(context: &Arc<Context>) -> Vec<Settlement> {
             report.error = Some("the node stopped before the attempt ended".to_owned());
             let attempt = Attempt::new(run.attempt, dispatched_at, now, report);
             let verdict: Verdict = claim.verdict(now);
-            Settlement { run, verdict, attempt: Some(attempt), queues: true }
+            Settlement {
+                run,
+                verdict,
+                attempt: Some(attempt),
+                queues: true,
+            }
         })
         .collect()
 }

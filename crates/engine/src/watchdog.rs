@@ -31,7 +31,11 @@ pub struct Watchdog {
 
 impl Watchdog {
     pub fn new(context: Arc<Context>) -> Self {
-        Self { context, compare_at: COMPARE, strangers: BTreeSet::new() }
+        Self {
+            context,
+            compare_at: COMPARE,
+            strangers: BTreeSet::new(),
+        }
     }
 
     /// Ends what others left behind. Answers whether there may be more.
@@ -47,11 +51,18 @@ impl Watchdog {
             return Ok(false);
         }
         info!(attempts = count, "ends attempts whose holder is gone");
-        let settlements: Vec<Settlement> =
-            orphans.into_iter().map(|orphan| lost(orphan, now)).collect();
+        let settlements: Vec<Settlement> = orphans
+            .into_iter()
+            .map(|orphan| lost(orphan, now))
+            .collect();
         context.shared.metrics.lost.inc_by(count as u64);
         for settlement in settlements {
-            if context.endings.send(Ending::Judged(Box::new(settlement))).await.is_err() {
+            if context
+                .endings
+                .send(Ending::Judged(Box::new(settlement)))
+                .await
+                .is_err()
+            {
                 return Ok(false);
             }
         }
@@ -90,7 +101,10 @@ impl Watchdog {
         }
         self.strangers = strangers;
         if !twice.is_empty() {
-            warn!(claims = twice.len(), "hands back claims that memory does not know");
+            warn!(
+                claims = twice.len(),
+                "hands back claims that memory does not know"
+            );
             self.hand_back(&twice, now).await?;
         }
         Ok(())
@@ -102,7 +116,11 @@ impl Watchdog {
         // Asked again, claim answers what this presence holds already.
         for claimed in context.store.claim(&leases, runs).await? {
             if let store::Claimed::Ours(run, job) = claimed {
-                let orphan = Orphan { run: *run, job, ended_at: now };
+                let orphan = Orphan {
+                    run: *run,
+                    job,
+                    ended_at: now,
+                };
                 let ending = Ending::Judged(Box::new(lost(orphan, now)));
                 if context.endings.send(ending).await.is_err() {
                     return Ok(());
@@ -119,10 +137,15 @@ impl Watchdog {
         let mut health = lock(&shared.health);
         health.oldest_due_at = pulse.oldest_due_at.filter(|due_at| *due_at < now);
         health.looked_at = Some(uptime);
-        let age = health.oldest_due_at.map_or(Duration::ZERO, |due_at| now.since(due_at));
+        let age = health
+            .oldest_due_at
+            .map_or(Duration::ZERO, |due_at| now.since(due_at));
         drop(health);
         shared.metrics.oldest_due.set(age.as_secs_f64());
-        shared.metrics.live.set(i64::try_from(pulse.live).unwrap_or(i64::MAX));
+        shared
+            .metrics
+            .live
+            .set(i64::try_from(pulse.live).unwrap_or(i64::MAX));
         Ok(())
     }
 }
@@ -144,7 +167,12 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
         report.error = Some("the node that held the attempt is gone".to_owned());
         Attempt::new(run.attempt, run.dispatched_at, now, report)
     });
-    Settlement { queues: true, run, verdict, attempt }
+    Settlement {
+        queues: true,
+        run,
+        verdict,
+        attempt,
+    }
 }
 
 #[async_trait]
@@ -161,7 +189,10 @@ impl Duty for Watchdog {
         let context = Arc::clone(&self.context);
         let barred = context.store.bar_lapsed(context.presence.id).await?;
         if !barred.is_empty() {
-            warn!(presences = barred.len(), "barred presences whose time was up");
+            warn!(
+                presences = barred.len(),
+                "barred presences whose time was up"
+            );
         }
         let more = self.end_orphans(now).await?;
         let uptime = context.shared.clock.uptime();
@@ -170,6 +201,10 @@ impl Duty for Watchdog {
             self.compare_claims(now).await?;
         }
         self.take_pulse().await?;
-        Ok(if more { Wake::Now } else { Wake::At(now.plus(limits::SLEEP_MAX)) })
+        Ok(if more {
+            Wake::Now
+        } else {
+            Wake::At(now.plus(limits::SLEEP_MAX))
+        })
     }
 }

@@ -61,7 +61,8 @@ impl Wheel {
 
     /// Whether another page of plan fits.
     pub fn has_room(&self) -> bool {
-        self.len + limits::PLAN_PAGE_MAX <= limits::WHEEL_MAX && self.bytes < limits::WHEEL_BYTES_MAX
+        self.len + limits::PLAN_PAGE_MAX <= limits::WHEEL_MAX
+            && self.bytes < limits::WHEEL_BYTES_MAX
     }
 
     /// Plan begins to read the store.
@@ -94,7 +95,9 @@ impl Wheel {
 
     /// Puts in a job's next slot, as it stands after a write that was just answered.
     pub fn insert_job(&mut self, job: Arc<Job>) -> bool {
-        let Some(slot) = job.next_slot else { return false };
+        let Some(slot) = job.next_slot else {
+            return false;
+        };
         let due_at = job.due_at(slot);
         match self.jobs.get(&job.id) {
             // Known as it is, or known as it was; then the older entry will turn out stale.
@@ -129,7 +132,9 @@ impl Wheel {
     pub fn take(&mut self, until: Timestamp, max: usize) -> Vec<(Timestamp, Entry)> {
         let mut taken = Vec::new();
         while taken.len() < max {
-            let Some(mut bucket) = self.buckets.first_entry() else { break };
+            let Some(mut bucket) = self.buckets.first_entry() else {
+                break;
+            };
             let due_at = *bucket.key();
             if due_at > until {
                 break;
@@ -150,9 +155,9 @@ impl Wheel {
     /// Whether the entry is still what the wheel wants of its job; an edit may have replaced it.
     pub fn is_current(&self, entry: &Entry) -> bool {
         match entry {
-            Entry::Slot(job) => {
-                job.next_slot.is_some_and(|slot| self.jobs.get(&job.id) == Some(&(job.version, slot)))
-            }
+            Entry::Slot(job) => job
+                .next_slot
+                .is_some_and(|slot| self.jobs.get(&job.id) == Some(&(job.version, slot))),
             Entry::Run(_) => true,
         }
     }
@@ -218,8 +223,9 @@ impl Wheel {
         }
         let mut dropped = Vec::new();
         self.buckets.retain(|_, bucket| {
-            let (keep, drop): (Vec<_>, Vec<_>) =
-                bucket.drain(..).partition(|entry| shards.contains(Shard::of(entry.job())));
+            let (keep, drop): (Vec<_>, Vec<_>) = bucket
+                .drain(..)
+                .partition(|entry| shards.contains(Shard::of(entry.job())));
             *bucket = keep;
             dropped.extend(drop);
             !bucket.is_empty()

@@ -15,7 +15,13 @@ fn job(number: u8, due: i64) -> Arc<Job> {
 fn run(number: u8) -> DueRun {
     let job = JobId::new(at(0), [number; 10]);
     let id = RunId::asked(job, at(0), 1);
-    DueRun { run: id, tenant: TenantId::DEFAULT, job, due_at: at(0), state: RunState::Ready }
+    DueRun {
+        run: id,
+        tenant: TenantId::DEFAULT,
+        job,
+        due_at: at(0),
+        state: RunState::Ready,
+    }
 }
 
 #[test]
@@ -25,7 +31,11 @@ fn entries_come_out_in_order_and_not_before_they_are_asked_for() {
         assert!(wheel.insert_job(job(number, due)));
     }
     assert_eq!(wheel.next_due(), Some(at(10)));
-    let taken: Vec<_> = wheel.take(at(20), 10).into_iter().map(|(due_at, _)| due_at).collect();
+    let taken: Vec<_> = wheel
+        .take(at(20), 10)
+        .into_iter()
+        .map(|(due_at, _)| due_at)
+        .collect();
     assert_eq!(taken, [at(10), at(20)]);
     assert_eq!(wheel.len(), 1);
 }
@@ -62,11 +72,20 @@ fn an_edit_replaces_the_older_entry() {
     let mut wheel = Wheel::default();
     let old = job(1, 10);
     wheel.insert_job(Arc::clone(&old));
-    let edited = Arc::new(Job { version: Version(2), ..(*job(1, 20)).clone() });
+    let edited = Arc::new(Job {
+        version: Version(2),
+        ..(*job(1, 20)).clone()
+    });
     assert!(wheel.insert_job(edited));
-    assert!(!wheel.insert_job(Arc::clone(&old)), "never back to an older version");
+    assert!(
+        !wheel.insert_job(Arc::clone(&old)),
+        "never back to an older version"
+    );
     let taken = wheel.take(at(30), 10);
-    let current: Vec<_> = taken.iter().map(|(_, entry)| wheel.is_current(entry)).collect();
+    let current: Vec<_> = taken
+        .iter()
+        .map(|(_, entry)| wheel.is_current(entry))
+        .collect();
     assert_eq!(current, [false, true]);
 }
 

@@ -38,8 +38,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 5] =
-        [Self::Succeeded, Self::Failed, Self::TimedOut, Self::Lost, Self::Cancelled];
+    pub const ALL: [Self; 5] = [
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Lost,
+        Self::Cancelled,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +57,9 @@ impl Outcome {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|outcome| outcome.as_str() == text)
     }
 }
 
@@ -82,7 +89,13 @@ pub struct Report {
 
 impl Report {
     pub fn of(outcome: Outcome) -> Self {
-        Self { outcome, retry: RetryHint::Usual, status: None, error: None, output: Bytes::new() }
+        Self {
+            outcome,
+            retry: RetryHint::Usual,
+            status: None,
+            error: None,
+            output: Bytes::new(),
+        }
     }
 
     pub fn succeeded() -> Self {
@@ -90,7 +103,10 @@ impl Report {
     }
 
     pub fn failed(error: impl Into<String>) -> Self {
-        Self { error: Some(cut(error.into(), limits::ERROR_MAX)), ..Self::of(Outcome::Failed) }
+        Self {
+            error: Some(cut(error.into(), limits::ERROR_MAX)),
+            ..Self::of(Outcome::Failed)
+        }
     }
 
     pub fn with_status(mut self, status: i32) -> Self {
@@ -129,8 +145,22 @@ impl Attempt {
         settled_at: Timestamp,
         report: Report,
     ) -> Self {
-        let Report { outcome, status, error, output, retry: _ } = report;
-        Self { no, dispatched_at, settled_at, outcome, status, error, output }
+        let Report {
+            outcome,
+            status,
+            error,
+            output,
+            retry: _,
+        } = report;
+        Self {
+            no,
+            dispatched_at,
+            settled_at,
+            outcome,
+            status,
+            error,
+            output,
+        }
     }
 
     /// The same with only the head of its output: an earlier attempt keeps no more.
@@ -143,7 +173,10 @@ impl Attempt {
 /// At most `bytes` bytes of a text, cut between characters.
 pub fn cut(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
-        let end = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=bytes)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0);
         text.truncate(end);
     }
     text

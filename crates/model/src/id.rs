@@ -179,7 +179,10 @@ mod tests {
         let early = RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_000)));
         let late = RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_001)));
         assert!(early < late);
-        assert_eq!(early, RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_000))));
+        assert_eq!(
+            early,
+            RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_000)))
+        );
         assert_eq!(early.at(), Timestamp::from_millis(1_700_000_000_000));
         assert_eq!(early.0.get_version_num(), 8);
         assert!(RunId::least_at(early.at()) <= early);
@@ -194,6 +197,9 @@ mod tests {
     #[test]
     fn a_manual_run_is_not_the_slot_of_its_moment() {
         let at = Timestamp::from_millis(1_700_000_000_000);
-        assert_ne!(RunId::for_slot(job(), Slot(at)), RunId::asked(job(), at, at.as_u64()));
+        assert_ne!(
+            RunId::for_slot(job(), Slot(at)),
+            RunId::asked(job(), at, at.as_u64())
+        );
     }
 }

@@ -53,7 +53,11 @@ impl JobKey {
         let ok = (1..=limits::NAME_MAX).contains(&text.len())
             && text.bytes().all(fits)
             && !text.starts_with("job_");
-        if ok { Ok(Self(text.to_owned())) } else { Err(KeyError) }
+        if ok {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(KeyError)
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -78,8 +82,13 @@ pub enum JobState {
 }
 
 impl JobState {
-    pub const ALL: [Self; 5] =
-        [Self::Active, Self::Paused, Self::Finished, Self::Invalid, Self::Deleted];
+    pub const ALL: [Self; 5] = [
+        Self::Active,
+        Self::Paused,
+        Self::Finished,
+        Self::Invalid,
+        Self::Deleted,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -127,7 +136,11 @@ impl Definition {
 
     /// A definition with every default.
     pub fn new(schedule: Schedule, target: Target) -> Self {
-        let overlap = if schedule.is_recurring() { Overlap::Skip } else { Overlap::Allow };
+        let overlap = if schedule.is_recurring() {
+            Overlap::Skip
+        } else {
+            Overlap::Allow
+        };
         let catch_up = CatchUp::default_for(schedule.shortest_period());
         Self {
             schedule,
@@ -181,7 +194,9 @@ pub struct Decision {
 impl Decision {
     /// Every slot up to here is decided by it.
     pub fn slot_last(&self) -> Option<Timestamp> {
-        self.start.map(|slot| slot.0).or(self.missed.map(|stretch| stretch.last.0))
+        self.start
+            .map(|slot| slot.0)
+            .or(self.missed.map(|stretch| stretch.last.0))
     }
 }
 
@@ -221,7 +236,9 @@ impl Job {
         if spread == 0 {
             return slot.0;
         }
-        slot.0.plus(Duration::from_millis(hash(0x0073_7072_6561_6400, &[self.id.hash()]) % spread))
+        slot.0.plus(Duration::from_millis(
+            hash(0x0073_7072_6561_6400, &[self.id.hash()]) % spread,
+        ))
     }
 
     /// When the next slot is to be planned; what stores index.
@@ -255,7 +272,11 @@ impl Job {
     /// Another definition from `now` on. It never creates a slot in the past, nor one that was
     /// decided. A paused job stays paused.
     pub fn edited(&self, key: Option<JobKey>, def: Definition, now: Timestamp) -> Self {
-        let mut job = Self { def: Arc::new(def), key, ..self.clone() };
+        let mut job = Self {
+            def: Arc::new(def),
+            key,
+            ..self.clone()
+        };
         let (state_at, note) = (job.state_at, job.note.clone());
         job.turn(now, None);
         match self.state {
@@ -273,7 +294,11 @@ impl Job {
     }
 
     pub fn paused(&self, now: Timestamp, note: Option<String>) -> Self {
-        let mut job = Self { state: JobState::Paused, next_slot: None, ..self.clone() };
+        let mut job = Self {
+            state: JobState::Paused,
+            next_slot: None,
+            ..self.clone()
+        };
         // What came before the pause is decided or missed as ever; what follows is the pause's.
         job.slot_last = Some(self.slot_last.map_or(now, |last| last.max(now)));
         if let Some(slot) = self.next_slot.filter(|slot| slot.0 <= now) {
@@ -305,19 +330,31 @@ impl Job {
         }?;
         (first.0 <= now).then(|| {
             let walk = self.walk(first, |slot| slot.0 <= now, u64::MAX);
-            Stretch { first, last: walk.last, count: walk.count }
+            Stretch {
+                first,
+                last: walk.last,
+                count: walk.count,
+            }
         })
     }
 
     pub fn deleted(&self, now: Timestamp) -> Self {
-        let mut job = Self { state: JobState::Deleted, next_slot: None, ..self.clone() };
+        let mut job = Self {
+            state: JobState::Deleted,
+            next_slot: None,
+            ..self.clone()
+        };
         job.turn(now, None);
         job
     }
 
     /// Parked: it cannot be planned, and says why.
     pub fn invalid(&self, now: Timestamp, error: String) -> Self {
-        let mut job = Self { state: JobState::Invalid, next_slot: None, ..self.clone() };
+        let mut job = Self {
+            state: JobState::Invalid,
+            next_slot: None,
+            ..self.clone()
+        };
         job.turn(now, Some(error));
         job
     }
@@ -350,8 +387,16 @@ impl Job {
             return self.start(None, slot);
         }
         let walk = self.walk(slot, is_missed, limits::STRETCH_STEP_MAX);
-        let all = Stretch { first: slot, last: walk.last, count: walk.count };
-        let skip_all = Decision { missed: Some(all), start: None, next: walk.next };
+        let all = Stretch {
+            first: slot,
+            last: walk.last,
+            count: walk.count,
+        };
+        let skip_all = Decision {
+            missed: Some(all),
+            start: None,
+            next: walk.next,
+        };
         let in_window = |slot: Slot| now.since(self.due_at(slot)) <= self.def.catch_up.window;
         if walk.next.is_some_and(is_missed) {
             // Cut short: all of these are older than some that come.
@@ -376,8 +421,11 @@ impl Job {
             },
             limits::STRETCH_STEP_MAX,
         );
-        let missed =
-            (old.count > 0).then_some(Stretch { first: slot, last: old.last, count: old.count });
+        let missed = (old.count > 0).then_some(Stretch {
+            first: slot,
+            last: old.last,
+            count: old.count,
+        });
         match old.next.filter(|slot| is_missed(*slot)) {
             Some(slot) => self.start(missed, slot),
             None => skip_all,
@@ -385,12 +433,20 @@ impl Job {
     }
 
     fn start(&self, missed: Option<Stretch>, slot: Slot) -> Decision {
-        Decision { missed, start: Some(slot), next: self.def.schedule.next_after(slot.0) }
+        Decision {
+            missed,
+            start: Some(slot),
+            next: self.def.schedule.next_after(slot.0),
+        }
     }
 
     /// Walks slots from `first` while `pass` holds.
     fn walk(&self, first: Slot, mut pass: impl FnMut(Slot) -> bool, max: u64) -> Walk {
-        let mut walk = Walk { count: 0, last: first, next: Some(first) };
+        let mut walk = Walk {
+            count: 0,
+            last: first,
+            next: Some(first),
+        };
         while let Some(slot) = walk.next.filter(|slot| walk.count < max && pass(*slot)) {
             walk.count += 1;
             walk.last = slot;

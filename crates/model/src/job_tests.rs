@@ -13,29 +13,54 @@ fn slot(secs: i64) -> Slot {
 
 fn every(secs: u64) -> Schedule {
     let period = Period::Elapsed(Duration::from_secs(secs));
-    Schedule::Every(Every { period, anchor: at(0), zone: Zone::utc() })
+    Schedule::Every(Every {
+        period,
+        anchor: at(0),
+        zone: Zone::utc(),
+    })
 }
 
 fn job(schedule: Schedule) -> Job {
     let def = Definition::new(schedule, Target::Fake(String::new()));
-    Job::new(JobId::new(at(0), [1; 10]), TenantId::DEFAULT, None, def, at(0))
+    Job::new(
+        JobId::new(at(0), [1; 10]),
+        TenantId::DEFAULT,
+        None,
+        def,
+        at(0),
+    )
 }
 
 fn with_catch_up(policy: CatchUpPolicy, window: u64, max: u32) -> Job {
     let mut job = job(every(60));
-    let catch_up = CatchUp { policy, window: Duration::from_secs(window), max };
+    let catch_up = CatchUp {
+        policy,
+        window: Duration::from_secs(window),
+        max,
+    };
     Arc::make_mut(&mut job.def).catch_up = catch_up;
     job
 }
 
 fn stretch(first: i64, last: i64, count: u64) -> Option<Stretch> {
-    Some(Stretch { first: slot(first), last: slot(last), count })
+    Some(Stretch {
+        first: slot(first),
+        last: slot(last),
+        count,
+    })
 }
 
 #[test]
 fn a_slot_on_time_starts_and_names_the_next() {
     let decision = job(every(60)).decide(slot(60), at(60));
-    assert_eq!(decision, Decision { missed: None, start: Some(slot(60)), next: Some(slot(120)) });
+    assert_eq!(
+        decision,
+        Decision {
+            missed: None,
+            start: Some(slot(60)),
+            next: Some(slot(120))
+        }
+    );
 }
 
 #[test]
@@ -50,23 +75,41 @@ fn a_young_slot_is_only_late_under_every_policy() {
 #[test]
 fn catch_up_none_passes_over_all_that_was_missed() {
     let decision = with_catch_up(CatchUpPolicy::None, 3_600, 9).decide(slot(60), at(250));
-    let expected = Decision { missed: stretch(60, 240, 4), start: None, next: Some(slot(300)) };
+    let expected = Decision {
+        missed: stretch(60, 240, 4),
+        start: None,
+        next: Some(slot(300)),
+    };
     // 240 is exactly ten seconds old: only late.
-    assert_eq!(decision, Decision { missed: stretch(60, 180, 3), next: Some(slot(240)), ..expected });
+    assert_eq!(
+        decision,
+        Decision {
+            missed: stretch(60, 180, 3),
+            next: Some(slot(240)),
+            ..expected
+        }
+    );
 }
 
 #[test]
 fn catch_up_latest_runs_the_newest_missed_slot() {
     let decision = with_catch_up(CatchUpPolicy::Latest, 3_600, 9).decide(slot(60), at(290));
-    let expected =
-        Decision { missed: stretch(60, 180, 3), start: Some(slot(240)), next: Some(slot(300)) };
+    let expected = Decision {
+        missed: stretch(60, 180, 3),
+        start: Some(slot(240)),
+        next: Some(slot(300)),
+    };
     assert_eq!(decision, expected);
 }
 
 #[test]
 fn catch_up_latest_respects_its_window() {
     let decision = with_catch_up(CatchUpPolicy::Latest, 30, 9).decide(slot(60), at(290));
-    let expected = Decision { missed: stretch(60, 240, 4), start: None, next: Some(slot(300)) };
+    let expected = Decision {
+        missed: stretch(60, 240, 4),
+        start: None,
+        next: Some(slot(300)),
+    };
     assert_eq!(decision, expected);
 }
 
@@ -74,8 +117,11 @@ fn catch_up_latest_respects_its_window() {
 fn catch_up_all_runs_the_newest_up_to_its_bound_in_order() {
     let job = with_catch_up(CatchUpPolicy::All, 3_600, 2);
     let first = job.decide(slot(60), at(290));
-    let expected =
-        Decision { missed: stretch(60, 120, 2), start: Some(slot(180)), next: Some(slot(240)) };
+    let expected = Decision {
+        missed: stretch(60, 120, 2),
+        start: Some(slot(180)),
+        next: Some(slot(240)),
+    };
     assert_eq!(first, expected);
     let second = job.decide(slot(240), at(290));
     assert_eq!((second.missed, second.start), (None, Some(slot(240))));
@@ -155,9 +201,13 @@ fn runs_taken_back_in_any_order_are_all_decided_anew() {
     let mut fired = job(every(60));
     fired.slot_last = Some(at(240));
     fired.next_slot = Some(slot(300));
-    let oldest_first = fired.taken_back(slot(180), at(185)).taken_back(slot(240), at(185));
+    let oldest_first = fired
+        .taken_back(slot(180), at(185))
+        .taken_back(slot(240), at(185));
     assert_eq!(oldest_first.next_slot, Some(slot(180)));
-    let newest_first = fired.taken_back(slot(240), at(185)).taken_back(slot(180), at(185));
+    let newest_first = fired
+        .taken_back(slot(240), at(185))
+        .taken_back(slot(180), at(185));
     assert_eq!(newest_first, oldest_first);
 }
 

@@ -49,10 +49,18 @@ impl Overlap {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        let queue_all = Self::QueueAll { max: Self::QUEUE_MAX };
-        [Self::Skip, Self::QueueOne, queue_all, Self::CancelRunning, Self::Allow]
-            .into_iter()
-            .find(|overlap| overlap.as_str() == text)
+        let queue_all = Self::QueueAll {
+            max: Self::QUEUE_MAX,
+        };
+        [
+            Self::Skip,
+            Self::QueueOne,
+            queue_all,
+            Self::CancelRunning,
+            Self::Allow,
+        ]
+        .into_iter()
+        .find(|overlap| overlap.as_str() == text)
     }
 
     pub fn admit(self, living: Living) -> Admission {
@@ -125,7 +133,11 @@ impl CatchUp {
             Some(period) if period < day => Duration::from_secs(3600),
             Some(_) | None => limits::PAST_TOLERANCE,
         };
-        Self { policy: CatchUpPolicy::Latest, window, max: Self::MAX_DEFAULT }
+        Self {
+            policy: CatchUpPolicy::Latest,
+            window,
+            max: Self::MAX_DEFAULT,
+        }
     }
 }
 
@@ -148,7 +160,9 @@ impl Delivery {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|delivery| delivery.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|delivery| delivery.as_str() == text)
     }
 }
 
@@ -159,12 +173,21 @@ mod tests {
     #[test]
     fn each_overlap_meets_living_runs_its_own_way() {
         let living = |moving, waiting| Living { moving, waiting };
-        let check = |overlap: Overlap, living, expected| assert_eq!(overlap.admit(living), expected);
+        let check =
+            |overlap: Overlap, living, expected| assert_eq!(overlap.admit(living), expected);
         let queue_two = Overlap::QueueAll { max: 2 };
         check(Overlap::Skip, living(0, 0), Admission::Start);
-        check(Overlap::Skip, living(1, 0), Admission::Skip(Reason::Overlap));
+        check(
+            Overlap::Skip,
+            living(1, 0),
+            Admission::Skip(Reason::Overlap),
+        );
         check(Overlap::QueueOne, living(1, 0), Admission::Wait);
-        check(Overlap::QueueOne, living(1, 1), Admission::Skip(Reason::Overlap));
+        check(
+            Overlap::QueueOne,
+            living(1, 1),
+            Admission::Skip(Reason::Overlap),
+        );
         check(queue_two, living(1, 1), Admission::Wait);
         check(queue_two, living(1, 2), Admission::Skip(Reason::QueueFull));
         check(Overlap::CancelRunning, living(1, 1), Admission::Replace);

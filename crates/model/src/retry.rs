@@ -42,7 +42,9 @@ impl Backoff {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|backoff| backoff.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|backoff| backoff.as_str() == text)
     }
 }
 
@@ -132,7 +134,9 @@ impl RetryPolicy {
         let jitter = f64::from(self.jitter) / 1_000.0;
         let capped = grown.min(self.delay_max.as_secs_f64() / (1.0 + jitter));
         let delayed = capped * (1.0 + jitter * chance.clamp(0.0, 1.0));
-        Duration::try_from_secs_f64(delayed).unwrap_or(self.delay_max).min(self.delay_max)
+        Duration::try_from_secs_f64(delayed)
+            .unwrap_or(self.delay_max)
+            .min(self.delay_max)
     }
 }
 
@@ -176,7 +180,10 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_cap() {
-        let policy = RetryPolicy { attempts_max: 100, ..RetryPolicy::default() };
+        let policy = RetryPolicy {
+            attempts_max: 100,
+            ..RetryPolicy::default()
+        };
         assert_eq!(wait(&policy, 1, 0.0), Duration::from_secs(1));
         assert_eq!(wait(&policy, 2, 0.0), Duration::from_secs(2));
         assert_eq!(wait(&policy, 4, 0.0), Duration::from_secs(8));
@@ -191,7 +198,10 @@ mod tests {
         let verdict = policy.verdict(AttemptNo(4), 0, &failed(), NOW, 0.5);
         assert_eq!(verdict, Verdict::Bury(Reason::AttemptsSpent));
         let verdict = policy.verdict(AttemptNo(4), 1, &failed(), NOW, 0.5);
-        assert!(matches!(verdict, Verdict::RetryAt(_)), "a lost attempt does not count");
+        assert!(
+            matches!(verdict, Verdict::RetryAt(_)),
+            "a lost attempt does not count"
+        );
     }
 
     #[test]
@@ -206,7 +216,10 @@ mod tests {
         let at = |secs| Verdict::RetryAt(NOW.plus(Duration::from_secs(secs)));
         assert_eq!(policy.verdict(AttemptNo(1), 0, &wish(60), NOW, 0.0), at(60));
         assert_eq!(policy.verdict(AttemptNo(1), 0, &wish(0), NOW, 0.0), at(1));
-        assert_eq!(policy.verdict(AttemptNo(1), 0, &wish(u64::MAX), NOW, 0.0), at(3_600));
+        assert_eq!(
+            policy.verdict(AttemptNo(1), 0, &wish(u64::MAX), NOW, 0.0),
+            at(3_600)
+        );
     }
 
     #[test]
@@ -223,13 +236,22 @@ mod tests {
         assert_eq!(claim.verdict(soon), Verdict::RetryAt(soon));
         let late = NOW.plus(Duration::from_secs(7_200));
         assert_eq!(claim.verdict(late), Verdict::Bury(Reason::Missed));
-        let again = LostClaim { attempt: AttemptNo(2), ..claim };
+        let again = LostClaim {
+            attempt: AttemptNo(2),
+            ..claim
+        };
         assert_eq!(again.verdict(late), Verdict::RetryAt(late));
         let poison = LostClaim { lost: 4, ..again };
         assert_eq!(poison.verdict(soon), Verdict::Bury(Reason::Poison));
-        let once = LostClaim { delivery: Delivery::AtMostOnce, ..claim };
+        let once = LostClaim {
+            delivery: Delivery::AtMostOnce,
+            ..claim
+        };
         assert_eq!(once.verdict(soon), Verdict::Bury(Reason::Lost));
-        let ahead = LostClaim { due_at: NOW.plus(Duration::from_millis(1)), ..once };
+        let ahead = LostClaim {
+            due_at: NOW.plus(Duration::from_millis(1)),
+            ..once
+        };
         assert_eq!(ahead.verdict(soon), Verdict::Release);
     }
 }

@@ -241,7 +241,11 @@ pub struct Stretch {
 
 impl Stretch {
     pub fn one(slot: Slot) -> Self {
-        Self { first: slot, last: slot, count: 1 }
+        Self {
+            first: slot,
+            last: slot,
+            count: 1,
+        }
     }
 }
 
@@ -360,6 +364,9 @@ mod tests {
         assert_eq!(retrying, RunState::Retrying);
         assert!(retrying.after(RunEvent::Settled(Verdict::Succeed)).is_err());
         let again = retrying.after(RunEvent::Claimed).unwrap();
-        assert_eq!(again.after(RunEvent::Settled(Verdict::Succeed)), Ok(RunState::Succeeded));
+        assert_eq!(
+            again.after(RunEvent::Settled(Verdict::Succeed)),
+            Ok(RunState::Succeeded)
+        );
     }
 }

@@ -42,7 +42,9 @@ impl ShardSet {
     }
 
     pub fn contains(&self, shard: Shard) -> bool {
-        self.0.get(usize::from(shard.0 >> 6)).is_some_and(|word| word >> (shard.0 & 63) & 1 == 1)
+        self.0
+            .get(usize::from(shard.0 >> 6))
+            .is_some_and(|word| word >> (shard.0 & 63) & 1 == 1)
     }
 
     pub fn len(&self) -> usize {
@@ -78,7 +80,9 @@ mod tests {
     use crate::time::Timestamp;
 
     fn nodes(count: u8) -> Vec<PresenceId> {
-        (0..count).map(|n| PresenceId::new(Timestamp::from_millis(1), [n; 10])).collect()
+        (0..count)
+            .map(|n| PresenceId::new(Timestamp::from_millis(1), [n; 10]))
+            .collect()
     }
 
     #[test]
@@ -96,7 +100,9 @@ mod tests {
     fn shares_are_even_enough() {
         let nodes = nodes(4);
         for node in &nodes {
-            let share = Shard::all().filter(|shard| shard.owner(&nodes) == Some(*node)).count();
+            let share = Shard::all()
+                .filter(|shard| shard.owner(&nodes) == Some(*node))
+                .count();
             assert!((40..=90).contains(&share), "{share}");
         }
         assert_eq!(Shard(3).owner(&[]), None);
@@ -104,9 +110,14 @@ mod tests {
 
     #[test]
     fn a_shard_set_holds_what_was_put_in() {
-        let set: ShardSet = [Shard(0), Shard(63), Shard(64), Shard(255)].into_iter().collect();
+        let set: ShardSet = [Shard(0), Shard(63), Shard(64), Shard(255)]
+            .into_iter()
+            .collect();
         assert_eq!(set.len(), 4);
-        assert_eq!(set.iter().map(|shard| shard.0).collect::<Vec<_>>(), [0, 63, 64, 255]);
+        assert_eq!(
+            set.iter().map(|shard| shard.0).collect::<Vec<_>>(),
+            [0, 63, 64, 255]
+        );
         assert!(ShardSet::ALL.is_all() && !set.is_all());
     }
 }

@@ -67,7 +67,10 @@ impl HttpTarget {
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, TargetError> {
-        let refused = |detail: String| TargetError { field: format!("http.headers.{name}"), detail };
+        let refused = |detail: String| TargetError {
+            field: format!("http.headers.{name}"),
+            detail,
+        };
         let lower = name.to_ascii_lowercase();
         let known: HeaderName = lower
             .parse()
@@ -76,10 +79,15 @@ impl HttpTarget {
             || lower.starts_with("punctual-")
             || lower.starts_with("webhook-")
         {
-            return Err(refused(format!("the header {lower} is set by punctual itself: leave it out")));
+            return Err(refused(format!(
+                "the header {lower} is set by punctual itself: leave it out"
+            )));
         }
         if value.len() > limits::URL_MAX {
-            return Err(refused(format!("the value is longer than {} bytes", limits::URL_MAX)));
+            return Err(refused(format!(
+                "the value is longer than {} bytes",
+                limits::URL_MAX
+            )));
         }
         let value = HeaderValue::from_str(value).map_err(|_| {
             refused("the value may hold visible ASCII characters and spaces only".to_owned())
@@ -107,30 +115,51 @@ impl HttpTarget {
 }
 
 fn check_url(text: &str) -> Result<Uri, TargetError> {
-    let refused = |detail: String| TargetError { field: "http.url".to_owned(), detail };
+    let refused = |detail: String| TargetError {
+        field: "http.url".to_owned(),
+        detail,
+    };
     if text.len() > limits::URL_MAX {
-        return Err(refused(format!("the URL is longer than {} bytes", limits::URL_MAX)));
+        return Err(refused(format!(
+            "the URL is longer than {} bytes",
+            limits::URL_MAX
+        )));
     }
     if !text.contains("://") {
-        return Err(refused("the URL has no scheme: write https://example.com/hook".to_owned()));
+        return Err(refused(
+            "the URL has no scheme: write https://example.com/hook".to_owned(),
+        ));
     }
     let url: Uri = text.parse().map_err(|error| {
-        refused(format!("the URL cannot be read ({error}): write https://example.com/hook"))
+        refused(format!(
+            "the URL cannot be read ({error}): write https://example.com/hook"
+        ))
     })?;
     match url.scheme_str() {
         Some("http" | "https") => {}
         Some(other) => {
-            return Err(refused(format!("the scheme {other} is not supported: use http or https")));
+            return Err(refused(format!(
+                "the scheme {other} is not supported: use http or https"
+            )));
         }
-        None => return Err(refused("the URL has no scheme: write https://example.com/hook".to_owned())),
+        None => {
+            return Err(refused(
+                "the URL has no scheme: write https://example.com/hook".to_owned(),
+            ));
+        }
     }
-    if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+    if url
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'))
+    {
         return Err(refused(
             "the URL holds a user name or password: send it as an Authorization header".to_owned(),
         ));
     }
     if url.host().is_none_or(str::is_empty) {
-        return Err(refused("the URL has no host: write https://example.com/hook".to_owned()));
+        return Err(refused(
+            "the URL has no host: write https://example.com/hook".to_owned(),
+        ));
     }
     if url.port().is_some_and(|port| port.as_u16() == 0) {
         return Err(refused("port 0 cannot be called".to_owned()));
@@ -178,11 +207,25 @@ mod tests {
     #[test]
     fn our_own_headers_cannot_be_set() {
         let target = || HttpTarget::new("http://a/", None).unwrap();
-        for name in ["Host", "Punctual-Run", "idempotency-key", "content-length", "webhook-id", "a b", ""] {
+        for name in [
+            "Host",
+            "Punctual-Run",
+            "idempotency-key",
+            "content-length",
+            "webhook-id",
+            "a b",
+            "",
+        ] {
             assert!(target().header(name, "x").is_err(), "{name}");
         }
         assert!(target().header("x-a", "one\r\ntwo: three").is_err());
-        assert!(target().header("x-a", "1").unwrap().header("X-A", "2").is_err());
+        assert!(
+            target()
+                .header("x-a", "1")
+                .unwrap()
+                .header("X-A", "2")
+                .is_err()
+        );
     }
 
     #[test]

@@ -15,17 +15,19 @@ pub struct Slot(pub Timestamp);
 /// A moment that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MomentError {
-    #[error("{0:?} is not a moment: write 2026-12-24T18:00:00Z, with Z or an offset such as +01:00")]
+    #[error(
+        "{0:?} is not a moment: write 2026-12-24T18:00:00Z, with Z or an offset such as +01:00"
+    )]
     Unreadable(String),
-    #[error("{0} is outside 1970-01-01T00:00:00Z to 9999-12-31T23:59:59.999Z")]
+    #[error("{0} is outside 1970-01-01T00:00:00Z to 9999-12-30T21:59:59.999Z")]
     OutOfRange(String),
 }
 
 impl Timestamp {
     /// The epoch.
     pub const MIN: Self = Self(0);
-    /// 9999-12-31T23:59:59.999Z, the last moment RFC 3339 can write.
-    pub const MAX: Self = Self(253_402_300_799_999);
+    /// 9999-12-30T21:59:59.999Z: the last moment that still has a date in every zone.
+    pub const MAX: Self = Self(253_402_207_199_999);
 
     pub const fn from_millis(millis: i64) -> Self {
         if millis < Self::MIN.0 {
@@ -61,20 +63,25 @@ impl Timestamp {
     /// Reads RFC 3339 with an offset.
     pub fn parse(text: &str) -> Result<Self, MomentError> {
         let shown = || text.chars().take(64).collect::<String>();
-        let moment: jiff::Timestamp =
-            text.parse().map_err(|_| MomentError::Unreadable(shown()))?;
+        let moment: jiff::Timestamp = text.parse().map_err(|_| MomentError::Unreadable(shown()))?;
         Self::checked(moment.as_millisecond()).ok_or_else(|| MomentError::OutOfRange(shown()))
     }
 
     /// A number is epoch seconds, or milliseconds when it is too large for seconds before the year 5138.
     pub fn from_number(number: i64) -> Result<Self, MomentError> {
-        let millis = if number >= 100_000_000_000 { number } else { number.saturating_mul(1_000) };
+        let millis = if number >= 100_000_000_000 {
+            number
+        } else {
+            number.saturating_mul(1_000)
+        };
         Self::checked(millis).ok_or_else(|| MomentError::OutOfRange(number.to_string()))
     }
 
     /// The moment, if it lies within the range we write.
     pub fn checked(millis: i64) -> Option<Self> {
-        (Self::MIN.0..=Self::MAX.0).contains(&millis).then_some(Self(millis))
+        (Self::MIN.0..=Self::MAX.0)
+            .contains(&millis)
+            .then_some(Self(millis))
     }
 
     pub fn to_jiff(self) -> jiff::Timestamp {
@@ -138,9 +145,25 @@ mod tests {
 
     #[test]
     fn impossible_moments_are_refused() {
-        for text in ["", "tomorrow", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00", "1969-12-31T23:59:59Z"] {
+        for text in [
+            "",
+            "tomorrow",
+            "2026-02-30T00:00:00Z",
+            "2026-01-01T00:00:00",
+            "1969-12-31T23:59:59Z",
+        ] {
             assert!(Timestamp::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_last_moment_prints() {
+        assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T21:59:59.999Z");
+        assert_eq!(
+            Timestamp::parse("9999-12-30T21:59:59.999Z"),
+            Ok(Timestamp::MAX)
+        );
+        assert!(Timestamp::parse("9999-12-31T00:00:00Z").is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The binary: a server, and the command line that talks to one.
 
+mod bench;
 mod cli;
 mod client;
 mod config;

@@ -18,7 +18,12 @@ pub struct Api {
 impl Api {
     pub fn new(store: Arc<dyn Store>, engine: Handle) -> Self {
         let metrics = Metrics::new(engine.metrics());
-        Self { store, engine, metrics, features: Vec::new() }
+        Self {
+            store,
+            engine,
+            metrics,
+            features: Vec::new(),
+        }
     }
 
     /// What this binary was built with; `/version` shows it.

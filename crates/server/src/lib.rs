@@ -15,4 +15,4 @@ mod serve;
 pub use api::Api;
 pub use problem::{Kind as ProblemKind, Problem};
 pub use rest::{openapi_json, router};
-pub use serve::{ServeLimits, serve};
+pub use serve::serve;

@@ -44,10 +44,19 @@ impl Metrics {
             requests.clone(),
         );
         let created = Family::<ByWay, Counter>::default();
-        registry.register("jobs_created", "Jobs created, one by one or in a batch", created.clone());
+        registry.register(
+            "jobs_created",
+            "Jobs created, one by one or in a batch",
+            created.clone(),
+        );
         let counter = |way| created.get_or_create(&ByWay { way }).clone();
         let (single, batch) = (counter(Way::Single), counter(Way::Batch));
-        Self { registry, requests, single, batch }
+        Self {
+            registry,
+            requests,
+            single,
+            batch,
+        }
     }
 
     pub fn created(&self, way: Way, count: u64) {

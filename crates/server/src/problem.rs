@@ -101,7 +101,13 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), field: None, more: Vec::new(), retry_after: None }
+        Self {
+            kind,
+            detail: detail.into(),
+            field: None,
+            more: Vec::new(),
+            retry_after: None,
+        }
     }
 
     pub fn at(mut self, field: impl Into<String>) -> Self {
@@ -144,7 +150,10 @@ impl IntoResponse for Problem {
         *response.status_mut() = self.kind.status();
         let headers = response.headers_mut();
         let mut set = |name: HeaderName, value: HeaderValue| headers.insert(name, value);
-        set(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        set(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
         if let Some(seconds) = self.retry_after {
             set(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -165,20 +174,26 @@ impl From<FieldError> for Problem {
             Fault::Past => Kind::InPast,
         };
         let problem = Self::new(kind, error.detail);
-        if error.field.is_empty() { problem } else { problem.at(error.field) }
+        if error.field.is_empty() {
+            problem
+        } else {
+            problem.at(error.field)
+        }
     }
 }
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Full => {
-                Self::new(Kind::StorageFull, "the disk that holds the data is full: nothing was written")
-                    .retry_after(30)
-            }
+            StoreError::Full => Self::new(
+                Kind::StorageFull,
+                "the disk that holds the data is full: nothing was written",
+            )
+            .retry_after(30),
             StoreError::Unavailable(source) => {
                 tracing::warn!(error = %source, "the store cannot be reached");
-                let detail = "the store cannot be reached: whether the request was written is not known";
+                let detail =
+                    "the store cannot be reached: whether the request was written is not known";
                 Self::new(Kind::StoreUnavailable, detail).retry_after(1)
             }
             error @ (StoreError::InUse(_)
@@ -186,7 +201,10 @@ impl From<StoreError> for Problem {
             | StoreError::Barred
             | StoreError::BadRow { .. }) => {
                 tracing::error!(%error, "a request met an error of the store");
-                Self::new(Kind::Internal, "the request could not be completed; the log says why")
+                Self::new(
+                    Kind::Internal,
+                    "the request could not be completed; the log says why",
+                )
             }
         }
     }
@@ -203,15 +221,20 @@ impl From<OpError> for Problem {
             OpError::JobGone(job) => Self::new(Kind::JobGone, detail).with("job", job.to_string()),
             OpError::VersionConflict { found } => {
                 let detail = format!("{detail}: read it again and send If-Match: \"{found}\"");
-                Self::new(Kind::VersionConflict, detail).at("If-Match").with("version", found.0)
+                Self::new(Kind::VersionConflict, detail)
+                    .at("If-Match")
+                    .with("version", found.0)
             }
             OpError::NothingToMatch => Self::new(Kind::VersionConflict, detail).at("If-Match"),
-            OpError::JobExists(job) => {
-                Self::new(Kind::JobExists, detail).at("If-None-Match").with("job", job.to_string())
-            }
+            OpError::JobExists(job) => Self::new(Kind::JobExists, detail)
+                .at("If-None-Match")
+                .with("job", job.to_string()),
             OpError::KeyTaken(job) => {
-                let detail = format!("{detail}: choose another, or PUT /v1/jobs/by-key/… to change it");
-                Self::new(Kind::KeyTaken, detail).at("key").with("job", job.to_string())
+                let detail =
+                    format!("{detail}: choose another, or PUT /v1/jobs/by-key/… to change it");
+                Self::new(Kind::KeyTaken, detail)
+                    .at("key")
+                    .with("job", job.to_string())
             }
             OpError::IdempotencyMismatch => {
                 let detail = format!("{detail}: send a new key with a new request");

@@ -53,19 +53,32 @@ fn accepted_jobs_are_kept(world: &World, jobs: &[std::sync::Arc<Job>], broken: &
     for (job, _) in &world.accepted {
         // A deleted job goes when its runs have ended; nothing else takes one away in so short a time.
         let deleted = !kept.contains(&job.id);
-        if deleted && world.mem.all_runs().iter().any(|run| run.job == job.id && run.state.is_live()) {
-            broken.push(Broken::new("accepted_jobs_are_kept", format!("{} is gone", job.id)));
+        if deleted
+            && world
+                .mem
+                .all_runs()
+                .iter()
+                .any(|run| run.job == job.id && run.state.is_live())
+        {
+            broken.push(Broken::new(
+                "accepted_jobs_are_kept",
+                format!("{} is gone", job.id),
+            ));
         }
     }
 }
 
 /// The slots a run or an entry stands for, of an unedited schedule.
 fn slots_of(run: &Run, schedule: &Schedule) -> Vec<Slot> {
-    let Some(stretch) = run.stretch else { return run.slot.into_iter().collect() };
+    let Some(stretch) = run.stretch else {
+        return run.slot.into_iter().collect();
+    };
     let mut slots = vec![stretch.first];
     let mut last = stretch.first;
     while last < stretch.last && (slots.len() as u64) < stretch.count + 1 {
-        let Some(next) = schedule.next_after(last.0) else { break };
+        let Some(next) = schedule.next_after(last.0) else {
+            break;
+        };
         slots.push(next);
         last = next;
     }
@@ -82,17 +95,32 @@ fn every_slot_decided_once(
     let check = "every_slot_decided_once";
     let mut decided: BTreeMap<Slot, RunId> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.kind == RunKind::Slot) {
-        let slots = if edited { run.slot.into_iter().collect() } else { slots_of(run, &accepted.def.schedule) };
-        if !edited && let Some(stretch) = run.stretch && slots.len() as u64 != stretch.count {
-            broken.push(Broken::new(check, format!("{} counts {} slots, not {stretch:?}", run.id, slots.len())));
+        let slots = if edited {
+            run.slot.into_iter().collect()
+        } else {
+            slots_of(run, &accepted.def.schedule)
+        };
+        if !edited
+            && let Some(stretch) = run.stretch
+            && slots.len() as u64 != stretch.count
+        {
+            broken.push(Broken::new(
+                check,
+                format!("{} counts {} slots, not {stretch:?}", run.id, slots.len()),
+            ));
         }
         for slot in slots {
             if let Some(other) = decided.insert(slot, run.id) {
-                broken.push(Broken::new(check, format!("{slot} of {} by {other} and {}", run.job, run.id)));
+                broken.push(Broken::new(
+                    check,
+                    format!("{slot} of {} by {other} and {}", run.job, run.id),
+                ));
             }
         }
     }
-    let Some(now) = now.filter(|_| !edited) else { return };
+    let Some(now) = now.filter(|_| !edited) else {
+        return;
+    };
     // Everything up to the last decided slot has an answer.
     let Some(last) = now.slot_last else { return };
     let paused = now.state == JobState::Paused || now.state == JobState::Deleted;
@@ -100,7 +128,10 @@ fn every_slot_decided_once(
     while let Some(at) = slot.filter(|slot| slot.0 <= last) {
         let explained = decided.contains_key(&at) || (paused && at.0 >= now.state_at);
         if !explained {
-            broken.push(Broken::new(check, format!("{at} of {} has no answer (last {last})", now.id)));
+            broken.push(Broken::new(
+                check,
+                format!("{at} of {} has no answer (last {last})", now.id),
+            ));
             return;
         }
         slot = accepted.def.schedule.next_after(at.0);
@@ -124,7 +155,10 @@ fn never_early(world: &World, deliveries: &[Delivery], broken: &mut Vec<Broken>)
     for delivery in deliveries {
         // A retry made due by a clock that went back is the one exception the rules know.
         let excused = world.stepped && delivery.attempt > AttemptNo::FIRST;
-        let job = world.accepted.iter().find(|(job, edited)| job.id == delivery.job && !edited);
+        let job = world
+            .accepted
+            .iter()
+            .find(|(job, edited)| job.id == delivery.job && !edited);
         // The spread of an edited job may have changed since; its slot has not.
         let due_at = match (delivery.slot, job) {
             (Some(slot), Some((job, _))) => job.due_at(slot),
@@ -141,8 +175,15 @@ fn never_early(world: &World, deliveries: &[Delivery], broken: &mut Vec<Broken>)
 fn attempts_rise_by_one(runs: &[Run], deliveries: &[Delivery], broken: &mut Vec<Broken>) {
     for run in runs {
         let numbers: Vec<u32> = run.attempts.iter().map(|attempt| attempt.no.0).collect();
-        if numbers.iter().zip(1..).any(|(number, expected)| *number != expected) {
-            broken.push(Broken::new("attempts_rise_by_one", format!("{}: {numbers:?}", run.id)));
+        if numbers
+            .iter()
+            .zip(1..)
+            .any(|(number, expected)| *number != expected)
+        {
+            broken.push(Broken::new(
+                "attempts_rise_by_one",
+                format!("{}: {numbers:?}", run.id),
+            ));
         }
     }
     let mut last: BTreeMap<RunId, AttemptNo> = BTreeMap::new();
@@ -165,15 +206,24 @@ fn every_run_ends_or_waits(world: &World, runs: &[Run], broken: &mut Vec<Broken>
 }
 
 fn what_succeeded_was_delivered(runs: &[Run], deliveries: &[Delivery], broken: &mut Vec<Broken>) {
-    let done: BTreeSet<(RunId, AttemptNo)> =
-        deliveries.iter().filter(|delivery| delivery.done).map(|d| (d.run, d.attempt)).collect();
+    let done: BTreeSet<(RunId, AttemptNo)> = deliveries
+        .iter()
+        .filter(|delivery| delivery.done)
+        .map(|d| (d.run, d.attempt))
+        .collect();
     let known: BTreeSet<RunId> = runs.iter().map(|run| run.id).collect();
     for run in runs.iter().filter(|run| run.state == RunState::Succeeded) {
         if !done.contains(&(run.id, run.attempt)) {
-            broken.push(Broken::new("what_succeeded_was_delivered", run.id.to_string()));
+            broken.push(Broken::new(
+                "what_succeeded_was_delivered",
+                run.id.to_string(),
+            ));
         }
     }
-    for delivery in deliveries.iter().filter(|delivery| !known.contains(&delivery.run)) {
+    for delivery in deliveries
+        .iter()
+        .filter(|delivery| !known.contains(&delivery.run))
+    {
         let seen = format!("{} was delivered and is in no history", delivery.run);
         broken.push(Broken::new("what_succeeded_was_delivered", seen));
     }
@@ -187,8 +237,11 @@ fn exclusive_runs_do_not_overlap(
     deliveries: &[Delivery],
     broken: &mut Vec<Broken>,
 ) {
-    let slots: BTreeSet<RunId> =
-        runs.iter().filter(|run| run.kind == RunKind::Slot).map(|run| run.id).collect();
+    let slots: BTreeSet<RunId> = runs
+        .iter()
+        .filter(|run| run.kind == RunKind::Slot)
+        .map(|run| run.id)
+        .collect();
     for (job, edited) in &world.accepted {
         if *edited || job.def.overlap == model::Overlap::Allow {
             continue;
@@ -230,7 +283,12 @@ pub fn digest(deliveries: &[Delivery], runs: &[Run]) -> u64 {
     let mut digest = 0;
     for delivery in deliveries {
         let (high, low) = delivery.run.0.as_u64_pair();
-        let words = [high, low, u64::from(delivery.attempt.0), delivery.from.as_micros() as u64];
+        let words = [
+            high,
+            low,
+            u64::from(delivery.attempt.0),
+            delivery.from.as_micros() as u64,
+        ];
         digest = hash(digest, &words);
     }
     for run in runs {

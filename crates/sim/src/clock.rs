@@ -22,7 +22,10 @@ pub struct SimClock {
 
 impl SimClock {
     pub fn new() -> Self {
-        Self { origin: Instant::now(), stepped: Arc::default() }
+        Self {
+            origin: Instant::now(),
+            stepped: Arc::default(),
+        }
     }
 
     pub fn step(&self, millis: i64) {

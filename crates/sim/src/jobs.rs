@@ -57,7 +57,11 @@ fn schedule(rng: &mut StdRng, now: Timestamp) -> Schedule {
         }
         3..7 => {
             let period = Period::Elapsed(Duration::from_millis(rng.random_range(1_000..8_000)));
-            Schedule::Every(Every { period, anchor: now, zone: Zone::utc() })
+            Schedule::Every(Every {
+                period,
+                anchor: now,
+                zone: Zone::utc(),
+            })
         }
         _ => {
             let texts = ["* * * * * *", "*/3 * * * * *", "7,8,30 * * * * *"];

@@ -33,5 +33,9 @@ fn main() -> ExitCode {
         out,
         "{total} seeds, {failed} broken; {runs} runs, {deliveries} deliveries"
     );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

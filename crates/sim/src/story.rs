@@ -45,6 +45,9 @@ impl Story {
     }
 
     pub fn deliveries(&self) -> Vec<Delivery> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

@@ -38,7 +38,9 @@ struct Ends<'a> {
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        self.target.story.end(self.index, self.target.clock.uptime(), self.done);
+        self.target
+            .story
+            .end(self.index, self.target.clock.uptime(), self.done);
     }
 }
 
@@ -60,7 +62,11 @@ impl Executor for SimTarget {
             done: false,
             node: self.node,
         });
-        let mut ends = Ends { target: self, index, done: false };
+        let mut ends = Ends {
+            target: self,
+            index,
+            done: false,
+        };
         if self.quiet.load(std::sync::atomic::Ordering::SeqCst) {
             ends.done = true;
             return Report::succeeded();
@@ -80,9 +86,7 @@ impl Executor for SimTarget {
                 Report::failed("the target says no")
             }
             80..85 => Report::failed("never").with_retry(RetryHint::Never),
-            85..90 => {
-                Report::failed("later").with_retry(RetryHint::After(Duration::from_secs(3)))
-            }
+            85..90 => Report::failed("later").with_retry(RetryHint::After(Duration::from_secs(3))),
             90..95 => {
                 ends.done = true;
                 std::future::pending().await
@@ -90,7 +94,9 @@ impl Executor for SimTarget {
             _ => {
                 // Answers, but after the attempt's time is up.
                 ends.done = true;
-                self.clock.sleep(order.job.def.timeout + Duration::from_millis(wait)).await;
+                self.clock
+                    .sleep(order.job.def.timeout + Duration::from_millis(wait))
+                    .await;
                 Report::succeeded()
             }
         }

@@ -135,7 +135,12 @@ impl World {
         let broken = checks::all(&self);
         let (deliveries, runs) = (self.story.deliveries(), self.mem.all_runs());
         let digest = checks::digest(&deliveries, &runs);
-        Told { broken, deliveries, runs, digest }
+        Told {
+            broken,
+            deliveries,
+            runs,
+            digest,
+        }
     }
 
     async fn start(&mut self) -> Option<Node> {
@@ -210,12 +215,19 @@ impl World {
             after: self.rng.random_range(0..200),
             slow: Duration::from_millis([0, 1, 20, 700][self.rng.random_range(0..4)]),
         };
-        *self.store.badness.lock().unwrap_or_else(PoisonError::into_inner) = badness;
+        *self
+            .store
+            .badness
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = badness;
     }
 
     async fn create(&mut self) {
         let job = Arc::new(jobs::job(&mut self.rng, Clock::now(&self.clock)));
-        let new = NewJob { job: Arc::clone(&job), idempotency: None };
+        let new = NewJob {
+            job: Arc::clone(&job),
+            idempotency: None,
+        };
         // What is accepted is what the store says it is: an answer that was lost is asked for again.
         if self.mem.create_jobs(&[new]).await.is_ok() {
             self.accepted.push((job, false));
@@ -229,11 +241,14 @@ impl World {
         }
         let index = self.rng.random_range(0..self.accepted.len());
         let id = self.accepted[index].0.id;
-        let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, id).await else { return };
+        let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, id).await else {
+            return;
+        };
         let now = Clock::now(&self.clock);
         match self.rng.random_range(0..6) {
             0 if job.state == JobState::Active => {
-                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack).await;
+                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack)
+                    .await;
             }
             1 if job.state == JobState::Paused => {
                 let (after, passed) = job.resumed(now);
@@ -249,7 +264,8 @@ impl World {
             3 => self.run_by_hand(&job, now).await,
             4 => self.cancel_one(now).await,
             5 if self.rng.random_bool(0.3) => {
-                self.change(&job, job.deleted(now), None, RunsOfChange::Cancel).await;
+                self.change(&job, job.deleted(now), None, RunsOfChange::Cancel)
+                    .await;
             }
             _ => {}
         }
@@ -319,7 +335,11 @@ impl World {
     }
 
     async fn calm(&mut self) {
-        *self.store.badness.lock().unwrap_or_else(PoisonError::into_inner) = Badness::default();
+        *self
+            .store
+            .badness
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Badness::default();
         self.store.down.store(false, Ordering::SeqCst);
         self.quiet.store(true, Ordering::SeqCst);
     }
@@ -329,12 +349,15 @@ impl World {
         self.clock.sleep(Duration::from_secs(20)).await;
         for (job, _) in self.accepted.clone() {
             for _ in 0..10 {
-                let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, job.id).await else { break };
+                let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, job.id).await else {
+                    break;
+                };
                 if job.state != JobState::Active || !job.def.schedule.is_recurring() {
                     break;
                 }
                 let now = Clock::now(&self.clock);
-                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack).await;
+                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack)
+                    .await;
             }
         }
     }

@@ -81,13 +81,7 @@ impl Cron {
         let mut rules = Vec::with_capacity(texts.len());
         let mut prefix: Option<Option<Zone>> = None;
         for text in texts {
-            if text.len() > EXPRESSION_BYTES_MAX {
-                let max = EXPRESSION_BYTES_MAX;
-                return Err(ScheduleError::TooLong {
-                    length: text.len(),
-                    max,
-                });
-            }
+            check_length(text)?;
             let (named, rest) = split_zone(text.trim())?;
             match &prefix {
                 Some(Some(before)) if named.is_some() && named.as_ref() != Some(before) => {
@@ -197,6 +191,15 @@ impl Cron {
             .zip(slots.skip(1))
             .map(|(one, other)| other - one)
             .min()
+    }
+}
+
+pub(super) fn check_length(text: &str) -> Result<(), ScheduleError> {
+    let (length, max) = (text.len(), EXPRESSION_BYTES_MAX);
+    if length > max {
+        Err(ScheduleError::TooLong { length, max })
+    } else {
+        Ok(())
     }
 }
 

@@ -16,10 +16,14 @@ fn parse(text: &str, options: CronOptions) -> Result<Cron, ScheduleError> {
 fn slots(cron: &Cron, from: &str, count: usize) -> String {
     let from = Timestamp::parse(from).unwrap();
     let slots = std::iter::successors(cron.next_after(from), |slot| cron.next_after(slot.0));
-    slots
+    let shown = slots
         .take(count)
-        .map(|slot| slot.to_string().replace(".000Z", ""))
-        .collect()
+        .map(|slot| slot.to_string().replace(".000Z", ""));
+    // Seconds are shown when there are any.
+    shown
+        .map(|text| text.strip_suffix(":00").unwrap_or(&text).to_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The next slots after Wednesday, 2025-01-01T00:00:00Z, in UTC.
@@ -561,7 +565,10 @@ fn time_ends_with_the_year_9999() {
     );
     for zone in ["Pacific/Kiritimati", "Pacific/Pago_Pago", "Europe/Berlin"] {
         let cron = parse("30 23 31 12 *", options(zone)).unwrap();
-        assert!(slots(&cron, "9998-06-01T00:00:00Z", 9).len() <= 2, "{zone}");
+        assert!(
+            slots(&cron, "9998-06-01T00:00:00Z", 9).split(" ").count() <= 2,
+            "{zone}"
+        );
         assert!(cron.next_after(Timestamp::MIN).is_some());
     }
 }

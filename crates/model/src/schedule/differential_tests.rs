@@ -152,7 +152,7 @@ fn croner_next(cron: &croner::Cron, zone: &TimeZone, after: i64) -> Option<i64> 
 #[test]
 fn croner_agrees_on_what_both_can_read() {
     let compared = compare(
-        20_000,
+        10_000,
         &ZONES,
         |chance| {
             let seconds = match chance.below(3) {
@@ -180,7 +180,7 @@ fn croner_agrees_on_what_both_can_read() {
         |text, _| CronParser::new().parse(text).unwrap(),
         croner_next,
     );
-    assert!(compared > 120_000, "{compared}");
+    assert!(compared > 90_000, "{compared}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn cronexpr_agrees_on_what_both_can_read() {
         .filter(|name| *name != "Australia/Lord_Howe")
         .collect();
     let compared = compare(
-        10_000,
+        4_000,
         &zones,
         |chance| {
             let (minute, hour) = (numbers(chance, 0, 59), numbers(chance, 0, 23));
@@ -212,5 +212,5 @@ fn cronexpr_agrees_on_what_both_can_read() {
                 .map(|found| found.timestamp().as_second())
         },
     );
-    assert!(compared > 60_000, "{compared}");
+    assert!(compared > 35_000, "{compared}");
 }

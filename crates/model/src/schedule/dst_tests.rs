@@ -11,10 +11,10 @@ fn slots(text: &str, zone: &str, options: CronOptions, from: &str, count: usize)
     let cron = Cron::parse(&[text.to_owned()], options).unwrap();
     let first = cron.next_after(Timestamp::parse(from).unwrap());
     let slots = std::iter::successors(first, |slot| cron.next_after(slot.0));
-    slots
+    let shown = slots
         .take(count)
-        .map(|slot| slot.to_string().replace(":00.000Z", "Z"))
-        .collect()
+        .map(|slot| slot.to_string().replace(":00.000Z", "Z"));
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 fn check(text: &str, zone: &str, from: &str, expected: &str) {

@@ -4,10 +4,10 @@
 //! What always holds: `next_after` answers a slot strictly later than it was asked, with bounded work and
 //! without allocating; the same schedule, moment and tables give the same slot on every node.
 //!
-//! In reading order: `civil` (dates as numbers), `zone`, `span` (durations), `every`; then cron: `field`
-//! (text to sets), `days` (sets to days of a month), `rule` (one expression), `walk` (through daylight
-//! saving), `cron` (the whole); last, for people, `words` (with `times` and
-//! `names`) and `notes`.
+//! In reading order: `civil` (dates as numbers), `zone`, `span` (durations), `every`; then cron: `expression`
+//! (its fields), `field` and `day_field` (text to sets), `days` (sets to days of a month), `rule` (the search in
+//! local time), `walk` (through daylight saving), `cron` (the whole); last, for people, `words` (with `times`
+//! and `names`) and `notes`.
 
 use std::time::Duration;
 
@@ -55,6 +55,7 @@ impl Schedule {
         options: CronOptions,
         anchor: Timestamp,
     ) -> Result<Self, ScheduleError> {
+        cron::check_length(text)?;
         let (prefix, rest) = cron::split_zone(text.trim())?;
         let Some(period) = strip_every(rest) else {
             return Cron::parse(&[text.to_owned()], options).map(Self::Cron);

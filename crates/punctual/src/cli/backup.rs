@@ -10,8 +10,8 @@ use crate::config::{Config, Flags, Sources};
 use crate::failure::{Failure, chain};
 
 pub const HELP: &str = "\
-The copy is complete as of one moment and can be served from: put it into an empty folder under the name
-that the database has in the data folder.
+The copy is complete as of one moment and can be served from: put it into an empty folder as
+punctual.db.
 
 Examples:
   punctual backup /backups/punctual.db
@@ -41,13 +41,13 @@ pub fn execute(backup: &Backup, json: bool) -> Result<(), Failure> {
     };
     let config = Config::load(&Sources::of_process(flags))?;
     let bar = output::progress(Some(0), "pages");
-    let copied = store::sqlite::backup(&config.data, &backup.file, |done, total| {
+    let copied = store::sqlite::backup(&config.data, &backup.file, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     });
     bar.finish_and_clear();
-    copied.map_err(|error| Failure::usage(format!("no backup was made: {}", chain(&error))))?;
-    let bytes = std::fs::metadata(&backup.file).map_or(0, |file| file.len());
+    let bytes =
+        copied.map_err(|error| Failure::usage(format!("no backup was made: {}", chain(&error))))?;
     if json {
         let answer = json!({ "file": backup.file.display().to_string(), "bytes": bytes });
         return output::line(&answer.to_string());

@@ -85,11 +85,7 @@ impl Tally {
     /// One line of the answer: what became of one line of the file.
     fn take(&mut self, line: &[u8]) -> Result<(), Failure> {
         let answer = view::parse(line)?;
-        let problem = if answer["problem"].is_object() {
-            &answer["problem"]
-        } else {
-            &answer["error"]
-        };
+        let problem = &answer["error"];
         if problem.is_null() {
             self.created += 1;
         } else {

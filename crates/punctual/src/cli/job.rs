@@ -211,7 +211,12 @@ impl List {
     async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
         let mut query = Vec::new();
         query.extend(self.state.iter().map(|state| ("state", state.clone())));
-        query.extend(self.label.iter().map(|label| ("label", label.clone())));
+        // Written as for `create`; in a query the name ends with a colon.
+        query.extend(
+            self.label
+                .iter()
+                .map(|label| ("label", label.replacen('=', ":", 1))),
+        );
         query.extend(self.q.iter().map(|q| ("q", q.clone())));
         view::list(client, "/v1/jobs", query, &self.page, json, view::jobs).await
     }

@@ -47,7 +47,13 @@ pub struct Cli {
 #[derive(Debug, Args)]
 struct Remote {
     /// The server that commands talk to
-    #[arg(long, global = true, value_name = "URL", env = "PUNCTUAL_SERVER", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "PUNCTUAL_SERVER",
+        hide_env_values = true
+    )]
     #[arg(default_value = "http://127.0.0.1:7710", display_order = 900)]
     server: String,
     /// Print JSON: exactly what the server answered
@@ -72,6 +78,9 @@ enum Command {
     /// Copy the data folder's database to a file, also while a server uses it
     #[command(after_help = backup::HELP)]
     Backup(backup::Backup),
+    /// Measure what this machine can do
+    #[command(after_help = crate::bench::HELP)]
+    Bench(crate::bench::Bench),
     /// Show the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -96,6 +105,7 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
         }),
         Command::Next(next) => next::execute(&next, json),
         Command::Backup(backup) => backup::execute(&backup, json),
+        Command::Bench(bench) => crate::bench::execute(&bench, json),
         Command::Config(command) => config::execute(command, json),
         Command::Completions(completions) => completions::execute(&completions),
         Command::Openapi => openapi::execute(),

@@ -85,27 +85,36 @@ pub fn is_terminal() -> bool {
 
 /// Prints rows below a head. On a terminal long cells wrap to its width; elsewhere a row is a line.
 pub fn table(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
+    line(&lines_of(head, rows).join("\n"))
+}
+
+/// More rows of a table whose head has been printed.
+pub fn table_goes_on(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
+    // The head still has its say in how wide the columns are.
+    let lines = lines_of(head, rows);
+    line(&lines.get(1..).unwrap_or(&[]).join("\n"))
+}
+
+fn lines_of(head: &[&str], rows: Vec<Vec<Cell>>) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     if is_terminal() {
         // Colours are written always; the stream takes them out where they are not wanted.
-        table
-            .enforce_styling()
-            .set_content_arrangement(ContentArrangement::Dynamic);
+        table.enforce_styling();
+        // A terminal that does not say how wide it is gets lines as long as they are.
+        if table.width().is_some_and(|width| width >= WIDTH_MIN) {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+        }
     } else {
-        table
-            .force_no_tty()
-            .set_content_arrangement(ContentArrangement::Disabled);
+        table.force_no_tty();
     }
-    table.set_header(
-        head.iter()
-            .map(|text| Cell::new(text).add_attribute(Attribute::Bold)),
-    );
+    let bold = |text: &&str| Cell::new(text).add_attribute(Attribute::Bold);
+    table.set_header(head.iter().map(bold));
     table.add_rows(rows);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    line(&table.trim_fmt())
+    table.trim_fmt().lines().map(str::to_owned).collect()
 }
 
 /// A bar on the terminal for long work; silent where nobody looks.

@@ -6,11 +6,31 @@ use comfy_table::{Cell, Color};
 use engine::{Clock, SystemClock};
 use model::Timestamp;
 use model::schedule::format_span;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::output::{self, clean};
 use crate::client::{Call, Client, encode};
 use crate::failure::Failure;
+
+/// What people look for first in a job or a run.
+const FIRST: [&str; 14] = [
+    "id",
+    "key",
+    "job",
+    "kind",
+    "slot",
+    "state",
+    "reason",
+    "outcome",
+    "note",
+    "next_slot",
+    "due_at",
+    "schedule",
+    "target",
+    "payload",
+];
+/// Characters of a target's answer in a table; `--json` has all that is kept.
+const SAID_MAX: usize = 120;
 
 /// Which part of a list.
 #[derive(Debug, Args)]
@@ -91,14 +111,8 @@ pub async fn list(
     }
 }
 
-/// What a create or a change did.
-pub fn changed(done: &str, answer: &Value) -> Result<(), Failure> {
-    // A change may answer the job with what became of its runs beside it.
-    let job = if answer["job"].is_object() {
-        &answer["job"]
-    } else {
-        answer
-    };
+/// What a create or a change did to a job, and what became of runs that it met on their way.
+pub fn changed(done: &str, job: &Value) -> Result<(), Failure> {
     let mut line = format!("{done} {}", text(&job["id"]));
     if let Some(key) = job["key"].as_str() {
         line.push_str(&format!(" ({})", clean(key)));
@@ -106,7 +120,17 @@ pub fn changed(done: &str, answer: &Value) -> Result<(), Failure> {
     if job["next_slot"].is_string() {
         line.push_str(&format!(", next due {}", moment(&job["next_slot"], true)));
     }
-    output::line(&line)
+    output::line(&line)?;
+    let met = [
+        ("dispatched", "was on its way already"),
+        ("unconfirmed", "may still run: its holder has not answered"),
+    ];
+    for (name, meaning) in met {
+        for run in job["runs"][name].as_array().map_or(&[][..], Vec::as_slice) {
+            output::note(&format!("note: {} {meaning}", text(run)));
+        }
+    }
+    Ok(())
 }
 
 pub fn jobs(items: &[Value], first: bool) -> Result<(), Failure> {
@@ -152,7 +176,11 @@ fn rows_of(head: &[&str], rows: Vec<Vec<Cell>>, first: bool, what: &str) -> Resu
         }
         return Ok(());
     }
-    output::table(if first { head } else { &[] }, rows)
+    if first {
+        output::table(head, rows)
+    } else {
+        output::table_goes_on(head, rows)
+    }
 }
 
 /// One job, a field to a line.
@@ -174,23 +202,18 @@ pub fn run(run: &Value) -> Result<(), Failure> {
     }
     output::line("")?;
     let row = |attempt: &Value| {
-        let number = if attempt["no"].is_null() {
-            &attempt["attempt"]
-        } else {
-            &attempt["no"]
-        };
         let said = if attempt["error"].is_null() {
             &attempt["output"]
         } else {
             &attempt["error"]
         };
         vec![
-            Cell::new(text(number)),
+            Cell::new(text(&attempt["no"])),
             Cell::new(moment(&attempt["dispatched_at"], false)),
             Cell::new(moment(&attempt["settled_at"], false)),
             state(&attempt["outcome"]),
             Cell::new(text(&attempt["status"])),
-            Cell::new(text(said)),
+            Cell::new(cut(&text(said))),
         ]
     };
     let head = [
@@ -208,8 +231,17 @@ fn fields(thing: &Value) -> Result<(), Failure> {
     let Some(thing) = thing.as_object() else {
         return Err(Failure::refused("the server's answer is not an object"));
     };
-    let width = thing.keys().map(String::len).max().unwrap_or(0);
-    for (name, value) in thing.iter().filter(|(_, value)| !value.is_null()) {
+    let is_said = |value: &Value| !value.is_null() && value != &json!({}) && value != &json!([]);
+    let mut said: Vec<_> = thing.iter().filter(|(_, value)| is_said(value)).collect();
+    // The rest keeps the order of the alphabet.
+    said.sort_by_key(|(name, _)| {
+        FIRST
+            .iter()
+            .position(|first| first == name)
+            .unwrap_or(FIRST.len())
+    });
+    let width = said.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in said {
         let shown = if name.ends_with("_at") || name == "next_slot" || name == "slot" {
             moment(value, true)
         } else {
@@ -228,6 +260,14 @@ pub fn text(value: &Value) -> String {
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             clean(&value.to_string()).into_owned()
         }
+    }
+}
+
+/// The beginning of a long text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SAID_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
     }
 }
 
@@ -300,8 +340,6 @@ fn state(value: &Value) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

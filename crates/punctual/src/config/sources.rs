@@ -170,7 +170,8 @@ impl Args for Flags {
                     // `--switch` alone means true; `--switch=false` takes back what a file says.
                     arg.num_args(0..=1)
                         .require_equals(true)
-                        .default_missing_value("true").value_name("BOOL")
+                        .default_missing_value("true")
+                        .value_name("BOOL")
                 } else {
                     arg.value_name(setting.value).action(ArgAction::Set)
                 })

@@ -1,6 +1,5 @@
 //! `punctual serve`: how a node is put together, and how it comes to an end.
 
-mod folder;
 mod signals;
 
 use std::io;
@@ -15,7 +14,7 @@ use model::schedule::format_span;
 use store::sqlite::SqliteStore;
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
@@ -98,22 +97,20 @@ impl Running {
     /// Takes the port first: it is the quickest to fail, and nothing has been touched by then.
     async fn start(config: &Config) -> Result<Self, Failure> {
         let (listener, address) = listen(config.listen).await?;
-        let is_new = folder::prepare(&config.data)?;
-        let unusable = |error: StoreError| {
-            let folder = config.data.display();
-            Failure::usage(format!(
-                "the data in {folder} cannot be used: {}",
-                chain(&error)
-            ))
-        };
-        let store = SqliteStore::open(&config.data, Arc::new(SystemClock)).map_err(unusable)?;
-        let store: Arc<dyn Store> = Arc::new(store);
+        let is_new =
+            std::fs::read_dir(&config.data).map_or(true, |mut entries| entries.next().is_none());
+        let folder = config.data.clone();
+        let opening = spawn_blocking(move || SqliteStore::open(&folder, Arc::new(SystemClock)));
+        let opened = opening
+            .await
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        let store: Arc<dyn Store> = Arc::new(opened.map_err(|error| unusable(config, &error))?);
         let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
         let registry = Registry::default().with("http", Arc::new(http));
         let clock = Arc::new(SystemClock);
         let started = Node::start(Arc::clone(&store), clock, registry, node_config(config)).await;
-        let node = started.map_err(unusable)?;
-        let api = Arc::new(server::Api::new(store, node.handle()));
+        let node = started.map_err(|error| unusable(config, &error))?;
+        let api = server::Api::new(store, node.handle()).with_features(["sqlite", "http"]);
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server::serve(listener, server::router(api), stop.clone()));
         if is_new {
@@ -147,6 +144,17 @@ impl Running {
             warn!("some connections were still open");
         }
     }
+}
+
+/// Why the data cannot be used, in one line that names the folder.
+fn unusable(config: &Config, error: &StoreError) -> Failure {
+    let text = chain(error);
+    let folder = config.data.display().to_string();
+    Failure::usage(if text.contains(&folder) {
+        text
+    } else {
+        format!("{folder} cannot be used: {text}")
+    })
 }
 
 fn node_config(config: &Config) -> NodeConfig {

@@ -2,30 +2,31 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Output;
 use std::thread;
 use std::time::Duration;
 
+use engine::{Clock, SystemClock};
+use model::Timestamp;
 use nix::sys::signal::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Answer, Receiver, Server, punctual, wait_for};
+use crate::cli::fails;
+use crate::support::{Answer, Receiver, Server, program, punctual, wait_for};
 
 /// Refused with one clear line and code 2.
 #[track_caller]
 fn is_refused(output: &Output, parts: &[&str]) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{error}");
-    assert_eq!(error.lines().count(), 1, "{error}");
-    for part in parts {
-        assert!(error.contains(part), "{error:?} does not say {part:?}");
-    }
+    fails(output, 2, parts);
 }
 
-fn serve(folder: &std::path::Path, more: &[&str]) -> Output {
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().unwrap()];
-    punctual([&arguments, more].concat())
+fn serve(folder: &Path) -> Output {
+    punctual(&format!(
+        "serve --listen 127.0.0.1:0 --data {}",
+        folder.display()
+    ))
 }
 
 #[test]
@@ -51,53 +52,82 @@ fn a_port_in_use_is_refused() {
     let address = taken.local_addr().unwrap().to_string();
     let own = TempDir::new().unwrap();
     let folder = own.path().join("data");
-    let output = punctual(["serve", "--listen", &address, "--data", folder.to_str().unwrap()]);
+    let output = punctual(&format!(
+        "serve --listen {address} --data {}",
+        folder.display()
+    ));
     is_refused(&output, &[&address, "in use"]);
     assert!(!folder.exists(), "nothing was touched");
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_or_written_is_refused() {
+fn a_folder_that_cannot_be_made_is_refused() {
     let own = TempDir::new().unwrap();
     let file = own.path().join("a-file");
     fs::write(&file, "").unwrap();
-    is_refused(&serve(&file.join("below"), &[]), &["a-file/below", "cannot be made"]);
-    is_refused(&serve(&file, &[]), &["a-file"]);
+    is_refused(&serve(&file.join("below")), &["a-file/below"]);
+    is_refused(&serve(&file), &["a-file"]);
     // Nobody can make a folder there, not even root.
-    is_refused(&serve(std::path::Path::new("/proc/punctual"), &[]), &["/proc/punctual"]);
+    is_refused(&serve(Path::new("/proc/punctual")), &["/proc/punctual"]);
 }
 
 #[test]
 fn other_machines_are_let_in_only_when_told() {
     let own = TempDir::new().unwrap();
-    let output = serve(own.path(), &["--listen", "0.0.0.0:0"]);
-    assert_eq!(output.status.code(), Some(2), "the same flag twice");
-    let folder = own.path().to_str().unwrap();
-    let output = punctual(["serve", "--listen", "0.0.0.0:0", "--data", folder]);
+    let output = punctual(&format!(
+        "serve --listen 0.0.0.0:0 --data {}",
+        own.path().display()
+    ));
     is_refused(&output, &["0.0.0.0:0", "--insecure-no-auth"]);
 }
 
 #[test]
 fn a_second_server_on_the_same_folder_is_refused() {
     let server = Server::start();
-    let output = serve(server.folder(), &[]);
-    is_refused(&output, &[server.folder().to_str().unwrap()]);
-    assert_eq!(server.http().get("/healthz").status, 200, "the first goes on");
+    is_refused(
+        &serve(server.folder()),
+        &[server.folder().to_str().unwrap()],
+    );
+    assert_eq!(
+        server.http().get("/healthz").status,
+        200,
+        "the first goes on"
+    );
     assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
+fn a_killed_server_lets_go_of_its_folder_and_loses_nothing() {
+    let own = TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &[]);
+    server.ask("job create --key kept --cron @daily --url http://127.0.0.1:9/");
+    server.kill();
+    let server = Server::start_in(own.path(), &[]);
+    assert_eq!(server.http().get("/v1/jobs/by-key/kept").status, 200);
 }
 
 #[test]
 fn data_that_is_not_ours_is_refused_and_left_as_it_is() {
     let own = TempDir::new().unwrap();
-    let server = Server::start_in(own.path(), &[]);
-    assert_eq!(server.stop().code(), Some(0));
-    let is_database = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "db");
-    let entries = fs::read_dir(own.path()).unwrap().map(|entry| entry.unwrap().path());
-    let database = entries.filter(is_database).next().expect("a database in the folder");
+    let database = own.path().join("punctual.db");
     let garbage = "this is no database ".repeat(1_000);
     fs::write(&database, &garbage).unwrap();
-    is_refused(&serve(own.path(), &[]), &[own.path().to_str().unwrap()]);
+    is_refused(&serve(own.path()), &[database.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(&database).unwrap(), garbage);
+}
+
+#[test]
+fn a_node_goes_by_the_clock_that_it_is_given() {
+    let Some(faketime) = program("faketime") else {
+        return;
+    };
+    let own = TempDir::new().unwrap();
+    let server = Server::start_under(&faketime, &["-f", "+2d"], own.path(), &[]);
+    let job = json!({ "schedule": { "in": "1h" }, "target": "http://127.0.0.1:9/" });
+    let created = server.http().post("/v1/jobs", &job).json();
+    let slot = Timestamp::parse(created["next_slot"].as_str().unwrap()).unwrap();
+    let ahead = slot.since(Clock::now(&SystemClock));
+    assert!(ahead > Duration::from_secs(48 * 3_600), "{ahead:?}");
 }
 
 #[test]
@@ -125,7 +155,9 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(server.http().post("/v1/jobs", &job).status, 201);
     wait_for("the delivery", || (receiver.count() == 1).then_some(()));
     server.signal(Signal::SIGTERM);
-    wait_for("the first signal", || server.log().contains("stopping").then_some(()));
+    wait_for("the first signal", || {
+        server.log().contains("stopping").then_some(())
+    });
     thread::sleep(Duration::from_millis(100));
     server.signal(Signal::SIGTERM);
     assert_eq!(server.wait().code(), Some(130));
@@ -134,7 +166,10 @@ fn a_second_signal_ends_it_at_once() {
 #[test]
 fn contradictions_are_warned_about() {
     let own = TempDir::new().unwrap();
-    let server = Server::start_in(own.path(), &["--insecure-no-auth", "--finished-keep", "90d"]);
+    let server = Server::start_in(
+        own.path(),
+        &["--insecure-no-auth", "--finished-keep", "90d"],
+    );
     let log = server.log();
     assert!(log.contains("insecure_no_auth changes nothing"), "{log}");
     assert!(log.contains("finished_keep is longer"), "{log}");

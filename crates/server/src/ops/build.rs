@@ -8,9 +8,9 @@ use model::job::Definition;
 use model::schedule::{Cron, CronOptions, Every, ScheduleError, Zone, format_span};
 use model::{CatchUp, RetryPolicy, Schedule, Slot, Timestamp, limits};
 
+use super::Patch;
 use super::draft::{CatchUpDraft, CronDraft, EveryDraft, JobDraft, RetryDraft, ScheduleDraft};
 use super::fault::{Fault, FieldError};
-use super::Patch;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -31,11 +31,17 @@ impl JobDraft {
             FieldError::new(Fault::Missing, field, format!("{field} is missing: {fix}"))
         };
         let schedule = self.schedule.given().ok_or_else(|| {
-            missing("schedule", "write \"@daily\", {\"every\": \"15m\"} or {\"at\": \"2030-01-01T00:00:00Z\"}")
+            missing(
+                "schedule",
+                "write \"@daily\", {\"every\": \"15m\"} or {\"at\": \"2030-01-01T00:00:00Z\"}",
+            )
         })?;
         let schedule = schedule.build(context)?;
         let target = self.target.given().ok_or_else(|| {
-            missing("target", "write \"https://example.com/hook\" or {\"http\": {\"url\": …}}")
+            missing(
+                "target",
+                "write \"https://example.com/hook\" or {\"http\": {\"url\": …}}",
+            )
         })?;
         let def = Definition::new(schedule, target.clone());
         self.lay_over(def)
@@ -52,7 +58,10 @@ impl JobDraft {
             Patch::Keep => {}
             Patch::Reset => return Err(cannot_go("schedule")),
             Patch::Set(schedule) => {
-                let context = Context { before: Some(&stands.schedule), ..context };
+                let context = Context {
+                    before: Some(&stands.schedule),
+                    ..context
+                };
                 def.schedule = schedule.build(context)?;
             }
         }
@@ -78,7 +87,8 @@ impl JobDraft {
         }
         self.payload.put_option(&mut def.payload);
         lay_retry(self.retry, &mut def.retry);
-        self.timeout.put(&mut def.timeout, Definition::TIMEOUT_DEFAULT);
+        self.timeout
+            .put(&mut def.timeout, Definition::TIMEOUT_DEFAULT);
         self.lane.put(&mut def.lane, Default::default());
         self.spread.put(&mut def.spread, Duration::ZERO);
         self.delivery.put(&mut def.delivery, Default::default());
@@ -91,7 +101,8 @@ impl JobDraft {
 }
 
 fn cannot_go(field: &str) -> FieldError {
-    let detail = format!("a job cannot be without {field}: leave it out to keep it, or give another");
+    let detail =
+        format!("a job cannot be without {field}: leave it out to keep it, or give another");
     FieldError::invalid(field, detail)
 }
 
@@ -101,9 +112,13 @@ fn lay_retry(draft: Patch<RetryDraft>, retry: &mut RetryPolicy) {
         Patch::Keep => {}
         Patch::Reset => *retry = default,
         Patch::Set(draft) => {
-            draft.attempts_max.put(&mut retry.attempts_max, default.attempts_max);
+            draft
+                .attempts_max
+                .put(&mut retry.attempts_max, default.attempts_max);
             draft.backoff.put(&mut retry.backoff, default.backoff);
-            draft.delay_first.put(&mut retry.delay_first, default.delay_first);
+            draft
+                .delay_first
+                .put(&mut retry.delay_first, default.delay_first);
             draft.delay_max.put(&mut retry.delay_max, default.delay_max);
             match draft.jitter {
                 Patch::Keep => {}
@@ -161,24 +176,46 @@ fn check(def: &Definition) -> Result<(), FieldError> {
         let detail = format!("attempts_max is 1 to {}", limits::ATTEMPTS_MAX);
         return Err(FieldError::invalid("retry.attempts_max", detail));
     }
-    within("retry.delay_first", retry.delay_first, MILLISECOND..=limits::DELAY_MAX)?;
-    within("retry.delay_max", retry.delay_max, MILLISECOND..=limits::DELAY_MAX)?;
+    within(
+        "retry.delay_first",
+        retry.delay_first,
+        MILLISECOND..=limits::DELAY_MAX,
+    )?;
+    within(
+        "retry.delay_max",
+        retry.delay_max,
+        MILLISECOND..=limits::DELAY_MAX,
+    )?;
     if retry.delay_first > retry.delay_max {
         let (first, max) = (format_span(retry.delay_first), format_span(retry.delay_max));
         let detail = format!("delay_first is {first}, longer than delay_max, which is {max}");
         return Err(FieldError::invalid("retry.delay_first", detail));
     }
     if retry.jitter > 1_000 {
-        return Err(FieldError::invalid("retry.jitter", "jitter is a share from 0 to 1"));
+        return Err(FieldError::invalid(
+            "retry.jitter",
+            "jitter is a share from 0 to 1",
+        ));
     }
     within("timeout", def.timeout, MILLISECOND..=limits::TIMEOUT_MAX)?;
-    within("catch_up.window", def.catch_up.window, Duration::ZERO..=limits::HISTORY_KEEP)?;
+    within(
+        "catch_up.window",
+        def.catch_up.window,
+        Duration::ZERO..=limits::HISTORY_KEEP,
+    )?;
     if !(1..=CatchUp::MAX_MAX).contains(&def.catch_up.max) {
         let detail = format!("max is 1 to {}", CatchUp::MAX_MAX);
         return Err(FieldError::invalid("catch_up.max", detail));
     }
-    for (field, span) in [("start_within", def.start_within), ("finish_within", def.finish_within)] {
-        within(field, span.unwrap_or(MILLISECOND), MILLISECOND..=limits::HISTORY_KEEP)?;
+    for (field, span) in [
+        ("start_within", def.start_within),
+        ("finish_within", def.finish_within),
+    ] {
+        within(
+            field,
+            span.unwrap_or(MILLISECOND),
+            MILLISECOND..=limits::HISTORY_KEEP,
+        )?;
     }
     if def.labels.len() > limits::LABELS_MAX {
         let detail = format!("a job has at most {} labels", limits::LABELS_MAX);
@@ -187,16 +224,15 @@ fn check(def: &Definition) -> Result<(), FieldError> {
     check_spread(def)
 }
 
-fn within(
-    field: &str,
-    span: Duration,
-    range: RangeInclusive<Duration>,
-) -> Result<(), FieldError> {
+fn within(field: &str, span: Duration, range: RangeInclusive<Duration>) -> Result<(), FieldError> {
     if range.contains(&span) {
         return Ok(());
     }
     let (least, most) = (format_span(*range.start()), format_span(*range.end()));
-    let detail = format!("{} is out of range: from {least} to {most}", format_span(span));
+    let detail = format!(
+        "{} is out of range: from {least} to {most}",
+        format_span(span)
+    );
     Err(FieldError::invalid(field, detail))
 }
 
@@ -205,7 +241,9 @@ fn check_spread(def: &Definition) -> Result<(), FieldError> {
         return Ok(());
     }
     within("spread", def.spread, Duration::ZERO..=limits::DELAY_MAX)?;
-    let Some(period) = def.schedule.shortest_period() else { return Ok(()) };
+    let Some(period) = def.schedule.shortest_period() else {
+        return Ok(());
+    };
     if def.spread < period {
         return Ok(());
     }
@@ -217,9 +255,7 @@ fn check_spread(def: &Definition) -> Result<(), FieldError> {
 impl ScheduleDraft {
     pub fn build(&self, context: Context<'_>) -> Result<Schedule, FieldError> {
         let refused = |field: &'static str| {
-            move |error: ScheduleError| {
-                FieldError::new(Fault::Schedule, field, error.to_string())
-            }
+            move |error: ScheduleError| FieldError::new(Fault::Schedule, field, error.to_string())
         };
         match self {
             Self::Text(cron) => {
@@ -236,7 +272,10 @@ impl ScheduleDraft {
             Self::In(span) => {
                 let moment = context.now.plus(*span);
                 if moment == Timestamp::MAX {
-                    return Err(FieldError::invalid("schedule.in", "the moment lies beyond the year 9999"));
+                    return Err(FieldError::invalid(
+                        "schedule.in",
+                        "the moment lies beyond the year 9999",
+                    ));
                 }
                 Ok(Schedule::Once(Slot(moment)))
             }
@@ -276,7 +315,11 @@ impl EveryDraft {
         let zone = self.zone.clone().unwrap_or_else(Zone::utc);
         let anchor = self.anchor.unwrap_or(context.now);
         let schedule = Schedule::Every(Every::parse(&self.period, anchor, zone)?);
-        Ok(if self.anchor.is_some() { schedule } else { keep_anchor(schedule, context.before) })
+        Ok(if self.anchor.is_some() {
+            schedule
+        } else {
+            keep_anchor(schedule, context.before)
+        })
     }
 }
 
@@ -284,7 +327,7 @@ impl EveryDraft {
 fn keep_anchor(schedule: Schedule, before: Option<&Schedule>) -> Schedule {
     match (&schedule, before) {
         (Schedule::Every(new), Some(Schedule::Every(old)))
-            if new.period() == old.period() && new.zone() == old.zone() =>
+            if new.period == old.period && new.zone == old.zone =>
         {
             Schedule::Every(old.clone())
         }

@@ -63,7 +63,7 @@ pub async fn change(
     tenant: TenantId,
     job: Job,
     expect: &Expect,
-    decide: impl Fn(&Job, Timestamp) -> Result<Option<Edit>, OpError> + Send,
+    decide: impl Fn(&Job, Timestamp) -> Result<Option<Edit>, OpError> + Send + Sync,
 ) -> Result<Changed, OpError> {
     let mut before = Arc::new(job);
     for tries in 0..TRIES_MAX {
@@ -72,7 +72,11 @@ pub async fn change(
         }
         expect.check(&before)?;
         let Some(edit) = decide(&before, api.engine.now())? else {
-            return Ok(Changed { job: before, runs: Withdrawn::default(), written: false });
+            return Ok(Changed {
+                job: before,
+                runs: Withdrawn::default(),
+                written: false,
+            });
         };
         let change = JobChange {
             before: Arc::clone(&before),
@@ -89,7 +93,10 @@ pub async fn change(
             JobChanged::Missing => return Err(OpError::JobMissing),
         }
         if tries >= TRIES_AT_ONCE {
-            api.engine.clock().sleep(Duration::from_millis(u64::from(tries))).await;
+            api.engine
+                .clock()
+                .sleep(Duration::from_millis(u64::from(tries)))
+                .await;
         }
     }
     Err(OpError::Contended)
@@ -113,5 +120,9 @@ async fn finish(
         true => api.store.get_job(tenant, job.id).await.ok().flatten(),
         false => None,
     };
-    Changed { job: Arc::new(again.unwrap_or(job)), runs, written: true }
+    Changed {
+        job: Arc::new(again.unwrap_or(job)),
+        runs,
+        written: true,
+    }
 }

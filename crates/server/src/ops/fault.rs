@@ -32,7 +32,11 @@ pub struct FieldError {
 
 impl FieldError {
     pub fn new(fault: Fault, field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { fault, field: field.into(), detail: detail.into() }
+        Self {
+            fault,
+            field: field.into(),
+            detail: detail.into(),
+        }
     }
 
     pub fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::job::Definition;
-use model::{Job, JobId, JobKey, JobState, Reason, TenantId, Timestamp, limits};
+use model::{Job, JobId, JobKey, JobState, Reason, TenantId, Timestamp};
 use store::{Created, Idempotency, JobFilter, NewJob, Page, RunsOfChange};
 
 use super::build::Context;
@@ -11,13 +11,10 @@ use super::change::{self, Changed, Edit, Expect};
 use super::draft::JobDraft;
 use super::error::OpError;
 use super::fault::FieldError;
+use super::page::{self, Listed};
 use crate::api::Api;
 use crate::metrics::Way;
 
-/// Jobs read from the store at once while a page is filled.
-const READ_MAX: usize = 100;
-/// A page ends early when what it holds is this large: payloads may be.
-const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How often a create-or-update looks again when others create and delete under the same key.
 const PUT_TRIES_MAX: u32 = 8;
 
@@ -28,18 +25,15 @@ pub struct Made {
     pub repeated: bool,
 }
 
-/// One page, and where the next begins.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Listed<T, Id> {
-    pub items: Vec<T>,
-    pub next: Option<Id>,
-}
-
 /// A draft becomes a job that can be written: its id is chosen here, once.
 pub fn draw(tenant: TenantId, draft: JobDraft, now: Timestamp) -> Result<Arc<Job>, FieldError> {
     let id = JobId::new(now, rand::random());
     let key = draft.key.given().cloned();
-    let def = draft.define(Context { now, hash: id.hash(), before: None })?;
+    let def = draft.define(Context {
+        now,
+        hash: id.hash(),
+        before: None,
+    })?;
     Ok(Arc::new(Job::new(id, tenant, key, def, now)))
 }
 
@@ -50,17 +44,30 @@ pub async fn create(
     idempotency: Option<Idempotency>,
 ) -> Result<Made, OpError> {
     let job = draw(tenant, draft, api.engine.now())?;
-    let new = NewJob { job: Arc::clone(&job), idempotency };
+    let new = NewJob {
+        job: Arc::clone(&job),
+        idempotency,
+    };
     let created = api.store.create_jobs(std::slice::from_ref(&new)).await?;
     match judge(created.into_iter().next(), &job)? {
         Written::New => {
             api.metrics.created(Way::Single, 1);
             api.engine.offer(&job);
-            Ok(Made { job, repeated: false })
+            Ok(Made {
+                job,
+                repeated: false,
+            })
         }
         Written::Before(id) => {
-            let job = api.store.get_job(tenant, id).await?.ok_or(OpError::JobGone(id))?;
-            Ok(Made { job: Arc::new(job), repeated: true })
+            let job = api
+                .store
+                .get_job(tenant, id)
+                .await?
+                .ok_or(OpError::JobGone(id))?;
+            Ok(Made {
+                job: Arc::new(job),
+                repeated: true,
+            })
         }
     }
 }
@@ -78,14 +85,16 @@ pub async fn create_many(
     let mut answers = Vec::with_capacity(news.len());
     let mut created = created.into_iter();
     for new in &news {
-        answers.push(judge(created.next(), &new.job).map(|written| match written {
-            Written::New => {
-                count += 1;
-                api.engine.offer(&new.job);
-                (new.job.id, false)
-            }
-            Written::Before(id) => (id, true),
-        }));
+        answers.push(
+            judge(created.next(), &new.job).map(|written| match written {
+                Written::New => {
+                    count += 1;
+                    api.engine.offer(&new.job);
+                    (new.job.id, false)
+                }
+                Written::Before(id) => (id, true),
+            }),
+        );
     }
     api.metrics.created(Way::Batch, count);
     Ok(answers)
@@ -112,11 +121,17 @@ fn judge(created: Option<Created>, job: &Job) -> Result<Written, OpError> {
 }
 
 pub async fn get(api: &Api, tenant: TenantId, id: JobId) -> Result<Job, OpError> {
-    api.store.get_job(tenant, id).await?.ok_or(OpError::JobMissing)
+    api.store
+        .get_job(tenant, id)
+        .await?
+        .ok_or(OpError::JobMissing)
 }
 
 pub async fn find(api: &Api, tenant: TenantId, key: &JobKey) -> Result<Job, OpError> {
-    api.store.find_job(tenant, key).await?.ok_or(OpError::JobMissing)
+    api.store
+        .find_job(tenant, key)
+        .await?
+        .ok_or(OpError::JobMissing)
 }
 
 /// Newest first. A page holds `limit` jobs or fewer: large ones fill it sooner.
@@ -126,28 +141,14 @@ pub async fn list(
     filter: &JobFilter,
     page: Page<JobId>,
 ) -> Result<Listed<Job, JobId>, OpError> {
-    let limit = page.limit.min(limits::PAGE_MAX);
-    let mut before = page.before;
-    let mut items: Vec<Job> = Vec::new();
-    let mut bytes = 0;
-    loop {
-        // One more than wanted shows whether there is a next page.
-        let wanted = (limit + 1 - items.len()).min(READ_MAX);
-        let read = api.store.list_jobs(tenant, filter, Page { before, limit: wanted }).await?;
-        let ended = read.len() < wanted;
-        for job in read {
-            if items.len() == limit || (bytes > PAGE_BYTES_MAX && !items.is_empty()) {
-                let next = items.last().map(|job| job.id);
-                return Ok(Listed { items, next });
-            }
-            bytes += job.def.payload.as_ref().map_or(0, bytes::Bytes::len);
-            before = Some(job.id);
-            items.push(job);
-        }
-        if ended {
-            return Ok(Listed { items, next: None });
-        }
-    }
+    let read = |page| api.store.list_jobs(tenant, filter, page);
+    let weigh = |job: &Job| {
+        (
+            job.id,
+            job.def.payload.as_ref().map_or(0, bytes::Bytes::len),
+        )
+    };
+    Ok(page::fill(page, read, weigh).await?)
 }
 
 /// What a create-or-update came to.
@@ -205,7 +206,14 @@ async fn replace(
 ) -> Result<Changed, OpError> {
     edit(api, tenant, job, expect, |job, now| {
         let before = Some(&job.def.schedule);
-        Ok((job.key.clone(), draft.clone().define(Context { now, hash: job.id.hash(), before })?))
+        Ok((
+            job.key.clone(),
+            draft.clone().define(Context {
+                now,
+                hash: job.id.hash(),
+                before,
+            })?,
+        ))
     })
     .await
 }
@@ -222,7 +230,11 @@ pub async fn patch(
     edit(api, tenant, job, expect, |job, now| {
         let mut key = job.key.clone();
         draft.key.clone().put_option(&mut key);
-        let context = Context { now, hash: job.id.hash(), before: None };
+        let context = Context {
+            now,
+            hash: job.id.hash(),
+            before: None,
+        };
         Ok((key, draft.clone().amend(&job.def, context)?))
     })
     .await
@@ -234,7 +246,7 @@ async fn edit(
     tenant: TenantId,
     job: Job,
     expect: &Expect,
-    draw: impl Fn(&Job, Timestamp) -> Result<(Option<JobKey>, Definition), OpError> + Send,
+    draw: impl Fn(&Job, Timestamp) -> Result<(Option<JobKey>, Definition), OpError> + Send + Sync,
 ) -> Result<Changed, OpError> {
     let changed = change::change(api, tenant, job, expect, |job, now| {
         let (key, def) = draw(job, now)?;
@@ -242,7 +254,11 @@ async fn edit(
             return Ok(None);
         }
         let after = job.edited(key, def, now);
-        Ok(Some(Edit { after, skipped: None, runs: RunsOfChange::TakeBack }))
+        Ok(Some(Edit {
+            after,
+            skipped: None,
+            runs: RunsOfChange::TakeBack,
+        }))
     })
     .await?;
     if changed.written {
@@ -258,7 +274,11 @@ pub async fn delete(
     expect: &Expect,
 ) -> Result<Changed, OpError> {
     change::change(api, tenant, job, expect, |job, now| {
-        Ok(Some(Edit { after: job.deleted(now), skipped: None, runs: RunsOfChange::Cancel }))
+        Ok(Some(Edit {
+            after: job.deleted(now),
+            skipped: None,
+            runs: RunsOfChange::Cancel,
+        }))
     })
     .await
 }
@@ -276,11 +296,16 @@ pub async fn pause(
         JobState::Paused => Ok(None),
         JobState::Active => {
             let after = job.paused(now, note.clone());
-            Ok(Some(Edit { after, skipped: None, runs: RunsOfChange::TakeBack }))
+            Ok(Some(Edit {
+                after,
+                skipped: None,
+                runs: RunsOfChange::TakeBack,
+            }))
         }
-        JobState::Finished | JobState::Invalid | JobState::Deleted => {
-            Err(OpError::JobState { state: job.state, verb: "paused" })
-        }
+        JobState::Finished | JobState::Invalid | JobState::Deleted => Err(OpError::JobState {
+            state: job.state,
+            verb: "paused",
+        }),
     })
     .await
 }
@@ -298,11 +323,16 @@ pub async fn resume(
         JobState::Paused => {
             let (after, passed) = job.resumed(now);
             let skipped = passed.map(|stretch| (stretch, Reason::Paused));
-            Ok(Some(Edit { after, skipped, runs: RunsOfChange::Keep }))
+            Ok(Some(Edit {
+                after,
+                skipped,
+                runs: RunsOfChange::Keep,
+            }))
         }
-        JobState::Finished | JobState::Invalid | JobState::Deleted => {
-            Err(OpError::JobState { state: job.state, verb: "resumed" })
-        }
+        JobState::Finished | JobState::Invalid | JobState::Deleted => Err(OpError::JobState {
+            state: job.state,
+            verb: "resumed",
+        }),
     })
     .await?;
     if changed.written {

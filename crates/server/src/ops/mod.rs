@@ -3,7 +3,7 @@
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `build` (from there to
 //! a definition that holds), `jobs`, `change` and `withdraw` (how an edit reaches what was already
-//! claimed), `runs`, `preview`.
+//! claimed), `runs`, `page` (listings), `preview`.
 
 mod build;
 mod change;
@@ -11,14 +11,13 @@ mod draft;
 mod error;
 mod fault;
 pub mod jobs;
+mod page;
 pub mod preview;
 pub mod runs;
 mod withdraw;
 
 pub use change::{Changed, Expect};
-pub use draft::{
-    CatchUpDraft, CronDraft, EveryDraft, JobDraft, Patch, RetryDraft, ScheduleDraft,
-};
+pub use draft::{CatchUpDraft, CronDraft, EveryDraft, JobDraft, Patch, RetryDraft, ScheduleDraft};
 pub use error::OpError;
 pub use fault::{Fault, FieldError};
-pub use withdraw::{Withdrawn, Wish};
+pub use withdraw::{Wish, Withdrawn};

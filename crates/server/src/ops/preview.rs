@@ -26,8 +26,18 @@ pub fn preview(
         ScheduleDraft::Text(_) | ScheduleDraft::Cron(_) | ScheduleDraft::Every(_) => from,
         ScheduleDraft::At(_) | ScheduleDraft::In(_) => now,
     };
-    let schedule = schedule.build(Context { now: start, hash: 0, before: None })?;
+    let schedule = schedule.build(Context {
+        now: start,
+        hash: 0,
+        before: None,
+    })?;
     let next = |slot: &Slot| schedule.next_after(slot.0);
-    let slots = std::iter::successors(schedule.next_after(from), next).take(count).collect();
-    Ok(Preview { slots, words: schedule.words(), notes: schedule.notes(from) })
+    let slots = std::iter::successors(schedule.next_after(from), next)
+        .take(count)
+        .collect();
+    Ok(Preview {
+        slots,
+        words: schedule.words(),
+        notes: schedule.notes(from),
+    })
 }

@@ -1,20 +1,14 @@
 //! What a client does to runs.
 
 use bytes::Bytes;
-use model::{
-    AttemptNo, Job, JobId, RunId, RunKind, RunState, Run, TenantId, Timestamp, limits,
-};
+use model::{AttemptNo, Job, JobId, Run, RunId, RunKind, RunState, TenantId, Timestamp};
 use store::{Cancelled, Page, RunFilter, StartRun, Started};
 
 use super::error::OpError;
-use super::jobs::{self, Listed};
+use super::jobs;
+use super::page::{self, Listed};
 use super::withdraw::{self, Wish, Withdrawn};
 use crate::api::Api;
-
-/// Runs read from the store at once while a page is filled.
-const READ_MAX: usize = 100;
-/// A page ends early when what it holds is this large: outputs may be.
-const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What a request to run something may carry.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,7 +20,10 @@ pub struct Asked {
 }
 
 pub async fn get(api: &Api, tenant: TenantId, id: RunId) -> Result<Run, OpError> {
-    api.store.get_run(tenant, id).await?.ok_or(OpError::RunMissing)
+    api.store
+        .get_run(tenant, id)
+        .await?
+        .ok_or(OpError::RunMissing)
 }
 
 /// Newest first. A page holds `limit` runs or fewer: large ones fill it sooner.
@@ -36,69 +33,64 @@ pub async fn list(
     filter: &RunFilter,
     page: Page<RunId>,
 ) -> Result<Listed<Run, RunId>, OpError> {
-    let limit = page.limit.min(limits::PAGE_MAX);
-    let mut before = page.before;
-    let mut items: Vec<Run> = Vec::new();
-    let mut bytes = 0;
-    loop {
-        // One more than wanted shows whether there is a next page.
-        let wanted = (limit + 1 - items.len()).min(READ_MAX);
-        let read = api.store.list_runs(tenant, filter, Page { before, limit: wanted }).await?;
-        let ended = read.len() < wanted;
-        for run in read {
-            if items.len() == limit || (bytes > PAGE_BYTES_MAX && !items.is_empty()) {
-                let next = items.last().map(|run| run.id);
-                return Ok(Listed { items, next });
-            }
-            bytes += run.attempts.iter().map(|attempt| attempt.output.len()).sum::<usize>();
-            before = Some(run.id);
-            items.push(run);
-        }
-        if ended {
-            return Ok(Listed { items, next: None });
-        }
-    }
+    let read = |page| api.store.list_runs(tenant, filter, page);
+    let weigh = |run: &Run| {
+        (
+            run.id,
+            run.attempts
+                .iter()
+                .map(|attempt| attempt.output.len())
+                .sum::<usize>(),
+        )
+    };
+    Ok(page::fill(page, read, weigh).await?)
 }
 
 /// Runs a job now, also while it is paused or finished.
-pub async fn start(
-    api: &Api,
-    tenant: TenantId,
-    id: JobId,
-    asked: Asked,
-) -> Result<Run, OpError> {
+pub async fn start(api: &Api, tenant: TenantId, id: JobId, asked: Asked) -> Result<Run, OpError> {
     let job = jobs::get(api, tenant, id).await?;
     let run = draw(&job, RunKind::Manual, None, asked.payload, api.engine.now());
-    begin(api, run, asked.force).await?.ok_or(OpError::JobMissing)
+    begin(api, run, asked.force)
+        .await?
+        .ok_or(OpError::JobMissing)
 }
 
 /// A new run made from one that has ended; the old one stays as it was.
-pub async fn replay(
-    api: &Api,
-    tenant: TenantId,
-    id: RunId,
-    asked: Asked,
-) -> Result<Run, OpError> {
+pub async fn replay(api: &Api, tenant: TenantId, id: RunId, asked: Asked) -> Result<Run, OpError> {
     let old = get(api, tenant, id).await?;
     if old.state.is_live() {
         return Err(OpError::RunAlive(old.state));
     }
-    let job = api.store.get_job(tenant, old.job).await?.ok_or(OpError::JobOfRunGone(id))?;
+    let job = api
+        .store
+        .get_job(tenant, old.job)
+        .await?
+        .ok_or(OpError::JobOfRunGone(id))?;
     let payload = asked.payload.or_else(|| old.payload.clone());
     let run = draw(&job, RunKind::Replay, Some(&old), payload, api.engine.now());
-    begin(api, run, asked.force).await?.ok_or(OpError::JobOfRunGone(id))
+    begin(api, run, asked.force)
+        .await?
+        .ok_or(OpError::JobOfRunGone(id))
 }
 
 /// Replays the job's last dead run.
-pub async fn retry(
-    api: &Api,
-    tenant: TenantId,
-    id: JobId,
-    asked: Asked,
-) -> Result<Run, OpError> {
+pub async fn retry(api: &Api, tenant: TenantId, id: JobId, asked: Asked) -> Result<Run, OpError> {
     jobs::get(api, tenant, id).await?;
-    let filter = RunFilter { job: Some(id), states: vec![RunState::Dead] };
-    let dead = api.store.list_runs(tenant, &filter, Page { before: None, limit: 1 }).await?;
+    let filter = RunFilter {
+        job: Some(id),
+        states: vec![RunState::Dead],
+    };
+    let dead = api
+        .store
+        .list_runs(
+            tenant,
+            &filter,
+            Page {
+                before: None,
+                limit: 1,
+            },
+        )
+        .await?;
     let last = dead.first().ok_or(OpError::NoDeadRun)?;
     replay(api, tenant, last.id, asked).await
 }
@@ -161,13 +153,19 @@ pub struct CancelledRun {
 pub async fn cancel(api: &Api, tenant: TenantId, id: RunId) -> Result<CancelledRun, OpError> {
     let withdrawn = |run| CancelledRun {
         run,
-        runs: Withdrawn { withdrawn: vec![id], ..Withdrawn::default() },
+        runs: Withdrawn {
+            withdrawn: vec![id],
+            ..Withdrawn::default()
+        },
     };
     match api.store.cancel_run(tenant, id, api.engine.now()).await? {
         Cancelled::Done(run) => Ok(withdrawn(*run)),
         Cancelled::Asked => {
             let runs = withdraw::confirm(api, tenant, vec![id], Wish::Cancel).await;
-            Ok(CancelledRun { run: get(api, tenant, id).await?, runs })
+            Ok(CancelledRun {
+                run: get(api, tenant, id).await?,
+                runs,
+            })
         }
         Cancelled::Ended(RunState::Cancelled) => Ok(withdrawn(get(api, tenant, id).await?)),
         Cancelled::Ended(state) => Err(OpError::RunEnded(state)),

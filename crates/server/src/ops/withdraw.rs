@@ -45,7 +45,12 @@ pub async fn confirm(api: &Api, tenant: TenantId, asked: Vec<RunId>, wish: Wish)
         let mut still = Vec::new();
         for id in waiting {
             // The change is written: a store that cannot be read now only leaves us without news.
-            match api.store.get_run(tenant, id).await.map(|run| judge(run.as_ref(), wish)) {
+            match api
+                .store
+                .get_run(tenant, id)
+                .await
+                .map(|run| judge(run.as_ref(), wish))
+            {
                 Ok(News::Withdrawn) => answer.withdrawn.push(id),
                 Ok(News::Dispatched) => answer.dispatched.push(id),
                 Ok(News::None) | Err(_) => still.push(id),
@@ -68,7 +73,9 @@ enum News {
 }
 
 fn judge(run: Option<&Run>, wish: Wish) -> News {
-    let Some(run) = run else { return News::Withdrawn };
+    let Some(run) = run else {
+        return News::Withdrawn;
+    };
     match (run.state, wish) {
         (RunState::Cancelled, _) => News::Withdrawn,
         (RunState::Succeeded | RunState::Dead | RunState::Skipped, _) => News::Dispatched,

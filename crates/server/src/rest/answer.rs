@@ -24,7 +24,10 @@ pub type Answer = Result<Response, Problem>;
 pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(value).map_err(|error| {
         tracing::error!(%error, "an answer could not be written");
-        Problem::new(Kind::Internal, "the answer could not be written; the log says why")
+        Problem::new(
+            Kind::Internal,
+            "the answer could not be written; the log says why",
+        )
     })?;
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -51,7 +54,11 @@ fn tagged(status: StatusCode, job: &Job, value: &impl Serialize) -> Answer {
     let mut response = json(status, value)?;
     set(&mut response, header::ETAG, &format!("\"{}\"", job.version));
     if status == StatusCode::CREATED {
-        set(&mut response, header::LOCATION, &format!("/v1/jobs/{}", job.id));
+        set(
+            &mut response,
+            header::LOCATION,
+            &format!("/v1/jobs/{}", job.id),
+        );
     }
     Ok(response)
 }
@@ -106,9 +113,15 @@ pub fn page<Id: CursorId>(params: &Params) -> Result<Page<Id>, Problem> {
     let limit = match params.one("limit")? {
         None => LIMIT_DEFAULT,
         Some(text) => {
-            let number = text.parse().ok().filter(|limit| (1..=limits::PAGE_MAX).contains(limit));
+            let number = text
+                .parse()
+                .ok()
+                .filter(|limit| (1..=limits::PAGE_MAX).contains(limit));
             number.ok_or_else(|| {
-                refuse("limit", format!("limit is a whole number from 1 to {}", limits::PAGE_MAX))
+                refuse(
+                    "limit",
+                    format!("limit is a whole number from 1 to {}", limits::PAGE_MAX),
+                )
             })?
         }
     };
@@ -117,9 +130,16 @@ pub fn page<Id: CursorId>(params: &Params) -> Result<Page<Id>, Problem> {
 
 fn read_cursor<Id: CursorId>(text: &str) -> Result<Id, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-    let id = bytes.as_deref().and_then(|bytes| match bytes.split_first() {
-        Some((mark, id)) if *mark == Id::MARK => id.try_into().ok().map(Id::of),
-        Some(_) | None => None,
-    });
-    id.ok_or_else(|| refuse("cursor", "the cursor is not one of ours: use next_cursor as it was answered"))
+    let id = bytes
+        .as_deref()
+        .and_then(|bytes| match bytes.split_first() {
+            Some((mark, id)) if *mark == Id::MARK => id.try_into().ok().map(Id::of),
+            Some(_) | None => None,
+        });
+    id.ok_or_else(|| {
+        refuse(
+            "cursor",
+            "the cursor is not one of ours: use next_cursor as it was answered",
+        )
+    })
 }

@@ -87,7 +87,9 @@ pub async fn create(State(api): State<Arc<Api>>, request: Request) -> Answer {
     tokio::spawn(batch.run(body.into_data_stream()));
     let answers = ReceiverStream::new(receiver).map(Ok::<_, std::convert::Infallible>);
     let mut response = Response::new(Body::from_stream(answers));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON));
     Ok(response)
 }
 
@@ -216,7 +218,13 @@ impl Batch {
         let first = self.line - self.blank;
         self.blank = 0;
         for line in first..self.line {
-            self.refuse(line, Problem::new(Kind::BodyUnreadable, "the line is empty: send a JSON object"));
+            self.refuse(
+                line,
+                Problem::new(
+                    Kind::BodyUnreadable,
+                    "the line is empty: send a JSON object",
+                ),
+            );
             self.make_room().await?;
         }
         Ok(())
@@ -253,7 +261,7 @@ impl Batch {
         Ok(())
     }
 
-    async fn send(&self, answer: Bytes) -> Result<(), Gone> {
+    async fn send(&mut self, answer: Bytes) -> Result<(), Gone> {
         self.answers.send(answer).await.map_err(|_| Gone)
     }
 }
@@ -284,12 +292,18 @@ fn tell(text: &mut String, line: u64, outcome: Result<(model::JobId, bool), Prob
     let _ = match outcome {
         Ok((id, false)) => writeln!(text, r#"{{"line":{line},"status":201,"id":"{id}"}}"#),
         Ok((id, true)) => {
-            writeln!(text, r#"{{"line":{line},"status":201,"id":"{id}","replayed":true}}"#)
+            writeln!(
+                text,
+                r#"{{"line":{line},"status":201,"id":"{id}","replayed":true}}"#
+            )
         }
         Err(problem) => {
             let status = problem.kind.status().as_u16();
             let error = serde_json::to_string(&problem).unwrap_or_default();
-            writeln!(text, r#"{{"line":{line},"status":{status},"error":{error}}}"#)
+            writeln!(
+                text,
+                r#"{{"line":{line},"status":{status},"error":{error}}}"#
+            )
         }
     };
 }

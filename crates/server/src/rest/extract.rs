@@ -30,7 +30,8 @@ pub fn shown(text: &str) -> String {
 
 async fn path_of(parts: &mut Parts, api: &Arc<Api>, kind: Kind) -> Result<String, Problem> {
     let path = Path::<String>::from_request_parts(parts, api).await;
-    path.map(|Path(text)| text).map_err(|_| Problem::new(kind, "the path is not UTF-8"))
+    path.map(|Path(text)| text)
+        .map_err(|_| Problem::new(kind, "the path is not UTF-8"))
 }
 
 /// A job's id in the path.
@@ -56,9 +57,8 @@ impl FromRequestParts<Arc<Api>> for RunPath {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let text = path_of(parts, api, Kind::RunNotFound).await?;
-        let refused = |error: model::id::IdError| {
-            Problem::new(Kind::RunNotFound, error.to_string()).at("id")
-        };
+        let refused =
+            |error: model::id::IdError| Problem::new(Kind::RunNotFound, error.to_string()).at("id");
         RunId::from_str(&text).map(Self).map_err(refused)
     }
 }
@@ -87,7 +87,10 @@ impl FromRequestParts<Arc<Api>> for Params {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let query = Query::from_request_parts(parts, api).await;
         query.map(|Query(list)| Self(list)).map_err(|error| {
-            Problem::new(Kind::ParameterInvalid, format!("the query cannot be read: {error}"))
+            Problem::new(
+                Kind::ParameterInvalid,
+                format!("the query cannot be read: {error}"),
+            )
         })
     }
 }
@@ -95,7 +98,11 @@ impl FromRequestParts<Arc<Api>> for Params {
 impl Params {
     /// Refuses a parameter that nobody knows.
     pub fn known(&self, known: &[&str]) -> Result<(), Problem> {
-        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        match self
+            .0
+            .iter()
+            .find(|(name, _)| !known.contains(&name.as_str()))
+        {
             None => Ok(()),
             Some((name, _)) => {
                 let name = shown(name);
@@ -110,7 +117,10 @@ impl Params {
     }
 
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(given, _)| given == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// A parameter that may stand once.
@@ -149,7 +159,12 @@ impl FromRequest<Arc<Api>> for JsonBody {
 }
 
 fn length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }
 
 fn too_large() -> Problem {
@@ -186,13 +201,17 @@ pub fn check_media_type(headers: &HeaderMap, wanted: &str) -> Result<(), Problem
         let detail = "compressed bodies are not taken: send it as it is";
         return Err(Problem::new(Kind::MediaTypeUnsupported, detail).at("Content-Encoding"));
     }
-    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Err(refused("nothing")) };
+    let Some(given) = headers.get(header::CONTENT_TYPE) else {
+        return Err(refused("nothing"));
+    };
     let given = given.to_str().unwrap_or("something unreadable");
     let (essence, parameters) = given.split_once(';').unwrap_or((given, ""));
     if !essence.trim().eq_ignore_ascii_case(wanted) {
         return Err(refused(&format!("{:?}", shown(given))));
     }
-    let charset = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("charset="));
+    let charset = parameters
+        .split(';')
+        .find_map(|parameter| parameter.trim().strip_prefix("charset="));
     match charset {
         Some(name) if !name.trim_matches('"').eq_ignore_ascii_case("utf-8") => {
             Err(refused(&format!("{:?}", shown(given))))
@@ -201,21 +220,35 @@ pub fn check_media_type(headers: &HeaderMap, wanted: &str) -> Result<(), Problem
     }
 }
 
-fn header<'h>(headers: &'h HeaderMap, name: &HeaderName, shown: &str) -> Result<Option<&'h str>, Problem> {
+fn header<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+    shown: &str,
+) -> Result<Option<&'h str>, Problem> {
     let mut all = headers.get_all(name).iter();
-    let Some(first) = all.next() else { return Ok(None) };
+    let Some(first) = all.next() else {
+        return Ok(None);
+    };
     let refused = |detail: String| Problem::new(Kind::HeaderInvalid, detail).at(shown);
     if all.next().is_some() {
         return Err(refused(format!("{shown} is given twice")));
     }
-    first.to_str().map(Some).map_err(|_| refused(format!("{shown} holds more than visible ASCII")))
+    first
+        .to_str()
+        .map(Some)
+        .map_err(|_| refused(format!("{shown} holds more than visible ASCII")))
 }
 
 /// The request's `Idempotency-Key`.
 pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(key) = header(headers, &IDEMPOTENCY_KEY, "Idempotency-Key")? else { return Ok(None) };
+    let Some(key) = header(headers, &IDEMPOTENCY_KEY, "Idempotency-Key")? else {
+        return Ok(None);
+    };
     if !(1..=limits::NAME_MAX).contains(&key.len()) {
-        let detail = format!("an Idempotency-Key has 1 to {} characters", limits::NAME_MAX);
+        let detail = format!(
+            "an Idempotency-Key has 1 to {} characters",
+            limits::NAME_MAX
+        );
         return Err(Problem::new(Kind::HeaderInvalid, detail).at("Idempotency-Key"));
     }
     Ok(Some(key))
@@ -223,7 +256,10 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 
 /// The key with a digest of the body it belongs to.
 pub fn idempotency(key: String, body: &[u8]) -> Idempotency {
-    Idempotency { key, digest: Sha256::digest(body).into() }
+    Idempotency {
+        key,
+        digest: Sha256::digest(body).into(),
+    }
 }
 
 /// What `If-Match` and `If-None-Match` expect of the job.
@@ -235,11 +271,15 @@ pub fn expect(headers: &HeaderMap) -> Result<Expect, Problem> {
     let some = header(headers, &header::IF_MATCH, "If-Match")?;
     match (some, none) {
         (None, None) => Ok(Expect::Anything),
-        (Some(_), Some(_)) => {
-            Err(refused("If-Match", "If-Match and If-None-Match exclude each other"))
-        }
+        (Some(_), Some(_)) => Err(refused(
+            "If-Match",
+            "If-Match and If-None-Match exclude each other",
+        )),
         (None, Some("*")) => Ok(Expect::Absent),
-        (None, Some(_)) => Err(refused("If-None-Match", "only If-None-Match: * is understood")),
+        (None, Some(_)) => Err(refused(
+            "If-None-Match",
+            "only If-None-Match: * is understood",
+        )),
         (Some("*"), None) => Ok(Expect::Existing),
         (Some(list), None) => list
             .split(',')

@@ -27,14 +27,20 @@ use crate::wire::{self, schema};
         (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
     ),
 )]
-pub async fn create(State(api): State<Arc<Api>>, headers: HeaderMap, JsonBody(body): JsonBody) -> Answer {
+pub async fn create(
+    State(api): State<Arc<Api>>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Answer {
     let key = idempotency_key(&headers)?;
     let draft = wire::job_draft(&body)?;
     let idempotency = key.map(|key| idempotency(key.to_owned(), &body));
     let made = jobs::create(&api, TENANT, draft, idempotency).await?;
     let mut response = answer::job(StatusCode::CREATED, &made.job)?;
     if made.repeated {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        response
+            .headers_mut()
+            .insert(REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)
 }
@@ -56,12 +62,19 @@ pub async fn create(State(api): State<Arc<Api>>, headers: HeaderMap, JsonBody(bo
 )]
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
     params.known(&["cursor", "limit", "state", "label", "q"])?;
-    let filter = JobFilter { states: states(&params)?, labels: labels(&params)?, q: part(&params)? };
+    let filter = JobFilter {
+        states: states(&params)?,
+        labels: labels(&params)?,
+        q: part(&params)?,
+    };
     let listed = jobs::list(&api, TENANT, &filter, answer::page(&params)?).await?;
-    answer::json(StatusCode::OK, &wire::JobList {
-        items: listed.items.iter().map(wire::Job::of).collect(),
-        next_cursor: listed.next.as_ref().map(answer::cursor),
-    })
+    answer::json(
+        StatusCode::OK,
+        &wire::JobList {
+            items: listed.items.iter().map(wire::Job::of).collect(),
+            next_cursor: listed.next.as_ref().map(answer::cursor),
+        },
+    )
 }
 
 fn states(params: &Params) -> Result<Vec<JobState>, Problem> {
@@ -70,7 +83,10 @@ fn states(params: &Params) -> Result<Vec<JobState>, Problem> {
         .map(|word| {
             JobState::parse(word).ok_or_else(|| {
                 let known = JobState::ALL.map(JobState::as_str).join(", ");
-                refuse("state", format!("{:?} is not a state of a job: {known}", shown(word)))
+                refuse(
+                    "state",
+                    format!("{:?} is not a state of a job: {known}", shown(word)),
+                )
             })
         })
         .collect()
@@ -80,8 +96,9 @@ fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
     let labels: Result<Vec<_>, Problem> = params
         .all("label")
         .map(|label| {
-            let (name, value) =
-                label.split_once(':').ok_or_else(|| refuse("label", "write label=name:value"))?;
+            let (name, value) = label
+                .split_once(':')
+                .ok_or_else(|| refuse("label", "write label=name:value"))?;
             if name.is_empty() || label.len() > 2 * limits::NAME_MAX + 1 {
                 return Err(refuse("label", "write label=name:value"));
             }
@@ -90,16 +107,20 @@ fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
         .collect();
     let labels = labels?;
     if labels.len() > limits::LABELS_MAX {
-        return Err(refuse("label", format!("at most {} labels", limits::LABELS_MAX)));
+        return Err(refuse(
+            "label",
+            format!("at most {} labels", limits::LABELS_MAX),
+        ));
     }
     Ok(labels)
 }
 
 fn part(params: &Params) -> Result<Option<String>, Problem> {
     match params.one("q")? {
-        Some(text) if text.len() > limits::NAME_MAX => {
-            Err(refuse("q", format!("q has at most {} bytes", limits::NAME_MAX)))
-        }
+        Some(text) if text.len() > limits::NAME_MAX => Err(refuse(
+            "q",
+            format!("q has at most {} bytes", limits::NAME_MAX),
+        )),
         part => Ok(part.map(str::to_owned)),
     }
 }
@@ -195,7 +216,11 @@ pub async fn patch(
         (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
     ),
 )]
-pub async fn delete(State(api): State<Arc<Api>>, JobPath(id): JobPath, headers: HeaderMap) -> Answer {
+pub async fn delete(
+    State(api): State<Arc<Api>>,
+    JobPath(id): JobPath,
+    headers: HeaderMap,
+) -> Answer {
     let expect = expect(&headers)?;
     let job = jobs::get(&api, TENANT, id).await?;
     answer::changed(&jobs::delete(&api, TENANT, job, &expect).await?)

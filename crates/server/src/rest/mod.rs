@@ -40,7 +40,10 @@ pub fn router(api: Api) -> Router {
         .route("/v1/jobs", post(jobs::create).get(jobs::list))
         .route("/v1/jobs/batch", post(batch::create))
         .route("/v1/jobs/by-key/{*key}", by_key)
-        .route("/v1/jobs/{id}", get(jobs::show).patch(jobs::patch).delete(jobs::delete))
+        .route(
+            "/v1/jobs/{id}",
+            get(jobs::show).patch(jobs::patch).delete(jobs::delete),
+        )
         .route("/v1/jobs/{id}/pause", post(jobs::pause))
         .route("/v1/jobs/{id}/resume", post(jobs::resume))
         .route("/v1/jobs/{id}/run", post(runs::start))
@@ -66,11 +69,17 @@ pub fn router(api: Api) -> Router {
 
 /// The router adds `Allow`.
 async fn method_not_allowed(request: Request) -> Problem {
-    let detail = format!("{} is not taken here: Allow names what is", extract::shown(request.method().as_str()));
+    let detail = format!(
+        "{} is not taken here: Allow names what is",
+        extract::shown(request.method().as_str())
+    );
     Problem::new(Kind::MethodNotAllowed, detail)
 }
 
 async fn route_unknown(request: Request) -> Problem {
     let path = extract::shown(request.uri().path());
-    Problem::new(Kind::RouteUnknown, format!("{path:?} is not a path of ours: /openapi.json names them all"))
+    Problem::new(
+        Kind::RouteUnknown,
+        format!("{path:?} is not a path of ours: /openapi.json names them all"),
+    )
 }

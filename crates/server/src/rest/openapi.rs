@@ -5,9 +5,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use utoipa::OpenApi;
 
-use super::answer::Answer;
 use super::{batch, jobs, preview, runs, system};
-use crate::problem::{Kind, Problem};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -32,20 +30,16 @@ use crate::problem::{Kind, Problem};
 struct Contract;
 
 /// The contract as it is committed.
-pub fn openapi_json() -> Result<String, serde_json::Error> {
-    Contract::openapi().to_pretty_json().map(|mut text| {
-        text.push('\n');
-        text
-    })
+pub fn openapi_json() -> String {
+    // It is made of texts and numbers, which always can be written; a test reads it back.
+    let mut text = Contract::openapi().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
 }
 
-pub async fn serve() -> Answer {
-    let text = openapi_json().map_err(|error| {
-        tracing::error!(%error, "the contract could not be written");
-        Problem::new(Kind::Internal, "the contract could not be written")
-    })?;
-    let mut response = Response::new(Body::from(text));
+pub async fn serve() -> Response {
+    let mut response = Response::new(Body::from(openapi_json()));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    Ok(response)
+    response
 }

@@ -13,11 +13,17 @@ use super::extract::shown;
 use crate::problem::{Kind, Problem};
 
 pub async fn index(headers: HeaderMap) -> Answer {
-    let mut text = String::from("# Problems\n\nEvery answer that is not what was asked for names one of these.\n\n");
+    let mut text = String::from(
+        "# Problems\n\nEvery answer that is not what was asked for names one of these.\n\n",
+    );
     for kind in Kind::ALL {
         let (name, status) = (kind.name(), kind.status().as_u16());
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "- [{name}](/problems/{name}): {} ({status})", kind.title());
+        let _ = writeln!(
+            text,
+            "- [{name}](/problems/{name}): {} ({status})",
+            kind.title()
+        );
     }
     Ok(page(&headers, "Problems", &text))
 }
@@ -25,14 +31,20 @@ pub async fn index(headers: HeaderMap) -> Answer {
 pub async fn show(name: Result<Path<String>, PathRejection>, headers: HeaderMap) -> Answer {
     let name = name.map(|Path(name)| name).unwrap_or_default();
     let kind = Kind::find(&name).ok_or_else(|| {
-        let detail = format!("{:?} is not a problem of ours: /problems names them all", shown(&name));
+        let detail = format!(
+            "{:?} is not a problem of ours: /problems names them all",
+            shown(&name)
+        );
         Problem::new(Kind::RouteUnknown, detail)
     })?;
     Ok(page(&headers, kind.title(), kind.page()))
 }
 
 fn page(headers: &HeaderMap, title: &str, markdown: &str) -> Response {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("");
     let (media_type, body) = match accept.contains("text/html") {
         true => ("text/html; charset=utf-8", html(title, markdown)),
         false => ("text/markdown; charset=utf-8", markdown.to_owned()),
@@ -49,11 +61,17 @@ fn page(headers: &HeaderMap, title: &str, markdown: &str) -> Response {
 /// Headings, paragraphs, lists, code: as much of Markdown as the pages use.
 fn html(title: &str, markdown: &str) -> String {
     let title = escape(title);
-    let mut html = format!("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head><body>\n");
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head><body>\n"
+    );
     let mut open = "";
     for line in markdown.lines() {
         if let Some(code) = line.strip_prefix("```") {
-            open = if open == "</pre>" { close(&mut html, open) } else { begin(&mut html, open, "<pre>", "</pre>", code) };
+            open = if open == "</pre>" {
+                close(&mut html, open)
+            } else {
+                begin(&mut html, open, "<pre>", "</pre>", code)
+            };
         } else if open == "</pre>" {
             html.push_str(&escape(line));
             html.push('\n');
@@ -126,5 +144,8 @@ fn link(text: &str) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

@@ -25,9 +25,12 @@ pub async fn preview(State(api): State<Arc<Api>>, JsonBody(body): JsonBody) -> A
     let now = api.engine.now();
     let from = request.from.unwrap_or(now);
     let preview = ops::preview::preview(&request.schedule, from, request.count, now)?;
-    answer::json(StatusCode::OK, &wire::Preview {
-        slots: preview.slots.iter().map(ToString::to_string).collect(),
-        words: preview.words,
-        notes: preview.notes,
-    })
+    answer::json(
+        StatusCode::OK,
+        &wire::Preview {
+            slots: preview.slots.iter().map(ToString::to_string).collect(),
+            words: preview.words,
+            notes: preview.notes,
+        },
+    )
 }

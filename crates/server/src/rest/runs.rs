@@ -32,9 +32,10 @@ use crate::wire::{self, schema};
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
     params.known(&["cursor", "limit", "state", "job"])?;
     let job = match params.one("job")? {
-        Some(text) => {
-            Some(text.parse::<JobId>().map_err(|error| refuse("job", error.to_string()))?)
-        }
+        Some(text) => Some(
+            text.parse::<JobId>()
+                .map_err(|error| refuse("job", error.to_string()))?,
+        ),
         None => None,
     };
     page(&api, job, &params).await
@@ -54,22 +55,32 @@ pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
         (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
     ),
 )]
-pub async fn list_of_job(State(api): State<Arc<Api>>, JobPath(id): JobPath, params: Params) -> Answer {
+pub async fn list_of_job(
+    State(api): State<Arc<Api>>,
+    JobPath(id): JobPath,
+    params: Params,
+) -> Answer {
     params.known(&["cursor", "limit", "state"])?;
     page(&api, Some(id), &params).await
 }
 
 async fn page(api: &Api, job: Option<JobId>, params: &Params) -> Answer {
-    let filter = RunFilter { job, states: states(params)? };
+    let filter = RunFilter {
+        job,
+        states: states(params)?,
+    };
     let listed = runs::list(api, TENANT, &filter, answer::page(params)?).await?;
     if let Some(job) = job.filter(|_| listed.items.is_empty()) {
         // A job that never ran is told from one that is not there.
         jobs::get(api, TENANT, job).await?;
     }
-    answer::json(StatusCode::OK, &wire::RunList {
-        items: listed.items.iter().map(wire::Run::of).collect(),
-        next_cursor: listed.next.as_ref().map(answer::cursor),
-    })
+    answer::json(
+        StatusCode::OK,
+        &wire::RunList {
+            items: listed.items.iter().map(wire::Run::of).collect(),
+            next_cursor: listed.next.as_ref().map(answer::cursor),
+        },
+    )
 }
 
 fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
@@ -78,7 +89,10 @@ fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
         .map(|word| {
             RunState::parse(word).ok_or_else(|| {
                 let known = RunState::ALL.map(RunState::as_str).join(", ");
-                refuse("state", format!("{:?} is not a state of a run: {known}", shown(word)))
+                refuse(
+                    "state",
+                    format!("{:?} is not a state of a run: {known}", shown(word)),
+                )
             })
         })
         .collect()
@@ -94,7 +108,10 @@ fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
     ),
 )]
 pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
-    answer::json(StatusCode::OK, &wire::Run::of(&runs::get(&api, TENANT, id).await?))
+    answer::json(
+        StatusCode::OK,
+        &wire::Run::of(&runs::get(&api, TENANT, id).await?),
+    )
 }
 
 /// Cancel a run that has not ended.
@@ -118,10 +135,13 @@ pub async fn cancel(
         true => StatusCode::OK,
         false => StatusCode::ACCEPTED,
     };
-    answer::json(status, &wire::RunAnswer {
-        run: wire::Run::of(&cancelled.run),
-        runs: wire::Runs::of(&cancelled.runs),
-    })
+    answer::json(
+        status,
+        &wire::RunAnswer {
+            run: wire::Run::of(&cancelled.run),
+            runs: wire::Runs::of(&cancelled.runs),
+        },
+    )
 }
 
 /// Run a job now.
@@ -183,6 +203,10 @@ pub async fn replay(
 
 fn started(run: &Run) -> Answer {
     let mut response = answer::json(StatusCode::CREATED, &wire::Run::of(run))?;
-    answer::set(&mut response, header::LOCATION, &format!("/v1/runs/{}", run.id));
+    answer::set(
+        &mut response,
+        header::LOCATION,
+        &format!("/v1/runs/{}", run.id),
+    );
     Ok(response)
 }

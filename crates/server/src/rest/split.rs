@@ -61,7 +61,11 @@ impl Splitter {
 
     fn take(&mut self) -> Line {
         let part = std::mem::take(&mut self.part);
-        if std::mem::take(&mut self.over) { Line::TooLong } else { Line::Whole(part.freeze()) }
+        if std::mem::take(&mut self.over) {
+            Line::TooLong
+        } else {
+            Line::Whole(part.freeze())
+        }
     }
 }
 
@@ -102,6 +106,11 @@ mod tests {
         assert_eq!(split(&[&whole]), ["a", "too long", "b"]);
         assert_eq!(split(&["a\n", &long, &long, "\nb"]), ["a", "too long", "b"]);
         assert_eq!(split(&[&long]), ["too long"]);
-        assert_eq!(split(&[&"y".repeat(limits::LINE_MAX), "\n"]).first().map(String::len), Some(limits::LINE_MAX));
+        assert_eq!(
+            split(&[&"y".repeat(limits::LINE_MAX), "\n"])
+                .first()
+                .map(String::len),
+            Some(limits::LINE_MAX)
+        );
     }
 }

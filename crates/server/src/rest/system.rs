@@ -38,14 +38,20 @@ pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
     let health = api.engine.health();
     let (oldest, bound) = (format_span(health.oldest_due), format_span(health.bound));
     if health.is_well() {
-        let answer = HealthAnswer { status: "well", oldest_due_age: oldest, bound };
+        let answer = HealthAnswer {
+            status: "well",
+            oldest_due_age: oldest,
+            bound,
+        };
         return answer::json(StatusCode::OK, &answer);
     }
     let looked = format_span(health.looked);
     let detail = format!(
         "the oldest slot or run that nobody holds was due {oldest} ago, as seen {looked} ago; the bound is {bound}"
     );
-    Err(Problem::new(Kind::Unwell, detail).with("oldest_due_age", oldest).with("bound", bound))
+    Err(Problem::new(Kind::Unwell, detail)
+        .with("oldest_due_age", oldest)
+        .with("bound", bound))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,7 +92,14 @@ pub struct VersionAnswer {
 pub async fn version(State(api): State<Arc<Api>>) -> Answer {
     let version = env!("CARGO_PKG_VERSION");
     let features = api.features.clone();
-    answer::json(StatusCode::OK, &VersionAnswer { version, tzdb: tzdb_version(), features })
+    answer::json(
+        StatusCode::OK,
+        &VersionAnswer {
+            version,
+            tzdb: tzdb_version(),
+            features,
+        },
+    )
 }
 
 /// Metrics as OpenMetrics text.
@@ -100,6 +113,8 @@ pub async fn metrics(State(api): State<Arc<Api>>) -> Answer {
         Problem::new(Kind::Internal, "the metrics could not be written")
     })?;
     let mut response = Response::new(Body::from(text));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
     Ok(response)
 }

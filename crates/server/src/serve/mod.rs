@@ -6,13 +6,12 @@ mod watched;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use engine::Clock;
+use engine::{Clock, SystemClock};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -21,6 +20,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use watched::{Activity, Watched};
@@ -41,37 +41,20 @@ const IDLE_LOOK: Duration = Duration::from_secs(5);
 /// How long to wait when no connection can be accepted, for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Bounds that an operator may set.
-#[derive(Debug, Clone, Copy)]
-pub struct ServeLimits {
-    /// Connections at once; more wait in the kernel's queue.
-    pub connections_max: usize,
-    /// How long requests under way may take to end when the node stops.
-    pub grace: Duration,
-}
+/// Connections at once; more wait in the kernel's queue.
+const CONNECTIONS_MAX: usize = 4_096;
 
-impl Default for ServeLimits {
-    fn default() -> Self {
-        Self { connections_max: 4_096, grace: Duration::from_secs(10) }
-    }
-}
-
-/// Serves until `shutdown` resolves; then takes no more connections, lets requests end, and returns.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    clock: Arc<dyn Clock>,
-    limits: ServeLimits,
-    shutdown: impl Future<Output = ()>,
-) {
-    let mut shutdown = pin!(shutdown);
-    let builder = Arc::new(builder());
+/// Serves until `stop` is cancelled; then takes no more connections, and returns when the requests
+/// under way have ended. How long they get is for the caller to say.
+pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let clock = SystemClock;
+    let builder = builder();
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(limits.connections_max));
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let accepted = tokio::select! {
             biased;
-            () = &mut shutdown => break,
+            () = stop.cancelled() => break,
             accepted = accept(&listener, &room) => accepted,
         };
         let (stream, permit) = match accepted {
@@ -89,16 +72,10 @@ pub async fn serve(
         let router = router.clone();
         let service = service_fn(move |request| answer(router.clone(), request));
         let connection = builder.serve_connection(io, service).into_owned();
-        tokio::spawn(keep(graceful.watch(connection), activity, Arc::clone(&clock), permit));
+        tokio::spawn(keep(graceful.watch(connection), activity, permit));
     }
     drop(listener);
-    tokio::select! {
-        biased;
-        () = graceful.shutdown() => {}
-        () = clock.sleep(limits.grace) => {
-            tracing::warn!("requests were still under way when the grace period ended");
-        }
-    }
+    graceful.shutdown().await;
 }
 
 fn builder() -> Builder<TokioExecutor> {
@@ -122,7 +99,10 @@ async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
+    let permit = Arc::clone(room)
+        .acquire_owned()
+        .await
+        .map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     Ok((stream, permit))
 }
@@ -138,7 +118,6 @@ async fn answer(
 async fn keep<E: std::fmt::Debug>(
     connection: impl Future<Output = Result<(), E>>,
     activity: Activity,
-    clock: Arc<dyn Clock>,
     permit: OwnedSemaphorePermit,
 ) {
     tokio::select! {
@@ -148,12 +127,13 @@ async fn keep<E: std::fmt::Debug>(
                 tracing::debug!(?error, "a connection ended early");
             }
         }
-        () = stood_still(activity, clock) => tracing::debug!("a connection stood still"),
+        () = stood_still(activity) => tracing::debug!("a connection stood still"),
     }
     drop(permit);
 }
 
-async fn stood_still(activity: Activity, clock: Arc<dyn Clock>) {
+async fn stood_still(activity: Activity) {
+    let clock = SystemClock;
     let mut last = activity.count();
     let mut since = clock.uptime();
     loop {

@@ -53,7 +53,11 @@ mod tests {
     use super::*;
 
     fn nested(depth: usize) -> String {
-        format!("{{\"payload\": {}1{}}}", "[".repeat(depth), "]".repeat(depth))
+        format!(
+            "{{\"payload\": {}1{}}}",
+            "[".repeat(depth),
+            "]".repeat(depth)
+        )
     }
 
     #[test]

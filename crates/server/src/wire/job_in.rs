@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use model::schedule::format_span;
-use model::{
-    Backoff, CatchUp, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, limits,
-};
+use model::{Backoff, CatchUp, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, limits};
 
 use super::read::{self, Fields, Path, Read, Shape, Value, shown};
 use super::schedule_in::schedule;
@@ -29,16 +27,33 @@ pub const JOB_FIELDS: [&str; 14] = [
     "finish_within",
     "labels",
 ];
-pub const RETRY_FIELDS: [&str; 5] =
-    ["attempts_max", "backoff", "delay_first", "delay_max", "jitter"];
+pub const RETRY_FIELDS: [&str; 5] = [
+    "attempts_max",
+    "backoff",
+    "delay_first",
+    "delay_max",
+    "jitter",
+];
 pub const CATCH_UP_FIELDS: [&str; 3] = ["policy", "window", "max"];
 pub const OVERLAP_FIELDS: [&str; 2] = ["policy", "max"];
 
 const OVERLAPS: [&str; 5] = ["skip", "queue_one", "queue_all", "cancel_running", "allow"];
-const RETRY: Path<'static> = Path { parent: "", name: "retry" };
-const CATCH_UP: Path<'static> = Path { parent: "", name: "catch_up" };
-const OVERLAP: Path<'static> = Path { parent: "", name: "overlap" };
-const LABELS: Path<'static> = Path { parent: "", name: "labels" };
+const RETRY: Path<'static> = Path {
+    parent: "",
+    name: "retry",
+};
+const CATCH_UP: Path<'static> = Path {
+    parent: "",
+    name: "catch_up",
+};
+const OVERLAP: Path<'static> = Path {
+    parent: "",
+    name: "overlap",
+};
+const LABELS: Path<'static> = Path {
+    parent: "",
+    name: "labels",
+};
 
 /// Reads the body of a create or of an edit; they differ only in what must be there.
 pub fn job_draft(body: &[u8]) -> Read<JobDraft> {
@@ -70,7 +85,10 @@ pub fn job_draft(body: &[u8]) -> Read<JobDraft> {
 fn positive(value: Value<'_>, path: Path<'_>) -> Read<std::time::Duration> {
     let span = value.duration(path)?;
     if span.is_zero() {
-        return Err(path.invalid(format!("{} is out of range: it must be longer", format_span(span))));
+        return Err(path.invalid(format!(
+            "{} is out of range: it must be longer",
+            format_span(span)
+        )));
     }
     Ok(span)
 }
@@ -93,30 +111,39 @@ fn retry(value: Value<'_>) -> Read<RetryDraft> {
     let fields = Fields::of(value, RETRY, "retry", &RETRY_FIELDS)?;
     let most = i64::from(limits::ATTEMPTS_MAX);
     Ok(RetryDraft {
-        attempts_max: fields
-            .patch("attempts_max", |value, path| Ok(value.integer(path, 1, most)? as u32))?,
+        attempts_max: fields.patch("attempts_max", |value, path| {
+            Ok(value.integer(path, 1, most)? as u32)
+        })?,
         backoff: fields.patch("backoff", |value, path| {
             value.choice(path, &Backoff::ALL.map(Backoff::as_str), Backoff::parse)
         })?,
         delay_first: fields.patch("delay_first", Value::duration)?,
         delay_max: fields.patch("delay_max", Value::duration)?,
-        jitter: fields
-            .patch("jitter", |value, path| value.number(path, "a share from 0 to 1"))?,
+        jitter: fields.patch("jitter", |value, path| {
+            value.number(path, "a share from 0 to 1")
+        })?,
     })
 }
 
 fn catch_up(value: Value<'_>, path: Path<'_>) -> Read<CatchUpDraft> {
     let words = CatchUpPolicy::ALL.map(CatchUpPolicy::as_str);
-    let policy = |value: Value<'_>, path: Path<'_>| value.choice(path, &words, CatchUpPolicy::parse);
+    let policy =
+        |value: Value<'_>, path: Path<'_>| value.choice(path, &words, CatchUpPolicy::parse);
     if value.shape() == Shape::Text {
-        return Ok(CatchUpDraft { policy: Patch::Set(policy(value, path)?), ..Default::default() });
+        return Ok(CatchUpDraft {
+            policy: Patch::Set(policy(value, path)?),
+            ..Default::default()
+        });
     }
     let fields = Fields::of(value, CATCH_UP, "catch_up", &CATCH_UP_FIELDS)?;
     let most = i64::from(CatchUp::MAX_MAX);
     Ok(CatchUpDraft {
         policy: fields.patch("policy", policy)?,
         window: fields.patch("window", Value::duration)?,
-        max: fields.patch("max", |value, path| Ok(value.integer(path, 1, most)? as u32))?,
+        max: fields.patch(
+            "max",
+            |value, path| Ok(value.integer(path, 1, most)? as u32),
+        )?,
     })
 }
 
@@ -128,15 +155,25 @@ fn overlap(value: Value<'_>, path: Path<'_>) -> Read<Overlap> {
     let fields = Fields::of(value, OVERLAP, "overlap", &OVERLAP_FIELDS)?;
     let policy = fields.get("policy", policy)?.ok_or_else(|| {
         let detail = format!("policy is missing: use one of {}", OVERLAPS.join(", "));
-        Path { parent: "overlap", name: "policy" }.refuse(Fault::Missing, detail)
+        Path {
+            parent: "overlap",
+            name: "policy",
+        }
+        .refuse(Fault::Missing, detail)
     })?;
     let most = i64::from(Overlap::QUEUE_MAX);
-    let max = fields.get("max", |value, path| Ok(value.integer(path, 1, most)? as u32))?;
+    let max = fields.get(
+        "max",
+        |value, path| Ok(value.integer(path, 1, most)? as u32),
+    )?;
     match (policy, max) {
         (policy, None) => Ok(policy),
         (Overlap::QueueAll { .. }, Some(max)) => Ok(Overlap::QueueAll { max }),
         (Overlap::Skip | Overlap::QueueOne | Overlap::CancelRunning | Overlap::Allow, Some(_)) => {
-            let path = Path { parent: "overlap", name: "max" };
+            let path = Path {
+                parent: "overlap",
+                name: "max",
+            };
             Err(path.invalid("max belongs to queue_all: leave it out"))
         }
     }
@@ -147,7 +184,10 @@ fn labels(value: Value<'_>) -> Read<BTreeMap<String, Option<String>>> {
     let mut labels = BTreeMap::new();
     for (name, value) in fields.iter() {
         let name_shown = shown(name);
-        let path = Path { parent: "labels", name: &name_shown };
+        let path = Path {
+            parent: "labels",
+            name: &name_shown,
+        };
         check_label_name(name, path)?;
         let text = match value.shape() {
             Shape::Null => None,
@@ -167,7 +207,9 @@ pub fn check_label_name(name: &str, path: Path<'_>) -> Read<()> {
         return Ok(());
     }
     let max = limits::NAME_MAX;
-    Err(path.invalid(format!("a label's name has 1 to {max} letters, digits or any of . _ / -")))
+    Err(path.invalid(format!(
+        "a label's name has 1 to {max} letters, digits or any of . _ / -"
+    )))
 }
 
 fn check_label_value(text: &str, path: Path<'_>) -> Read<String> {
@@ -175,5 +217,7 @@ fn check_label_value(text: &str, path: Path<'_>) -> Read<String> {
         return Ok(text.to_owned());
     }
     let max = limits::NAME_MAX;
-    Err(path.invalid(format!("a label's value has at most {max} bytes and no control characters")))
+    Err(path.invalid(format!(
+        "a label's value has at most {max} bytes and no control characters"
+    )))
 }

@@ -111,12 +111,14 @@ pub enum Expressions {
     Several(Vec<String>),
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Target {
-    Http(HttpTarget),
+/// Where work goes.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct Target {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpTarget>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
-    Fake(String),
+    pub fake: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -214,12 +216,15 @@ impl Schedule {
         match schedule {
             model::Schedule::Cron(cron) => Self::of_cron(cron),
             model::Schedule::Every(every) => Self {
-                every: Some(every.period().text()),
-                anchor: Some(moment(&every.anchor())),
-                timezone: Some(every.zone().name().to_owned()),
+                every: Some(every.period.text()),
+                anchor: Some(moment(&every.anchor)),
+                timezone: Some(every.zone.name().to_owned()),
                 ..Self::default()
             },
-            model::Schedule::Once(slot) => Self { at: Some(slot.to_string()), ..Self::default() },
+            model::Schedule::Once(slot) => Self {
+                at: Some(slot.to_string()),
+                ..Self::default()
+            },
         }
     }
 
@@ -251,19 +256,29 @@ impl Schedule {
 impl Target {
     fn of(target: &ModelTarget) -> Self {
         match target {
-            ModelTarget::Http(http) => Self::Http(HttpTarget {
-                url: http.url.to_string(),
-                method: http.method.to_string(),
-                headers: http
-                    .headers
-                    .iter()
-                    .map(|(name, value)| {
-                        (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-                    })
-                    .collect(),
-                output_max: http.output_max,
-            }),
-            ModelTarget::Fake(name) => Self::Fake(name.clone()),
+            ModelTarget::Http(http) => Self {
+                http: Some(HttpTarget::of(http)),
+                fake: None,
+            },
+            ModelTarget::Fake(name) => Self {
+                http: None,
+                fake: Some(name.clone()),
+            },
+        }
+    }
+}
+
+impl HttpTarget {
+    fn of(http: &model::target::HttpTarget) -> Self {
+        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+        let headers = http.headers.iter();
+        Self {
+            url: http.url.to_string(),
+            method: http.method.to_string(),
+            headers: headers
+                .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
+                .collect(),
+            output_max: http.output_max,
         }
     }
 }

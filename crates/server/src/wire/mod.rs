@@ -16,7 +16,12 @@ pub mod schema;
 mod suggest;
 mod target_in;
 
-pub use job_in::{JOB_FIELDS, job_draft};
+pub use job_in::{CATCH_UP_FIELDS, JOB_FIELDS, OVERLAP_FIELDS, RETRY_FIELDS, job_draft};
 pub use job_out::{Job, JobAnswer, JobList, Runs, Schedule};
-pub use requests::{PauseRequest, PreviewRequest, nothing, pause, preview, start};
+pub use requests::{
+    PAUSE_FIELDS, PREVIEW_FIELDS, PauseRequest, PreviewRequest, START_FIELDS, nothing, pause,
+    preview, start,
+};
 pub use run_out::{Attempt, Preview, Run, RunAnswer, RunList};
+pub use schedule_in::SCHEDULE_FIELDS;
+pub use target_in::HTTP_FIELDS;

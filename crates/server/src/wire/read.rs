@@ -27,7 +27,10 @@ pub struct Path<'p> {
 }
 
 impl Path<'_> {
-    pub const ROOT: Path<'static> = Path { parent: "", name: "" };
+    pub const ROOT: Path<'static> = Path {
+        parent: "",
+        name: "",
+    };
 
     pub fn invalid(self, detail: impl Into<String>) -> FieldError {
         self.refuse(Fault::Invalid, detail)
@@ -40,7 +43,11 @@ impl Path<'_> {
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let point = if self.parent.is_empty() || self.name.is_empty() { "" } else { "." };
+        let point = if self.parent.is_empty() || self.name.is_empty() {
+            ""
+        } else {
+            "."
+        };
         write!(f, "{}{point}{}", self.parent, self.name)
     }
 }
@@ -99,7 +106,10 @@ impl<'a> Value<'a> {
 
     /// A string; a refusal says what else would do.
     pub fn text_or(self, path: Path<'_>, what: &str) -> Read<Cow<'a, str>> {
-        let inner = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let inner = self
+            .0
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
         match inner {
             None => Err(self.expected(path, what)),
             Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),
@@ -123,7 +133,11 @@ impl<'a> Value<'a> {
         if self.shape() != Shape::Number {
             return Err(self.expected(path, &wanted()));
         }
-        let number = self.0.parse().ok().filter(|number| (least..=most).contains(number));
+        let number = self
+            .0
+            .parse()
+            .ok()
+            .filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| path.invalid(format!("expected {}, not {}", wanted(), shown(self.0))))
     }
 
@@ -131,7 +145,11 @@ impl<'a> Value<'a> {
         if self.shape() != Shape::Number {
             return Err(self.expected(path, what));
         }
-        let number = self.0.parse::<f64>().ok().filter(|number| number.is_finite());
+        let number = self
+            .0
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite());
         number.ok_or_else(|| path.invalid(format!("expected {what}, not {}", shown(self.0))))
     }
 
@@ -144,11 +162,17 @@ impl<'a> Value<'a> {
     pub fn moment(self, path: Path<'_>) -> Read<Timestamp> {
         if self.shape() == Shape::Number {
             let number = self.0.parse::<i64>().map_err(|_| {
-                path.invalid(format!("{} is not epoch seconds or milliseconds", shown(self.0)))
+                path.invalid(format!(
+                    "{} is not epoch seconds or milliseconds",
+                    shown(self.0)
+                ))
             })?;
             return Timestamp::from_number(number).map_err(|error| path.invalid(error.to_string()));
         }
-        let text = self.text_or(path, "a moment such as \"2026-12-24T18:00:00Z\", or epoch seconds")?;
+        let text = self.text_or(
+            path,
+            "a moment such as \"2026-12-24T18:00:00Z\", or epoch seconds",
+        )?;
         Timestamp::parse(&text).map_err(|error| path.invalid(error.to_string()))
     }
 
@@ -164,7 +188,9 @@ impl<'a> Value<'a> {
         parse(&text).ok_or_else(|| {
             let text = shown(&text);
             match suggest::nearest(&text, words) {
-                Some(word) => path.invalid(format!("{text:?} is not known: did you mean {word:?}?")),
+                Some(word) => {
+                    path.invalid(format!("{text:?} is not known: did you mean {word:?}?"))
+                }
                 None => path.invalid(format!("{text:?} is not known: use one of {}", list())),
             }
         })
@@ -180,7 +206,10 @@ pub struct Fields<'a> {
 /// The whole body of a request: UTF-8, JSON, not too deep, an object of known fields.
 pub fn document<'a>(body: &'a [u8], known: &[&str]) -> Read<Fields<'a>> {
     let text = str::from_utf8(body).map_err(|error| {
-        let detail = format!("the body is not UTF-8: byte {} does not fit", error.valid_up_to());
+        let detail = format!(
+            "the body is not UTF-8: byte {} does not fit",
+            error.valid_up_to()
+        );
         Path::ROOT.refuse(Fault::Syntax, detail)
     })?;
     if text.trim_ascii().is_empty() {
@@ -195,7 +224,12 @@ pub fn document<'a>(body: &'a [u8], known: &[&str]) -> Read<Fields<'a>> {
 
 impl<'a> Fields<'a> {
     /// The fields of an object that stands at `path` and may hold what is `known`.
-    pub fn of(value: Value<'a>, path: Path<'static>, at: &'static str, known: &[&str]) -> Read<Self> {
+    pub fn of(
+        value: Value<'a>,
+        path: Path<'static>,
+        at: &'static str,
+        known: &[&str],
+    ) -> Read<Self> {
         Self::split(value.0, at, path, known)
     }
 
@@ -232,11 +266,9 @@ impl<'a> Fields<'a> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'a>)> {
-        self.list.iter().map(|(name, value)| (name.as_ref(), *value))
-    }
-
-    pub fn len(&self) -> usize {
-        self.list.len()
+        self.list
+            .iter()
+            .map(|(name, value)| (name.as_ref(), *value))
     }
 
     /// What is said about one field: nothing, null, or a value read as told.
@@ -251,7 +283,14 @@ impl<'a> Fields<'a> {
         if value.shape() == Shape::Null {
             return Ok(Patch::Reset);
         }
-        read(*value, Path { parent: self.parent, name }).map(Patch::Set)
+        read(
+            *value,
+            Path {
+                parent: self.parent,
+                name,
+            },
+        )
+        .map(Patch::Set)
     }
 
     /// The same where null and nothing mean the same.
@@ -266,14 +305,25 @@ impl<'a> Fields<'a> {
 
 /// A path whose last part a client chose, short enough to be shown to it.
 pub fn join(parent: &str, name: &str) -> String {
-    Path { parent, name: &shown(name) }.to_string()
+    Path {
+        parent,
+        name: &shown(name),
+    }
+    .to_string()
 }
 
 fn unknown(at: &str, name: &str, known: &[&str]) -> FieldError {
     let detail = match suggest::nearest(name, known) {
-        Some(near) => format!("{:?} is not a known field: did you mean {near:?}?", shown(name)),
+        Some(near) => format!(
+            "{:?} is not a known field: did you mean {near:?}?",
+            shown(name)
+        ),
         None if known.is_empty() => format!("{:?} is not a known field", shown(name)),
-        None => format!("{:?} is not a known field: known are {}", shown(name), known.join(", ")),
+        None => format!(
+            "{:?} is not a known field: known are {}",
+            shown(name),
+            known.join(", ")
+        ),
     };
     FieldError::new(Fault::Unknown, join(at, name), detail)
 }
@@ -297,7 +347,10 @@ impl<'de> Deserialize<'de> for Entries<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Entries { list: Vec::with_capacity(8), more: false };
+                let mut entries = Entries {
+                    list: Vec::with_capacity(8),
+                    more: false,
+                };
                 while let Some(Name(name)) = map.next_key()? {
                     if entries.list.len() == FIELDS_MAX {
                         entries.more = true;

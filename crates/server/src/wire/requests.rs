@@ -10,8 +10,15 @@ use crate::ops::{CronDraft, Fault, FieldError, ScheduleDraft};
 
 pub const PAUSE_FIELDS: [&str; 1] = ["note"];
 pub const START_FIELDS: [&str; 2] = ["payload", "force"];
-pub const PREVIEW_FIELDS: [&str; 7] =
-    ["schedule", "from", "count", "timezone", "dialect", "dst_gap", "dst_overlap"];
+pub const PREVIEW_FIELDS: [&str; 7] = [
+    "schedule",
+    "from",
+    "count",
+    "timezone",
+    "dialect",
+    "dst_gap",
+    "dst_overlap",
+];
 
 /// A note may be a sentence or two.
 const NOTE_MAX: usize = 1_024;
@@ -27,7 +34,9 @@ pub fn pause(body: &[u8]) -> Read<PauseRequest> {
         return Ok(PauseRequest::default());
     }
     let fields = read::document(body, &PAUSE_FIELDS)?;
-    Ok(PauseRequest { note: fields.get("note", note)? })
+    Ok(PauseRequest {
+        note: fields.get("note", note)?,
+    })
 }
 
 fn note(value: Value<'_>, path: Path<'_>) -> Read<String> {
@@ -69,7 +78,11 @@ pub struct PreviewRequest {
 pub fn preview(body: &[u8]) -> Read<PreviewRequest> {
     let fields = read::document(body, &PREVIEW_FIELDS)?;
     let schedule = fields.get("schedule", schedule)?.ok_or_else(|| {
-        FieldError::new(Fault::Missing, "schedule", "schedule is missing: write \"@daily\"")
+        FieldError::new(
+            Fault::Missing,
+            "schedule",
+            "schedule is missing: write \"@daily\"",
+        )
     })?;
     let most = limits::PREVIEW_MAX as i64;
     let count = fields.get("count", |value, path| value.integer(path, 1, most))?;
@@ -87,7 +100,10 @@ fn with_options(schedule: ScheduleDraft, beside: CronDraft) -> Read<ScheduleDraf
         ScheduleDraft::Cron(cron) => merge(cron, beside).map(ScheduleDraft::Cron),
         ScheduleDraft::Every(mut every) => {
             every.zone = one(every.zone, beside.zone.clone(), "timezone")?;
-            none(&CronDraft { zone: None, ..beside })?;
+            none(&CronDraft {
+                zone: None,
+                ..beside
+            })?;
             Ok(ScheduleDraft::Every(every))
         }
         ScheduleDraft::At(_) | ScheduleDraft::In(_) => {

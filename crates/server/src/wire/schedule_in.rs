@@ -5,9 +5,21 @@ use model::schedule::{Dialect, DstGap, DstOverlap, EXPRESSIONS_MAX, Zone};
 use super::read::{Fields, Path, Read, Shape, Value};
 use crate::ops::{CronDraft, EveryDraft, Fault, FieldError, ScheduleDraft};
 
-pub const SCHEDULE_FIELDS: [&str; 9] =
-    ["cron", "every", "at", "in", "timezone", "dialect", "dst_gap", "dst_overlap", "anchor"];
-const SCHEDULE: Path<'static> = Path { parent: "", name: "schedule" };
+pub const SCHEDULE_FIELDS: [&str; 9] = [
+    "cron",
+    "every",
+    "at",
+    "in",
+    "timezone",
+    "dialect",
+    "dst_gap",
+    "dst_overlap",
+    "anchor",
+];
+const SCHEDULE: Path<'static> = Path {
+    parent: "",
+    name: "schedule",
+};
 
 pub fn schedule(value: Value<'_>, path: Path<'_>) -> Read<ScheduleDraft> {
     match value.shape() {
@@ -28,9 +40,18 @@ fn object(value: Value<'_>) -> Read<ScheduleDraft> {
     let every = fields.get("every", Value::text)?;
     let at = fields.get("at", Value::moment)?;
     let later = fields.get("in", Value::duration)?;
-    let kinds = [cron.is_some(), every.is_some(), at.is_some(), later.is_some()];
+    let kinds = [
+        cron.is_some(),
+        every.is_some(),
+        at.is_some(),
+        later.is_some(),
+    ];
     if kinds.into_iter().filter(|given| *given).count() != 1 {
-        let fault = if kinds.contains(&true) { Fault::Invalid } else { Fault::Missing };
+        let fault = if kinds.contains(&true) {
+            Fault::Invalid
+        } else {
+            Fault::Missing
+        };
         return Err(SCHEDULE.refuse(fault, "a schedule has exactly one of cron, every, at, in"));
     }
     let options = options(&fields)?;
@@ -55,7 +76,11 @@ fn object(value: Value<'_>) -> Read<ScheduleDraft> {
     }
     if let Some(period) = every {
         let period = period.into_owned();
-        return Ok(ScheduleDraft::Every(EveryDraft { period, anchor, zone: options.zone }));
+        return Ok(ScheduleDraft::Every(EveryDraft {
+            period,
+            anchor,
+            zone: options.zone,
+        }));
     }
     only(options.zone.is_some(), "timezone", "cron and every")?;
     match (at, later) {
@@ -75,7 +100,9 @@ fn expressions(value: Value<'_>, path: Path<'_>) -> Read<Vec<String>> {
     if list.len() > EXPRESSIONS_MAX {
         return Err(path.invalid(format!("at most {EXPRESSIONS_MAX} expressions")));
     }
-    list.into_iter().map(|raw| Ok(Value(raw.get()).text(path)?.into_owned())).collect()
+    list.into_iter()
+        .map(|raw| Ok(Value(raw.get()).text(path)?.into_owned()))
+        .collect()
 }
 
 /// How expressions are to be read; also beside a schedule, in a preview.

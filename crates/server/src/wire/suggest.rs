@@ -24,7 +24,9 @@ fn distance(from: &[u8], to: &[u8]) -> usize {
         for (column, b) in to.iter().enumerate() {
             let at = |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX);
             let changed = at(&last, column) + usize::from(a != b);
-            let mut least = changed.min(at(&last, column + 1) + 1).min(at(&next, column) + 1);
+            let mut least = changed
+                .min(at(&last, column + 1) + 1)
+                .min(at(&next, column) + 1);
             let swapped = row > 0
                 && column > 0
                 && from.get(row - 1) == Some(b)

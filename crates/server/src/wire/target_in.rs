@@ -9,20 +9,33 @@ use crate::ops::{Fault, FieldError};
 
 const TARGET_FIELDS: [&str; 1] = ["http"];
 pub const HTTP_FIELDS: [&str; 4] = ["url", "method", "headers", "output_max"];
-const TARGET: Path<'static> = Path { parent: "", name: "target" };
-const HTTP: Path<'static> = Path { parent: "target", name: "http" };
-const HEADERS: Path<'static> = Path { parent: "target.http", name: "headers" };
+const TARGET: Path<'static> = Path {
+    parent: "",
+    name: "target",
+};
+const HTTP: Path<'static> = Path {
+    parent: "target",
+    name: "http",
+};
+const HEADERS: Path<'static> = Path {
+    parent: "target.http",
+    name: "headers",
+};
 
 pub fn target(value: Value<'_>, path: Path<'_>) -> Read<Target> {
     if value.shape() != Shape::Object {
-        let url = value.text_or(path, "an address such as \"https://example.com/hook\", or {\"http\": {…}}")?;
+        let url = value.text_or(
+            path,
+            "an address such as \"https://example.com/hook\", or {\"http\": {…}}",
+        )?;
         let target = HttpTarget::new(&url, None).map_err(|error| path.invalid(error.detail))?;
         return Ok(Target::Http(target));
     }
     let fields = Fields::of(value, TARGET, "target", &TARGET_FIELDS)?;
     let http = fields.get("http", |value, _| http(value))?;
     http.map(Target::Http).ok_or_else(|| {
-        let detail = "a target needs a kind: write {\"http\": {\"url\": \"https://example.com/hook\"}}";
+        let detail =
+            "a target needs a kind: write {\"http\": {\"url\": \"https://example.com/hook\"}}";
         path.refuse(Fault::Missing, detail)
     })
 }
@@ -40,9 +53,14 @@ fn http(value: Value<'_>) -> Read<HttpTarget> {
     if let Some(bytes) = output_max {
         target = target.output_max(bytes as usize).map_err(below_target)?;
     }
-    let headers = fields.get("headers", |value, _| Fields::any(value.0, "target.http.headers", HEADERS))?;
+    let headers = fields.get("headers", |value, _| {
+        Fields::any(value.0, "target.http.headers", HEADERS)
+    })?;
     for (name, value) in headers.iter().flat_map(Fields::iter) {
-        let path = Path { parent: "target.http.headers", name };
+        let path = Path {
+            parent: "target.http.headers",
+            name,
+        };
         let text = value.text(path)?;
         target = target.header(name, &text).map_err(below_target)?;
     }

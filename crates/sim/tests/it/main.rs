@@ -4,7 +4,10 @@ use sim::{Plan, run};
 use store::mem::Flaw;
 
 fn seeds() -> u64 {
-    std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
+    std::env::var("SEEDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(300)
 }
 
 #[test]
@@ -26,7 +29,14 @@ fn the_same_seed_tells_the_same_story() {
 
 /// Whether some seed of the first few finds the flaw.
 fn finds(flaw: Flaw) -> bool {
-    (0..100).any(|seed| !run(Plan { flaw, ..Plan::new(seed) }).broken.is_empty())
+    (0..100).any(|seed| {
+        !run(Plan {
+            flaw,
+            ..Plan::new(seed)
+        })
+        .broken
+        .is_empty()
+    })
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use subject::{
     settlement, slot,
 };
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 pub(crate) use alike::answers_alike;
 
 /// Hands every promise, by group, to another macro: the one list there is.

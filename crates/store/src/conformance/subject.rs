@@ -112,6 +112,24 @@ impl Subject {
         Ok(subject.with_reopen(reopen))
     }
 
+    /// A store in a folder of its own, which goes with the subject.
+    #[cfg(all(test, feature = "sqlite"))]
+    pub async fn sqlite() -> Result<Self, BoxError> {
+        use crate::sqlite::SqliteStore;
+
+        let folder = tempfile::tempdir()?;
+        let (path, clock) = (folder.path().to_owned(), TestClock::default());
+        let store = SqliteStore::open(&path, Arc::new(clock.clone()))?;
+        let subject = Self::over(Arc::new(store), clock.clone()).await?;
+        let reopen: Reopen = Arc::new(move |store| {
+            // The folder is locked until the last holder of the store before lets go.
+            drop(store);
+            let again = SqliteStore::open(&path, Arc::new(clock.clone()));
+            Box::pin(async move { Ok(Arc::new(again?) as Arc<dyn Store>) })
+        });
+        Ok(subject.with_reopen(reopen).with_guard(folder))
+    }
+
     pub fn with_reopen(self, reopen: Reopen) -> Self {
         Self { reopen: Some(reopen), ..self }
     }

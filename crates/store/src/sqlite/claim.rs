@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, params};
 use super::db::{Birth, Db, ended};
 use super::fault::{Done, bad_row};
 use super::fire::living;
-use super::history::ended_run;
+use super::history::{ended_run, live_row};
 use super::jobs::{job_row, load_job};
 use super::rows::{JobRow, LiveRow, RunRow};
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
@@ -83,9 +83,7 @@ impl Db {
     }
 
     fn claim_one(&mut self, leases: &Leases, no: i64, id: RunId) -> Done<ClaimRow> {
-        let mut select = self.conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
-        let row = select.query_row([id.as_bytes()], RunRow::read_live).optional()?;
-        let Some(mut row) = row else { return Ok(ClaimRow::Stale) };
+        let Some(mut row) = live_row(&self.conn, id)? else { return Ok(ClaimRow::Stale) };
         if !self.leases.holds(no, leases, row.run.shard()) {
             return Ok(ClaimRow::LeaseLost);
         }
@@ -107,22 +105,21 @@ impl Db {
     }
 
     /// Runs that cannot be read, or whose job cannot, end here: nobody could ever work on them.
-    pub fn bury_unreadable(&mut self, by: PresenceId, runs: &[RunId]) -> Done<()> {
+    pub fn bury_unreadable(&mut self, runs: &[(RunId, PresenceId)]) -> Done<()> {
         let now = self.shared.clock.now();
-        for id in runs {
-            let mut select = self.conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
-            let row = select.query_row([id.as_bytes()], RunRow::read_live).optional()?;
-            drop(select);
-            let Some(row) = row.filter(|row| row.run.claim == Some(by)) else { continue };
-            self.remove_live(*id)?;
-            let run = Run {
-                state: RunState::Dead,
-                reason: Some(Reason::Unreadable),
-                settled_at: Some(now),
-                claim: None,
-                ask: None,
-                ..row.run
-            };
+        for (id, holder) in runs {
+            let Some(no) = self.shared.presences().number(*holder) else { continue };
+            let Some(row) = live_row(&self.conn, *id)? else { continue };
+            let mut remove = self.conn.prepare_cached(include_str!("sql/bury_unreadable.sql"))?;
+            let gone = remove.execute(params![id.as_bytes(), no])?;
+            drop(remove);
+            if gone == 0 {
+                continue;
+            }
+            self.live = self.live.saturating_sub(1);
+            let (state, reason) = (RunState::Dead, Some(Reason::Unreadable));
+            let settled_at = Some(now);
+            let run = Run { state, reason, settled_at, claim: None, ask: None, ..row.run };
             let job = run.job;
             self.put_ended(&ended(run)?)?;
             self.free_waiting(job)?;
@@ -135,7 +132,7 @@ impl Db {
         let job = load_job(&self.conn, asked.job)?;
         let job = job.filter(|job| job.state != JobState::Deleted && job.tenant == asked.tenant);
         let Some(job) = job else { return Ok(Started::Missing) };
-        let mut select = self.conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
+        let mut select = self.conn.prepare_cached(include_str!("sql/is_alive.sql"))?;
         let alive = select.exists([asked.id.as_bytes()])?;
         drop(select);
         if alive || ended_run(&self.conn, &self.ranges, asked.id)?.is_some() {

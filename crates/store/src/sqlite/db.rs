@@ -54,7 +54,8 @@ pub(super) struct Mark {
 
 impl Db {
     pub fn new(conn: Connection, shared: Arc<Shared>) -> Done<Self> {
-        let live = conn.query_row(include_str!("sql/count_live.sql"), [], |row| row.get(0))?;
+        let count = include_str!("sql/count_live.sql");
+        let live = conn.query_row(count, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
         let mut db = Self {
             conn,
             shared,

@@ -13,10 +13,13 @@ use crate::{Page, RunFilter};
 /// Greater than any id: ids are 16 bytes.
 pub(super) const AFTER_ALL: [u8; 17] = [u8::MAX; 17];
 
-pub(super) fn live_run(conn: &Connection, id: RunId) -> Done<Option<Run>> {
+pub(super) fn live_row(conn: &Connection, id: RunId) -> Done<Option<RunRow>> {
     let mut select = conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
-    let row = select.query_row([id.as_bytes()], RunRow::read_live).optional()?;
-    Ok(row.map(RunRow::decode).transpose()?)
+    Ok(select.query_row([id.as_bytes()], RunRow::read_live).optional()?)
+}
+
+pub(super) fn live_run(conn: &Connection, id: RunId) -> Done<Option<Run>> {
+    Ok(live_row(conn, id)?.map(RunRow::decode).transpose()?)
 }
 
 pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
@@ -71,26 +74,14 @@ pub(super) fn list_runs(
     let ranges = Ranges::read(conn)?;
     let live = listing.live(conn)?;
     let ended = listing.ended(conn, &ranges, page.before)?;
-    // A run that is in both is alive, and was found as such if it is wanted at all.
     let mut found: BTreeMap<RunId, bool> = ended.into_iter().map(|id| (id, false)).collect();
     found.extend(live.into_iter().map(|id| (id, true)));
     let mut runs = Vec::new();
-    for (id, alive) in found.into_iter().rev() {
-        if runs.len() == page.limit {
-            break;
-        }
-        match alive {
-            true => runs.extend(live_run(conn, id)?),
-            false if is_alive(conn, id)? => {}
-            false => runs.extend(ended_run(conn, &ranges, id)?),
-        }
+    for (id, alive) in found.into_iter().rev().take(page.limit) {
+        let run = if alive { live_run(conn, id)? } else { ended_run(conn, &ranges, id)? };
+        runs.extend(run);
     }
     Ok(runs)
-}
-
-fn is_alive(conn: &Connection, id: RunId) -> Done<bool> {
-    let mut select = conn.prepare_cached(include_str!("sql/is_alive.sql"))?;
-    Ok(select.exists([id.as_bytes()])?)
 }
 
 impl Listing {

@@ -105,6 +105,13 @@ pub(super) fn claims(
     Ok(held.collect::<rusqlite::Result<_>>()?)
 }
 
+/// What a look for orphans found; the unreadable ones can only be buried.
+#[derive(Default)]
+pub(super) struct Orphans {
+    pub found: Vec<Orphan>,
+    pub unreadable: Vec<(RunId, PresenceId)>,
+}
+
 /// Claims of ended presences. Once a look at the whole live table finds none of a presence, it is
 /// never looked for again: nothing can be claimed by it any more.
 pub(super) fn orphans(
@@ -112,17 +119,17 @@ pub(super) fn orphans(
     shared: &Shared,
     shards: &ShardSet,
     limit: usize,
-) -> Done<Vec<Orphan>> {
+) -> Done<Orphans> {
+    let mut orphans = Orphans::default();
     let mut gone = ended_presences(conn, shared)?;
     if gone.is_empty() {
-        return Ok(Vec::new());
+        return Ok(orphans);
     }
     let mut select = conn.prepare_cached(include_str!("sql/orphans.sql"))?;
     let mut rows = select.query([])?;
-    let mut orphans = Vec::new();
     let mut jobs: BTreeMap<JobId, Option<Arc<Job>>> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        if orphans.len() == limit {
+        if orphans.found.len() == limit {
             return Ok(orphans);
         }
         let Some(holder) = gone.get_mut(&row.get(2)?) else { continue };
@@ -135,8 +142,11 @@ pub(super) fn orphans(
             Some(job) => job.clone(),
             None => jobs.entry(job).or_insert(readable(load_job(conn, job))?.map(Arc::new)).clone(),
         };
-        if let (Some(job), Some(run)) = (job, readable(live_run(conn, id))?) {
-            orphans.push(Orphan { run, job, ended_at: holder.ended_at });
+        match (job, readable(live_run(conn, id))?) {
+            (Some(job), Some(run)) => {
+                orphans.found.push(Orphan { run, job, ended_at: holder.ended_at });
+            }
+            (_, _) => orphans.unreadable.push((id, holder.id)),
         }
     }
     let clear = gone.iter().filter(|(_, holder)| !holder.seen).map(|(no, _)| *no);
@@ -144,7 +154,7 @@ pub(super) fn orphans(
     Ok(orphans)
 }
 
-/// What cannot be read is left out: it is buried when someone tries to claim it.
+/// What cannot be read is nothing here, and a line in the log.
 fn readable<T>(found: Done<Option<T>>) -> Done<Option<T>> {
     match found {
         Err(super::fault::Fault::Store(StoreError::BadRow { what, detail })) => {
@@ -156,6 +166,7 @@ fn readable<T>(found: Done<Option<T>>) -> Done<Option<T>> {
 }
 
 struct Gone {
+    id: PresenceId,
     ended_at: Timestamp,
     /// Whether it still holds something.
     seen: bool,
@@ -170,8 +181,9 @@ fn ended_presences(conn: &Connection, shared: &Shared) -> Done<BTreeMap<i64, Gon
     while let Some(row) = rows.next()? {
         let no: i64 = row.get(0)?;
         if !presences.is_clear(no) {
-            let ended_at = Timestamp::from_millis(row.get(1)?);
-            gone.insert(no, Gone { ended_at, seen: false });
+            let id = PresenceId::from_bytes(row.get(1)?);
+            let ended_at = Timestamp::from_millis(row.get(2)?);
+            gone.insert(no, Gone { id, ended_at, seen: false });
         }
     }
     Ok(gone)
@@ -193,10 +205,6 @@ pub(super) fn oldest_due(conn: &Connection) -> Done<Option<Timestamp>> {
     Ok(slot.into_iter().chain(run).min().map(Timestamp::from_millis))
 }
 
-/// The number of a presence, if it is known.
-pub(super) fn number(shared: &Shared, presence: PresenceId) -> Option<i64> {
-    shared.presences().number(presence)
-}
 
 impl Db {
     pub fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {

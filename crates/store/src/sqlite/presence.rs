@@ -160,7 +160,8 @@ impl LeaseTable {
     pub fn read(conn: &Connection) -> Done<Self> {
         let mut select = conn.prepare_cached(include_str!("sql/leases.sql"))?;
         let leases = select.query_map([], |row| {
-            let lease = Lease { holder: row.get(1)?, epoch: row.get(2)? };
+            let epoch = row.get::<_, i64>(2)?.unsigned_abs();
+            let lease = Lease { holder: row.get(1)?, epoch };
             Ok((Shard(row.get(0)?), lease))
         })?;
         Ok(Self(leases.collect::<rusqlite::Result<_>>()?))

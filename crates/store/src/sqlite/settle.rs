@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use super::db::{Archive, Db, Ranges, ended};
 use super::fault::{Done, bad_row};
 use super::history::live_run;
-use super::rows::{Code, EndedRow, Word};
+use super::rows::{EndedRow, Word};
 use crate::doc;
 use crate::{Settled, Settlement, StoreError};
 

@@ -1,6 +1,5 @@
 //! The binary under test.
 
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -29,9 +28,25 @@ fn command(program: &Path, before: &[&str]) -> Command {
     command
 }
 
-/// Runs a command to its end.
-pub fn punctual<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
-    command(Path::new(BINARY), &[]).args(arguments).output().unwrap()
+/// The words of a line as a shell would have them: spaces part them, single quotes hold them together.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in line.split('\'').enumerate() {
+        if at % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+/// Runs a command to its end: `punctual("job list --server 'http://…'")`.
+pub fn punctual(line: &str) -> Output {
+    command(Path::new(BINARY), &[])
+        .args(words(line))
+        .output()
+        .unwrap()
 }
 
 /// A running `punctual serve`. Dropped, it is killed.
@@ -89,7 +104,13 @@ impl Server {
             let ended = child.wait();
             panic!("not ready ({ended:?}):\n{}", log.lock().unwrap());
         };
-        Self { child, address, folder: folder.to_owned(), log, _own: None }
+        Self {
+            child,
+            address,
+            folder: folder.to_owned(),
+            log,
+            _own: None,
+        }
     }
 
     pub fn url(&self) -> String {
@@ -110,9 +131,9 @@ impl Server {
     }
 
     /// Runs the command line against this server.
-    pub fn cli<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
+    pub fn cli(&self, line: &str) -> Output {
         command(Path::new(BINARY), &[])
-            .args(arguments)
+            .args(words(line))
             .env("PUNCTUAL_SERVER", self.url())
             .output()
             .unwrap()
@@ -120,8 +141,8 @@ impl Server {
 
     /// The same, when it is to go well: what it printed.
     #[track_caller]
-    pub fn ask<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
-        let output = self.cli(arguments);
+    pub fn ask(&self, line: &str) -> String {
+        let output = self.cli(line);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{:?}: {error}", output.status);
         String::from_utf8(output.stdout).unwrap()

@@ -5,6 +5,7 @@ mod binary;
 mod receiver;
 mod request;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -29,13 +30,21 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// and returns; under `make test` it fails instead.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file());
     if found.is_none() {
         assert!(
             std::env::var_os("PUNCTUAL_TEST_COMPLETE").is_none(),
             "{name} is not installed, and this run must be complete"
         );
-        eprintln!("SKIPPED: {name} is not installed");
+        // Written past the test harness, which would keep the word of a test that passes to itself.
+        writeln!(
+            std::io::stderr(),
+            "SKIPPED for want of {name}: {:?}",
+            thread::current().name()
+        )
+        .unwrap();
     }
     found
 }

@@ -25,7 +25,9 @@ pub struct Delivery {
 impl Delivery {
     #[track_caller]
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", self.headers))
+        self.headers
+            .get(name)
+            .unwrap_or_else(|| panic!("no {name} in {:?}", self.headers))
     }
 }
 
@@ -44,7 +46,16 @@ impl Answer {
     }
 
     pub fn status(status: u16) -> Self {
-        Self { status, body: String::new(), after: Duration::ZERO }
+        Self {
+            status,
+            body: String::new(),
+            after: Duration::ZERO,
+        }
+    }
+
+    pub fn saying(mut self, body: &str) -> Self {
+        self.body = body.to_owned();
+        self
     }
 
     pub fn after(mut self, span: Duration) -> Self {
@@ -77,7 +88,10 @@ impl Receiver {
                 thread::spawn(move || talk(stream, &*script, &seen));
             }
         });
-        Self { address, deliveries }
+        Self {
+            address,
+            deliveries,
+        }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -99,10 +113,17 @@ fn talk(stream: TcpStream, script: &Script, seen: &Mutex<Vec<Delivery>>) {
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
     while let Some(delivery) = read(&mut reader) {
-        let Answer { status, body, after } = script(&delivery);
+        let Answer {
+            status,
+            body,
+            after,
+        } = script(&delivery);
         seen.lock().unwrap().push(delivery);
         thread::sleep(after);
-        let answer = format!("HTTP/1.1 {status} Said\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let answer = format!(
+            "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
         if writer.write_all(answer.as_bytes()).is_err() {
             return;
         }
@@ -119,12 +140,22 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Delivery> {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
     let at_micros = SystemClock.now_micros();
-    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let length = headers
+        .get("content-length")
+        .map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Delivery { at_micros, method, path, headers, body })
+    Some(Delivery {
+        at_micros,
+        method,
+        path,
+        headers,
+        body,
+    })
 }

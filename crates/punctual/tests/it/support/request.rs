@@ -27,13 +27,18 @@ impl Reply {
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
 impl Http {
     pub fn new(address: &str) -> Self {
-        Self { address: address.to_owned() }
+        Self {
+            address: address.to_owned(),
+        }
     }
 
     pub fn get(&self, path: &str) -> Reply {
@@ -41,12 +46,20 @@ impl Http {
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Reply {
-        self.send("POST", path, &[("content-type", "application/json")], body.to_string().as_bytes())
+        self.send(
+            "POST",
+            path,
+            &[("content-type", "application/json")],
+            body.to_string().as_bytes(),
+        )
     }
 
     /// One request over a connection of its own.
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
+            self.address
+        );
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -57,7 +70,9 @@ impl Http {
     /// Sends bytes as they are, and reads the answer until the server closes.
     pub fn raw(&self, bytes: &[u8]) -> Reply {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
         // A server may refuse early and stop reading; its answer is what counts.
         let _refused_early = stream.write_all(bytes);
         let mut answer = Vec::new();
@@ -67,17 +82,33 @@ impl Http {
 }
 
 fn parse(answer: &[u8]) -> Reply {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("an answer with a head");
+    let end = answer
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .expect("an answer with a head");
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let status = lines
+        .next()
+        .unwrap()
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
     let body = answer[end + 4..].to_vec();
-    let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
-    Reply { status, headers, body: if chunked { join(&body) } else { body } }
+    let chunked = headers
+        .iter()
+        .any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+    Reply {
+        status,
+        headers,
+        body: if chunked { join(&body) } else { body },
+    }
 }
 
 /// Puts chunks together.

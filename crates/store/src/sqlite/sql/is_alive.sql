@@ -1,2 +1,2 @@
--- list_runs, start_run: whether a run is in the live table.
+-- start_run: whether a run is in the live table.
 SELECT 1 FROM live WHERE id = ?1

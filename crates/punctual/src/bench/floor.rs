@@ -1,0 +1,161 @@
+//! Floors: what a program reaches that does the same row writes by hand, or waits, or calls, and
+//! nothing else. A workload is read as a ratio to its floor in the same run.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Clock, SystemClock};
+use model::{Job, RunId};
+use rusqlite::{Connection, params};
+
+use super::figures::percentile;
+use super::rig;
+use crate::failure::Failure;
+
+const BATCH: usize = 1_000;
+
+fn failed(error: rusqlite::Error) -> Failure {
+    Failure::refused(format!("the floor program failed: {error}"))
+}
+
+/// The store's own file, with the same durability, in other hands.
+fn connect(folder: &Path) -> Result<Connection, Failure> {
+    let conn = Connection::open(folder.join(store::sqlite::FILE)).map_err(failed)?;
+    conn.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
+         PRAGMA wal_autocheckpoint = 4000;",
+    )
+    .map_err(failed)?;
+    Ok(conn)
+}
+
+/// Advance the job and insert the live run; then delete it and insert the history row: four row
+/// writes a run, a thousand runs a commit, one writer.
+pub async fn drain(folder: &Path, count: usize) -> Result<f64, Failure> {
+    let due_at = rig::now().minus(Duration::from_secs(1));
+    let jobs: Vec<_> = (0..count)
+        .map(|_| rig::one_off(due_at, rig::no_op()))
+        .collect();
+    let store = rig::open(folder)?;
+    rig::load(&store, &jobs).await?;
+    drop(store);
+    let mut conn = connect(folder)?;
+    let day = due_at.as_millis().div_euclid(86_400_000);
+    conn.execute_batch(&store::sqlite::range_schema(day))
+        .map_err(failed)?;
+    let begun = rig::uptime();
+    for chunk in jobs.chunks(BATCH) {
+        fire(&mut conn, chunk).map_err(failed)?;
+        settle(&mut conn, chunk, day).map_err(failed)?;
+    }
+    let took = rig::uptime().saturating_sub(begun);
+    Ok(count as f64 / took.as_secs_f64())
+}
+
+fn fire(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
+    let writing = conn.transaction()?;
+    for job in jobs {
+        let Some(slot) = job.next_slot else { continue };
+        let at = slot.0.as_millis();
+        writing
+            .prepare_cached(
+                "UPDATE jobs SET next_slot = NULL, due_at = NULL, slot_last = ?1, state = 2, state_at = ?1
+                 WHERE id = ?2 AND version = 1 AND next_slot = ?1 AND state = 0",
+            )?
+            .execute(params![at, job.id.as_bytes()])?;
+        writing
+            .prepare_cached(
+                "INSERT INTO live (id, job, tenant, kind, slot, due_at, lane, state, attempt, lost, version,
+                                   claim, waiting)
+                 VALUES (?1, ?2, 0, 0, NULL, ?3, 1, 0, 1, 0, 1, 1, 0)",
+            )?
+            .execute(params![RunId::for_slot(job.id, slot).as_bytes(), job.id.as_bytes(), at])?;
+    }
+    writing.commit()
+}
+
+fn settle(conn: &mut Connection, jobs: &[Arc<Job>], day: i64) -> rusqlite::Result<()> {
+    let insert = format!(
+        "INSERT INTO history_{day} (id, job, tenant, kind, slot, due_at, lane, state, attempt, lost, version,
+                                    dispatched_at, settled_at, outcome)
+         VALUES (?1, ?2, 0, 0, NULL, ?3, 1, 3, 1, 0, 1, ?3, ?3, 0)"
+    );
+    let writing = conn.transaction()?;
+    for job in jobs {
+        let Some(slot) = job.next_slot else { continue };
+        let run = RunId::for_slot(job.id, slot);
+        writing
+            .prepare_cached("DELETE FROM live WHERE id = ?1 AND claim = 1 AND attempt = 1")?
+            .execute(params![run.as_bytes()])?;
+        writing.prepare_cached(&insert)?.execute(params![
+            run.as_bytes(),
+            job.id.as_bytes(),
+            slot.0.as_millis()
+        ])?;
+    }
+    writing.commit()
+}
+
+/// Job rows, `batch` to a commit, for `span` or until `count` are in.
+pub fn insert_jobs(folder: &Path, batch: usize, count: usize) -> Result<f64, Failure> {
+    drop(rig::open(folder)?);
+    let due_at = rig::now().plus(Duration::from_secs(3_600));
+    let jobs: Vec<_> = (0..count)
+        .map(|_| rig::one_off(due_at, rig::no_op()))
+        .collect();
+    let mut conn = connect(folder)?;
+    let begun = rig::uptime();
+    for chunk in jobs.chunks(batch) {
+        insert(&mut conn, chunk).map_err(failed)?;
+    }
+    let took = rig::uptime().saturating_sub(begun);
+    Ok(count as f64 / took.as_secs_f64())
+}
+
+fn insert(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
+    let writing = conn.transaction()?;
+    for job in jobs {
+        let at = job.next_slot.map(|slot| slot.0.as_millis());
+        let made = job.created_at.as_millis();
+        writing
+            .prepare_cached(
+                "INSERT INTO jobs (id, tenant, state, version, next_slot, due_at, state_at)
+                 VALUES (?1, 0, 0, 1, ?2, ?2, ?3)",
+            )?
+            .execute(params![job.id.as_bytes(), at, made])?;
+        writing
+            .prepare_cached(
+                "INSERT INTO defs (id, tenant, gone, created_at, updated_at, doc, payload)
+                 VALUES (?1, 0, 0, ?2, ?2, ?3, ?4)",
+            )?
+            .execute(params![
+                job.id.as_bytes(),
+                made,
+                DOC,
+                job.def.payload.as_deref()
+            ])?;
+    }
+    writing.commit()
+}
+
+/// About what a stored definition takes.
+const DOC: &[u8] = br#"{"at":1798138800000,"target":{"http":{"url":"http://127.0.0.1:9/hook"}}}"#;
+
+/// How late a bare alarm rings, in milliseconds: the middle and the 99th of a hundred.
+pub async fn timer(apart: Duration, count: u32) -> Result<(f64, f64), Failure> {
+    let clock = SystemClock;
+    let mut alarm = clock
+        .alarm()
+        .map_err(|error| Failure::refused(format!("cannot make a timer: {error}")))?;
+    let first = rig::now().plus(Duration::from_millis(50));
+    let mut late = Vec::with_capacity(count as usize);
+    for number in 0..count {
+        let moment = first.plus(apart.saturating_mul(number));
+        while rig::now() < moment {
+            alarm.wait(moment).await;
+        }
+        late.push((clock.now_micros() - moment.as_millis() * 1_000) as f64 / 1e3);
+    }
+    Ok((percentile(&mut late, 50.0), percentile(&mut late, 99.0)))
+}

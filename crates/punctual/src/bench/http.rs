@@ -1,0 +1,292 @@
+//! Workloads that cross a socket: callbacks, and creating over REST. Receiver, server and clients
+//! share the machine's cores, and so do the floors.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use executor::Registry;
+use executor::http::HttpExecutor;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::SendRequest;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use store::Store;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::figures::Figures;
+use super::floor;
+use super::rig::{self, Folder};
+use crate::failure::Failure;
+
+const CLIENTS: usize = 64;
+
+fn broken(error: impl std::fmt::Display) -> Failure {
+    Failure::refused(format!("the bench's own connection failed: {error}"))
+}
+
+/// A receiver that reads the request and answers 200, on a thread of its own.
+struct Receiver {
+    address: SocketAddr,
+    stop: CancellationToken,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Receiver {
+    fn start() -> Result<Self, Failure> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(broken)?;
+        listener.set_nonblocking(true).map_err(broken)?;
+        let address = listener.local_addr().map_err(broken)?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(broken)?;
+        let thread = std::thread::Builder::new()
+            .name("receiver".to_owned())
+            .spawn(move || runtime.block_on(Self::receive(listener, stopped)))
+            .map_err(broken)?;
+        Ok(Self {
+            address,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    async fn receive(listener: std::net::TcpListener, stop: CancellationToken) {
+        let Ok(listener) = TcpListener::from_std(listener) else {
+            return;
+        };
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, _)) = accepted else { continue };
+            let _slower = stream.set_nodelay(true);
+            tokio::spawn(async move {
+                let answer = service_fn(async |request: Request<hyper::body::Incoming>| {
+                    let _body = request.into_body().collect().await;
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
+                });
+                let _closed = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), answer)
+                    .await;
+            });
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            let _ended = thread.join();
+        }
+    }
+}
+
+async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
+    let stream = TcpStream::connect(address).await.map_err(broken)?;
+    stream.set_nodelay(true).map_err(broken)?;
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+fn post(
+    path: &'static str,
+    address: SocketAddr,
+    kind: &str,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, Failure> {
+    Request::post(path)
+        .header("host", address.to_string())
+        .header("content-type", kind)
+        .body(Full::new(body))
+        .map_err(broken)
+}
+
+/// Posts `count` requests over `clients` connections, each waiting for its answer. Answers the rate.
+async fn posts(
+    address: SocketAddr,
+    path: &'static str,
+    body: Bytes,
+    count: usize,
+) -> Result<f64, Failure> {
+    let left = Arc::new(AtomicUsize::new(count));
+    let mut clients = tokio::task::JoinSet::new();
+    let begun = rig::uptime();
+    for _ in 0..CLIENTS {
+        let mut sender = connect(address).await?;
+        let (left, body) = (Arc::clone(&left), body.clone());
+        clients.spawn(async move {
+            while left
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
+                    left.checked_sub(1)
+                })
+                .is_ok()
+            {
+                let request = post(path, address, "application/json", body.clone())?;
+                let answer = sender.send_request(request).await.map_err(broken)?;
+                let status = answer.status();
+                answer.into_body().collect().await.map_err(broken)?;
+                if !status.is_success() {
+                    return Err(Failure::refused(format!("the server answered {status}")));
+                }
+            }
+            Ok(())
+        });
+    }
+    while let Some(ended) = clients.join_next().await {
+        ended.map_err(broken)??;
+    }
+    let took = rig::uptime().saturating_sub(begun);
+    Ok(count as f64 / took.as_secs_f64())
+}
+
+/// Callbacks: fire, call, answer, settled.
+pub async fn callbacks(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
+    const COUNT: usize = 60_000;
+    let receiver = Receiver::start()?;
+    let folder = Folder::new(base)?;
+    let store = rig::open(folder.path())?;
+    let due_at = rig::now().minus(Duration::from_secs(1));
+    let target = rig::callback(&format!("http://{}/hook", receiver.address))?;
+    let jobs: Vec<_> = (0..COUNT)
+        .map(|_| rig::one_off(due_at, target.clone()))
+        .collect();
+    rig::load(&store, &jobs).await?;
+    drop(jobs);
+    let http = HttpExecutor::new().map_err(rig::failed)?;
+    let registry = Registry::default().with("http", Arc::new(http));
+    let begun = rig::uptime();
+    let node = rig::start(&store, registry).await?;
+    let metrics = node.handle().metrics().clone();
+    rig::wait("the callbacks", async || {
+        metrics.dispatched.get() >= COUNT as u64 && rig::is_settled(&store).await
+    })
+    .await?;
+    let rate = COUNT as f64 / rig::uptime().saturating_sub(begun).as_secs_f64();
+    node.stop(Duration::from_secs(5)).await;
+    let figures = Figures::new("http").with("callbacks", rate, "/s");
+    if !with_floor {
+        return Ok(figures);
+    }
+    let body = Bytes::from_static(br#"{"order":4711,"customer":"c-90210","sum":"129.90"}"#);
+    let floor = posts(receiver.address, "/hook", body, COUNT * 2).await?;
+    Ok(figures.against(floor, 0.35))
+}
+
+/// A server on a store of its own.
+struct Served {
+    address: SocketAddr,
+    stop: CancellationToken,
+    node: engine::Node,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Served {
+    async fn start(folder: &Path) -> Result<Self, Failure> {
+        let store = rig::open(folder)?;
+        let node = rig::start(&store, Registry::default()).await?;
+        let api = server::Api::new(store as Arc<dyn Store>, node.handle());
+        let router = server::router(api);
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(broken)?;
+        let address = listener.local_addr().map_err(broken)?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            server::serve(listener, router, stopped).await;
+        });
+        Ok(Self {
+            address,
+            stop,
+            node,
+            task,
+        })
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        let _ended = self.task.await;
+        self.node.stop(Duration::from_secs(5)).await;
+    }
+}
+
+fn job_body() -> Bytes {
+    let body = json!({
+        "schedule": {"in": "1h"}, "target": "http://127.0.0.1:9/hook",
+        "payload": {"order": 4711, "customer": "c-90210", "sum": "129.90"},
+    });
+    Bytes::from(body.to_string())
+}
+
+/// Creating one by one over REST, from many clients.
+pub async fn create(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
+    const COUNT: usize = 30_000;
+    let folder = Folder::new(base)?;
+    let served = Served::start(folder.path()).await?;
+    let rate = posts(served.address, "/v1/jobs", job_body(), COUNT).await?;
+    served.stop().await;
+    let figures = Figures::new("create").with("jobs", rate, "/s");
+    if !with_floor {
+        return Ok(figures);
+    }
+    let folder = Folder::new(base)?;
+    Ok(figures.against(floor::insert_jobs(folder.path(), 1, 5_000)?, 3.0))
+}
+
+/// Creating in bulk: one request, a job a line.
+pub async fn ingest(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
+    const COUNT: usize = 200_000;
+    let folder = Folder::new(base)?;
+    let served = Served::start(folder.path()).await?;
+    let mut lines = Vec::new();
+    for _ in 0..COUNT {
+        lines.extend_from_slice(&job_body());
+        lines.push(b'\n');
+    }
+    let mut sender = connect(served.address).await?;
+    let begun = rig::uptime();
+    let request = post(
+        "/v1/jobs/batch",
+        served.address,
+        "application/x-ndjson",
+        Bytes::from(lines),
+    )?;
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    let status = answer.status();
+    let mut body = answer.into_body();
+    let mut answered = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(broken)?;
+        if let Some(data) = frame.data_ref() {
+            answered += data.iter().filter(|byte| **byte == b'\n').count();
+        }
+    }
+    let took = rig::uptime().saturating_sub(begun);
+    served.stop().await;
+    if !status.is_success() || answered < COUNT {
+        return Err(Failure::refused(format!(
+            "the batch answered {status} and {answered} lines"
+        )));
+    }
+    let figures = Figures::new("ingest").with("jobs", COUNT as f64 / took.as_secs_f64(), "/s");
+    if !with_floor {
+        return Ok(figures);
+    }
+    let folder = Folder::new(base)?;
+    Ok(figures.against(floor::insert_jobs(folder.path(), 1_000, COUNT)?, 0.5))
+}

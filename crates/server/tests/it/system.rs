@@ -1,0 +1,111 @@
+use serde_json::Value;
+
+use crate::world::{OK, World};
+
+#[tokio::test]
+async fn a_node_that_runs_is_well_and_becomes_ready() {
+    let world = World::new().await;
+    assert_eq!(world.get("/healthz").await.is(200).get("status"), "well");
+    for _ in 0..300 {
+        if world.get("/readyz").await.status == 200 {
+            let version = world.get("/version").await.is(200).json();
+            assert!(
+                version["tzdb"].as_str().unwrap().starts_with("20"),
+                "{version}"
+            );
+            assert_eq!(version["features"], serde_json::json!(["mem"]));
+            return;
+        }
+        crate::world::pause(10).await;
+    }
+    panic!("it did not become ready");
+}
+
+#[tokio::test]
+async fn metrics_are_counted_by_route_and_never_by_id() {
+    let world = World::new().await;
+    let job = world.job(OK).await;
+    world.get(&format!("/v1/jobs/{job}")).await.is(200);
+    world.get("/v1/jobs/by-key/x").await.is(404);
+    world.get("/nowhere").await.is(404);
+    let run = world.run(&job).await;
+    world.wait(&run, &["succeeded"]).await;
+    let reply = world.get("/metrics").await.is(200);
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("application/openmetrics-text")
+    );
+    for line in [
+        "punctual_http_requests_total{method=\"GET\",route=\"/v1/jobs/{id}\",status=\"2xx\"} 1",
+        "punctual_http_requests_total{method=\"GET\",route=\"/v1/jobs/by-key/{*key}\",status=\"4xx\"} 1",
+        "punctual_http_requests_total{method=\"GET\",route=\"none\",status=\"4xx\"} 1",
+        "punctual_jobs_created_total{way=\"Single\"} 1",
+        "punctual_dispatched_total 1",
+        "# EOF",
+    ] {
+        assert!(
+            reply.text.lines().any(|found| found == line),
+            "{line}\n{}",
+            reply.text
+        );
+    }
+    assert!(
+        !reply.text.contains("job_") && !reply.text.contains("run_"),
+        "{}",
+        reply.text
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_at_an_unknown_path_and_methods_are_named() {
+    let world = World::new().await;
+    for path in [
+        "/",
+        "/v1",
+        "/v1/jobs/",
+        "/v2/jobs",
+        "/v1/jobs/x/y",
+        "/v1/jobs/../jobs",
+        "/v1//jobs",
+    ] {
+        let reply = world.get(path).await;
+        reply.refused(404, "route-unknown");
+    }
+    for (method, path, allow) in [
+        ("PUT", "/v1/jobs", "GET"),
+        ("DELETE", "/v1/jobs", "POST"),
+        ("GET", "/v1/jobs/batch", "POST"),
+        ("POST", "/v1/runs", "GET"),
+        (
+            "PUT",
+            "/v1/jobs/job_0192f0c1a2b37def8123456789abcdef",
+            "PATCH",
+        ),
+        ("TRACE", "/healthz", "GET"),
+        ("PROPFIND", "/v1/schedules/preview", "POST"),
+    ] {
+        let reply = world.call(method, path, &[], "").await;
+        reply.refused(405, "method-not-allowed");
+        assert!(
+            reply.header("allow").unwrap().contains(allow),
+            "{path} {:?}",
+            reply.headers
+        );
+    }
+    let head = world.call("HEAD", "/healthz", &[], "").await.is(200);
+    assert!(head.text.is_empty());
+}
+
+#[tokio::test]
+async fn answers_are_not_guessed_at_nor_kept() {
+    let world = World::new().await;
+    for path in ["/v1/jobs", "/nowhere", "/healthz"] {
+        let reply = world.get(path).await;
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(reply.header("cache-control"), Some("no-store"));
+    }
+    let json: Value = world.get("/openapi.json").await.is(200).json();
+    assert!(json["openapi"].as_str().unwrap().starts_with("3.1"));
+}

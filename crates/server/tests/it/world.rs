@@ -1,0 +1,230 @@
+//! A server in a test: its router, its store, its node, and a target that does as its address says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use bytes::Bytes;
+use engine::{Node, NodeConfig, SystemClock};
+use executor::{Executor, Registry, WorkOrder};
+use http_body_util::BodyExt;
+use model::{Report, RetryHint, Target};
+use serde_json::{Value, json};
+use server::Api;
+use store::Store;
+use store::mem::MemStore;
+use tower::ServiceExt;
+
+/// The address of a target; its path says what it does.
+pub const OK: &str = "http://target.example/ok";
+pub const FAIL: &str = "http://target.example/fail";
+pub const HANG: &str = "http://target.example/hang";
+pub const BINARY: &str = "http://target.example/binary";
+
+struct Obedient;
+
+#[async_trait]
+impl Executor for Obedient {
+    async fn execute(&self, order: WorkOrder) -> Report {
+        let Target::Http(http) = &order.job.def.target else {
+            return Report::failed("not http");
+        };
+        match http.url.path() {
+            "/fail" => Report::failed("no")
+                .with_status(400)
+                .with_retry(RetryHint::Never),
+            "/hang" => std::future::pending().await,
+            "/binary" => Report::succeeded().with_output(Bytes::from_static(b"\xff\x00\xfe")),
+            _ => {
+                let payload = order.payload().cloned().unwrap_or_default();
+                Report::succeeded().with_status(200).with_output(payload)
+            }
+        }
+    }
+}
+
+pub struct World {
+    pub router: Router,
+    pub store: MemStore,
+    _node: Node,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// A member of the answer, as text.
+    pub fn get(&self, name: &str) -> String {
+        match &self.json()[name] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The problem's name, and the field it names.
+    pub fn problem(&self) -> (String, Option<String>) {
+        let json = self.json();
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{}",
+            self.text
+        );
+        assert_eq!(json["status"], self.status.as_u16(), "{}", self.text);
+        assert!(!json["title"].as_str().unwrap().is_empty());
+        assert!(!json["detail"].as_str().unwrap().is_empty());
+        let name = json["type"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("/problems/")
+            .unwrap();
+        (name.to_owned(), json["field"].as_str().map(str::to_owned))
+    }
+
+    #[track_caller]
+    pub fn refused(&self, status: u16, problem: &str) {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        assert_eq!(self.problem().0, problem, "{}", self.text);
+    }
+
+    #[track_caller]
+    pub fn is(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self
+    }
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with_store(|store| Arc::new(store)).await
+    }
+
+    /// A world whose store is seen through something else.
+    pub async fn with_store(wrap: impl FnOnce(MemStore) -> Arc<dyn Store>) -> Self {
+        let store = MemStore::new(Arc::new(SystemClock));
+        let seen = wrap(store.clone());
+        let registry = Registry::default().with("http", Arc::new(Obedient));
+        let clock = Arc::new(SystemClock);
+        let inner: Arc<dyn Store> = Arc::new(store.clone());
+        let node = Node::start(inner, clock, registry, NodeConfig::default())
+            .await
+            .unwrap();
+        let api = Api::new(seen, node.handle()).with_features(["mem"]);
+        Self {
+            router: server::router(api),
+            store,
+            _node: node,
+        }
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Reply {
+            status: parts.status,
+            headers: parts.headers,
+            text,
+        }
+    }
+
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Reply {
+        let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap());
+        let typed = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        if !typed {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.uri(path).body(body.into()).unwrap())
+            .await
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.call("GET", path, &[], "").await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Reply {
+        self.call("POST", path, &[], body.to_string()).await
+    }
+
+    pub async fn post_empty(&self, path: &str) -> Reply {
+        self.call("POST", path, &[], "").await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Reply {
+        self.call("PATCH", path, &[], body.to_string()).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Reply {
+        self.call("PUT", path, &[], body.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.call("DELETE", path, &[], "").await
+    }
+
+    /// A job far from due, by its id.
+    pub async fn job(&self, target: &str) -> String {
+        let body = json!({"schedule": "@yearly", "target": target});
+        self.post("/v1/jobs", body).await.is(201).get("id")
+    }
+
+    /// Runs a job by hand; the run's id.
+    pub async fn run(&self, job: &str) -> String {
+        self.post_empty(&format!("/v1/jobs/{job}/run"))
+            .await
+            .is(201)
+            .get("id")
+    }
+
+    /// Waits until a run is in one of some states.
+    pub async fn wait(&self, run: &str, states: &[&str]) -> Value {
+        for _ in 0..500 {
+            let reply = self.get(&format!("/v1/runs/{run}")).await;
+            if reply.status == StatusCode::OK && states.contains(&reply.get("state").as_str()) {
+                return reply.json();
+            }
+            pause(10).await;
+        }
+        panic!(
+            "{run} did not become {states:?}: {}",
+            self.get(&format!("/v1/runs/{run}")).await.text
+        );
+    }
+
+    /// Everything the store holds, as something that can be compared.
+    pub fn snapshot(&self) -> String {
+        format!("{:?} {:?}", self.store.all_jobs(), self.store.all_runs())
+    }
+}
+
+pub async fn pause(millis: u64) {
+    engine::Clock::sleep(&SystemClock, Duration::from_millis(millis)).await;
+}

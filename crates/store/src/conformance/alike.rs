@@ -1,1 +1,0 @@
-pub(crate) fn answers_alike() {}

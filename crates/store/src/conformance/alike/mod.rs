@@ -1,0 +1,107 @@
+//! Two stores, asked the same random questions, give the same answers.
+//!
+//! `ops` makes up what happens: few jobs, few presences, every method, in any order, with clocks that move,
+//! answers that get lost and calls that are made twice. A `world` turns that into calls on one store, knowing
+//! only what that store answered, and writes down each answer. Here two worlds go side by side.
+
+mod answers;
+mod calls;
+mod ops;
+mod people;
+mod world;
+
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+
+use self::ops::{Step, steps};
+use self::world::World;
+use super::Subject;
+use crate::BoxError;
+use crate::mem::{Flaw, MemStore};
+
+/// How many sequences are tried, unless `PROPTEST_CASES` says otherwise.
+const CASES: u32 = 48;
+
+/// Fails with the shortest sequence found on which the two answer differently.
+pub(crate) fn answers_alike(
+    first: impl AsyncFn() -> Result<Subject, BoxError>,
+    second: impl AsyncFn() -> Result<Subject, BoxError>,
+) {
+    let given = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    let config = Config {
+        cases: given.unwrap_or(CASES),
+        failure_persistence: None,
+        max_shrink_iters: 4_000,
+        ..Config::default()
+    };
+    if let Err(error) = ask(config, first, second) {
+        panic!("{error}");
+    }
+}
+
+fn ask(
+    config: Config,
+    first: impl AsyncFn() -> Result<Subject, BoxError>,
+    second: impl AsyncFn() -> Result<Subject, BoxError>,
+) -> Result<(), TestError<Vec<Step>>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    TestRunner::new(config).run(&steps(), |steps| {
+        runtime.block_on(async {
+            let mut first = World::new(first().await.unwrap());
+            let mut second = World::new(second().await.unwrap());
+            compare(&steps, &mut first, &mut second).await
+        })
+    })
+}
+
+async fn compare(
+    steps: &[Step],
+    first: &mut World,
+    second: &mut World,
+) -> Result<(), TestCaseError> {
+    for (number, step) in steps.iter().enumerate() {
+        let answers = (first.take(step).await, second.take(step).await);
+        check(&format!("step {number}, {step:?}"), answers)?;
+    }
+    check("at the end", (first.dump().await, second.dump().await))
+}
+
+fn check(when: &str, (first, second): (Vec<String>, Vec<String>)) -> Result<(), TestCaseError> {
+    for (first, second) in first.iter().zip(&second) {
+        if first != second {
+            let differ = format!("{when}, one says\n  {first}\nand the other\n  {second}");
+            return Err(TestCaseError::fail(differ));
+        }
+    }
+    assert_eq!(first.len(), second.len());
+    Ok(())
+}
+
+#[test]
+fn a_store_answers_as_it_does_itself() {
+    answers_alike(Subject::mem, Subject::mem);
+}
+
+/// Questions that cannot tell a broken store from a whole one would prove nothing.
+#[test]
+fn every_flaw_is_found() {
+    for flaw in [Flaw::SkipCompareAndSwap, Flaw::SkipEpochCheck, Flaw::SkipClaimCheck] {
+        let flawed = async || -> Result<Subject, BoxError> {
+            let subject = Subject::mem().await?;
+            let clock = subject.clock.clone();
+            let store = MemStore::new(std::sync::Arc::new(clock.clone())).with_flaw(flaw);
+            Subject::over(std::sync::Arc::new(store), clock).await
+        };
+        let config = Config {
+            cases: 2_000,
+            failure_persistence: None,
+            max_shrink_iters: 0,
+            ..Config::default()
+        };
+        let whole = async || -> Result<Subject, BoxError> {
+            // Without `reopen`, as the flawed one: both forget nothing.
+            Ok(Subject { reopen: None, ..Subject::mem().await? })
+        };
+        assert!(ask(config, whole, flawed).is_err(), "{flaw:?}");
+    }
+}
+

@@ -1,0 +1,312 @@
+//! The default store: one SQLite file, nothing to install.
+//!
+//! One thread writes (`writer`), committing many calls together; a few others read, each read in one
+//! snapshot (`reader`). What a call has to encode or work out it does before it reaches the writer, so
+//! that the writer's time is SQLite's. Live runs are a small table; runs that ended are in one table
+//! for each day of UTC, dropped whole (`retain`).
+//!
+//! In reading order: `open` (the file), `db` and `writer`, `reader`, `rows` (words as columns); then the
+//! steps: `presence`, `jobs`, `list`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `history`, `retain`;
+//! last `backup`. Statements are in `sql/`, named after the method they belong to.
+
+mod backup;
+mod claim;
+mod db;
+mod fault;
+mod fire;
+mod history;
+mod jobs;
+mod list;
+mod open;
+mod plan;
+mod presence;
+mod reader;
+mod retain;
+mod rows;
+mod settle;
+mod withdraw;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use model::shard::ShardSet;
+use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
+use nix::fcntl::Flock;
+
+use crate::{
+    Beat, Cancelled, Claimed, Created, DueCursor, DueJobs, DueRun, Fired, Firing, HeldClaim,
+    JobChange, JobChanged, JobFilter, Keep, Leases, NewJob, NodeName, Orphan, Page, Pulse, Retained,
+    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError, Withdrawal,
+};
+
+pub use backup::backup;
+pub use open::FILE;
+
+/// The statements that make the table of one day of history, for whoever writes such a file by hand.
+pub fn range_schema(day: i64) -> String {
+    db::Ranges::sql(include_str!("sql/create_range.sql"), day)
+}
+
+/// Threads that read, and their connections.
+const READERS: usize = 3;
+
+/// A store in one file. It is ours alone while this lives; dropping it writes what was accepted.
+pub struct SqliteStore {
+    // In the order in which they end: readers, then the writer, whose closing empties the log; the lock last.
+    readers: reader::Readers,
+    /// Beats have a thread and a connection of their own, so that load cannot starve them.
+    beats: reader::Readers,
+    writer: writer::Writer,
+    shared: Arc<db::Shared>,
+    /// Where the next look for jobs that are over goes on.
+    retained: Mutex<Option<JobId>>,
+    _lock: Flock<File>,
+}
+
+impl SqliteStore {
+    /// Opens the database of a data folder, making both if need be. Whoever wrote before is gone, since
+    /// the lock is ours: presences left from then end now. Blocks.
+    pub fn open(folder: &Path, clock: Arc<dyn StoreClock>) -> Result<Self, StoreError> {
+        let lock = open::lock_folder(folder)?;
+        let path = folder.join(open::FILE);
+        open::check_file(&path)?;
+        let conn = open::open_writer(&path)?;
+        let now = clock.now().as_millis();
+        conn.execute(include_str!("sql/end_all_presences.sql"), [now])
+            .map_err(fault::Fault::from)?;
+        let shared = Arc::new(db::Shared::new(clock));
+        let db = db::Db::new(conn, shared.clone())?;
+        let thread = |error| StoreError::Unusable(format!("no thread can be started: {error}"));
+        let connections = (0..READERS).map(|_| open::open_reader(&path)).collect::<Result<_, _>>()?;
+        let readers = reader::Readers::start("reader", connections).map_err(thread)?;
+        let beats = vec![open::open_reader(&path)?];
+        let beats = reader::Readers::start("beats", beats).map_err(thread)?;
+        let writer = writer::Writer::start(db).map_err(thread)?;
+        Ok(Self { readers, beats, writer, shared, retained: Mutex::new(None), _lock: lock })
+    }
+
+    fn retained(&self) -> std::sync::MutexGuard<'_, Option<JobId>> {
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new_presence(&self) -> PresenceId {
+        let millis = self.shared.clock.now().as_u64();
+        let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
+        PresenceId(uuid::Uuid::new_v7(uuid::Timestamp::from_unix(
+            uuid::NoContext,
+            millis / 1_000,
+            nanos,
+        )))
+    }
+}
+
+fn collect<A, B>(
+    items: &[A],
+    make: impl Fn(&A) -> Result<B, StoreError>,
+) -> Result<Vec<B>, StoreError> {
+    items.iter().map(make).collect()
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError> {
+        let (id, node) = (self.new_presence(), node.clone());
+        self.writer.call(move |db| db.join(id, &node)).await
+    }
+
+    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
+        let shared = self.shared.clone();
+        let (no, living) = {
+            let mut presences = shared.presences();
+            let living = presences.beat(presence, shared.clock.uptime())?;
+            (presences.living(presence)?, living)
+        };
+        let asks = self.beats.call(move |conn| plan::beat_asks(conn, no)).await?;
+        Ok(Beat { now: shared.clock.now(), asks, living })
+    }
+
+    async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
+        let wanted = *wanted;
+        self.writer.call(move |db| db.lease(presence, &wanted)).await
+    }
+
+    async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
+        self.writer.call(move |db| db.leave(presence)).await
+    }
+
+    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
+        self.writer.call(move |db| db.bar_lapsed(by)).await
+    }
+
+    async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        let (shared, shards) = (self.shared.clone(), *shards);
+        let look = move |conn: &_| plan::orphans(conn, &shared, &shards, limit);
+        let plan::Orphans { found, unreadable } = self.readers.call(look).await?;
+        if !unreadable.is_empty() {
+            self.writer.call(move |db| db.bury_unreadable(&unreadable)).await?;
+        }
+        Ok(found)
+    }
+
+    async fn claims(
+        &self,
+        presence: PresenceId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<HeldClaim>, StoreError> {
+        let Some(no) = self.shared.presences().number(presence) else { return Ok(Vec::new()) };
+        self.readers.call(move |conn| plan::claims(conn, no, after, limit)).await
+    }
+
+    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        let rows = collect(jobs, jobs::CreateRow::new)?;
+        self.writer.call(move |db| db.create_jobs(&rows)).await
+    }
+
+    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        let row = jobs::ChangeRow::new(change)?;
+        self.writer.call(move |db| db.change_job(&row)).await
+    }
+
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.readers.call(move |conn| jobs::get_job(conn, tenant, id)).await
+    }
+
+    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let key = key.clone();
+        self.readers.call(move |conn| jobs::find_job(conn, tenant, &key)).await
+    }
+
+    async fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Result<Vec<Job>, StoreError> {
+        let filter = filter.clone();
+        self.readers.call(move |conn| list::list_jobs(conn, tenant, &filter, page)).await
+    }
+
+    async fn due_jobs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Result<DueJobs, StoreError> {
+        let shards = *shards;
+        self.readers.call(move |conn| plan::due_jobs(conn, &shards, up_to, after, limit)).await
+    }
+
+    async fn due_runs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError> {
+        let shards = *shards;
+        self.readers.call(move |conn| plan::due_runs(conn, &shards, up_to, after, limit)).await
+    }
+
+    async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {
+        let jobs = jobs.to_vec();
+        self.writer.call(move |db| db.park(&jobs, now)).await
+    }
+
+    async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+        let rows = collect(firings, fire::FiringRow::new)?;
+        let leases = leases.clone();
+        self.writer.call(move |db| db.fire(&leases, &rows)).await
+    }
+
+    async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
+        let (held, runs) = (leases.clone(), runs.to_vec());
+        let rows = self.writer.call(move |db| db.claim(&held, &runs)).await?;
+        let (answers, unreadable) = rows.decode();
+        if !unreadable.is_empty() {
+            let runs: Vec<_> = unreadable.into_iter().map(|run| (run, leases.presence)).collect();
+            self.writer.call(move |db| db.bury_unreadable(&runs)).await?;
+        }
+        Ok(answers)
+    }
+
+    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+        let row = claim::StartRow::new(start)?;
+        self.writer.call(move |db| db.start_run(&row)).await
+    }
+
+    async fn mark_running(
+        &self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Result<(), StoreError> {
+        let runs = runs.to_vec();
+        self.writer.call(move |db| db.mark_running(presence, &runs)).await
+    }
+
+    async fn cancel_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Cancelled, StoreError> {
+        self.writer.call(move |db| db.cancel_run(tenant, run, now)).await
+    }
+
+    async fn withdraw(
+        &self,
+        presence: PresenceId,
+        answers: &[Withdrawal],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let answers = answers.to_vec();
+        self.writer.call(move |db| db.withdraw(presence, &answers, now)).await
+    }
+
+    async fn settle(
+        &self,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let now = self.shared.clock.now();
+        let rows = collect(settlements, |settlement| settle::SettleRow::new(settlement, now))?;
+        self.writer.call(move |db| db.settle(by, &rows, now)).await
+    }
+
+    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
+        self.readers.call(move |conn| history::get_run(conn, tenant, run)).await
+    }
+
+    async fn list_runs(
+        &self,
+        tenant: TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<Run>, StoreError> {
+        let filter = filter.clone();
+        self.readers.call(move |conn| history::list_runs(conn, tenant, &filter, page)).await
+    }
+
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
+        let keep = *keep;
+        let (from, until) = (*self.retained(), keep.now.minus(keep.finished));
+        let over = self.readers.call(move |conn| retain::look(conn, from, until)).await?;
+        let next = over.next;
+        let retained = self.writer.call(move |db| db.retain(&keep, &over)).await?;
+        *self.retained() = next;
+        Ok(retained)
+    }
+
+    async fn pulse(&self) -> Result<Pulse, StoreError> {
+        let oldest_due_at = self.readers.call(plan::oldest_due).await?;
+        Ok(Pulse { oldest_due_at, live: self.shared.live() })
+    }
+}
+
+#[cfg(test)]
+#[path = "sqlite_tests.rs"]
+mod tests;
