@@ -98,23 +98,63 @@ impl Default for Metrics {
 impl Metrics {
     /// Puts everything into a registry whose prefix is `punctual`.
     pub fn register(&self, registry: &mut Registry) {
+        self.register_steps(registry);
+        let lag = self.lateness.clone();
+        let age = self.oldest_due.clone();
+        registry.register_with_unit("fire_lag", "From due to dispatch", Unit::Seconds, lag);
         registry.register_with_unit(
-            "fire_lag",
-            "From a run's due time to its dispatch",
+            "oldest_due_age",
+            "Age of the oldest slot or run that is due and held by nobody",
             Unit::Seconds,
-            self.lateness.clone(),
+            age,
         );
-        registry.register("fired", "Slots that became runs", self.fired.clone());
-        registry.register(
-            "skipped",
-            "Firings that ended as skipped entries",
-            self.skipped.clone(),
-        );
-        registry.register(
-            "dispatched",
-            "Attempts handed to an executor",
-            self.dispatched.clone(),
-        );
+        let counts = [
+            ("wheel_entries", "Slots and runs in the wheel", &self.wheel),
+            (
+                "held_runs",
+                "Claimed runs that wait for their due time",
+                &self.held,
+            ),
+            ("running_attempts", "Attempts under way", &self.running),
+            ("live_runs", "Runs that have not ended", &self.live),
+        ];
+        for (name, help, gauge) in counts {
+            registry.register(name, help, gauge.clone());
+        }
+    }
+
+    fn register_steps(&self, registry: &mut Registry) {
+        let counters = [
+            ("fired", "Slots that became runs", &self.fired),
+            (
+                "skipped",
+                "Firings that ended as skipped entries",
+                &self.skipped,
+            ),
+            (
+                "dispatched",
+                "Attempts handed to an executor",
+                &self.dispatched,
+            ),
+            (
+                "store_errors",
+                "Calls that the store refused",
+                &self.store_errors,
+            ),
+            (
+                "lost_attempts",
+                "Attempts whose holder was gone",
+                &self.lost,
+            ),
+            (
+                "clock_steps",
+                "Steps of the wall clock noticed",
+                &self.clock_steps,
+            ),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
         registry.register(
             "settled",
             "Attempts settled, by outcome",
@@ -129,43 +169,6 @@ impl Metrics {
             "settle_batch",
             "Attempts in one write",
             self.settle_batch.clone(),
-        );
-        registry.register(
-            "wheel_entries",
-            "Slots and runs in the wheel",
-            self.wheel.clone(),
-        );
-        registry.register(
-            "held_runs",
-            "Claimed runs that wait for their due time",
-            self.held.clone(),
-        );
-        registry.register(
-            "running_attempts",
-            "Attempts under way",
-            self.running.clone(),
-        );
-        registry.register_with_unit(
-            "oldest_due_age",
-            "Age of the oldest slot or run that is due and held by nobody",
-            Unit::Seconds,
-            self.oldest_due.clone(),
-        );
-        registry.register("live_runs", "Runs that have not ended", self.live.clone());
-        registry.register(
-            "store_errors",
-            "Calls that the store refused",
-            self.store_errors.clone(),
-        );
-        registry.register(
-            "lost_attempts",
-            "Attempts whose holder was gone",
-            self.lost.clone(),
-        );
-        registry.register(
-            "clock_steps",
-            "Steps of the wall clock noticed",
-            self.clock_steps.clone(),
         );
     }
 

@@ -1,9 +1,9 @@
 //! A node: one presence after another, each with its own duties. What a presence holds lives and
 //! dies with it, so being barred means starting over with empty hands.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use executor::Registry;
@@ -225,6 +225,36 @@ impl Body {
         }
     }
 
+    fn context(&self, presence: Presence, endings: mpsc::Sender<Ending>) -> Arc<Context> {
+        let leases = Leases {
+            presence: presence.id,
+            epochs: BTreeMap::new(),
+        };
+        Arc::new(Context {
+            shared: Arc::clone(&self.shared),
+            store: Arc::clone(&self.store),
+            registry: self.registry.clone(),
+            config: self.config.clone(),
+            node: Arc::from(self.config.name.as_str()),
+            leases: Mutex::new(Arc::new(leases)),
+            presence,
+            wheel: Mutex::new(Wheel::default()),
+            dispatch: Dispatch::new(&self.shared.metrics),
+            endings,
+            kill: self.kill.child_token(),
+            rng: Mutex::new(StdRng::seed_from_u64(self.config.seed)),
+        })
+    }
+
+    fn keep<const N: usize>(&self, duties: [Box<dyn Duty>; N]) -> Kept {
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        for duty in duties {
+            tasks.spawn(duty::keep(duty, Arc::clone(&self.shared), stop.clone()));
+        }
+        Kept { stop, tasks }
+    }
+
     /// One presence, from its first duty to its last.
     async fn live_as(
         &self,
@@ -232,82 +262,60 @@ impl Body {
         offered: mpsc::Receiver<Offer>,
     ) -> mpsc::Receiver<Offer> {
         let (endings, ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
-        let id = presence.id;
-        let kill = self.kill.child_token();
-        let context = Arc::new(Context {
-            shared: Arc::clone(&self.shared),
-            store: Arc::clone(&self.store),
-            registry: self.registry.clone(),
-            config: self.config.clone(),
-            node: Arc::from(self.config.name.as_str()),
-            leases: Mutex::new(Arc::new(Leases {
-                presence: id,
-                epochs: Default::default(),
-            })),
-            presence,
-            wheel: Mutex::new(Wheel::default()),
-            dispatch: Dispatch::new(&self.shared.metrics),
-            endings,
-            kill: kill.clone(),
-            rng: Mutex::new(StdRng::seed_from_u64(self.config.seed)),
-        });
+        let context = self.context(presence, endings);
+        let id = context.presence.id;
         // Whatever ends this future ends the attempts too: no attempt outlives its presence.
-        let _killer = kill.drop_guard();
+        let _killer = context.kill.clone().drop_guard();
         info!(presence = %id, "joined");
         let offers = Arc::new(tokio::sync::Mutex::new(offered));
-        let mut early = JoinSet::new();
-        let mut late = JoinSet::new();
-        let (stop_early, stop_late) = (CancellationToken::new(), CancellationToken::new());
-        let before_dispatch: [Box<dyn Duty>; 4] = [
+        let mut planning = self.keep([
             Box::new(Plan::new(Arc::clone(&context), Arc::clone(&offers))),
             Box::new(Fire::new(Arc::clone(&context))),
             Box::new(Watchdog::new(Arc::clone(&context))),
             Box::new(Retention::new(Arc::clone(&context))),
-        ];
-        for duty in before_dispatch {
-            early.spawn(duty::keep(
-                duty,
-                Arc::clone(&self.shared),
-                stop_early.clone(),
-            ));
-        }
-        let to_the_end: [Box<dyn Duty>; 3] = [
+        ]);
+        let mut ending = self.keep([
             Box::new(Beats::new(Arc::clone(&context))),
             Box::new(DispatchDuty::new(Arc::clone(&context))),
             Box::new(Settle::new(Arc::clone(&context), ended)),
-        ];
-        for duty in to_the_end {
-            late.spawn(duty::keep(
-                duty,
-                Arc::clone(&self.shared),
-                stop_late.clone(),
-            ));
-        }
-        let barred = tokio::select! {
+        ]);
+        tokio::select! {
             biased;
-            () = self.stop.cancelled() => false,
-            _ = early.join_next() => true,
-            _ = late.join_next() => true,
-        };
-        if barred {
-            warn!(presence = %id, "this presence has ended, starting over");
-        } else {
-            stop_early.cancel();
-            while early.join_next().await.is_some() {}
-            let grace = *lock(&self.grace);
-            crate::stop::hand_over(&context, grace).await;
-            stop_late.cancel();
-            while late.join_next().await.is_some() {}
-            if let Err(error) = self.store.leave(id).await {
-                warn!(error = %duty::describe(&error), "could not leave in good order");
+            () = self.stop.cancelled() => {
+                planning.end().await;
+                let grace = *lock(&self.grace);
+                crate::stop::hand_over(&context, grace).await;
+                ending.end().await;
+                if let Err(error) = self.store.leave(id).await {
+                    warn!(error = %duty::describe(&error), "could not leave in good order");
+                }
+                info!(presence = %id, "left");
             }
-            info!(presence = %id, "left");
+            _ = planning.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
+            _ = ending.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
         }
-        drop((early, late, context));
+        drop((planning, ending, context));
+        if !self.stop.is_cancelled() {
+            // It was barred, or a duty failed; in either case nobody should have to wait for it.
+            let _barred = self.store.leave(id).await;
+        }
         match Arc::try_unwrap(offers) {
             Ok(offers) => offers.into_inner(),
             // Plan is still being dropped; offers are only nudges, so an empty line will do.
             Err(_) => mpsc::channel(1).1,
         }
+    }
+}
+
+/// Duties that are kept up together. Dropping them ends them where they stand.
+struct Kept {
+    stop: CancellationToken,
+    tasks: JoinSet<Result<(), StoreError>>,
+}
+
+impl Kept {
+    async fn end(&mut self) {
+        self.stop.cancel();
+        while self.tasks.join_next().await.is_some() {}
     }
 }

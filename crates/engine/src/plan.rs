@@ -47,6 +47,8 @@ pub struct Plan {
     /// By uptime.
     reread_at: Duration,
     last_now: Timestamp,
+    /// The window is to be read again when this scan is through.
+    again: bool,
 }
 
 impl Plan {
@@ -58,6 +60,7 @@ impl Plan {
             planned_to: Timestamp::MIN,
             reread_at: Duration::ZERO,
             last_now: Timestamp::MIN,
+            again: false,
         }
     }
 
@@ -112,44 +115,41 @@ impl Plan {
         }
     }
 
-    /// Whether there is something to read, and from where.
+    /// Whether there is something to read, and from where. A scan under way is finished first, or
+    /// a store that is written to all the time would have its beginning read over and over.
     fn aim(&mut self, now: Timestamp) {
         let uptime = self.context.shared.clock.uptime();
         let stepped_back = now < self.last_now;
         self.last_now = now;
-        let replan = self
+        self.again |= self
             .context
             .shared
             .nudges
             .replan
             .swap(false, Ordering::AcqRel);
-        let up_to = now.plus(limits::HORIZON);
-        if replan || stepped_back || uptime >= self.reread_at {
-            let first = self.reread_at == Duration::ZERO;
-            self.reread_at = uptime + REREAD;
-            self.scan = Some(Scan {
-                up_to,
-                after: None,
-                runs_after: None,
-                runs_done: false,
-                jobs_done: false,
-                all_runs: first || stepped_back || replan,
-            });
-        } else if self.scan.is_none() {
-            let last = JobId(Uuid::max());
-            let after = Some(DueCursor {
-                due_at: self.planned_to,
-                job: last,
-            });
-            self.scan = Some(Scan {
-                up_to,
-                after,
-                runs_after: None,
-                runs_done: false,
-                jobs_done: false,
-                all_runs: false,
-            });
+        if self.scan.is_some() && !stepped_back {
+            return;
         }
+        let first = self.reread_at == Duration::ZERO;
+        let whole = self.again || stepped_back || uptime >= self.reread_at;
+        let after = if whole {
+            self.reread_at = uptime + REREAD;
+            self.again = false;
+            None
+        } else {
+            Some(DueCursor {
+                due_at: self.planned_to,
+                job: JobId(Uuid::max()),
+            })
+        };
+        self.scan = Some(Scan {
+            up_to: now.plus(limits::HORIZON),
+            after,
+            runs_after: None,
+            runs_done: false,
+            jobs_done: false,
+            all_runs: first || stepped_back,
+        });
     }
 
     /// Reads one page of jobs.
@@ -277,7 +277,12 @@ impl Duty for Plan {
             self.planned_to = scan.up_to;
             self.scan = None;
             lock(&context.shared.health).planned = true;
-            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+            let wake = if self.again {
+                Wake::Now
+            } else {
+                Wake::At(now.plus(limits::SLEEP_MAX))
+            };
+            return Ok(wake);
         }
         self.scan = Some(scan);
         Ok(Wake::Now)
