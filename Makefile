@@ -23,10 +23,10 @@ run: ## Build the release binary and start it: `punctual serve` (more arguments:
 	$(TARGET)/release/punctual serve $(ARGS)
 
 test: tools fmt-check clippy deny ## Install what tests need, then run them all: format, clippy, tidy, every suite.
-	@echo "==> every test of the workspace; a missing program fails a test here instead of skipping it"
-	PUNCTUAL_TEST_COMPLETE=1 cargo nextest run --workspace --all-features --locked --no-fail-fast
 	@echo "==> the examples in the documentation"
 	cargo test --workspace --all-features --locked --doc --quiet
+	@echo "==> every test of the workspace; a missing program fails a test here instead of skipping it"
+	PUNCTUAL_TEST_COMPLETE=1 cargo nextest run --workspace --all-features --locked --no-fail-fast
 
 check: fmt-check clippy ## The quick form: format, clippy, unit tests and tidy; installs nothing.
 	@echo "==> unit tests and tidy"
@@ -42,8 +42,9 @@ bench: ## Run every bench beside its floor, and write the table of docs/benchmar
 	scripts/bench $(TARGET)/release/punctual
 
 api: ## Write api/openapi.json anew from the server's routes.
-	cargo run --quiet --locked -p punctual -- openapi > $(TARGET)/openapi.json
-	mkdir -p api && mv $(TARGET)/openapi.json api/openapi.json
+	mkdir -p api
+	cargo run --quiet --locked -p punctual -- openapi > api/openapi.json.new
+	mv api/openapi.json.new api/openapi.json
 
 # What the targets above are made of.
 

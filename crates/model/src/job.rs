@@ -270,8 +270,10 @@ impl Job {
     }
 
     /// Another definition from `now` on. It never creates a slot in the past, nor one that was
-    /// decided. A paused job stays paused.
+    /// decided. A slot that is overdue stays so under the same schedule; another one drops it, and
+    /// [`Self::dropped_by`] says so. A paused job stays paused.
     pub fn edited(&self, key: Option<JobKey>, def: Definition, now: Timestamp) -> Self {
+        let dropped = self.dropped_by(&def, now);
         let mut job = Self {
             def: Arc::new(def),
             key,
@@ -283,7 +285,15 @@ impl Job {
             JobState::Paused => {
                 (job.state_at, job.note) = (state_at, note);
             }
+            JobState::Active
+                if self.overdue(now).is_some() && job.def.schedule == self.def.schedule =>
+            {
+                job.state_at = state_at;
+            }
             JobState::Active | JobState::Finished | JobState::Invalid | JobState::Deleted => {
+                if let Some(stretch) = dropped {
+                    job.slot_last = job.slot_last.max(Some(stretch.last.0));
+                }
                 job.aim(now);
                 if job.state == self.state {
                     job.state_at = state_at;
@@ -291,6 +301,24 @@ impl Job {
             }
         }
         job
+    }
+
+    /// The slots that an edit drops: overdue, not decided, and of a schedule that goes.
+    pub fn dropped_by(&self, def: &Definition, now: Timestamp) -> Option<Stretch> {
+        let first = self.overdue(now)?;
+        (def.schedule != self.def.schedule).then(|| {
+            let walk = self.walk(first, |slot| slot.0 <= now, u64::MAX);
+            Stretch {
+                first,
+                last: walk.last,
+                count: walk.count,
+            }
+        })
+    }
+
+    /// The next slot, if it has passed without being decided.
+    fn overdue(&self, now: Timestamp) -> Option<Slot> {
+        self.next_slot.filter(|slot| slot.0 <= now)
     }
 
     pub fn paused(&self, now: Timestamp, note: Option<String>) -> Self {
@@ -301,7 +329,7 @@ impl Job {
         };
         // What came before the pause is decided or missed as ever; what follows is the pause's.
         job.slot_last = Some(self.slot_last.map_or(now, |last| last.max(now)));
-        if let Some(slot) = self.next_slot.filter(|slot| slot.0 <= now) {
+        if let Some(slot) = self.overdue(now) {
             // Overdue at this very moment: it belongs to the pause, so that it is not lost.
             job.slot_last = Some(slot.0.minus(Duration::from_millis(1)));
         }

@@ -185,6 +185,25 @@ fn an_edit_creates_no_past_slot_and_decides_nothing_twice() {
 }
 
 #[test]
+fn an_edit_loses_no_overdue_slot() {
+    let late = job(every(60));
+    let same = Definition {
+        timeout: Duration::from_secs(1),
+        ..Definition::clone(&late.def)
+    };
+    assert_eq!(late.dropped_by(&same, at(130)), None);
+    let edited = late.edited(None, same, at(130));
+    assert_eq!(edited.next_slot, Some(slot(60)), "still due");
+    assert_eq!(edited.version, Version(2));
+
+    let other = Definition::new(every(40), Target::Fake(String::new()));
+    assert_eq!(late.dropped_by(&other, at(130)), stretch(60, 120, 2));
+    let edited = late.edited(None, other, at(130));
+    assert_eq!(edited.next_slot, Some(slot(160)));
+    assert_eq!(edited.slot_last, Some(at(120)));
+}
+
+#[test]
 fn a_run_taken_back_is_decided_anew() {
     let mut fired = job(every(60));
     fired.slot_last = Some(at(180));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::Handle;
 use store::Store;
+use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
@@ -13,7 +14,12 @@ pub struct Api {
     pub(crate) engine: Handle,
     pub(crate) metrics: Metrics,
     pub(crate) features: Vec<String>,
+    /// Room for batches; each needs memory of its own.
+    pub(crate) batches: Arc<Semaphore>,
 }
+
+/// Batches under way at once.
+pub(crate) const BATCHES_MAX: usize = 16;
 
 impl Api {
     pub fn new(store: Arc<dyn Store>, engine: Handle) -> Self {
@@ -23,6 +29,7 @@ impl Api {
             engine,
             metrics,
             features: Vec::new(),
+            batches: Arc::new(Semaphore::new(BATCHES_MAX)),
         }
     }
 

@@ -1,16 +1,25 @@
 //! What the server counts, beside what the engine does. Routes are templates: no label ever holds an id.
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 /// How jobs came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     Single,
     Batch,
+}
+
+impl Way {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Batch => "batch",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -22,7 +31,7 @@ struct ByRoute {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByWay {
-    way: Way,
+    way: &'static str,
 }
 
 pub struct Metrics {
@@ -49,7 +58,7 @@ impl Metrics {
             "Jobs created, one by one or in a batch",
             created.clone(),
         );
-        let counter = |way| created.get_or_create(&ByWay { way }).clone();
+        let counter = |way: Way| created.get_or_create(&ByWay { way: way.as_str() }).clone();
         let (single, batch) = (counter(Way::Single), counter(Way::Batch));
         Self {
             registry,

@@ -29,7 +29,11 @@ pub struct Leases {
 /// never left it. `seen` is the latest moment the store has seen; a clock that went back since then
 /// cannot tell what was dispatched, and claims are made at most a lead ahead, so then all of them may have been.
 pub fn presence_end(now: Timestamp, seen: Timestamp) -> Timestamp {
-    if now >= seen { now } else { seen.plus(limits::LEAD_MAX + limits::BEAT_EVERY) }
+    if now >= seen {
+        now
+    } else {
+        seen.plus(limits::LEAD_MAX + limits::BEAT_EVERY)
+    }
 }
 
 /// What a beat brings back.
@@ -109,7 +113,10 @@ pub enum RunsOfChange {
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobChanged {
     /// Written. `job` is as it stands now; `asked` are the claimed runs that were marked.
-    Done { job: Box<Job>, asked: Vec<RunId> },
+    Done {
+        job: Box<Job>,
+        asked: Vec<RunId>,
+    },
     /// Someone was faster; this is how it stands.
     Conflict(Box<Job>),
     KeyTaken(JobId),
@@ -281,4 +288,3 @@ pub struct Pulse {
     /// Live runs.
     pub live: u64,
 }
-

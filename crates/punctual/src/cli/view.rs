@@ -111,7 +111,7 @@ pub async fn list(
     }
 }
 
-/// What a create or a change did to a job, and what became of runs that it met on their way.
+/// What a create or a change did to a job, to runs that it met on their way, and to the slots ahead.
 pub fn changed(done: &str, job: &Value) -> Result<(), Failure> {
     let mut line = format!("{done} {}", text(&job["id"]));
     if let Some(key) = job["key"].as_str() {
@@ -121,13 +121,19 @@ pub fn changed(done: &str, job: &Value) -> Result<(), Failure> {
         line.push_str(&format!(", next due {}", moment(&job["next_slot"], true)));
     }
     output::line(&line)?;
-    let met = [
-        ("dispatched", "was on its way already"),
-        ("unconfirmed", "may still run: its holder has not answered"),
+    let beside = [
+        ("runs", "dispatched", "was on its way already"),
+        (
+            "runs",
+            "unconfirmed",
+            "may still run: its holder has not answered",
+        ),
+        ("slots", "removed", "is no slot any more"),
+        ("slots", "added", "is a new slot"),
     ];
-    for (name, meaning) in met {
-        for run in job["runs"][name].as_array().map_or(&[][..], Vec::as_slice) {
-            output::note(&format!("note: {} {meaning}", text(run)));
+    for (of, name, meaning) in beside {
+        for one in job[of][name].as_array().map_or(&[][..], Vec::as_slice) {
+            output::note(&format!("note: {} {meaning}", text(one)));
         }
     }
     Ok(())

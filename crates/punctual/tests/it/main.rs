@@ -8,6 +8,7 @@
 
 mod support;
 
+mod blackbox;
 mod cli;
 mod config;
 mod serve;

@@ -7,14 +7,12 @@ use std::process::Output;
 use std::thread;
 use std::time::Duration;
 
-use engine::{Clock, SystemClock};
-use model::Timestamp;
 use nix::sys::signal::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::cli::fails;
-use crate::support::{Answer, Receiver, Server, program, punctual, wait_for};
+use crate::support::{Answer, Receiver, Server, punctual, wait_for};
 
 /// Refused with one clear line and code 2.
 #[track_caller]
@@ -114,20 +112,6 @@ fn data_that_is_not_ours_is_refused_and_left_as_it_is() {
     fs::write(&database, &garbage).unwrap();
     is_refused(&serve(own.path()), &[database.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(&database).unwrap(), garbage);
-}
-
-#[test]
-fn a_node_goes_by_the_clock_that_it_is_given() {
-    let Some(faketime) = program("faketime") else {
-        return;
-    };
-    let own = TempDir::new().unwrap();
-    let server = Server::start_under(&faketime, &["-f", "+2d"], own.path(), &[]);
-    let job = json!({ "schedule": { "in": "1h" }, "target": "http://127.0.0.1:9/" });
-    let created = server.http().post("/v1/jobs", &job).json();
-    let slot = Timestamp::parse(created["next_slot"].as_str().unwrap()).unwrap();
-    let ahead = slot.since(Clock::now(&SystemClock));
-    assert!(ahead > Duration::from_secs(48 * 3_600), "{ahead:?}");
 }
 
 #[test]

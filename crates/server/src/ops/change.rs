@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Job, JobState, Reason, Stretch, TenantId, Timestamp, Version};
+use model::{Job, JobState, Reason, RunId, Stretch, TenantId, Timestamp, Version};
 use store::{JobChange, JobChanged, RunsOfChange};
 
 use super::error::OpError;
+use super::preview::{Difference, difference};
 use super::withdraw::{self, Wish, Withdrawn};
 use crate::api::Api;
 
@@ -48,6 +49,8 @@ pub struct Changed {
     pub runs: Withdrawn,
     /// False when there was nothing to change.
     pub written: bool,
+    /// Of another schedule: what it means for the slots ahead.
+    pub slots: Option<Difference>,
 }
 
 /// What is to be written.
@@ -76,6 +79,7 @@ pub async fn change(
                 job: before,
                 runs: Withdrawn::default(),
                 written: false,
+                slots: None,
             });
         };
         let change = JobChange {
@@ -86,7 +90,7 @@ pub async fn change(
         };
         match api.store.change_job(&change).await? {
             JobChanged::Done { job, asked } => {
-                return Ok(finish(api, tenant, *job, asked, edit.runs).await);
+                return Ok(finish(api, tenant, &change, *job, asked).await);
             }
             JobChanged::Conflict(found) => before = Arc::new(*found),
             JobChanged::KeyTaken(holder) => return Err(OpError::KeyTaken(holder)),
@@ -106,11 +110,11 @@ pub async fn change(
 async fn finish(
     api: &Api,
     tenant: TenantId,
+    change: &JobChange,
     job: Job,
-    asked: Vec<model::RunId>,
-    runs: RunsOfChange,
+    asked: Vec<RunId>,
 ) -> Changed {
-    let wish = match runs {
+    let wish = match change.runs {
         RunsOfChange::Keep | RunsOfChange::TakeBack => Wish::TakeBack,
         RunsOfChange::Cancel => Wish::Cancel,
     };
@@ -120,9 +124,12 @@ async fn finish(
         true => api.store.get_job(tenant, job.id).await.ok().flatten(),
         false => None,
     };
+    let (before, after) = (&change.before.def.schedule, &change.after.def.schedule);
+    let slots = (before != after).then(|| difference(before, after, change.after.updated_at));
     Changed {
         job: Arc::new(again.unwrap_or(job)),
         runs,
         written: true,
+        slots,
     }
 }

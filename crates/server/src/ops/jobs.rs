@@ -253,10 +253,12 @@ async fn edit(
         if key == job.key && def == *job.def && job.state != JobState::Invalid {
             return Ok(None);
         }
+        // What was due by the old schedule and had no turn yet does not vanish with it.
+        let dropped = job.dropped_by(&def, now);
         let after = job.edited(key, def, now);
         Ok(Some(Edit {
             after,
-            skipped: None,
+            skipped: dropped.map(|stretch| (stretch, Reason::Missed)),
             runs: RunsOfChange::TakeBack,
         }))
     })

@@ -1,6 +1,8 @@
 //! When a schedule would be due, without a job.
 
-use model::{Slot, Timestamp};
+use std::time::Duration;
+
+use model::{Schedule, Slot, Timestamp};
 
 use super::build::Context;
 use super::draft::ScheduleDraft;
@@ -40,4 +42,31 @@ pub fn preview(
         words: schedule.words(),
         notes: schedule.notes(from),
     })
+}
+
+/// Slots named of each side of a difference.
+const NAMED_MAX: usize = 5;
+/// Slots looked at to find them: two schedules may agree for long.
+const LOOKED_MAX: usize = 100;
+
+/// What another schedule means for the slots ahead: the first that go, the first that come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    pub removed: Vec<Slot>,
+    pub added: Vec<Slot>,
+}
+
+pub fn difference(before: &Schedule, after: &Schedule, from: Timestamp) -> Difference {
+    Difference {
+        removed: only_in(before, after, from),
+        added: only_in(after, before, from),
+    }
+}
+
+fn only_in(schedule: &Schedule, other: &Schedule, from: Timestamp) -> Vec<Slot> {
+    let next = |slot: &Slot| schedule.next_after(slot.0);
+    let ahead = std::iter::successors(schedule.next_after(from), next).take(LOOKED_MAX);
+    let just_before = |slot: &Slot| slot.0.minus(Duration::from_millis(1));
+    let is_new = |slot: &Slot| other.next_after(just_before(slot)) != Some(*slot);
+    ahead.filter(is_new).take(NAMED_MAX).collect()
 }

@@ -46,6 +46,7 @@ pub fn changed(changed: &Changed) -> Answer {
     let answer = wire::JobAnswer {
         job: wire::Job::of(&changed.job),
         runs: wire::Runs::of(&changed.runs),
+        slots: changed.slots.as_ref().map(wire::Slots::of),
     };
     tagged(StatusCode::OK, &changed.job, &answer)
 }

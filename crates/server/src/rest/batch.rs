@@ -9,7 +9,7 @@
 //! that reads too slowly is read from more slowly.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
@@ -21,14 +21,14 @@ use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use model::limits;
 use store::NewJob;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::TENANT;
 use super::answer::Answer;
 use super::extract::{check_media_type, idempotency, idempotency_key};
 use super::split::{Line, Splitter};
-use crate::api::Api;
+use crate::api::{Api, BATCHES_MAX};
 use crate::ops::jobs;
 use crate::problem::{Kind, Problem};
 use crate::wire::{self, schema};
@@ -42,16 +42,12 @@ const FLYING_MAX: usize = 2;
 /// Answers of calls that the client has not read. Many clients send everything before they read
 /// anything: this is enough for a hundred thousand lines of them.
 const ANSWERS_MAX: usize = 128;
-/// Batches at once; their memory is bounded each.
-const BATCHES_MAX: usize = 16;
 /// How long the body may stand still.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// Lines decoded before others get their turn.
 const TURN_MAX: u64 = 64;
 
 const NDJSON: &str = "application/x-ndjson";
-
-static BATCHES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(BATCHES_MAX)));
 
 /// Create many jobs: one JSON object a line in, one line of answer for each, in order. Blank lines at the
 /// end are ignored. With an `Idempotency-Key` the whole batch can be repeated.
@@ -60,15 +56,15 @@ static BATCHES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes every line repeatable for 24 hours")),
     request_body(content = schema::JobRequest, content_type = "application/x-ndjson"),
     responses(
-        (status = 200, body = schema::BatchLine, content_type = "application/x-ndjson"),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = schema::BatchLine, content_type = "application/x-ndjson", description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn create(State(api): State<Arc<Api>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     check_media_type(&parts.headers, NDJSON)?;
     let key = idempotency_key(&parts.headers)?.map(str::to_owned);
-    let permit = Arc::clone(&BATCHES).try_acquire_owned().map_err(|_| {
+    let permit = Arc::clone(&api.batches).try_acquire_owned().map_err(|_| {
         let detail = format!("{BATCHES_MAX} batches are under way: send this one a little later");
         Problem::new(Kind::Overloaded, detail).retry_after(1)
     })?;

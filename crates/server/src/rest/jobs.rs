@@ -24,7 +24,7 @@ use crate::wire::{self, schema};
     request_body = schema::JobRequest,
     responses(
         (status = 201, body = wire::Job, description = "Created; or made before by the same request, then with Idempotency-Replayed: true"),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        schema::Refused,
     ),
 )]
 pub async fn create(
@@ -56,8 +56,8 @@ pub async fn create(
         ("q" = Option<String>, Query, description = "A part of the key, in any case"),
     ),
     responses(
-        (status = 200, body = wire::JobList),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::JobList, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
@@ -130,8 +130,8 @@ fn part(params: &Params) -> Result<Option<String>, Problem> {
     get, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "get_job",
     params(("id" = String, Path, description = "The job's id")),
     responses(
-        (status = 200, body = wire::Job),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::Job, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn show(State(api): State<Arc<Api>>, JobPath(id): JobPath) -> Answer {
@@ -143,8 +143,8 @@ pub async fn show(State(api): State<Arc<Api>>, JobPath(id): JobPath) -> Answer {
     get, path = "/v1/jobs/by-key/{key}", tag = "jobs", operation_id = "get_job_by_key",
     params(("key" = String, Path, description = "The job's own key")),
     responses(
-        (status = 200, body = wire::Job),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::Job, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer {
@@ -163,7 +163,7 @@ pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer 
     responses(
         (status = 200, body = wire::JobAnswer, description = "Changed, or already so"),
         (status = 201, body = wire::Job, description = "Created"),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        schema::Refused,
     ),
 )]
 pub async fn put(
@@ -189,8 +189,8 @@ pub async fn put(
     ),
     request_body = schema::JobPatch,
     responses(
-        (status = 200, body = wire::JobAnswer),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn patch(
@@ -212,8 +212,8 @@ pub async fn patch(
         ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
     ),
     responses(
-        (status = 200, body = wire::JobAnswer),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn delete(
@@ -234,8 +234,8 @@ pub async fn delete(
         ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
     ),
     responses(
-        (status = 200, body = wire::JobAnswer),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn delete_by_key(
@@ -257,8 +257,8 @@ pub async fn delete_by_key(
     ),
     request_body(content = Option<schema::PauseBody>),
     responses(
-        (status = 200, body = wire::JobAnswer),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn pause(
@@ -280,8 +280,8 @@ pub async fn pause(
         ("If-Match" = Option<String>, Header, description = "The version that is to be resumed"),
     ),
     responses(
-        (status = 200, body = wire::JobAnswer),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn resume(

@@ -58,7 +58,7 @@ fn page(headers: &HeaderMap, title: &str, markdown: &str) -> Response {
     response
 }
 
-/// Headings, paragraphs, lists, code: as much of Markdown as the pages use.
+/// Headings, paragraphs and lists: as much of Markdown as the pages use.
 fn html(title: &str, markdown: &str) -> String {
     let title = escape(title);
     let mut html = format!(
@@ -66,16 +66,7 @@ fn html(title: &str, markdown: &str) -> String {
     );
     let mut open = "";
     for line in markdown.lines() {
-        if let Some(code) = line.strip_prefix("```") {
-            open = if open == "</pre>" {
-                close(&mut html, open)
-            } else {
-                begin(&mut html, open, "<pre>", "</pre>", code)
-            };
-        } else if open == "</pre>" {
-            html.push_str(&escape(line));
-            html.push('\n');
-        } else if let Some(text) = line.strip_prefix("## ") {
+        if let Some(text) = line.strip_prefix("## ") {
             open = close(&mut html, open);
             html.push_str(&format!("<h2>{}</h2>\n", inline(text)));
         } else if let Some(text) = line.strip_prefix("# ") {
@@ -83,14 +74,14 @@ fn html(title: &str, markdown: &str) -> String {
             html.push_str(&format!("<h1>{}</h1>\n", inline(text)));
         } else if let Some(text) = line.strip_prefix("- ") {
             if open != "</ul>\n" {
-                open = begin(&mut html, open, "<ul>\n", "</ul>\n", "");
+                open = begin(&mut html, open, "<ul>\n", "</ul>\n");
             }
             html.push_str(&format!("<li>{}</li>\n", inline(text)));
         } else if line.trim().is_empty() {
             open = close(&mut html, open);
         } else {
             if open != "</p>\n" {
-                open = begin(&mut html, open, "<p>", "</p>\n", "");
+                open = begin(&mut html, open, "<p>", "</p>\n");
             }
             html.push_str(&format!("{}\n", inline(line)));
         }
@@ -101,7 +92,7 @@ fn html(title: &str, markdown: &str) -> String {
 }
 
 /// Ends what is open and begins something else; answers how that ends.
-fn begin(html: &mut String, open: &str, tag: &str, end: &'static str, _info: &str) -> &'static str {
+fn begin(html: &mut String, open: &str, tag: &str, end: &'static str) -> &'static str {
     html.push_str(open);
     html.push_str(tag);
     end

@@ -16,8 +16,8 @@ use crate::wire::{self, schema};
     post, path = "/v1/schedules/preview", tag = "schedules", operation_id = "preview_schedule",
     request_body = schema::PreviewBody,
     responses(
-        (status = 200, body = wire::Preview),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::Preview, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn preview(State(api): State<Arc<Api>>, JsonBody(body): JsonBody) -> Answer {

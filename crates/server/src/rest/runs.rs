@@ -25,8 +25,8 @@ use crate::wire::{self, schema};
         ("job" = Option<String>, Query, description = "The id of a job"),
     ),
     responses(
-        (status = 200, body = wire::RunList),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::RunList, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
@@ -51,8 +51,8 @@ pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
     ),
     responses(
-        (status = 200, body = wire::RunList),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::RunList, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn list_of_job(
@@ -103,8 +103,8 @@ fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
     get, path = "/v1/runs/{id}", tag = "runs", operation_id = "get_run",
     params(("id" = String, Path, description = "The run's id")),
     responses(
-        (status = 200, body = wire::Run),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = wire::Run, description = "As asked"),
+        schema::Refused,
     ),
 )]
 pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
@@ -119,9 +119,9 @@ pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
     post, path = "/v1/runs/{id}/cancel", tag = "runs", operation_id = "cancel_run",
     params(("id" = String, Path, description = "The run's id")),
     responses(
-        (status = 200, body = wire::RunAnswer),
+        (status = 200, body = wire::RunAnswer, description = "As asked"),
         (status = 202, body = wire::RunAnswer, description = "Asked for; its holder has not answered yet"),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        schema::Refused,
     ),
 )]
 pub async fn cancel(
@@ -150,8 +150,8 @@ pub async fn cancel(
     params(("id" = String, Path, description = "The job's id")),
     request_body(content = Option<schema::StartBody>),
     responses(
-        (status = 201, body = wire::Run),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 201, body = wire::Run, description = "Made"),
+        schema::Refused,
     ),
 )]
 pub async fn start(
@@ -169,8 +169,8 @@ pub async fn start(
     params(("id" = String, Path, description = "The job's id")),
     request_body(content = Option<schema::StartBody>),
     responses(
-        (status = 201, body = wire::Run),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 201, body = wire::Run, description = "Made"),
+        schema::Refused,
     ),
 )]
 pub async fn retry(
@@ -188,8 +188,8 @@ pub async fn retry(
     params(("id" = String, Path, description = "The run's id")),
     request_body(content = Option<schema::StartBody>),
     responses(
-        (status = 201, body = wire::Run),
-        (status = "4XX", body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 201, body = wire::Run, description = "Made"),
+        schema::Refused,
     ),
 )]
 pub async fn replay(

@@ -30,8 +30,8 @@ pub struct HealthAnswer {
 #[utoipa::path(
     get, path = "/healthz", tag = "system", operation_id = "healthz",
     responses(
-        (status = 200, body = HealthAnswer),
-        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = HealthAnswer, description = "As asked"),
+        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json", description = "What is wrong, and how to put it right"),
     ),
 )]
 pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
@@ -64,8 +64,8 @@ pub struct ReadyAnswer {
 #[utoipa::path(
     get, path = "/readyz", tag = "system", operation_id = "readyz",
     responses(
-        (status = 200, body = ReadyAnswer),
-        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json"),
+        (status = 200, body = ReadyAnswer, description = "As asked"),
+        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json", description = "What is wrong, and how to put it right"),
     ),
 )]
 pub async fn readyz(State(api): State<Arc<Api>>) -> Answer {
@@ -87,7 +87,7 @@ pub struct VersionAnswer {
 /// What is running here.
 #[utoipa::path(
     get, path = "/version", tag = "system", operation_id = "version",
-    responses((status = 200, body = VersionAnswer)),
+    responses((status = 200, body = VersionAnswer, description = "As asked")),
 )]
 pub async fn version(State(api): State<Arc<Api>>) -> Answer {
     let version = env!("CARGO_PKG_VERSION");
@@ -105,7 +105,7 @@ pub async fn version(State(api): State<Arc<Api>>) -> Answer {
 /// Metrics as OpenMetrics text.
 #[utoipa::path(
     get, path = "/metrics", tag = "system", operation_id = "metrics",
-    responses((status = 200, body = String, content_type = "application/openmetrics-text")),
+    responses((status = 200, body = String, content_type = "application/openmetrics-text", description = "As asked")),
 )]
 pub async fn metrics(State(api): State<Arc<Api>>) -> Answer {
     let text = api.metrics.text().map_err(|error| {

@@ -51,6 +51,7 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
     let builder = builder();
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut failing = false;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -58,9 +59,15 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
             accepted = accept(&listener, &room) => accepted,
         };
         let (stream, permit) = match accepted {
-            Ok(accepted) => accepted,
+            Ok(accepted) => {
+                failing = false;
+                accepted
+            }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                // Once for a row of them: a log that fills up helps nobody.
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                }
                 clock.sleep(ACCEPT_PAUSE).await;
                 continue;
             }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::schedule::{self, Dialect, DstGap, DstOverlap, format_span};
-use model::{Overlap as OverlapPolicy, RunId, Target as ModelTarget, Timestamp};
+use model::{Overlap as OverlapPolicy, RunId, Slot, Target as ModelTarget, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::ops::Withdrawn;
+use crate::ops::preview::Difference;
 
 /// A job: what its author said about it, every default written out, and where it stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -61,6 +62,16 @@ pub struct JobAnswer {
     #[serde(flatten)]
     pub job: Job,
     pub runs: Runs,
+    /// Of another schedule only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<Slots>,
+}
+
+/// What another schedule means for the slots ahead: the first few of each.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Slots {
+    pub removed: Vec<String>,
+    pub added: Vec<String>,
 }
 
 /// Runs that a change met on their way.
@@ -196,6 +207,16 @@ impl Job {
             note: job.note.clone(),
             created_at: moment(&job.created_at),
             updated_at: moment(&job.updated_at),
+        }
+    }
+}
+
+impl Slots {
+    pub fn of(slots: &Difference) -> Self {
+        let texts = |slots: &[Slot]| slots.iter().map(ToString::to_string).collect();
+        Self {
+            removed: texts(&slots.removed),
+            added: texts(&slots.added),
         }
     }
 }

@@ -17,7 +17,7 @@ mod suggest;
 mod target_in;
 
 pub use job_in::{CATCH_UP_FIELDS, JOB_FIELDS, OVERLAP_FIELDS, RETRY_FIELDS, job_draft};
-pub use job_out::{Job, JobAnswer, JobList, Runs, Schedule};
+pub use job_out::{Job, JobAnswer, JobList, Runs, Schedule, Slots};
 pub use requests::{
     PAUSE_FIELDS, PREVIEW_FIELDS, PauseRequest, PreviewRequest, START_FIELDS, nothing, pause,
     preview, start,

@@ -214,3 +214,8 @@ pub struct ProblemBody {
     #[schema(example = "schedule.cron")]
     pub field: Option<String>,
 }
+
+/// What is wrong, and how to put it right.
+#[derive(Debug, utoipa::IntoResponses)]
+#[response(status = "4XX", content_type = "application/problem+json")]
+pub struct Refused(#[expect(dead_code, reason = "it stands in the contract only")] ProblemBody);

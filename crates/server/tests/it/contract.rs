@@ -24,9 +24,9 @@ async fn every_operation_of_the_contract_is_served() {
     let world = World::new().await;
     let contract: Value = serde_json::from_str(&server::openapi_json()).unwrap();
     let mut count = 0;
-    for (path, operations) in contract["paths"].as_object().unwrap() {
+    for (name, operations) in contract["paths"].as_object().unwrap() {
         for method in operations.as_object().unwrap().keys() {
-            let path = path.replace("{id}", "x").replace("{key}", "x");
+            let path = name.replace("{id}", "x").replace("{key}", "x");
             let reply = world.call(&method.to_uppercase(), &path, &[], "").await;
             assert_ne!(reply.status, 405, "{method} {path}");
             if reply.status == 404 {
@@ -37,6 +37,13 @@ async fn every_operation_of_the_contract_is_served() {
                 "{method} {path}: {}",
                 reply.text
             );
+            let operation = &contract["paths"][name][method];
+            for answer in operation["responses"].as_object().unwrap().values() {
+                assert!(
+                    answer["description"].is_string(),
+                    "{method} {path}: {answer}"
+                );
+            }
             count += 1;
         }
     }

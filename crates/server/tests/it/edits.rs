@@ -70,6 +70,40 @@ async fn schedule_and_target_are_replaced_whole() {
 }
 
 #[tokio::test]
+async fn another_schedule_shows_slots_removed_and_added() {
+    let world = World::new().await;
+    let body = json!({"schedule": "0 9 * * *", "target": OK});
+    let job = world.post("/v1/jobs", body).await.is(201).get("id");
+    let path = format!("/v1/jobs/{job}");
+    let changed = world
+        .patch(&path, json!({"schedule": "0 9,21 * * *"}))
+        .await
+        .is(200)
+        .json();
+    assert_eq!(changed["slots"]["removed"], json!([]));
+    let added = changed["slots"]["added"].as_array().unwrap();
+    assert_eq!(added.len(), 5);
+    assert!(
+        added
+            .iter()
+            .all(|slot| slot.as_str().unwrap().ends_with("T21:00:00.000Z"))
+    );
+    let once = world
+        .patch(&path, json!({"schedule": {"at": "2099-01-01T00:00:00Z"}}))
+        .await
+        .is(200)
+        .json();
+    assert_eq!(once["slots"]["added"], json!(["2099-01-01T00:00:00.000Z"]));
+    assert_eq!(once["slots"]["removed"].as_array().unwrap().len(), 5);
+    let other = world
+        .patch(&path, json!({"lane": "batch"}))
+        .await
+        .is(200)
+        .json();
+    assert_eq!(other.get("slots"), None);
+}
+
+#[tokio::test]
 async fn an_edit_that_changes_nothing_writes_nothing() {
     let world = World::new().await;
     let job = world.job(OK).await;

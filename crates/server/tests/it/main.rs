@@ -1,8 +1,14 @@
 //! The server through its router, on the reference store and a running node.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "in a test, that is how one fails"
+)]
 
 mod batch;
 mod contract;
 mod edits;
+mod faults;
 mod idempotency;
 mod jobs;
 mod lists;
@@ -12,4 +18,5 @@ mod requests;
 mod runs;
 mod sockets;
 mod system;
+mod waits;
 mod world;

@@ -41,7 +41,7 @@ async fn metrics_are_counted_by_route_and_never_by_id() {
         "punctual_http_requests_total{method=\"GET\",route=\"/v1/jobs/{id}\",status=\"2xx\"} 1",
         "punctual_http_requests_total{method=\"GET\",route=\"/v1/jobs/by-key/{*key}\",status=\"4xx\"} 1",
         "punctual_http_requests_total{method=\"GET\",route=\"none\",status=\"4xx\"} 1",
-        "punctual_jobs_created_total{way=\"Single\"} 1",
+        "punctual_jobs_created_total{way=\"single\"} 1",
         "punctual_dispatched_total 1",
         "# EOF",
     ] {

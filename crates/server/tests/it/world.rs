@@ -67,10 +67,10 @@ impl Reply {
 
     /// A member of the answer, as text.
     pub fn get(&self, name: &str) -> String {
-        match &self.json()[name] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        }
+        let value = &self.json()[name];
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

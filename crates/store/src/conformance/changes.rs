@@ -12,15 +12,26 @@ use crate::{BoxError, Created, JobChange, JobChanged, RunsOfChange};
 
 fn change(before: &Arc<Job>, after: Job) -> JobChange {
     let (before, after) = (before.clone(), Arc::new(after));
-    JobChange { before, after, skipped: None, runs: RunsOfChange::Keep }
+    JobChange {
+        before,
+        after,
+        skipped: None,
+        runs: RunsOfChange::Keep,
+    }
 }
 
 fn keyed(number: u8, key: &str) -> Result<Job, BoxError> {
-    Ok(Job { key: Some(JobKey::new(key)?), ..job(number)? })
+    Ok(Job {
+        key: Some(JobKey::new(key)?),
+        ..job(number)?
+    })
 }
 
 fn another(job: &Job) -> Definition {
-    Definition { payload: Some(bytes::Bytes::from_static(b"2")), ..Definition::clone(&job.def) }
+    Definition {
+        payload: Some(bytes::Bytes::from_static(b"2")),
+        ..Definition::clone(&job.def)
+    }
 }
 
 pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
@@ -31,9 +42,19 @@ pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
     let mut after = before.edited(Some(JobKey::new("b")?), def, at(90));
     after.note = Some("by hand".to_owned());
     let changed = store.change_job(&change(&before, after.clone())).await?;
-    assert_eq!(changed, JobChanged::Done { job: Box::new(after.clone()), asked: vec![] });
+    assert_eq!(
+        changed,
+        JobChanged::Done {
+            job: Box::new(after.clone()),
+            asked: vec![]
+        }
+    );
     assert_eq!(*subject.job(before.id).await?, after);
-    assert_eq!((after.version, after.next_slot), (Version(2), Some(slot(120))));
+    assert_eq!(
+        (after.version, after.next_slot),
+        (Version(2), Some(slot(60))),
+        "overdue, and still due"
+    );
     Ok(())
 }
 
@@ -41,11 +62,18 @@ pub async fn a_change_of_a_stale_read_is_a_conflict(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let before = subject.put(job(1)?).await?;
     let first = change(&before, before.paused(at(1), Some("first".to_owned())));
-    assert!(matches!(store.change_job(&first).await?, JobChanged::Done { .. }));
+    assert!(matches!(
+        store.change_job(&first).await?,
+        JobChanged::Done { .. }
+    ));
     let second = change(&before, before.edited(None, another(&before), at(2)));
     let expected = JobChanged::Conflict(Box::new(Job::clone(&first.after)));
     assert_eq!(store.change_job(&second).await?, expected);
-    assert_eq!(store.change_job(&first).await?, expected, "also when the first is asked again");
+    assert_eq!(
+        store.change_job(&first).await?,
+        expected,
+        "also when the first is asked again"
+    );
     assert_eq!(subject.job(before.id).await?, first.after);
     Ok(())
 }
@@ -63,12 +91,18 @@ pub async fn a_change_that_a_firing_overtook_is_a_conflict(subject: Subject) -> 
 pub async fn a_change_of_a_job_that_is_gone_changes_nothing(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let never = Arc::new(job(1)?);
-    let changed = store.change_job(&change(&never, never.paused(at(1), None))).await?;
+    let changed = store
+        .change_job(&change(&never, never.paused(at(1), None)))
+        .await?;
     assert_eq!(changed, JobChanged::Missing);
     let job = subject.put(job(2)?).await?;
-    let (gone, _) = subject.change(&job, job.deleted(at(1)), RunsOfChange::Keep).await?;
+    let (gone, _) = subject
+        .change(&job, job.deleted(at(1)), RunsOfChange::Keep)
+        .await?;
     let gone = Arc::new(gone);
-    let changed = store.change_job(&change(&gone, gone.deleted(at(2)))).await?;
+    let changed = store
+        .change_job(&change(&gone, gone.deleted(at(2))))
+        .await?;
     assert_eq!(changed, JobChanged::Missing);
     Ok(())
 }
@@ -85,7 +119,10 @@ pub async fn a_rename_takes_the_new_key_and_frees_the_old(subject: Subject) -> K
     let next = Arc::new(keyed(2, "a")?);
     assert_eq!(store.create_jobs(&[new(&next)]).await?, [Created::Done]);
     let clash = Arc::new(keyed(3, "b")?);
-    assert_eq!(store.create_jobs(&[new(&clash)]).await?, [Created::KeyTaken(before.id)]);
+    assert_eq!(
+        store.create_jobs(&[new(&clash)]).await?,
+        [Created::KeyTaken(before.id)]
+    );
     Ok(())
 }
 
@@ -102,21 +139,28 @@ pub async fn a_rename_to_a_key_in_use_changes_nothing(subject: Subject) -> Kept 
 pub async fn a_deleted_job_is_gone_and_frees_its_key(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let before = subject.put(keyed(1, "a")?).await?;
-    let (gone, _) = subject.change(&before, before.deleted(at(1)), RunsOfChange::Cancel).await?;
+    let (gone, _) = subject
+        .change(&before, before.deleted(at(1)), RunsOfChange::Cancel)
+        .await?;
     assert_eq!(gone.state, JobState::Deleted);
     assert_eq!(store.get_job(TenantId::DEFAULT, before.id).await?, None);
     let key = JobKey::new("a")?;
     assert_eq!(store.find_job(TenantId::DEFAULT, &key).await?, None);
     let next = Arc::new(keyed(2, "a")?);
     assert_eq!(store.create_jobs(&[new(&next)]).await?, [Created::Done]);
-    let found: Option<JobId> = store.find_job(TenantId::DEFAULT, &key).await?.map(|job| job.id);
+    let found: Option<JobId> = store
+        .find_job(TenantId::DEFAULT, &key)
+        .await?
+        .map(|job| job.id);
     assert_eq!(found, Some(next.id));
     Ok(())
 }
 
 pub async fn the_end_of_a_pause_is_one_entry(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    let (paused, _) = subject.change(&job, job.paused(at(30), None), RunsOfChange::Keep).await?;
+    let (paused, _) = subject
+        .change(&job, job.paused(at(30), None), RunsOfChange::Keep)
+        .await?;
     let (resumed, passed) = paused.resumed(at(310));
     let passed: Stretch = passed.ok_or("slots passed")?;
     let change = JobChange {
@@ -126,12 +170,25 @@ pub async fn the_end_of_a_pause_is_one_entry(subject: Subject) -> Kept {
         runs: RunsOfChange::Keep,
     };
     let changed = subject.store.change_job(&change).await?;
-    assert_eq!(changed, JobChanged::Done { job: Box::new(resumed), asked: vec![] });
+    assert_eq!(
+        changed,
+        JobChanged::Done {
+            job: Box::new(resumed),
+            asked: vec![]
+        }
+    );
     let entry = subject.run(RunId::for_slot(job.id, slot(60))).await?;
-    assert_eq!((entry.state, entry.reason), (RunState::Skipped, Some(Reason::Paused)));
+    assert_eq!(
+        (entry.state, entry.reason),
+        (RunState::Skipped, Some(Reason::Paused))
+    );
     assert_eq!((entry.slot, entry.due_at), (Some(slot(60)), at(60)));
     assert_eq!(entry.settled_at, Some(at(310)));
-    let stretch = Stretch { first: slot(60), last: slot(300), count: 5 };
+    let stretch = Stretch {
+        first: slot(60),
+        last: slot(300),
+        count: 5,
+    };
     assert_eq!(entry.stretch, Some(stretch));
     Ok(())
 }

@@ -16,23 +16,40 @@ use crate::{BoxError, Epoch, Fired, Firing, Leases, Page, RunFilter, RunsOfChang
 impl Subject {
     /// Every run of every kind, oldest first.
     pub(super) async fn runs(&self) -> Result<Vec<Run>, BoxError> {
-        let page = Page { before: None, limit: 1_000 };
+        let page = Page {
+            before: None,
+            limit: 1_000,
+        };
         let filter = RunFilter::default();
-        let mut runs = self.store.list_runs(TenantId::DEFAULT, &filter, page).await?;
+        let mut runs = self
+            .store
+            .list_runs(TenantId::DEFAULT, &filter, page)
+            .await?;
         runs.reverse();
         Ok(runs)
     }
 
     /// The second presence takes every shard over from the first, in good order.
     pub(super) async fn hand_over(&self) -> Result<Leases, BoxError> {
-        self.store.lease(self.presence(), &ShardSet::default()).await?;
-        Ok(self.store.lease(self.other.presence, &ShardSet::ALL).await?)
+        self.store
+            .lease(self.presence(), &ShardSet::default())
+            .await?;
+        Ok(self
+            .store
+            .lease(self.other.presence, &ShardSet::ALL)
+            .await?)
     }
 }
 
 fn catching_up(policy: CatchUpPolicy) -> Result<Job, BoxError> {
     let window = Duration::from_secs(3_600);
-    job_with(1, |def| def.catch_up = CatchUp { policy, window, max: 9 })
+    job_with(1, |def| {
+        def.catch_up = CatchUp {
+            policy,
+            window,
+            max: 9,
+        }
+    })
 }
 
 pub async fn a_slot_fires_once(subject: Subject) -> Kept {
@@ -42,21 +59,43 @@ pub async fn a_slot_fires_once(subject: Subject) -> Kept {
     let id = RunId::for_slot(job.id, slot(60));
     let first = store.fire(leases, &batch).await?;
     assert_eq!(first, [Fired::Claimed(id)]);
-    assert_eq!(store.fire(leases, &batch).await?, first, "asked again: the same run, still ours");
+    assert_eq!(
+        store.fire(leases, &batch).await?,
+        first,
+        "asked again: the same run, still ours"
+    );
     let theirs = subject.hand_over().await?;
-    assert_eq!(store.fire(&theirs, &batch).await?, [Fired::Stale], "nobody else gets it");
+    assert_eq!(
+        store.fire(&theirs, &batch).await?,
+        [Fired::Stale],
+        "nobody else gets it"
+    );
     let runs = subject.runs().await?;
-    assert_eq!(runs, [Run { claim: Some(leases.presence), ..Run::of_slot(&job, slot(60)) }]);
+    assert_eq!(
+        runs,
+        [Run {
+            claim: Some(leases.presence),
+            ..Run::of_slot(&job, slot(60))
+        }]
+    );
     Ok(())
 }
 
 pub async fn a_repeated_fire_answers_the_same_run(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     let open = subject.put(job(1)?).await?;
-    let queued = subject.put(job_with(2, |def| def.overlap = Overlap::QueueOne)?).await?;
+    let queued = subject
+        .put(job_with(2, |def| def.overlap = Overlap::QueueOne)?)
+        .await?;
     subject.claimed(queued.id).await?;
     let queued = subject.job(queued.id).await?;
-    let batch = [Firing { claim: false, ..firing(&open, at(60)) }, firing(&queued, at(120))];
+    let batch = [
+        Firing {
+            claim: false,
+            ..firing(&open, at(60))
+        },
+        firing(&queued, at(120)),
+    ];
     let ready = Fired::Ready(RunId::for_slot(open.id, slot(60)));
     let waiting = Fired::Waiting(RunId::for_slot(queued.id, slot(120)));
     let expected = [ready, waiting];
@@ -70,11 +109,16 @@ pub async fn a_repeated_fire_answers_the_same_run(subject: Subject) -> Kept {
 pub async fn a_repeated_fire_answers_the_same_skip(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     let missed = subject.put(catching_up(CatchUpPolicy::None)?).await?;
-    let skipping = subject.put(job_with(2, |def| def.overlap = Overlap::Skip)?).await?;
+    let skipping = subject
+        .put(job_with(2, |def| def.overlap = Overlap::Skip)?)
+        .await?;
     subject.claimed(skipping.id).await?;
     let skipping = subject.job(skipping.id).await?;
     let batch = [firing(&missed, at(290)), firing(&skipping, at(120))];
-    let expected = [Fired::Skipped(Reason::Missed), Fired::Skipped(Reason::Overlap)];
+    let expected = [
+        Fired::Skipped(Reason::Missed),
+        Fired::Skipped(Reason::Overlap),
+    ];
     assert_eq!(store.fire(leases, &batch).await?, expected);
     let before = subject.runs().await?;
     assert_eq!(store.fire(leases, &batch).await?, expected);
@@ -88,7 +132,10 @@ pub async fn a_slot_whose_run_has_ended_never_fires_again(subject: Subject) -> K
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     subject.settle(settlement(&run, Verdict::Succeed)).await?;
-    assert_eq!(store.fire(leases, &[firing(&job, at(60))]).await?, [Fired::Stale]);
+    assert_eq!(
+        store.fire(leases, &[firing(&job, at(60))]).await?,
+        [Fired::Stale]
+    );
     assert_eq!(subject.run(run.id).await?.state, RunState::Succeeded);
     Ok(())
 }
@@ -99,7 +146,11 @@ pub async fn a_run_that_another_holds_is_stale(subject: Subject) -> Kept {
     let run = subject.ready(job.id).await?;
     let theirs = subject.hand_over().await?;
     let again = [firing(&job, at(60))];
-    assert_eq!(store.fire(&theirs, &again).await?, [Fired::Ready(run.id)], "nobody holds it yet");
+    assert_eq!(
+        store.fire(&theirs, &again).await?,
+        [Fired::Ready(run.id)],
+        "nobody holds it yet"
+    );
     store.claim(&theirs, &[run.id]).await?;
     assert_eq!(store.fire(&theirs, &again).await?, [Fired::Claimed(run.id)]);
     store.lease(theirs.presence, &ShardSet::default()).await?;
@@ -109,14 +160,31 @@ pub async fn a_run_that_another_holds_is_stale(subject: Subject) -> Kept {
 }
 
 pub async fn a_lapsed_lease_fires_nothing(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     let job = subject.put(job(1)?).await?;
     let batch = [firing(&job, at(60))];
-    assert_eq!(store.fire(other, &batch).await?, [Fired::LeaseLost], "never leased");
+    assert_eq!(
+        store.fire(other, &batch).await?,
+        [Fired::LeaseLost],
+        "never leased"
+    );
     store.lease(leases.presence, &ShardSet::default()).await?;
-    assert_eq!(store.fire(leases, &batch).await?, [Fired::LeaseLost], "given up");
+    assert_eq!(
+        store.fire(leases, &batch).await?,
+        [Fired::LeaseLost],
+        "given up"
+    );
     let theirs = store.lease(other.presence, &ShardSet::ALL).await?;
-    assert_eq!(store.fire(leases, &batch).await?, [Fired::LeaseLost], "taken by another");
+    assert_eq!(
+        store.fire(leases, &batch).await?,
+        [Fired::LeaseLost],
+        "taken by another"
+    );
     assert_eq!(subject.runs().await?, []);
     assert_eq!(subject.job(job.id).await?, job);
     let fired = store.fire(&theirs, &batch).await?;
@@ -131,9 +199,19 @@ pub async fn an_old_epoch_fires_nothing(subject: Subject) -> Kept {
     let again = store.lease(leases.presence, &ShardSet::ALL).await?;
     let batch = [firing(&job, at(60))];
     assert_eq!(store.fire(leases, &batch).await?, [Fired::LeaseLost]);
-    let ahead = again.epochs.iter().map(|(shard, epoch)| (*shard, Epoch(epoch.0 + 1)));
-    let ahead = Leases { presence: again.presence, epochs: ahead.collect() };
-    assert_eq!(store.fire(&ahead, &batch).await?, [Fired::LeaseLost], "nor does a made-up one");
+    let ahead = again
+        .epochs
+        .iter()
+        .map(|(shard, epoch)| (*shard, Epoch(epoch.0 + 1)));
+    let ahead = Leases {
+        presence: again.presence,
+        epochs: ahead.collect(),
+    };
+    assert_eq!(
+        store.fire(&ahead, &batch).await?,
+        [Fired::LeaseLost],
+        "nor does a made-up one"
+    );
     assert_eq!(subject.runs().await?, []);
     let fired = store.fire(&again, &batch).await?;
     assert!(matches!(fired.as_slice(), [Fired::Claimed(_)]), "{fired:?}");
@@ -147,18 +225,32 @@ pub async fn a_barred_presence_fires_nothing(subject: Subject) -> Kept {
     subject.bar_first().await?;
     let batch = jobs.each_ref().map(|job| firing(job, at(60)));
     let fired = store.fire(leases, &batch).await?;
-    assert_eq!(fired, [Fired::LeaseLost, Fired::LeaseLost], "not even what it had fired");
+    assert_eq!(
+        fired,
+        [Fired::LeaseLost, Fired::LeaseLost],
+        "not even what it had fired"
+    );
     assert_eq!(subject.runs().await?.len(), 1);
     Ok(())
 }
 
 pub async fn an_edited_job_is_stale(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    let def = Definition { lane: model::Lane::Batch, ..Definition::clone(&job.def) };
-    let (edited, _) =
-        subject.change(&job, job.edited(None, def, at(1)), RunsOfChange::TakeBack).await?;
-    assert_eq!(edited.next_slot, job.next_slot, "the slot alone does not tell them apart");
-    let fired = subject.store.fire(&subject.leases, &[firing(&job, at(60))]).await?;
+    let def = Definition {
+        lane: model::Lane::Batch,
+        ..Definition::clone(&job.def)
+    };
+    let (edited, _) = subject
+        .change(&job, job.edited(None, def, at(1)), RunsOfChange::TakeBack)
+        .await?;
+    assert_eq!(
+        edited.next_slot, job.next_slot,
+        "the slot alone does not tell them apart"
+    );
+    let fired = subject
+        .store
+        .fire(&subject.leases, &[firing(&job, at(60))])
+        .await?;
     assert_eq!(fired, [Fired::Stale]);
     assert_eq!(subject.claimed(job.id).await?.lane, model::Lane::Batch);
     Ok(())
@@ -166,8 +258,13 @@ pub async fn an_edited_job_is_stale(subject: Subject) -> Kept {
 
 pub async fn a_paused_job_is_stale(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    subject.change(&job, job.paused(at(1), None), RunsOfChange::TakeBack).await?;
-    let fired = subject.store.fire(&subject.leases, &[firing(&job, at(60))]).await?;
+    subject
+        .change(&job, job.paused(at(1), None), RunsOfChange::TakeBack)
+        .await?;
+    let fired = subject
+        .store
+        .fire(&subject.leases, &[firing(&job, at(60))])
+        .await?;
     assert_eq!(fired, [Fired::Stale]);
     assert_eq!(subject.runs().await?, []);
     Ok(())
@@ -176,7 +273,9 @@ pub async fn a_paused_job_is_stale(subject: Subject) -> Kept {
 pub async fn a_deleted_job_is_stale(subject: Subject) -> Kept {
     let never = Arc::new(job(2)?);
     let job = subject.put(job(1)?).await?;
-    subject.change(&job, job.deleted(at(1)), RunsOfChange::Cancel).await?;
+    subject
+        .change(&job, job.deleted(at(1)), RunsOfChange::Cancel)
+        .await?;
     let batch = [firing(&job, at(60)), firing(&never, at(60))];
     let fired = subject.store.fire(&subject.leases, &batch).await?;
     assert_eq!(fired, [Fired::Stale, Fired::Stale]);
@@ -187,11 +286,23 @@ pub async fn a_firing_moves_its_job_onward(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
-    let onward =
-        Job { next_slot: Some(slot(120)), slot_last: Some(at(60)), ..Job::clone(&job) };
-    assert_eq!(*stands, onward, "nothing else changes, its version least of all");
-    assert_eq!((run.kind, run.state, run.attempt), (RunKind::Slot, RunState::Ready, AttemptNo(1)));
-    assert_eq!((run.slot, run.due_at, run.version), (Some(slot(60)), at(60), Version(1)));
+    let onward = Job {
+        next_slot: Some(slot(120)),
+        slot_last: Some(at(60)),
+        ..Job::clone(&job)
+    };
+    assert_eq!(
+        *stands, onward,
+        "nothing else changes, its version least of all"
+    );
+    assert_eq!(
+        (run.kind, run.state, run.attempt),
+        (RunKind::Slot, RunState::Ready, AttemptNo(1))
+    );
+    assert_eq!(
+        (run.slot, run.due_at, run.version),
+        (Some(slot(60)), at(60), Version(1))
+    );
     Ok(())
 }
 
@@ -199,31 +310,52 @@ pub async fn a_last_slot_finishes_its_job(subject: Subject) -> Kept {
     let job = subject.put(once(1, 60)?).await?;
     let run = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
-    assert_eq!((stands.state, stands.state_at), (JobState::Finished, at(60)));
+    assert_eq!(
+        (stands.state, stands.state_at),
+        (JobState::Finished, at(60))
+    );
     assert_eq!((stands.next_slot, stands.slot_last), (None, Some(at(60))));
-    let again = subject.store.fire(&subject.leases, &[firing(&job, at(60))]).await?;
+    let again = subject
+        .store
+        .fire(&subject.leases, &[firing(&job, at(60))])
+        .await?;
     assert_eq!(again, [Fired::Claimed(run.id)]);
     Ok(())
 }
 
 pub async fn a_stretch_of_missed_slots_is_one_entry(subject: Subject) -> Kept {
     let job = subject.put(catching_up(CatchUpPolicy::None)?).await?;
-    let fired = subject.store.fire(&subject.leases, &[firing(&job, at(290))]).await?;
+    let fired = subject
+        .store
+        .fire(&subject.leases, &[firing(&job, at(290))])
+        .await?;
     assert_eq!(fired, [Fired::Skipped(Reason::Missed)]);
-    let missed = Stretch { first: slot(60), last: slot(240), count: 4 };
+    let missed = Stretch {
+        first: slot(60),
+        last: slot(240),
+        count: 4,
+    };
     let entry = Run::skipped(&job, missed, Reason::Missed, at(240));
     assert_eq!(entry.stretch, Some(missed));
     assert_eq!(subject.runs().await?, [entry]);
     let stands = subject.job(job.id).await?;
-    assert_eq!((stands.next_slot, stands.slot_last), (Some(slot(300)), Some(at(240))));
+    assert_eq!(
+        (stands.next_slot, stands.slot_last),
+        (Some(slot(300)), Some(at(240)))
+    );
     Ok(())
 }
 
 pub async fn one_missed_slot_is_an_entry_of_its_own(subject: Subject) -> Kept {
     let job = subject.put(catching_up(CatchUpPolicy::None)?).await?;
-    subject.store.fire(&subject.leases, &[firing(&job, at(100))]).await?;
+    subject
+        .store
+        .fire(&subject.leases, &[firing(&job, at(100))])
+        .await?;
     let runs = subject.runs().await?;
-    let [entry] = runs.as_slice() else { return Err(format!("{runs:?}").into()) };
+    let [entry] = runs.as_slice() else {
+        return Err(format!("{runs:?}").into());
+    };
     assert_eq!((entry.stretch, entry.slot), (None, Some(slot(60))));
     assert_eq!((entry.due_at, entry.settled_at), (at(60), Some(at(60))));
     Ok(())
@@ -235,9 +367,16 @@ pub async fn the_slot_that_catches_up_runs_beside_the_missed_entry(subject: Subj
     let id = RunId::for_slot(job.id, slot(240));
     let fired = subject.store.fire(&subject.leases, &batch).await?;
     assert_eq!(fired, [Fired::Claimed(id)]);
-    let missed = Stretch { first: slot(60), last: slot(180), count: 3 };
+    let missed = Stretch {
+        first: slot(60),
+        last: slot(180),
+        count: 3,
+    };
     let entry = Run::skipped(&job, missed, Reason::Missed, at(180));
-    let run = Run { claim: Some(subject.presence()), ..Run::of_slot(&job, slot(240)) };
+    let run = Run {
+        claim: Some(subject.presence()),
+        ..Run::of_slot(&job, slot(240))
+    };
     assert_eq!(subject.runs().await?, [entry, run]);
     assert_eq!(subject.store.fire(&subject.leases, &batch).await?, fired);
     Ok(())
@@ -249,12 +388,18 @@ pub async fn each_firing_of_a_batch_has_its_own_answer(subject: Subject) -> Kept
         jobs.push(subject.put(job(number)?).await?);
     }
     let mut batch: Vec<_> = jobs.iter().map(|job| firing(job, at(60))).collect();
-    subject.change(&jobs[1], jobs[1].paused(at(1), None), RunsOfChange::Keep).await?;
+    subject
+        .change(&jobs[1], jobs[1].paused(at(1), None), RunsOfChange::Keep)
+        .await?;
     batch[2].claim = false;
     let fired = subject.store.fire(&subject.leases, &batch).await?;
     let id = |index: usize| RunId::for_slot(jobs[index].id, slot(60));
-    let expected =
-        [Fired::Claimed(id(0)), Fired::Stale, Fired::Ready(id(2)), Fired::Claimed(id(3))];
+    let expected = [
+        Fired::Claimed(id(0)),
+        Fired::Stale,
+        Fired::Ready(id(2)),
+        Fired::Claimed(id(3)),
+    ];
     assert_eq!(fired, expected);
     assert_eq!(subject.runs().await?.len(), 3);
     assert_eq!(subject.store.fire(&subject.leases, &[]).await?, []);
@@ -266,10 +411,17 @@ pub async fn a_run_that_is_alive_already_is_refused_and_nothing_written(subject:
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
-    let astray = Job { next_slot: job.next_slot, slot_last: None, ..Job::clone(&stands) };
+    let astray = Job {
+        next_slot: job.next_slot,
+        slot_last: None,
+        ..Job::clone(&stands)
+    };
     let (astray, _) = subject.change(&stands, astray, RunsOfChange::Keep).await?;
     let astray = Arc::new(astray);
-    let fired = subject.store.fire(&subject.leases, &[firing(&astray, at(60))]).await?;
+    let fired = subject
+        .store
+        .fire(&subject.leases, &[firing(&astray, at(60))])
+        .await?;
     assert!(matches!(fired.as_slice(), [Fired::Refused(_)]), "{fired:?}");
     assert_eq!(subject.job(job.id).await?, astray);
     assert_eq!(subject.runs().await?, [run]);
@@ -286,7 +438,10 @@ pub async fn a_run_is_due_when_its_spread_says(subject: Subject) -> Kept {
         })?)
         .await?;
     let run = subject.claimed(job.id).await?;
-    assert_eq!((run.slot, run.due_at), (Some(slot(60)), job.due_at(slot(60))));
+    assert_eq!(
+        (run.slot, run.due_at),
+        (Some(slot(60)), job.due_at(slot(60)))
+    );
     assert_ne!(run.due_at, at(60));
     Ok(())
 }

@@ -11,32 +11,46 @@ impl Subject {
     /// A run in every state, of two jobs.
     async fn some_of_each(&self) -> Kept {
         let (first, second) = (self.put(job(1)?).await?, self.put(job(2)?).await?);
-        for verdict in [Verdict::Succeed, Verdict::Bury(Reason::Refused), Verdict::RetryAt(at(999))]
-        {
+        for verdict in [
+            Verdict::Succeed,
+            Verdict::Bury(Reason::Refused),
+            Verdict::RetryAt(at(999)),
+        ] {
             for id in [first.id, second.id] {
                 let run = self.claimed(id).await?;
                 self.settle(settlement(&run, verdict)).await?;
             }
         }
         let run = self.ready(first.id).await?;
-        self.store.cancel_run(TenantId::DEFAULT, run.id, at(1)).await?;
+        self.store
+            .cancel_run(TenantId::DEFAULT, run.id, at(1))
+            .await?;
         self.claimed(first.id).await?;
         self.ready(second.id).await?;
         Ok(())
     }
 
     async fn list(&self, filter: &RunFilter, page: Page<RunId>) -> Result<Vec<Run>, BoxError> {
-        Ok(self.store.list_runs(TenantId::DEFAULT, filter, page).await?)
+        Ok(self
+            .store
+            .list_runs(TenantId::DEFAULT, filter, page)
+            .await?)
     }
 }
 
-const EVERYTHING: Page<RunId> = Page { before: None, limit: 100 };
+const EVERYTHING: Page<RunId> = Page {
+    before: None,
+    limit: 100,
+};
 
 pub async fn live_and_ended_runs_are_one_list(subject: Subject) -> Kept {
     subject.some_of_each().await?;
     let runs = subject.list(&RunFilter::default(), EVERYTHING).await?;
     assert_eq!(runs.len(), 9);
-    assert!(runs.iter().rev().is_sorted_by_key(|run| run.id), "newest first");
+    assert!(
+        runs.iter().rev().is_sorted_by_key(|run| run.id),
+        "newest first"
+    );
     for run in runs {
         assert_eq!(subject.run(run.id).await?, run);
     }
@@ -45,7 +59,10 @@ pub async fn live_and_ended_runs_are_one_list(subject: Subject) -> Kept {
 
 pub async fn run_pages_neither_repeat_nor_lose(subject: Subject) -> Kept {
     subject.some_of_each().await?;
-    let live = RunFilter { states: vec![RunState::Ready, RunState::Dead], ..RunFilter::default() };
+    let live = RunFilter {
+        states: vec![RunState::Ready, RunState::Dead],
+        ..RunFilter::default()
+    };
     for filter in [RunFilter::default(), live] {
         let whole = subject.list(&filter, EVERYTHING).await?;
         for limit in 1..=4 {
@@ -69,16 +86,27 @@ pub async fn runs_are_listed_by_job_and_by_state(subject: Subject) -> Kept {
     let all = subject.list(&RunFilter::default(), EVERYTHING).await?;
     let jobs = [None, Some(job(1)?.id), Some(job(2)?.id), Some(job(3)?.id)];
     let mut states: Vec<Vec<RunState>> = RunState::ALL.iter().map(|state| vec![*state]).collect();
-    states.extend([vec![], vec![RunState::Succeeded, RunState::Retrying], RunState::ALL.to_vec()]);
+    states.extend([
+        vec![],
+        vec![RunState::Succeeded, RunState::Retrying],
+        RunState::ALL.to_vec(),
+    ]);
     for job in jobs {
         for states in &states {
-            let filter = RunFilter { job, states: states.clone() };
+            let filter = RunFilter {
+                job,
+                states: states.clone(),
+            };
             let fits = |run: &&Run| {
                 job.is_none_or(|job| run.job == job)
                     && (states.is_empty() || states.contains(&run.state))
             };
             let expected: Vec<Run> = all.iter().filter(fits).cloned().collect();
-            assert_eq!(subject.list(&filter, EVERYTHING).await?, expected, "{filter:?}");
+            assert_eq!(
+                subject.list(&filter, EVERYTHING).await?,
+                expected,
+                "{filter:?}"
+            );
         }
     }
     Ok(())
@@ -87,10 +115,18 @@ pub async fn runs_are_listed_by_job_and_by_state(subject: Subject) -> Kept {
 pub async fn a_tenant_reads_only_its_own_runs(subject: Subject) -> Kept {
     subject.some_of_each().await?;
     let Subject { store, .. } = &subject;
-    assert_eq!(store.list_runs(STRANGER, &RunFilter::default(), EVERYTHING).await?, []);
+    assert_eq!(
+        store
+            .list_runs(STRANGER, &RunFilter::default(), EVERYTHING)
+            .await?,
+        []
+    );
     for run in subject.list(&RunFilter::default(), EVERYTHING).await? {
         assert_eq!(store.get_run(STRANGER, run.id).await?, None);
-        let filter = RunFilter { job: Some(run.job), states: vec![] };
+        let filter = RunFilter {
+            job: Some(run.job),
+            states: vec![],
+        };
         assert_eq!(store.list_runs(STRANGER, &filter, EVERYTHING).await?, []);
     }
     Ok(())

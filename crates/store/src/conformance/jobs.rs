@@ -20,15 +20,27 @@ use crate::{BoxError, Created, Idempotency, JobFilter, NewJob, Page, RunsOfChang
 const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
 fn keyed(number: u8, key: &str) -> Result<Arc<Job>, BoxError> {
-    Ok(Arc::new(Job { key: Some(JobKey::new(key)?), ..job(number)? }))
+    Ok(Arc::new(Job {
+        key: Some(JobKey::new(key)?),
+        ..job(number)?
+    }))
 }
 
 fn asked(job: &Arc<Job>, key: &str, digest: u8) -> NewJob {
-    let idempotency = Some(Idempotency { key: key.to_owned(), digest: [digest; 32] });
-    NewJob { job: job.clone(), idempotency }
+    let idempotency = Some(Idempotency {
+        key: key.to_owned(),
+        digest: [digest; 32],
+    });
+    NewJob {
+        job: job.clone(),
+        idempotency,
+    }
 }
 
-const EVERYTHING: Page<JobId> = Page { before: None, limit: 100 };
+const EVERYTHING: Page<JobId> = Page {
+    before: None,
+    limit: 100,
+};
 
 /// A job with nothing left at its default.
 fn elaborate(number: u8) -> Result<Job, BoxError> {
@@ -51,7 +63,11 @@ fn elaborate(number: u8) -> Result<Job, BoxError> {
         def.timeout = Duration::from_millis(2_500);
         def.lane = Lane::Critical;
         def.overlap = Overlap::QueueAll { max: 3 };
-        def.catch_up = CatchUp { policy: CatchUpPolicy::All, window: day * 3, max: 17 };
+        def.catch_up = CatchUp {
+            policy: CatchUpPolicy::All,
+            window: day * 3,
+            max: 17,
+        };
         def.spread = Duration::from_secs(30);
         def.delivery = Delivery::AtMostOnce;
         def.start_within = Some(Duration::from_secs(10));
@@ -68,13 +84,20 @@ pub async fn a_job_reads_back_whole(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     assert_eq!(subject.job(whole.id).await?, whole);
     let key = JobKey::new("Nightly/report:1")?;
-    assert_eq!(store.find_job(TenantId::DEFAULT, &key).await?.as_ref(), Some(&*whole));
-    let listed = store.list_jobs(TenantId::DEFAULT, &JobFilter::default(), EVERYTHING).await?;
+    assert_eq!(
+        store.find_job(TenantId::DEFAULT, &key).await?.as_ref(),
+        Some(&*whole)
+    );
+    let listed = store
+        .list_jobs(TenantId::DEFAULT, &JobFilter::default(), EVERYTHING)
+        .await?;
     assert_eq!(listed, [Job::clone(&whole)]);
     let due_at = whole.next_due_at().ok_or("no next slot")?;
     let due = store.due_jobs(&whole_set(), due_at, None, 9).await?;
     assert_eq!(due.jobs, [whole]);
-    let fetched = store.get_job(TenantId::DEFAULT, JobId::new(at(1), [9; 10])).await?;
+    let fetched = store
+        .get_job(TenantId::DEFAULT, JobId::new(at(1), [9; 10]))
+        .await?;
     assert_eq!(fetched, None);
     Ok(())
 }
@@ -85,7 +108,9 @@ fn whole_set() -> model::shard::ShardSet {
 
 pub async fn nul_bytes_survive(subject: Subject) -> Kept {
     let bytes = Bytes::from_static(b"\0a\0\xff\xfe\0");
-    let job = subject.put(job_with(1, |def| def.payload = Some(bytes.clone()))?).await?;
+    let job = subject
+        .put(job_with(1, |def| def.payload = Some(bytes.clone()))?)
+        .await?;
     assert_eq!(subject.job(job.id).await?.def.payload, Some(bytes.clone()));
     let run = subject.claimed(job.id).await?;
     let mut ended = attempt(&run, Outcome::Succeeded);
@@ -93,7 +118,10 @@ pub async fn nul_bytes_survive(subject: Subject) -> Kept {
     ended.error = Some("no \\0 here".to_owned());
     let mut settlement = settlement(&run, Verdict::Succeed);
     settlement.attempt = Some(ended.clone());
-    assert_eq!(subject.settle(settlement).await?, Settled::Done { freed: None });
+    assert_eq!(
+        subject.settle(settlement).await?,
+        Settled::Done { freed: None }
+    );
     assert_eq!(subject.run(run.id).await?.attempts, [ended]);
     Ok(())
 }
@@ -102,22 +130,45 @@ pub async fn a_key_belongs_to_one_job_of_a_tenant(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let (first, second) = (keyed(1, "a")?, keyed(2, "a")?);
     assert_eq!(store.create_jobs(&[new(&first)]).await?, [Created::Done]);
-    assert_eq!(store.create_jobs(&[new(&second)]).await?, [Created::KeyTaken(first.id)]);
+    assert_eq!(
+        store.create_jobs(&[new(&second)]).await?,
+        [Created::KeyTaken(first.id)]
+    );
     assert_eq!(store.get_job(TenantId::DEFAULT, second.id).await?, None);
-    let strangers = Arc::new(Job { tenant: STRANGER, ..Job::clone(&second) });
-    assert_eq!(store.create_jobs(&[new(&strangers)]).await?, [Created::Done]);
+    let strangers = Arc::new(Job {
+        tenant: STRANGER,
+        ..Job::clone(&second)
+    });
+    assert_eq!(
+        store.create_jobs(&[new(&strangers)]).await?,
+        [Created::Done]
+    );
     let key = JobKey::new("a")?;
-    assert_eq!(store.find_job(STRANGER, &key).await?.map(|job| job.id), Some(second.id));
+    assert_eq!(
+        store.find_job(STRANGER, &key).await?.map(|job| job.id),
+        Some(second.id)
+    );
     let upper = JobKey::new("A")?;
-    assert_eq!(store.find_job(STRANGER, &upper).await?, None, "keys are exact");
+    assert_eq!(
+        store.find_job(STRANGER, &upper).await?,
+        None,
+        "keys are exact"
+    );
     Ok(())
 }
 
 pub async fn a_key_is_taken_by_an_earlier_job_of_the_same_batch(subject: Subject) -> Kept {
     let jobs = [keyed(1, "a")?, keyed(2, "a")?, keyed(3, "b")?];
     let created = subject.store.create_jobs(&jobs.each_ref().map(new)).await?;
-    assert_eq!(created, [Created::Done, Created::KeyTaken(jobs[0].id), Created::Done]);
-    assert_eq!(subject.job(jobs[2].id).await?, jobs[2], "one refused job stops no other");
+    assert_eq!(
+        created,
+        [Created::Done, Created::KeyTaken(jobs[0].id), Created::Done]
+    );
+    assert_eq!(
+        subject.job(jobs[2].id).await?,
+        jobs[2],
+        "one refused job stops no other"
+    );
     Ok(())
 }
 
@@ -128,7 +179,10 @@ pub async fn a_repeated_request_answers_the_same_job(subject: Subject) -> Kept {
     let created = store.create_jobs(&batch).await?;
     assert_eq!(created, [Created::Done, Created::Repeated(first.id)]);
     let again = store.create_jobs(&batch).await?;
-    assert_eq!(again, [Created::Repeated(first.id), Created::Repeated(first.id)]);
+    assert_eq!(
+        again,
+        [Created::Repeated(first.id), Created::Repeated(first.id)]
+    );
     assert_eq!(store.get_job(TenantId::DEFAULT, second.id).await?, None);
     Ok(())
 }
@@ -136,7 +190,10 @@ pub async fn a_repeated_request_answers_the_same_job(subject: Subject) -> Kept {
 pub async fn an_idempotency_key_with_another_body_is_a_mismatch(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let (first, second) = (Arc::new(job(1)?), Arc::new(job(2)?));
-    assert_eq!(store.create_jobs(&[asked(&first, "request", 1)]).await?, [Created::Done]);
+    assert_eq!(
+        store.create_jobs(&[asked(&first, "request", 1)]).await?,
+        [Created::Done]
+    );
     let created = store.create_jobs(&[asked(&second, "request", 2)]).await?;
     assert_eq!(created, [Created::Mismatch]);
     assert_eq!(store.get_job(TenantId::DEFAULT, second.id).await?, None);
@@ -145,7 +202,10 @@ pub async fn an_idempotency_key_with_another_body_is_a_mismatch(subject: Subject
 
 pub async fn an_idempotency_key_belongs_to_its_tenant(subject: Subject) -> Kept {
     let first = Arc::new(job(1)?);
-    let second = Arc::new(Job { tenant: STRANGER, ..job(2)? });
+    let second = Arc::new(Job {
+        tenant: STRANGER,
+        ..job(2)?
+    });
     let batch = [asked(&first, "request", 1), asked(&second, "request", 2)];
     let created = subject.store.create_jobs(&batch).await?;
     assert_eq!(created, [Created::Done, Created::Done]);
@@ -156,21 +216,38 @@ pub async fn an_idempotency_key_belongs_to_its_tenant(subject: Subject) -> Kept 
 pub async fn a_create_asked_again_makes_no_second_job(subject: Subject) -> Kept {
     let jobs = [keyed(1, "a")?, Arc::new(job(2)?)];
     let batch = jobs.each_ref().map(new);
-    assert_eq!(subject.store.create_jobs(&batch).await?, [Created::Done, Created::Done]);
+    assert_eq!(
+        subject.store.create_jobs(&batch).await?,
+        [Created::Done, Created::Done]
+    );
     subject.claimed(jobs[0].id).await?;
     let stands = subject.job(jobs[0].id).await?;
     let again = subject.store.create_jobs(&batch).await?;
-    assert_eq!(again, [Created::Repeated(jobs[0].id), Created::Repeated(jobs[1].id)]);
-    assert_eq!(subject.job(jobs[0].id).await?, stands, "it is not written anew");
+    assert_eq!(
+        again,
+        [Created::Repeated(jobs[0].id), Created::Repeated(jobs[1].id)]
+    );
+    assert_eq!(
+        subject.job(jobs[0].id).await?,
+        stands,
+        "it is not written anew"
+    );
     Ok(())
 }
 
 pub async fn a_refused_create_leaves_its_idempotency_key_free(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let (first, second, third) = (keyed(1, "a")?, keyed(2, "a")?, keyed(3, "b")?);
-    let batch = [new(&first), asked(&second, "request", 1), asked(&third, "request", 2)];
+    let batch = [
+        new(&first),
+        asked(&second, "request", 1),
+        asked(&third, "request", 2),
+    ];
     let created = store.create_jobs(&batch).await?;
-    assert_eq!(created, [Created::Done, Created::KeyTaken(first.id), Created::Done]);
+    assert_eq!(
+        created,
+        [Created::Done, Created::KeyTaken(first.id), Created::Done]
+    );
     Ok(())
 }
 
@@ -180,7 +257,12 @@ pub async fn a_tenant_sees_only_its_own_jobs(subject: Subject) -> Kept {
     store.create_jobs(&[new(&job)]).await?;
     assert_eq!(store.get_job(STRANGER, job.id).await?, None);
     assert_eq!(store.find_job(STRANGER, &JobKey::new("a")?).await?, None);
-    assert_eq!(store.list_jobs(STRANGER, &JobFilter::default(), EVERYTHING).await?, []);
+    assert_eq!(
+        store
+            .list_jobs(STRANGER, &JobFilter::default(), EVERYTHING)
+            .await?,
+        []
+    );
     Ok(())
 }
 
@@ -188,8 +270,10 @@ pub async fn jobs_are_listed_newest_first(subject: Subject) -> Kept {
     for number in [2, 5, 1, 4, 3] {
         subject.put(job(number)?).await?;
     }
-    let listed =
-        subject.store.list_jobs(TenantId::DEFAULT, &JobFilter::default(), EVERYTHING).await?;
+    let listed = subject
+        .store
+        .list_jobs(TenantId::DEFAULT, &JobFilter::default(), EVERYTHING)
+        .await?;
     let mut ids: Vec<_> = listed.iter().map(|job| job.id).collect();
     assert_eq!(ids.len(), 5);
     ids.reverse();
@@ -200,11 +284,21 @@ pub async fn jobs_are_listed_newest_first(subject: Subject) -> Kept {
 pub async fn listing_pages_neither_repeat_nor_lose(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     for number in 0..7 {
-        subject.put(job_with(number, |def| label(&mut def.labels, number % 2))?).await?;
+        subject
+            .put(job_with(number, |def| label(&mut def.labels, number % 2))?)
+            .await?;
     }
     let labels = vec![("parity".to_owned(), "0".to_owned())];
-    for filter in [JobFilter::default(), JobFilter { labels, ..JobFilter::default() }] {
-        let whole = store.list_jobs(TenantId::DEFAULT, &filter, EVERYTHING).await?;
+    for filter in [
+        JobFilter::default(),
+        JobFilter {
+            labels,
+            ..JobFilter::default()
+        },
+    ] {
+        let whole = store
+            .list_jobs(TenantId::DEFAULT, &filter, EVERYTHING)
+            .await?;
         let mut paged = Vec::new();
         let mut before = None;
         loop {
@@ -231,27 +325,52 @@ pub async fn jobs_are_listed_by_state_label_and_part_of_the_key(subject: Subject
     let plain = subject.put(once(1, 60)?).await?;
     let named = keyed(2, "Nightly_Report")?;
     store.create_jobs(&[new(&named)]).await?;
-    let labelled = subject.put(job_with(3, |def| label(&mut def.labels, 1))?).await?;
+    let labelled = subject
+        .put(job_with(3, |def| label(&mut def.labels, 1))?)
+        .await?;
     let paused = subject.put(job(4)?).await?;
     let gone = subject.put(job(5)?).await?;
-    subject.change(&paused, paused.paused(at(1), None), RunsOfChange::Keep).await?;
-    subject.change(&gone, gone.deleted(at(1)), RunsOfChange::Keep).await?;
+    subject
+        .change(&paused, paused.paused(at(1), None), RunsOfChange::Keep)
+        .await?;
+    subject
+        .change(&gone, gone.deleted(at(1)), RunsOfChange::Keep)
+        .await?;
     subject.claimed(plain.id).await?;
 
     let check = async |filter: JobFilter, expected: &[JobId]| -> Kept {
-        let jobs = store.list_jobs(TenantId::DEFAULT, &filter, EVERYTHING).await?;
+        let jobs = store
+            .list_jobs(TenantId::DEFAULT, &filter, EVERYTHING)
+            .await?;
         let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
         assert_eq!(ids, expected, "{filter:?}");
         Ok(())
     };
-    let states = |states: &[JobState]| JobFilter { states: states.to_vec(), ..JobFilter::default() };
-    let part = |part: &str| JobFilter { q: Some(part.to_owned()), ..JobFilter::default() };
-    let labels = |pairs: &[(&str, &str)]| JobFilter {
-        labels: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+    let states = |states: &[JobState]| JobFilter {
+        states: states.to_vec(),
         ..JobFilter::default()
     };
-    check(JobFilter::default(), &[paused.id, labelled.id, named.id, plain.id]).await?;
-    check(states(&[JobState::Paused, JobState::Finished]), &[paused.id, plain.id]).await?;
+    let part = |part: &str| JobFilter {
+        q: Some(part.to_owned()),
+        ..JobFilter::default()
+    };
+    let labels = |pairs: &[(&str, &str)]| JobFilter {
+        labels: pairs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect(),
+        ..JobFilter::default()
+    };
+    check(
+        JobFilter::default(),
+        &[paused.id, labelled.id, named.id, plain.id],
+    )
+    .await?;
+    check(
+        states(&[JobState::Paused, JobState::Finished]),
+        &[paused.id, plain.id],
+    )
+    .await?;
     check(states(&[JobState::Deleted]), &[gone.id]).await?;
     check(part("nightly"), &[named.id]).await?;
     check(part("Y_REP"), &[named.id]).await?;

@@ -11,16 +11,32 @@ fn shards(numbers: &[u8]) -> ShardSet {
 }
 
 pub async fn a_shard_has_one_holder(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     assert_eq!(leases.shards(), ShardSet::ALL);
     assert!(other.epochs.is_empty());
-    assert!(store.lease(other.presence, &ShardSet::ALL).await?.epochs.is_empty());
+    assert!(
+        store
+            .lease(other.presence, &ShardSet::ALL)
+            .await?
+            .epochs
+            .is_empty()
+    );
     assert_eq!(&store.lease(leases.presence, &ShardSet::ALL).await?, leases);
     Ok(())
 }
 
 pub async fn every_change_of_hands_raises_the_epoch(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     let mut last = leases.epoch(Shard(7));
     for holder in [other.presence, leases.presence, leases.presence] {
         for presence in [leases.presence, other.presence] {
@@ -37,25 +53,46 @@ pub async fn a_lease_kept_keeps_its_epoch(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     let fewer = store.lease(leases.presence, &shards(&[1, 2])).await?;
     assert_eq!(fewer.shards(), shards(&[1, 2]));
-    assert!(fewer.epochs.iter().all(|(shard, epoch)| leases.epoch(*shard) == Some(*epoch)));
+    assert!(
+        fewer
+            .epochs
+            .iter()
+            .all(|(shard, epoch)| leases.epoch(*shard) == Some(*epoch))
+    );
     let more = store.lease(leases.presence, &shards(&[1, 2, 3])).await?;
     assert_eq!(more.epoch(Shard(1)), leases.epoch(Shard(1)));
-    assert!(more.epoch(Shard(3)) > leases.epoch(Shard(3)), "it was free in between");
+    assert!(
+        more.epoch(Shard(3)) > leases.epoch(Shard(3)),
+        "it was free in between"
+    );
     Ok(())
 }
 
 pub async fn a_shard_not_wanted_is_given_up(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     let odd: ShardSet = Shard::all().filter(|shard| shard.0 % 2 == 1).collect();
     let kept = store.lease(leases.presence, &odd).await?;
     assert_eq!(kept.shards(), odd);
     let taken = store.lease(other.presence, &ShardSet::ALL).await?;
-    assert_eq!(taken.shards(), Shard::all().filter(|shard| shard.0 % 2 == 0).collect());
+    assert_eq!(
+        taken.shards(),
+        Shard::all().filter(|shard| shard.0 % 2 == 0).collect()
+    );
     Ok(())
 }
 
 pub async fn leases_of_one_that_left_are_free(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     store.leave(leases.presence).await?;
     let taken = store.lease(other.presence, &ShardSet::ALL).await?;
     assert_eq!(taken.shards(), ShardSet::ALL);
@@ -68,7 +105,13 @@ pub async fn a_silent_holder_keeps_its_leases_until_it_is_barred(subject: Subjec
     let Subject { store, other, .. } = &subject;
     let job = subject.put(job(1)?).await?;
     subject.pass(60, &[other.presence]).await?;
-    assert!(store.lease(other.presence, &ShardSet::ALL).await?.epochs.is_empty());
+    assert!(
+        store
+            .lease(other.presence, &ShardSet::ALL)
+            .await?
+            .epochs
+            .is_empty()
+    );
     store.bar_lapsed(other.presence).await?;
     let taken = store.lease(other.presence, &ShardSet::ALL).await?;
     let due_at = job.next_due_at().unwrap_or(Timestamp::MAX);

@@ -50,6 +50,7 @@ macro_rules! conformance_promises {
                 an_outage_of_the_store_costs_nobody_a_presence
                 a_lapsed_presence_is_barred_once
                 a_step_of_the_wall_clock_ends_no_presence
+                a_clock_that_went_back_leaves_no_claim_in_doubt
                 leaving_twice_is_leaving_once
                 orphans_are_the_claims_of_those_who_are_gone
                 orphans_come_by_shard_and_at_most_as_many_as_asked

@@ -22,7 +22,10 @@ fn ended(run: &Run) -> (RunState, Option<Reason>) {
 pub async fn a_job_that_allows_overlap_starts_every_slot(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::Allow).await?;
     for secs in [60, 120, 180] {
-        assert_eq!(subject.fire(job.id, true).await?, Fired::Claimed(id(&job, secs)));
+        assert_eq!(
+            subject.fire(job.id, true).await?,
+            Fired::Claimed(id(&job, secs))
+        );
     }
     Ok(())
 }
@@ -31,43 +34,78 @@ pub async fn an_overlapping_slot_is_skipped_with_its_reason(subject: Subject) ->
     let job = put(&subject, Overlap::Skip).await?;
     let first = subject.claimed(job.id).await?;
     let before = subject.job(job.id).await?;
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Skipped(Reason::Overlap));
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Skipped(Reason::Overlap)
+    );
     let entry = subject.run(id(&job, 120)).await?;
     let stretch = model::Stretch::one(slot(120));
-    assert_eq!(entry, Run::skipped(&before, stretch, Reason::Overlap, at(120)));
+    assert_eq!(
+        entry,
+        Run::skipped(&before, stretch, Reason::Overlap, at(120))
+    );
     let stands = subject.job(job.id).await?;
-    assert_eq!((stands.next_slot, stands.slot_last), (Some(slot(180)), Some(at(120))));
+    assert_eq!(
+        (stands.next_slot, stands.slot_last),
+        (Some(slot(180)), Some(at(120)))
+    );
     subject.settle(settlement(&first, Verdict::Succeed)).await?;
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Claimed(id(&job, 180)));
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Claimed(id(&job, 180))
+    );
     Ok(())
 }
 
 pub async fn a_run_in_backoff_counts_as_living(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::Skip).await?;
     let first = subject.claimed(job.id).await?;
-    subject.settle(settlement(&first, Verdict::RetryAt(at(300)))).await?;
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Skipped(Reason::Overlap));
+    subject
+        .settle(settlement(&first, Verdict::RetryAt(at(300))))
+        .await?;
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Skipped(Reason::Overlap)
+    );
     Ok(())
 }
 
 pub async fn a_queue_of_one_holds_one(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::QueueOne).await?;
     subject.claimed(job.id).await?;
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Waiting(id(&job, 120)));
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Waiting(id(&job, 120))
+    );
     let waiting = subject.run(id(&job, 120)).await?;
     assert!(waiting.waiting && waiting.claim.is_none(), "{waiting:?}");
     assert_eq!(waiting.state, RunState::Ready);
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Skipped(Reason::Overlap));
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Skipped(Reason::Overlap)
+    );
     Ok(())
 }
 
 pub async fn a_full_queue_skips_and_says_so(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::QueueAll { max: 2 }).await?;
     subject.claimed(job.id).await?;
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Waiting(id(&job, 120)));
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Waiting(id(&job, 180)));
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Skipped(Reason::QueueFull));
-    assert_eq!(ended(&subject.run(id(&job, 240)).await?).1, Some(Reason::QueueFull));
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Waiting(id(&job, 120))
+    );
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Waiting(id(&job, 180))
+    );
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Skipped(Reason::QueueFull)
+    );
+    assert_eq!(
+        ended(&subject.run(id(&job, 240)).await?).1,
+        Some(Reason::QueueFull)
+    );
     Ok(())
 }
 
@@ -78,7 +116,12 @@ pub async fn a_waiting_run_is_freed_by_the_end_of_the_one_before(subject: Subjec
     assert_eq!(subject.due_run_ids(at(999)).await?, []);
     let settled = subject.settle(settlement(&first, Verdict::Succeed)).await?;
     let second = id(&job, 120);
-    assert_eq!(settled, Settled::Done { freed: Some(second) });
+    assert_eq!(
+        settled,
+        Settled::Done {
+            freed: Some(second)
+        }
+    );
     assert_eq!(subject.due_run_ids(at(999)).await?, [second]);
     assert!(!subject.run(second).await?.waiting);
     Ok(())
@@ -93,8 +136,16 @@ pub async fn waiting_runs_are_freed_one_by_one_from_the_oldest(subject: Subject)
     for secs in [120, 180] {
         let verdict = Verdict::Bury(Reason::Refused);
         let settled = subject.settle(settlement(&run, verdict)).await?;
-        assert_eq!(settled, Settled::Done { freed: Some(id(&job, secs)) });
-        subject.store.claim(&subject.leases, &[id(&job, secs)]).await?;
+        assert_eq!(
+            settled,
+            Settled::Done {
+                freed: Some(id(&job, secs))
+            }
+        );
+        subject
+            .store
+            .claim(&subject.leases, &[id(&job, secs)])
+            .await?;
         run = subject.run(id(&job, secs)).await?;
     }
     let settled = subject.settle(settlement(&run, Verdict::Succeed)).await?;
@@ -119,10 +170,20 @@ pub async fn a_retry_frees_nobody(subject: Subject) -> Kept {
 pub async fn a_newer_run_replaces_those_that_nobody_holds(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::CancelRunning).await?;
     let first = subject.ready(job.id).await?;
-    assert_eq!(subject.fire(job.id, true).await?, Fired::Claimed(id(&job, 120)));
+    assert_eq!(
+        subject.fire(job.id, true).await?,
+        Fired::Claimed(id(&job, 120))
+    );
     let replaced = subject.run(first.id).await?;
-    assert_eq!(ended(&replaced), (RunState::Cancelled, Some(Reason::Replaced)));
-    assert_eq!(replaced.settled_at, Some(at(120)), "when the new one is due");
+    assert_eq!(
+        ended(&replaced),
+        (RunState::Cancelled, Some(Reason::Replaced))
+    );
+    assert_eq!(
+        replaced.settled_at,
+        Some(at(120)),
+        "when the new one is due"
+    );
     Ok(())
 }
 
@@ -132,10 +193,18 @@ pub async fn a_newer_run_waits_for_the_one_it_stops(subject: Subject) -> Kept {
     let second = id(&job, 120);
     assert_eq!(subject.fire(job.id, true).await?, Fired::Waiting(second));
     let ask = Ask::Cancel(Reason::Replaced);
-    assert_eq!(subject.store.beat(subject.presence()).await?.asks, [(first.id, ask)]);
+    assert_eq!(
+        subject.store.beat(subject.presence()).await?.asks,
+        [(first.id, ask)]
+    );
     let verdict = Verdict::Cancel(Reason::Replaced);
     let settled = subject.settle(settlement(&first, verdict)).await?;
-    assert_eq!(settled, Settled::Done { freed: Some(second) });
+    assert_eq!(
+        settled,
+        Settled::Done {
+            freed: Some(second)
+        }
+    );
     let first = subject.run(first.id).await?;
     assert_eq!(ended(&first), (RunState::Cancelled, Some(Reason::Replaced)));
     Ok(())
@@ -148,7 +217,10 @@ pub async fn a_newer_run_replaces_those_that_wait(subject: Subject) -> Kept {
     let third = id(&job, 180);
     assert_eq!(subject.fire(job.id, true).await?, Fired::Waiting(third));
     let second = subject.run(id(&job, 120)).await?;
-    assert_eq!(ended(&second), (RunState::Cancelled, Some(Reason::Replaced)));
+    assert_eq!(
+        ended(&second),
+        (RunState::Cancelled, Some(Reason::Replaced))
+    );
     assert!(!second.waiting);
     let settled = subject.settle(settlement(&first, Verdict::Succeed)).await?;
     assert_eq!(settled, Settled::Done { freed: Some(third) });
@@ -159,7 +231,10 @@ pub async fn a_cancelled_run_frees_the_one_that_waits(subject: Subject) -> Kept 
     let job = put(&subject, Overlap::QueueOne).await?;
     let first = subject.ready(job.id).await?;
     subject.fire(job.id, true).await?;
-    let cancelled = subject.store.cancel_run(TenantId::DEFAULT, first.id, at(90)).await?;
+    let cancelled = subject
+        .store
+        .cancel_run(TenantId::DEFAULT, first.id, at(90))
+        .await?;
     assert!(matches!(cancelled, Cancelled::Done(_)), "{cancelled:?}");
     assert_eq!(subject.due_run_ids(at(999)).await?, [id(&job, 120)]);
     Ok(())
@@ -169,8 +244,20 @@ pub async fn a_cancelled_run_frees_the_one_that_waits(subject: Subject) -> Kept 
 async fn queued_by_hand(subject: &Subject, job: &model::Job) -> Result<Run, BoxError> {
     let id = RunId::asked(job.id, at(5), 1);
     let (kind, slot) = (model::RunKind::Manual, None);
-    let run = Run { id, kind, slot, due_at: at(5), ..Run::of_slot(job, super::slot(5)) };
-    let started = subject.store.start_run(&StartRun { run: run.clone(), force: false }).await?;
+    let run = Run {
+        id,
+        kind,
+        slot,
+        due_at: at(5),
+        ..Run::of_slot(job, super::slot(5))
+    };
+    let started = subject
+        .store
+        .start_run(&StartRun {
+            run: run.clone(),
+            force: false,
+        })
+        .await?;
     assert_eq!(started, Started::Waiting);
     Ok(run)
 }
@@ -181,7 +268,9 @@ pub async fn a_run_taken_back_frees_the_one_that_waits(subject: Subject) -> Kept
     let asked = queued_by_hand(&subject, &job).await?;
     let stands = subject.job(job.id).await?;
     let edited = stands.edited(None, Definition::clone(&job.def), at(10));
-    subject.change(&stands, edited, RunsOfChange::TakeBack).await?;
+    subject
+        .change(&stands, edited, RunsOfChange::TakeBack)
+        .await?;
     assert_eq!(subject.due_run_ids(at(999)).await?, [asked.id]);
     Ok(())
 }
@@ -192,10 +281,18 @@ pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept 
     let asked = queued_by_hand(&subject, &job).await?;
     let stands = subject.job(job.id).await?;
     let edited = stands.edited(None, Definition::clone(&job.def), at(10));
-    subject.change(&stands, edited, RunsOfChange::TakeBack).await?;
+    subject
+        .change(&stands, edited, RunsOfChange::TakeBack)
+        .await?;
     assert_eq!(subject.due_run_ids(at(999)).await?, []);
-    let answer = Withdrawal { run: held.id, taken_back: true };
-    subject.store.withdraw(subject.presence(), &[answer], at(11)).await?;
+    let answer = Withdrawal {
+        run: held.id,
+        taken_back: true,
+    };
+    subject
+        .store
+        .withdraw(subject.presence(), &[answer], at(11))
+        .await?;
     assert_eq!(subject.due_run_ids(at(999)).await?, [asked.id]);
     Ok(())
 }

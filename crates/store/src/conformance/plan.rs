@@ -31,7 +31,10 @@ impl Subject {
     }
 
     pub(super) async fn due_run_ids(&self, up_to: Timestamp) -> Result<Vec<RunId>, BoxError> {
-        let due = self.store.due_runs(&ShardSet::ALL, up_to, None, 100).await?;
+        let due = self
+            .store
+            .due_runs(&ShardSet::ALL, up_to, None, 100)
+            .await?;
         Ok(due.iter().map(|due| due.run).collect())
     }
 }
@@ -49,12 +52,18 @@ pub async fn due_jobs_come_in_the_order_they_are_due(subject: Subject) -> Kept {
 
 pub async fn due_pages_neither_repeat_nor_lose(subject: Subject) -> Kept {
     for number in 0..7 {
-        subject.put(once(number, 100 + i64::from(number / 4))?).await?;
+        subject
+            .put(once(number, 100 + i64::from(number / 4))?)
+            .await?;
     }
     let whole = subject.due(&ShardSet::ALL, at(200), 100).await?;
     assert_eq!(whole.len(), 7);
     for limit in 1..=8 {
-        assert_eq!(subject.due(&ShardSet::ALL, at(200), limit).await?, whole, "{limit}");
+        assert_eq!(
+            subject.due(&ShardSet::ALL, at(200), limit).await?,
+            whole,
+            "{limit}"
+        );
     }
     Ok(())
 }
@@ -64,8 +73,12 @@ pub async fn only_active_jobs_are_planned(subject: Subject) -> Kept {
     let paused = subject.put(job(2)?).await?;
     let gone = subject.put(job(3)?).await?;
     let finished = subject.put(once(4, 60)?).await?;
-    subject.change(&paused, paused.paused(at(1), None), RunsOfChange::Keep).await?;
-    subject.change(&gone, gone.deleted(at(1)), RunsOfChange::Keep).await?;
+    subject
+        .change(&paused, paused.paused(at(1), None), RunsOfChange::Keep)
+        .await?;
+    subject
+        .change(&gone, gone.deleted(at(1)), RunsOfChange::Keep)
+        .await?;
     subject.claimed(finished.id).await?;
     assert_eq!(subject.due(&ShardSet::ALL, at(9_999), 100).await?, [active]);
     Ok(())
@@ -81,7 +94,10 @@ pub async fn only_jobs_of_the_shards_asked_for_are_planned(subject: Subject) -> 
     let others: ShardSet = Shard::all().filter(|other| *other != shard).collect();
     let here = jobs.iter().filter(|job| job.shard() == shard).count();
     assert_eq!(subject.due(&one, at(60), 3).await?.len(), here);
-    assert_eq!(subject.due(&others, at(60), 3).await?.len(), jobs.len() - here);
+    assert_eq!(
+        subject.due(&others, at(60), 3).await?.len(),
+        jobs.len() - here
+    );
     assert_eq!(subject.due(&ShardSet::default(), at(60), 3).await?.len(), 0);
     Ok(())
 }
@@ -99,15 +115,22 @@ pub async fn spread_is_part_of_when_a_job_is_due(subject: Subject) -> Kept {
 
 pub async fn due_runs_are_those_that_anyone_may_claim(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    let queued = subject.put(job_with(2, |def| def.overlap = Overlap::QueueOne)?).await?;
+    let queued = subject
+        .put(job_with(2, |def| def.overlap = Overlap::QueueOne)?)
+        .await?;
     let ready = subject.ready(job.id).await?;
     let held = subject.claimed(job.id).await?;
     let retried = subject.claimed(job.id).await?;
-    subject.settle(settlement(&retried, Verdict::RetryAt(at(400)))).await?;
+    subject
+        .settle(settlement(&retried, Verdict::RetryAt(at(400))))
+        .await?;
     subject.claimed(queued.id).await?;
     let waiting = subject.fire(queued.id, false).await?;
     assert!(matches!(waiting, Fired::Waiting(_)), "{waiting:?}");
-    let due = subject.store.due_runs(&ShardSet::ALL, at(400), None, 9).await?;
+    let due = subject
+        .store
+        .due_runs(&ShardSet::ALL, at(400), None, 9)
+        .await?;
     let expected = [
         DueRun {
             run: ready.id,
@@ -129,7 +152,10 @@ pub async fn due_runs_are_those_that_anyone_may_claim(subject: Subject) -> Kept 
     subject.settle(settlement(&held, Verdict::Release)).await?;
     assert_eq!(subject.due_run_ids(at(399)).await?, [ready.id, held.id]);
     let elsewhere: ShardSet = Shard::all().filter(|shard| *shard != job.shard()).collect();
-    assert_eq!(subject.store.due_runs(&elsewhere, at(400), None, 9).await?, []);
+    assert_eq!(
+        subject.store.due_runs(&elsewhere, at(400), None, 9).await?,
+        []
+    );
     Ok(())
 }
 
@@ -159,8 +185,13 @@ pub async fn a_parked_job_leaves_the_plan_and_says_why(subject: Subject) -> Kept
     let Subject { store, .. } = &subject;
     let job = subject.put(job(1)?).await?;
     let untouched = subject.put(super::job(2)?).await?;
-    store.park(&[(job.id, "zone Mars/Base is not known".to_owned())], at(5)).await?;
-    assert_eq!(subject.due(&ShardSet::ALL, at(9_999), 9).await?, [untouched]);
+    store
+        .park(&[(job.id, "zone Mars/Base is not known".to_owned())], at(5))
+        .await?;
+    assert_eq!(
+        subject.due(&ShardSet::ALL, at(9_999), 9).await?,
+        [untouched]
+    );
     let parked = subject.job(job.id).await?;
     assert_eq!((parked.state, parked.state_at), (JobState::Invalid, at(5)));
     assert_eq!(parked.note.as_deref(), Some("zone Mars/Base is not known"));
@@ -176,7 +207,11 @@ pub async fn the_pulse_tells_the_oldest_that_nobody_holds(subject: Subject) -> K
     assert_eq!(store.pulse().await?.oldest_due_at, Some(at(60)));
     subject.claimed(job.id).await?;
     let pulse = store.pulse().await?;
-    assert_eq!((pulse.oldest_due_at, pulse.live), (Some(at(120)), 1), "the claimed one is held");
+    assert_eq!(
+        (pulse.oldest_due_at, pulse.live),
+        (Some(at(120)), 1),
+        "the claimed one is held"
+    );
     subject.ready(job.id).await?;
     let pulse = store.pulse().await?;
     assert_eq!((pulse.oldest_due_at, pulse.live), (Some(at(120)), 2));

@@ -7,12 +7,17 @@ use model::shard::ShardSet;
 use model::{Ask, AttemptNo, PresenceId, Reason, RunId, Shard, TenantId};
 
 use super::{Kept, Subject, at, firing, job};
-use crate::{HeldClaim, NodeName, StoreError};
+use crate::{HeldClaim, NodeName, Orphan, StoreError};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
 pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     let mut beat = store.beat(leases.presence).await?;
     beat.living.sort();
     let mut both = [leases.presence, other.presence];
@@ -25,9 +30,19 @@ pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
 }
 
 pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept {
-    let Subject { store, leases, other, clock, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        clock,
+        ..
+    } = &subject;
     clock.advance(PRESENCE_TTL);
-    assert_eq!(store.beat(leases.presence).await?.living.len(), 2, "its time is just not up");
+    assert_eq!(
+        store.beat(leases.presence).await?.living.len(),
+        2,
+        "its time is just not up"
+    );
     clock.advance(MOMENT);
     assert_eq!(store.beat(leases.presence).await?.living, [leases.presence]);
     store.leave(leases.presence).await?;
@@ -36,7 +51,12 @@ pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept
 }
 
 pub async fn a_late_beat_revives_a_presence_that_nobody_barred(subject: Subject) -> Kept {
-    let Subject { store, leases, clock, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        clock,
+        ..
+    } = &subject;
     let job = subject.put(job(1)?).await?;
     clock.advance(Duration::from_secs(3_600));
     store.beat(leases.presence).await?;
@@ -55,7 +75,10 @@ pub async fn a_barred_presence_must_join_again(subject: Subject) -> Kept {
     assert!(matches!(marked, Err(StoreError::Barred)), "{marked:?}");
     let again = store.join(&NodeName("first".to_owned())).await?;
     assert_ne!(again, leases.presence);
-    assert_eq!(store.lease(again, &ShardSet::ALL).await?.shards(), ShardSet::ALL);
+    assert_eq!(
+        store.lease(again, &ShardSet::ALL).await?.shards(),
+        ShardSet::ALL
+    );
     Ok(())
 }
 
@@ -79,22 +102,45 @@ pub async fn a_newcomer_bars_nobody(subject: Subject) -> Kept {
     subject.pass(2, &[third]).await?;
     assert_eq!(store.bar_lapsed(third).await?, []);
     subject.pass(1, &[third]).await?;
-    assert_eq!(store.bar_lapsed(third).await?.len(), 2, "now it has lived a whole lifetime");
+    assert_eq!(
+        store.bar_lapsed(third).await?.len(),
+        2,
+        "now it has lived a whole lifetime"
+    );
     Ok(())
 }
 
 pub async fn one_that_was_silent_itself_bars_nobody(subject: Subject) -> Kept {
-    let Subject { store, leases, clock, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        clock,
+        ..
+    } = &subject;
     subject.pass(10, &[leases.presence]).await?;
     clock.advance(PRESENCE_TTL + MOMENT);
-    assert_eq!(store.bar_lapsed(leases.presence).await?, [], "its own time is up");
+    assert_eq!(
+        store.bar_lapsed(leases.presence).await?,
+        [],
+        "its own time is up"
+    );
     store.beat(leases.presence).await?;
-    assert_eq!(store.bar_lapsed(leases.presence).await?, [], "it cannot know who tried to beat");
+    assert_eq!(
+        store.bar_lapsed(leases.presence).await?,
+        [],
+        "it cannot know who tried to beat"
+    );
     Ok(())
 }
 
 pub async fn an_outage_of_the_store_costs_nobody_a_presence(subject: Subject) -> Kept {
-    let Subject { store, leases, other, clock, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        clock,
+        ..
+    } = &subject;
     let both = [leases.presence, other.presence];
     subject.pass(10, &both).await?;
     clock.advance(Duration::from_secs(600));
@@ -108,18 +154,37 @@ pub async fn an_outage_of_the_store_costs_nobody_a_presence(subject: Subject) ->
 }
 
 pub async fn a_lapsed_presence_is_barred_once(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     subject.pass(3, &[other.presence]).await?;
-    assert_eq!(store.bar_lapsed(other.presence).await?, [], "its time is just not up");
+    assert_eq!(
+        store.bar_lapsed(other.presence).await?,
+        [],
+        "its time is just not up"
+    );
     subject.pass(1, &[other.presence]).await?;
     assert_eq!(store.bar_lapsed(other.presence).await?, [leases.presence]);
     assert_eq!(store.bar_lapsed(other.presence).await?, []);
-    assert_eq!(store.bar_lapsed(leases.presence).await?, [], "the dead bar nobody");
+    assert_eq!(
+        store.bar_lapsed(leases.presence).await?,
+        [],
+        "the dead bar nobody"
+    );
     Ok(())
 }
 
 pub async fn a_step_of_the_wall_clock_ends_no_presence(subject: Subject) -> Kept {
-    let Subject { store, leases, other, clock, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        clock,
+        ..
+    } = &subject;
     subject.pass(4, &[leases.presence, other.presence]).await?;
     clock.step_wall(3_600_000);
     assert_eq!(store.bar_lapsed(leases.presence).await?, []);
@@ -131,15 +196,56 @@ pub async fn a_step_of_the_wall_clock_ends_no_presence(subject: Subject) -> Kept
     Ok(())
 }
 
+/// What was dispatched before the clock went back must not look as if it had never been due.
+pub async fn a_clock_that_went_back_leaves_no_claim_in_doubt(subject: Subject) -> Kept {
+    let Subject {
+        store,
+        leases,
+        other,
+        clock,
+        ..
+    } = &subject;
+    let job = subject.put(job(1)?).await?;
+    let (due, ahead) = (
+        subject.claimed(job.id).await?,
+        subject.claimed(job.id).await?,
+    );
+    subject.pass(61, &[leases.presence, other.presence]).await?;
+    clock.step_wall(-3_600_000);
+    subject.bar_first().await?;
+    let orphans = store.orphans(&ShardSet::ALL, 9).await?;
+    let runs: Vec<_> = orphans.iter().map(|orphan| &orphan.run).collect();
+    assert_eq!(runs, [&due, &ahead]);
+    for Orphan { run, ended_at, .. } in &orphans {
+        assert_eq!(
+            *ended_at >= run.due_at,
+            run.due_at == due.due_at,
+            "{ended_at} {run:?}"
+        );
+    }
+    Ok(())
+}
+
 pub async fn leaving_twice_is_leaving_once(subject: Subject) -> Kept {
-    let Subject { store, leases, clock, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        clock,
+        ..
+    } = &subject;
     let job = subject.put(job(1)?).await?;
     subject.claimed(job.id).await?;
     store.leave(leases.presence).await?;
     clock.advance(Duration::from_secs(1));
     store.leave(leases.presence).await?;
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
-    assert_eq!(orphans.iter().map(|orphan| orphan.ended_at).collect::<Vec<_>>(), [at(0)]);
+    assert_eq!(
+        orphans
+            .iter()
+            .map(|orphan| orphan.ended_at)
+            .collect::<Vec<_>>(),
+        [at(0)]
+    );
     Ok(())
 }
 
@@ -151,10 +257,16 @@ pub async fn orphans_are_the_claims_of_those_who_are_gone(subject: Subject) -> K
     assert_eq!(store.orphans(&ShardSet::ALL, 9).await?, []);
     subject.bar_first().await?;
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
-    let [orphan] = orphans.as_slice() else { return Err(format!("{orphans:?}").into()) };
+    let [orphan] = orphans.as_slice() else {
+        return Err(format!("{orphans:?}").into());
+    };
     assert_eq!((&orphan.run, orphan.ended_at), (&held, at(7)));
     assert_eq!(orphan.job, subject.job(job.id).await?);
-    assert_eq!(orphan.run.claim, Some(leases.presence), "the token it is settled with");
+    assert_eq!(
+        orphan.run.claim,
+        Some(leases.presence),
+        "the token it is settled with"
+    );
     Ok(())
 }
 
@@ -167,7 +279,7 @@ pub async fn orphans_come_by_shard_and_at_most_as_many_as_asked(subject: Subject
     }
     runs.sort_by_key(|run| run.id);
     store.leave(leases.presence).await?;
-    let named = |orphans: Vec<crate::Orphan>| -> Vec<RunId> {
+    let named = |orphans: Vec<Orphan>| -> Vec<RunId> {
         orphans.into_iter().map(|orphan| orphan.run.id).collect()
     };
     let all: Vec<_> = runs.iter().map(|run| run.id).collect();
@@ -183,44 +295,82 @@ pub async fn orphans_come_by_shard_and_at_most_as_many_as_asked(subject: Subject
 }
 
 pub async fn claims_are_read_page_by_page(subject: Subject) -> Kept {
-    let Subject { store, leases, other, .. } = &subject;
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
     let job = subject.put(job(1)?).await?;
     let mut expected = Vec::new();
     for _ in 0..3 {
         let run = subject.claimed(job.id).await?;
         let (run, due_at) = (run.id, run.due_at);
-        expected.push(HeldClaim { run, attempt: AttemptNo::FIRST, due_at, ask: None });
+        expected.push(HeldClaim {
+            run,
+            attempt: AttemptNo::FIRST,
+            due_at,
+            ask: None,
+        });
     }
     subject.ready(job.id).await?;
-    store.cancel_run(TenantId::DEFAULT, expected[2].run, at(0)).await?;
+    store
+        .cancel_run(TenantId::DEFAULT, expected[2].run, at(0))
+        .await?;
     expected[2].ask = Some(Ask::Cancel(Reason::Asked));
     assert_eq!(store.claims(leases.presence, None, 9).await?, expected);
     assert_eq!(store.claims(leases.presence, None, 2).await?, expected[..2]);
     let after = Some(expected[1].run);
-    assert_eq!(store.claims(leases.presence, after, 2).await?, expected[2..]);
+    assert_eq!(
+        store.claims(leases.presence, after, 2).await?,
+        expected[2..]
+    );
     assert_eq!(store.claims(other.presence, None, 9).await?, []);
     Ok(())
 }
 
 /// A crash: what was answered is still there, and whoever wrote is gone.
 pub async fn opening_again_keeps_everything_but_presences(subject: Subject) -> Kept {
-    let Some(reopen) = subject.reopen.clone() else { return Ok(()) };
+    let Some(reopen) = subject.reopen.clone() else {
+        return Ok(());
+    };
     let job = subject.put(job(1)?).await?;
     let held = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
     subject.clock.advance(Duration::from_secs(5));
-    let Subject { store, leases, clock, guard, .. } = subject;
+    let Subject {
+        store,
+        leases,
+        clock,
+        guard,
+        ..
+    } = subject;
     let store = reopen(store).await?;
     let beat = store.beat(leases.presence).await;
     assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
     let fired = store.fire(&leases, &[firing(&stands, at(120))]).await?;
     assert_eq!(fired, [crate::Fired::LeaseLost]);
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
-    let [orphan] = orphans.as_slice() else { return Err(format!("{orphans:?}").into()) };
-    assert_eq!((&orphan.run, &orphan.job, orphan.ended_at), (&held, &stands, at(5)));
+    let [orphan] = orphans.as_slice() else {
+        return Err(format!("{orphans:?}").into());
+    };
+    assert_eq!(
+        (&orphan.run, &orphan.job, orphan.ended_at),
+        (&held, &stands, at(5))
+    );
     let again = Subject::over(store, clock).await?;
-    assert!(again.leases.epochs.iter().all(|(shard, epoch)| Some(*epoch) > leases.epoch(*shard)));
-    assert_eq!(again.leases.shards(), ShardSet::ALL, "nobody living held them");
+    assert!(
+        again
+            .leases
+            .epochs
+            .iter()
+            .all(|(shard, epoch)| Some(*epoch) > leases.epoch(*shard))
+    );
+    assert_eq!(
+        again.leases.shards(),
+        ShardSet::ALL,
+        "nobody living held them"
+    );
     drop(guard);
     Ok(())
 }

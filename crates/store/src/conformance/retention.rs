@@ -8,7 +8,9 @@ use model::{Job, JobId, JobKey, JobState, Reason, RunId, TenantId, Timestamp, Ve
 
 use super::subject::new;
 use super::{Kept, Subject, at, job, once, settlement};
-use crate::{BoxError, Created, Idempotency, JobFilter, Keep, NewJob, Page, Retained, RunsOfChange};
+use crate::{
+    BoxError, Created, Idempotency, JobFilter, Keep, NewJob, Page, Retained, RunsOfChange,
+};
 
 const DAY: i64 = 24 * 3_600;
 
@@ -21,7 +23,11 @@ fn days(days: u64) -> Duration {
 
 /// History of a week, finished jobs of two days.
 fn keep(now: Timestamp) -> Keep {
-    Keep { now, history: days(7), finished: days(2) }
+    Keep {
+        now,
+        history: days(7),
+        finished: days(2),
+    }
 }
 
 impl Subject {
@@ -59,7 +65,10 @@ pub async fn history_is_dropped_by_whole_days(subject: Subject) -> Kept {
     let week = 7 * DAY;
     let ends = at(MIDNIGHT + DAY + week);
     subject.retain(ends.minus(Duration::from_millis(1))).await?;
-    assert!(subject.has(first).await? && subject.has(last).await?, "the day is not over yet");
+    assert!(
+        subject.has(first).await? && subject.has(last).await?,
+        "the day is not over yet"
+    );
     let retained = subject.retain(ends).await?;
     assert!(retained.ranges >= 1, "{retained:?}");
     assert!(!subject.has(first).await? && !subject.has(last).await?);
@@ -78,7 +87,9 @@ pub async fn retention_never_drops_a_range_of_a_live_run(subject: Subject) -> Ke
     assert!(!subject.has(old).await?, "the day before it goes");
     assert!(subject.has(beside).await? && subject.has(after).await?);
     assert_eq!(subject.run(live.id).await?, live);
-    subject.settle(settlement(&live, Verdict::Bury(Reason::Refused))).await?;
+    subject
+        .settle(settlement(&live, Verdict::Bury(Reason::Refused)))
+        .await?;
     assert!(subject.has(live.id).await?);
     subject.retain(at(100 * DAY)).await?;
     assert_eq!(subject.runs().await?, []);
@@ -90,7 +101,9 @@ pub async fn a_finished_job_stays_as_long_as_it_should(subject: Subject) -> Kept
     let id = once(1, 60)?.id;
     let active = subject.put(job(2)?).await?;
     let paused = subject.put(job(3)?).await?;
-    subject.change(&paused, paused.paused(at(1), None), RunsOfChange::Keep).await?;
+    subject
+        .change(&paused, paused.paused(at(1), None), RunsOfChange::Keep)
+        .await?;
     subject.retain(at(60 + 2 * DAY - 1)).await?;
     assert_eq!(subject.job(id).await?.state, JobState::Finished);
     assert_eq!(subject.retain(at(60 + 2 * DAY)).await?.jobs, 1);
@@ -107,12 +120,28 @@ pub async fn a_deleted_job_stays_until_its_runs_have_ended(subject: Subject) -> 
     let job = subject.put(job(1)?).await?;
     let held = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
-    subject.change(&stands, stands.deleted(at(61)), RunsOfChange::Cancel).await?;
-    let filter = JobFilter { states: vec![JobState::Deleted], ..JobFilter::default() };
-    let page = Page { before: None, limit: 9 };
+    subject
+        .change(&stands, stands.deleted(at(61)), RunsOfChange::Cancel)
+        .await?;
+    let filter = JobFilter {
+        states: vec![JobState::Deleted],
+        ..JobFilter::default()
+    };
+    let page = Page {
+        before: None,
+        limit: 9,
+    };
     assert_eq!(subject.retain(at(62)).await?.jobs, 0);
-    assert_eq!(store.list_jobs(TenantId::DEFAULT, &filter, page).await?.len(), 1);
-    subject.settle(settlement(&held, Verdict::Cancel(Reason::JobDeleted))).await?;
+    assert_eq!(
+        store
+            .list_jobs(TenantId::DEFAULT, &filter, page)
+            .await?
+            .len(),
+        1
+    );
+    subject
+        .settle(settlement(&held, Verdict::Cancel(Reason::JobDeleted)))
+        .await?;
     assert_eq!(subject.retain(at(62)).await?.jobs, 1);
     assert_eq!(store.list_jobs(TenantId::DEFAULT, &filter, page).await?, []);
     assert!(subject.has(held.id).await?);
@@ -121,14 +150,25 @@ pub async fn a_deleted_job_stays_until_its_runs_have_ended(subject: Subject) -> 
 
 pub async fn a_job_removed_frees_its_key(subject: Subject) -> Kept {
     let key = Some(JobKey::new("a")?);
-    let first = subject.put(Job { key: key.clone(), ..once(1, 60)? }).await?;
+    let first = subject
+        .put(Job {
+            key: key.clone(),
+            ..once(1, 60)?
+        })
+        .await?;
     let run = subject.claimed(first.id).await?;
     subject.settle(settlement(&run, Verdict::Succeed)).await?;
-    let second = Arc::new(Job { key, ..once(2, 60)? });
+    let second = Arc::new(Job {
+        key,
+        ..once(2, 60)?
+    });
     let taken = [Created::KeyTaken(first.id)];
     assert_eq!(subject.store.create_jobs(&[new(&second)]).await?, taken);
     subject.retain(at(60 + 2 * DAY)).await?;
-    assert_eq!(subject.store.create_jobs(&[new(&second)]).await?, [Created::Done]);
+    assert_eq!(
+        subject.store.create_jobs(&[new(&second)]).await?,
+        [Created::Done]
+    );
     Ok(())
 }
 
@@ -138,14 +178,23 @@ pub async fn retention_works_in_bounded_steps(subject: Subject) -> Kept {
     for number in 0..=RETENTION_BATCH_MAX as u64 {
         let mut chance = [0; 10];
         chance[2..].copy_from_slice(&number.to_be_bytes());
-        let mut job = Job { id: JobId::new(at(0), chance), ..once(1, 60)? };
+        let mut job = Job {
+            id: JobId::new(at(0), chance),
+            ..once(1, 60)?
+        };
         (job.state, job.next_slot) = (JobState::Finished, None);
-        batch.push(NewJob { job: Arc::new(job), idempotency: None });
+        batch.push(NewJob {
+            job: Arc::new(job),
+            idempotency: None,
+        });
     }
     store.create_jobs(&batch).await?;
     let now = at(60 + 2 * DAY);
     let first = store.retain(&keep(now)).await?;
-    assert_eq!((first.jobs as usize, first.more), (RETENTION_BATCH_MAX, true));
+    assert_eq!(
+        (first.jobs as usize, first.more),
+        (RETENTION_BATCH_MAX, true)
+    );
     let second = store.retain(&keep(now)).await?;
     assert_eq!((second.jobs, second.more), (1, false));
     Ok(())
@@ -153,8 +202,14 @@ pub async fn retention_works_in_bounded_steps(subject: Subject) -> Kept {
 
 pub async fn an_idempotency_key_is_forgotten_after_a_day(subject: Subject) -> Kept {
     let asked = |number: u8, digest: u8| -> Result<[NewJob; 1], BoxError> {
-        let idempotency = Some(Idempotency { key: "request".to_owned(), digest: [digest; 32] });
-        Ok([NewJob { job: Arc::new(job(number)?), idempotency }])
+        let idempotency = Some(Idempotency {
+            key: "request".to_owned(),
+            digest: [digest; 32],
+        });
+        Ok([NewJob {
+            job: Arc::new(job(number)?),
+            idempotency,
+        }])
     };
     let Subject { store, .. } = &subject;
     assert_eq!(store.create_jobs(&asked(1, 1)?).await?, [Created::Done]);

@@ -16,23 +16,34 @@ impl Subject {
     async fn second_try(&self) -> Result<(Run, Run), BoxError> {
         let job = self.put(job(1)?).await?;
         let first = self.claimed(job.id).await?;
-        assert_eq!(self.settle(settlement(&first, Verdict::RetryAt(at(70)))).await?, DONE);
-        match self.claim(&self.leases, first.id).await? {
-            Claimed::Ours(second, _) => Ok((first, *second)),
-            other => Err(format!("claimed as {other:?}").into()),
-        }
+        assert_eq!(
+            self.settle(settlement(&first, Verdict::RetryAt(at(70))))
+                .await?,
+            DONE
+        );
+        let claimed = self.claim(&self.leases, first.id).await?;
+        let Claimed::Ours(second, _) = claimed else {
+            return Err(format!("{claimed:?}").into());
+        };
+        Ok((first, *second))
     }
 }
 
 fn lost(run: &Run, verdict: Verdict) -> Settlement {
     let attempt = Some(attempt(run, Outcome::Lost));
-    Settlement { attempt, ..settlement(run, verdict) }
+    Settlement {
+        attempt,
+        ..settlement(run, verdict)
+    }
 }
 
 pub async fn a_settled_run_is_history(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    assert_eq!(subject.settle(settlement(&run, Verdict::Succeed)).await?, DONE);
+    assert_eq!(
+        subject.settle(settlement(&run, Verdict::Succeed)).await?,
+        DONE
+    );
     let attempt = attempt(&run, Outcome::Succeeded);
     let ended = Run {
         state: RunState::Succeeded,
@@ -42,8 +53,8 @@ pub async fn a_settled_run_is_history(subject: Subject) -> Kept {
         attempts: vec![attempt],
         ..run
     };
-    assert_eq!(subject.runs().await?, [ended.clone()]);
     assert_eq!(subject.run(ended.id).await?, ended);
+    assert_eq!(subject.runs().await?, [ended]);
     assert_eq!(subject.store.pulse().await?.live, 0);
     assert_eq!(subject.store.claims(subject.presence(), None, 9).await?, []);
     Ok(())
@@ -51,11 +62,18 @@ pub async fn a_settled_run_is_history(subject: Subject) -> Kept {
 
 pub async fn a_repeated_settle_is_stale(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    for verdict in [Verdict::Succeed, Verdict::RetryAt(at(300)), Verdict::Release] {
+    for verdict in [
+        Verdict::Succeed,
+        Verdict::RetryAt(at(300)),
+        Verdict::Release,
+    ] {
         let run = subject.claimed(job.id).await?;
         assert_eq!(subject.settle(settlement(&run, verdict)).await?, DONE);
         let before = subject.run(run.id).await?;
-        assert_eq!(subject.settle(settlement(&run, verdict)).await?, Settled::Stale);
+        assert_eq!(
+            subject.settle(settlement(&run, verdict)).await?,
+            Settled::Stale
+        );
         assert_eq!(subject.run(run.id).await?, before);
     }
     Ok(())
@@ -81,19 +99,41 @@ pub async fn every_verdict_is_kept_with_its_reason(subject: Subject) -> Kept {
 
 pub async fn a_claim_token_of_an_earlier_attempt_settles_nothing(subject: Subject) -> Kept {
     let (first, second) = subject.second_try().await?;
-    assert_eq!(first.claim, second.claim, "the holder alone does not tell them apart");
-    assert_eq!(subject.settle(settlement(&first, Verdict::Succeed)).await?, Settled::Stale);
+    assert_eq!(
+        first.claim, second.claim,
+        "the holder alone does not tell them apart"
+    );
+    assert_eq!(
+        subject.settle(settlement(&first, Verdict::Succeed)).await?,
+        Settled::Stale
+    );
     assert_eq!(subject.run(second.id).await?, second);
-    assert_eq!(subject.settle(settlement(&second, Verdict::Succeed)).await?, DONE);
+    assert_eq!(
+        subject
+            .settle(settlement(&second, Verdict::Succeed))
+            .await?,
+        DONE
+    );
     Ok(())
 }
 
 pub async fn a_run_that_nobody_holds_cannot_be_settled(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let ready = subject.ready(job.id).await?;
-    assert_eq!(subject.settle(settlement(&ready, Verdict::Succeed)).await?, Settled::Stale);
-    let pretended = Run { claim: Some(subject.presence()), ..ready.clone() };
-    assert_eq!(subject.settle(settlement(&pretended, Verdict::Succeed)).await?, Settled::Stale);
+    assert_eq!(
+        subject.settle(settlement(&ready, Verdict::Succeed)).await?,
+        Settled::Stale
+    );
+    let pretended = Run {
+        claim: Some(subject.presence()),
+        ..ready.clone()
+    };
+    assert_eq!(
+        subject
+            .settle(settlement(&pretended, Verdict::Succeed))
+            .await?,
+        Settled::Stale
+    );
     assert_eq!(subject.run(ready.id).await?, ready);
     Ok(())
 }
@@ -114,9 +154,21 @@ pub async fn a_claim_of_the_living_is_settled_by_its_holder_only(subject: Subjec
     let run = subject.claimed(job.id).await?;
     let theirs = subject.other.presence;
     let batch = [settlement(&run, Verdict::Succeed)];
-    assert_eq!(subject.store.settle(theirs, &batch).await?, [Settled::Stale]);
-    let pretended = [settlement(&Run { claim: Some(theirs), ..run.clone() }, Verdict::Succeed)];
-    assert_eq!(subject.store.settle(theirs, &pretended).await?, [Settled::Stale]);
+    assert_eq!(
+        subject.store.settle(theirs, &batch).await?,
+        [Settled::Stale]
+    );
+    let pretended = [settlement(
+        &Run {
+            claim: Some(theirs),
+            ..run.clone()
+        },
+        Verdict::Succeed,
+    )];
+    assert_eq!(
+        subject.store.settle(theirs, &pretended).await?,
+        [Settled::Stale]
+    );
     assert_eq!(subject.run(run.id).await?, run);
     Ok(())
 }
@@ -124,7 +176,10 @@ pub async fn a_claim_of_the_living_is_settled_by_its_holder_only(subject: Subjec
 pub async fn a_lost_claim_is_settled_by_another(subject: Subject) -> Kept {
     let Subject { store, other, .. } = &subject;
     let job = subject.put(job(1)?).await?;
-    let (tried, buried) = (subject.claimed(job.id).await?, subject.claimed(job.id).await?);
+    let (tried, buried) = (
+        subject.claimed(job.id).await?,
+        subject.claimed(job.id).await?,
+    );
     subject.bar_first().await?;
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
     let runs: Vec<_> = orphans.into_iter().map(|orphan| orphan.run).collect();
@@ -135,19 +190,36 @@ pub async fn a_lost_claim_is_settled_by_another(subject: Subject) -> Kept {
     ];
     assert_eq!(store.settle(other.presence, &batch).await?, [DONE, DONE]);
     let retried = subject.run(tried.id).await?;
-    assert_eq!((retried.state, retried.attempt, retried.lost), (RunState::Retrying, SECOND, 1));
+    assert_eq!(
+        (retried.state, retried.attempt, retried.lost),
+        (RunState::Retrying, SECOND, 1)
+    );
     let dead = subject.run(buried.id).await?;
-    assert_eq!((dead.state, dead.attempt, dead.lost), (RunState::Dead, AttemptNo(1), 1));
+    assert_eq!(
+        (dead.state, dead.attempt, dead.lost),
+        (RunState::Dead, AttemptNo(1), 1)
+    );
     assert_eq!(store.orphans(&ShardSet::ALL, 9).await?, []);
-    assert_eq!(store.settle(other.presence, &batch).await?, [Settled::Stale, Settled::Stale]);
+    assert_eq!(
+        store.settle(other.presence, &batch).await?,
+        [Settled::Stale, Settled::Stale]
+    );
     Ok(())
 }
 
 pub async fn a_retry_waits_for_its_time(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    subject.store.mark_running(subject.presence(), &[(run.id, at(61))]).await?;
-    assert_eq!(subject.settle(settlement(&run, Verdict::RetryAt(at(300)))).await?, DONE);
+    subject
+        .store
+        .mark_running(subject.presence(), &[(run.id, at(61))])
+        .await?;
+    assert_eq!(
+        subject
+            .settle(settlement(&run, Verdict::RetryAt(at(300))))
+            .await?,
+        DONE
+    );
     let retrying = Run {
         state: RunState::Retrying,
         attempt: SECOND,
@@ -156,7 +228,11 @@ pub async fn a_retry_waits_for_its_time(subject: Subject) -> Kept {
         attempts: vec![attempt(&run, Outcome::Failed)],
         ..run
     };
-    assert_eq!(subject.run(retrying.id).await?, retrying, "nothing of the mark is left");
+    assert_eq!(
+        subject.run(retrying.id).await?,
+        retrying,
+        "nothing of the mark is left"
+    );
     assert_eq!(subject.due_run_ids(at(299)).await?, []);
     assert_eq!(subject.due_run_ids(at(300)).await?, [retrying.id]);
     Ok(())
@@ -178,14 +254,30 @@ pub async fn an_earlier_attempt_keeps_the_head_of_its_output(subject: Subject) -
     };
     let mut succeeded = settlement(&second, Verdict::Succeed);
     let output = Bytes::from(vec![1; OUTPUT_EARLIER_MAX * 3]);
-    succeeded.attempt = succeeded.attempt.map(|attempt| model::Attempt { output, ..attempt });
+    succeeded.attempt = succeeded
+        .attempt
+        .map(|attempt| model::Attempt { output, ..attempt });
     assert_eq!(subject.settle(succeeded).await?, DONE);
     let ended = subject.run(first.id).await?;
-    let kept: Vec<_> = ended.attempts.iter().map(|attempt| attempt.output.len()).collect();
-    assert_eq!(kept, [OUTPUT_EARLIER_MAX, OUTPUT_EARLIER_MAX * 3], "the last keeps all");
+    let kept: Vec<_> = ended
+        .attempts
+        .iter()
+        .map(|attempt| attempt.output.len())
+        .collect();
+    assert_eq!(
+        kept,
+        [OUTPUT_EARLIER_MAX, OUTPUT_EARLIER_MAX * 3],
+        "the last keeps all"
+    );
     let numbers: Vec<_> = ended.attempts.iter().map(|attempt| attempt.no).collect();
-    assert_eq!((numbers, ended.attempt), (vec![AttemptNo(1), SECOND], SECOND));
-    let error = ended.attempts.first().and_then(|first| first.error.as_deref());
+    assert_eq!(
+        (numbers, ended.attempt),
+        (vec![AttemptNo(1), SECOND], SECOND)
+    );
+    let error = ended
+        .attempts
+        .first()
+        .and_then(|first| first.error.as_deref());
     assert_eq!(error, Some("connection refused"));
     Ok(())
 }
@@ -193,10 +285,21 @@ pub async fn an_earlier_attempt_keeps_the_head_of_its_output(subject: Subject) -
 pub async fn a_run_to_be_cancelled_is_not_tried_again(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    subject.store.cancel_run(TenantId::DEFAULT, run.id, at(60)).await?;
-    assert_eq!(subject.settle(settlement(&run, Verdict::RetryAt(at(300)))).await?, DONE);
+    subject
+        .store
+        .cancel_run(TenantId::DEFAULT, run.id, at(60))
+        .await?;
+    assert_eq!(
+        subject
+            .settle(settlement(&run, Verdict::RetryAt(at(300))))
+            .await?,
+        DONE
+    );
     let ended = subject.run(run.id).await?;
-    assert_eq!((ended.state, ended.reason), (RunState::Cancelled, Some(Reason::Asked)));
+    assert_eq!(
+        (ended.state, ended.reason),
+        (RunState::Cancelled, Some(Reason::Asked))
+    );
     assert_eq!(ended.attempts, [attempt(&run, Outcome::Failed)]);
     Ok(())
 }
@@ -204,7 +307,10 @@ pub async fn a_run_to_be_cancelled_is_not_tried_again(subject: Subject) -> Kept 
 pub async fn a_released_run_keeps_its_number(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    assert_eq!(subject.settle(settlement(&run, Verdict::Release)).await?, DONE);
+    assert_eq!(
+        subject.settle(settlement(&run, Verdict::Release)).await?,
+        DONE
+    );
     let released = Run { claim: None, ..run };
     assert_eq!(subject.run(released.id).await?, released);
     assert_eq!(subject.due_run_ids(at(60)).await?, [released.id]);
@@ -215,8 +321,17 @@ pub async fn a_released_run_keeps_its_number(subject: Subject) -> Kept {
 
 pub async fn a_released_retry_is_still_a_retry(subject: Subject) -> Kept {
     let (_, second) = subject.second_try().await?;
-    assert_eq!(subject.settle(settlement(&second, Verdict::Release)).await?, DONE);
-    let released = Run { claim: None, state: RunState::Retrying, ..second };
+    assert_eq!(
+        subject
+            .settle(settlement(&second, Verdict::Release))
+            .await?,
+        DONE
+    );
+    let released = Run {
+        claim: None,
+        state: RunState::Retrying,
+        ..second
+    };
     assert_eq!(subject.run(released.id).await?, released);
     Ok(())
 }
@@ -224,11 +339,24 @@ pub async fn a_released_retry_is_still_a_retry(subject: Subject) -> Kept {
 pub async fn a_released_run_that_was_to_be_cancelled_ends(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    subject.store.cancel_run(TenantId::DEFAULT, run.id, at(60)).await?;
-    assert_eq!(subject.settle(settlement(&run, Verdict::Release)).await?, DONE);
+    subject
+        .store
+        .cancel_run(TenantId::DEFAULT, run.id, at(60))
+        .await?;
+    assert_eq!(
+        subject.settle(settlement(&run, Verdict::Release)).await?,
+        DONE
+    );
     let ended = subject.run(run.id).await?;
-    assert_eq!((ended.state, ended.reason), (RunState::Cancelled, Some(Reason::Asked)));
-    assert_eq!((ended.attempts.len(), ended.settled_at), (0, Some(at(0))), "the store's moment");
+    assert_eq!(
+        (ended.state, ended.reason),
+        (RunState::Cancelled, Some(Reason::Asked))
+    );
+    assert_eq!(
+        (ended.attempts.len(), ended.settled_at),
+        (0, Some(at(0))),
+        "the store's moment"
+    );
     Ok(())
 }
 
@@ -238,10 +366,18 @@ pub async fn a_released_run_that_was_asked_back_is_decided_anew(subject: Subject
     let stands = subject.job(job.id).await?;
     let edited = stands.edited(None, model::Definition::clone(&job.def), at(57));
     let runs = crate::RunsOfChange::TakeBack;
-    let change = JobChange { before: stands, after: edited.into(), skipped: None, runs };
+    let change = JobChange {
+        before: stands,
+        after: edited.into(),
+        skipped: None,
+        runs,
+    };
     subject.store.change_job(&change).await?;
     assert_eq!(subject.run(run.id).await?.ask, Some(Ask::TakeBack));
-    assert_eq!(subject.settle(settlement(&run, Verdict::Release)).await?, DONE);
+    assert_eq!(
+        subject.settle(settlement(&run, Verdict::Release)).await?,
+        DONE
+    );
     assert_eq!(subject.runs().await?, []);
     assert_eq!(subject.job(job.id).await?.next_slot, Some(slot(60)));
     Ok(())
@@ -249,7 +385,10 @@ pub async fn a_released_run_that_was_asked_back_is_decided_anew(subject: Subject
 
 pub async fn each_settlement_of_a_batch_has_its_own_answer(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    let (first, second) = (subject.claimed(job.id).await?, subject.claimed(job.id).await?);
+    let (first, second) = (
+        subject.claimed(job.id).await?,
+        subject.claimed(job.id).await?,
+    );
     let ready = subject.ready(job.id).await?;
     let batch = [
         settlement(&first, Verdict::Succeed),

@@ -26,13 +26,24 @@ pub async fn a_manual_run_is_born_ready_with_its_own_payload(subject: Subject) -
     let start = by_hand(&job, 1);
     assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
     assert_eq!(subject.run(start.run.id).await?, start.run);
-    assert_eq!(subject.job(job.id).await?, job, "its slots go their own way");
+    assert_eq!(
+        subject.job(job.id).await?,
+        job,
+        "its slots go their own way"
+    );
     assert_eq!(subject.due_run_ids(at(30)).await?, [start.run.id]);
     let claimed = subject.claim(&subject.leases, start.run.id).await?;
-    let Claimed::Ours(run, _) = claimed else { return Err(format!("{claimed:?}").into()) };
-    subject.settle(settlement(&run, Verdict::Bury(Reason::Refused))).await?;
+    let Claimed::Ours(run, _) = claimed else {
+        return Err(format!("{claimed:?}").into());
+    };
+    subject
+        .settle(settlement(&run, Verdict::Bury(Reason::Refused)))
+        .await?;
     let dead = subject.run(run.id).await?;
-    assert_eq!((dead.payload, dead.kind), (start.run.payload, RunKind::Manual));
+    assert_eq!(
+        (dead.payload, dead.kind),
+        (start.run.payload, RunKind::Manual)
+    );
 
     let again = by_hand(&job, 2);
     let replay = Run {
@@ -42,7 +53,10 @@ pub async fn a_manual_run_is_born_ready_with_its_own_payload(subject: Subject) -
         payload: None,
         ..again.run
     };
-    let start = StartRun { run: replay.clone(), force: false };
+    let start = StartRun {
+        run: replay.clone(),
+        force: false,
+    };
     assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
     assert_eq!(subject.run(replay.id).await?, replay);
     Ok(())
@@ -58,7 +72,10 @@ pub async fn a_run_is_started_once(subject: Subject) -> Kept {
     subject.settle(settlement(&run, Verdict::Succeed)).await?;
     assert_eq!(subject.store.start_run(&start).await?, Started::Repeated);
     assert_eq!(subject.run(run.id).await?.state, RunState::Succeeded);
-    assert_eq!(subject.store.start_run(&by_hand(&job, 2)).await?, Started::Ready);
+    assert_eq!(
+        subject.store.start_run(&by_hand(&job, 2)).await?,
+        Started::Ready
+    );
     Ok(())
 }
 
@@ -66,56 +83,97 @@ pub async fn a_job_that_is_gone_starts_nothing(subject: Subject) -> Kept {
     let never = by_hand(&job(1)?, 1);
     assert_eq!(subject.store.start_run(&never).await?, Started::Missing);
     let job = subject.put(job(2)?).await?;
-    subject.change(&job, job.deleted(at(1)), RunsOfChange::Cancel).await?;
-    assert_eq!(subject.store.start_run(&by_hand(&job, 1)).await?, Started::Missing);
+    subject
+        .change(&job, job.deleted(at(1)), RunsOfChange::Cancel)
+        .await?;
+    assert_eq!(
+        subject.store.start_run(&by_hand(&job, 1)).await?,
+        Started::Missing
+    );
     let job = subject.put(super::job(3)?).await?;
     let mut start = by_hand(&job, 1);
     start.run.tenant = TenantId(uuid::Uuid::from_u128(7));
-    assert_eq!(subject.store.start_run(&start).await?, Started::Missing, "another's job");
+    assert_eq!(
+        subject.store.start_run(&start).await?,
+        Started::Missing,
+        "another's job"
+    );
     Ok(())
 }
 
 pub async fn a_paused_job_runs_by_hand(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    subject.change(&job, job.paused(at(1), None), RunsOfChange::TakeBack).await?;
-    assert_eq!(subject.store.start_run(&by_hand(&job, 1)).await?, Started::Ready);
+    subject
+        .change(&job, job.paused(at(1), None), RunsOfChange::TakeBack)
+        .await?;
+    assert_eq!(
+        subject.store.start_run(&by_hand(&job, 1)).await?,
+        Started::Ready
+    );
     Ok(())
 }
 
 pub async fn a_manual_run_obeys_overlap_unless_forced(subject: Subject) -> Kept {
-    let job = subject.put(job_with(1, |def| def.overlap = Overlap::Skip)?).await?;
+    let job = subject
+        .put(job_with(1, |def| def.overlap = Overlap::Skip)?)
+        .await?;
     subject.claimed(job.id).await?;
     let start = by_hand(&job, 1);
     let refused = Started::Refused(Reason::Overlap);
     assert_eq!(subject.store.start_run(&start).await?, refused);
     let runs = subject.runs().await?;
-    assert_eq!(runs.len(), 1, "a request that was refused leaves nothing behind");
-    let start = StartRun { force: true, ..start };
+    assert_eq!(
+        runs.len(),
+        1,
+        "a request that was refused leaves nothing behind"
+    );
+    let start = StartRun {
+        force: true,
+        ..start
+    };
     assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
     Ok(())
 }
 
 pub async fn a_manual_run_waits_its_turn(subject: Subject) -> Kept {
     let overlap = Overlap::QueueAll { max: 1 };
-    let job = subject.put(job_with(1, |def| def.overlap = overlap)?).await?;
+    let job = subject
+        .put(job_with(1, |def| def.overlap = overlap)?)
+        .await?;
     let held = subject.claimed(job.id).await?;
     let start = by_hand(&job, 1);
     assert_eq!(subject.store.start_run(&start).await?, Started::Waiting);
     let full = Started::Refused(Reason::QueueFull);
     assert_eq!(subject.store.start_run(&by_hand(&job, 2)).await?, full);
     let settled = subject.settle(settlement(&held, Verdict::Succeed)).await?;
-    assert_eq!(settled, crate::Settled::Done { freed: Some(start.run.id) });
+    assert_eq!(
+        settled,
+        crate::Settled::Done {
+            freed: Some(start.run.id)
+        }
+    );
     Ok(())
 }
 
 pub async fn a_manual_run_replaces_like_any_other(subject: Subject) -> Kept {
     let overlap = Overlap::CancelRunning;
-    let job: Arc<Job> = subject.put(job_with(1, |def| def.overlap = overlap)?).await?;
+    let job: Arc<Job> = subject
+        .put(job_with(1, |def| def.overlap = overlap)?)
+        .await?;
     let held = subject.claimed(job.id).await?;
-    assert_eq!(subject.store.start_run(&by_hand(&job, 1)).await?, Started::Waiting);
-    assert_eq!(subject.store.start_run(&by_hand(&job, 2)).await?, Started::Waiting);
+    assert_eq!(
+        subject.store.start_run(&by_hand(&job, 1)).await?,
+        Started::Waiting
+    );
+    assert_eq!(
+        subject.store.start_run(&by_hand(&job, 2)).await?,
+        Started::Waiting
+    );
     let first = subject.run(by_hand(&job, 1).run.id).await?;
-    assert_eq!((first.state, first.reason), (RunState::Cancelled, Some(Reason::Replaced)));
+    assert_eq!(
+        (first.state, first.reason),
+        (RunState::Cancelled, Some(Reason::Replaced))
+    );
     assert_eq!(first.settled_at, Some(at(30)));
     let ask = Some(Ask::Cancel(Reason::Replaced));
     assert_eq!(subject.run(held.id).await?.ask, ask);

@@ -4,8 +4,8 @@
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -97,7 +97,14 @@ impl Subject {
         let second = store.join(&NodeName("second".to_owned())).await?;
         let leases = store.lease(first, &ShardSet::ALL).await?;
         let other = store.lease(second, &ShardSet::default()).await?;
-        Ok(Self { store, clock, leases, other, reopen: None, guard: Box::new(()) })
+        Ok(Self {
+            store,
+            clock,
+            leases,
+            other,
+            reopen: None,
+            guard: Box::new(()),
+        })
     }
 
     pub async fn mem() -> Result<Self, BoxError> {
@@ -112,30 +119,18 @@ impl Subject {
         Ok(subject.with_reopen(reopen))
     }
 
-    /// A store in a folder of its own, which goes with the subject.
-    #[cfg(all(test, feature = "sqlite"))]
-    pub async fn sqlite() -> Result<Self, BoxError> {
-        use crate::sqlite::SqliteStore;
-
-        let folder = tempfile::tempdir()?;
-        let (path, clock) = (folder.path().to_owned(), TestClock::default());
-        let store = SqliteStore::open(&path, Arc::new(clock.clone()))?;
-        let subject = Self::over(Arc::new(store), clock.clone()).await?;
-        let reopen: Reopen = Arc::new(move |store| {
-            // The folder is locked until the last holder of the store before lets go.
-            drop(store);
-            let again = SqliteStore::open(&path, Arc::new(clock.clone()));
-            Box::pin(async move { Ok(Arc::new(again?) as Arc<dyn Store>) })
-        });
-        Ok(subject.with_reopen(reopen).with_guard(folder))
-    }
-
     pub fn with_reopen(self, reopen: Reopen) -> Self {
-        Self { reopen: Some(reopen), ..self }
+        Self {
+            reopen: Some(reopen),
+            ..self
+        }
     }
 
     pub fn with_guard(self, guard: impl Any + Send + Sync) -> Self {
-        Self { guard: Box::new(guard), ..self }
+        Self {
+            guard: Box::new(guard),
+            ..self
+        }
     }
 
     pub fn presence(&self) -> PresenceId {
@@ -166,31 +161,42 @@ impl Subject {
     pub async fn fire(&self, job: JobId, claim: bool) -> Result<Fired, BoxError> {
         let job = self.job(job).await?;
         let due_at = job.next_due_at().ok_or("the job has no next slot")?;
-        let firing = Firing { claim, ..firing(&job, due_at) };
+        let firing = Firing {
+            claim,
+            ..firing(&job, due_at)
+        };
         let fired = self.store.fire(&self.leases, &[firing]).await?;
-        Ok(fired.into_iter().next().ok_or("a firing without an answer")?)
+        Ok(fired
+            .into_iter()
+            .next()
+            .ok_or("a firing without an answer")?)
     }
 
     /// Fires a job's next slot on time; the run is claimed by the first presence.
     pub async fn claimed(&self, job: JobId) -> Result<Run, BoxError> {
-        match self.fire(job, true).await? {
-            Fired::Claimed(run) => self.run(run).await,
-            other => Err(format!("fired as {other:?}").into()),
-        }
+        let fired = self.fire(job, true).await?;
+        let Fired::Claimed(run) = fired else {
+            return Err(format!("fired as {fired:?}").into());
+        };
+        self.run(run).await
     }
 
     /// Fires a job's next slot on time; nobody holds the run.
     pub async fn ready(&self, job: JobId) -> Result<Run, BoxError> {
-        match self.fire(job, false).await? {
-            Fired::Ready(run) => self.run(run).await,
-            other => Err(format!("fired as {other:?}").into()),
-        }
+        let fired = self.fire(job, false).await?;
+        let Fired::Ready(run) = fired else {
+            return Err(format!("fired as {fired:?}").into());
+        };
+        self.run(run).await
     }
 
     /// Settles one attempt as the first presence.
     pub async fn settle(&self, settlement: Settlement) -> Result<Settled, BoxError> {
         let settled = self.store.settle(self.presence(), &[settlement]).await?;
-        Ok(settled.into_iter().next().ok_or("a settlement without an answer")?)
+        Ok(settled
+            .into_iter()
+            .next()
+            .ok_or("a settlement without an answer")?)
     }
 
     /// Writes a change that nothing stands against.
@@ -200,12 +206,17 @@ impl Subject {
         after: Job,
         runs: RunsOfChange,
     ) -> Result<(Job, Vec<RunId>), BoxError> {
-        let change =
-            JobChange { before: before.clone(), after: Arc::new(after), skipped: None, runs };
-        match self.store.change_job(&change).await? {
-            JobChanged::Done { job, asked } => Ok((*job, asked)),
-            other => Err(format!("changed as {other:?}").into()),
-        }
+        let change = JobChange {
+            before: before.clone(),
+            after: Arc::new(after),
+            skipped: None,
+            runs,
+        };
+        let changed = self.store.change_job(&change).await?;
+        let JobChanged::Done { job, asked } = changed else {
+            return Err(format!("changed as {changed:?}").into());
+        };
+        Ok((*job, asked))
     }
 
     /// Lets so many seconds pass while these beat.
@@ -222,13 +233,19 @@ impl Subject {
     /// The first presence falls silent until the second may bar it, and does.
     pub async fn bar_first(&self) -> Kept {
         self.pass(7, &[self.other.presence]).await?;
-        assert_eq!(self.store.bar_lapsed(self.other.presence).await?, [self.presence()]);
+        assert_eq!(
+            self.store.bar_lapsed(self.other.presence).await?,
+            [self.presence()]
+        );
         Ok(())
     }
 }
 
 pub(crate) fn new(job: &Arc<Job>) -> NewJob {
-    NewJob { job: job.clone(), idempotency: None }
+    NewJob {
+        job: job.clone(),
+        idempotency: None,
+    }
 }
 
 /// Every so many seconds from the beginning of time.
@@ -247,7 +264,13 @@ pub fn job_with(number: u8, change: impl FnOnce(&mut Definition)) -> Result<Job,
     let mut def = Definition::new(every(60)?, Target::Fake(String::new()));
     def.overlap = model::Overlap::Allow;
     change(&mut def);
-    Ok(Job::new(JobId::new(at(0), [number; 10]), TenantId::DEFAULT, None, def, at(0)))
+    Ok(Job::new(
+        JobId::new(at(0), [number; 10]),
+        TenantId::DEFAULT,
+        None,
+        def,
+        at(0),
+    ))
 }
 
 /// A job that is due once.
@@ -258,14 +281,25 @@ pub fn once(number: u8, secs: i64) -> Result<Job, BoxError> {
 /// The job's next slot decided at `now`, to be claimed at birth.
 pub fn firing(job: &Arc<Job>, now: Timestamp) -> Firing {
     let slot = job.next_slot.unwrap_or(Slot(Timestamp::MAX));
-    Firing { job: job.clone(), decision: job.decide(slot, now), claim: true }
+    Firing {
+        job: job.clone(),
+        decision: job.decide(slot, now),
+        claim: true,
+    }
 }
 
 /// An attempt of a run that ended so, with something to show for it.
 pub fn attempt(run: &Run, outcome: Outcome) -> Attempt {
-    let report = Report::of(outcome).with_status(200).with_output(Bytes::from_static(b"so it is"));
+    let report = Report::of(outcome)
+        .with_status(200)
+        .with_output(Bytes::from_static(b"so it is"));
     let dispatched_at = Some(run.due_at.plus(Duration::from_millis(2)));
-    Attempt::new(run.attempt, dispatched_at, run.due_at.plus(Duration::from_secs(1)), report)
+    Attempt::new(
+        run.attempt,
+        dispatched_at,
+        run.due_at.plus(Duration::from_secs(1)),
+        report,
+    )
 }
 
 /// A verdict about a run, with the attempt that goes with it.
@@ -277,7 +311,12 @@ pub fn settlement(run: &Run, verdict: Verdict) -> Settlement {
         Verdict::Release => None,
     };
     let attempt = outcome.map(|outcome| attempt(run, outcome));
-    Settlement { run: run.clone(), verdict, attempt, queues: true }
+    Settlement {
+        run: run.clone(),
+        verdict,
+        attempt,
+        queues: true,
+    }
 }
 
 /// The number after the first.

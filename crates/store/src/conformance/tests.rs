@@ -8,18 +8,6 @@ mod mem {
     crate::conformance_suite!(async || Subject::mem().await);
 }
 
-#[cfg(feature = "sqlite")]
-mod sqlite {
-    use super::Subject;
-
-    crate::conformance_suite!(async || Subject::sqlite().await);
-
-    #[test]
-    fn it_answers_like_the_reference_store() {
-        crate::conformance::answers_alike(Subject::mem, Subject::sqlite);
-    }
-}
-
 macro_rules! names {
     ($all:expr, $($group:ident { $($promise:ident)* })*) => {
         $all.extend([$(

@@ -23,7 +23,9 @@ impl Subject {
 
     async fn withdraw(&self, run: RunId, taken_back: bool) -> Kept {
         let answer = Withdrawal { run, taken_back };
-        self.store.withdraw(self.presence(), &[answer], at(58)).await?;
+        self.store
+            .withdraw(self.presence(), &[answer], at(58))
+            .await?;
         Ok(())
     }
 
@@ -46,7 +48,10 @@ pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
     assert_eq!(stands.next_slot, Some(slot(60)));
     assert_eq!(subject.fire(job.id, true).await?, Fired::Claimed(run.id));
     subject.withdraw(run.id, true).await?;
-    assert!(!subject.is_gone(run.id).await?, "nobody asked for the new one");
+    assert!(
+        !subject.is_gone(run.id).await?,
+        "nobody asked for the new one"
+    );
     Ok(())
 }
 
@@ -55,7 +60,11 @@ pub async fn a_run_ahead_that_nobody_holds_goes_back_with_the_edit(subject: Subj
     let runs = [subject.ready(job.id).await?, subject.ready(job.id).await?];
     let (edited, asked) = subject.edit(job.id, 57).await?;
     assert_eq!((edited.next_slot, asked), (Some(slot(60)), vec![]));
-    assert_eq!(*subject.job(job.id).await?, edited, "the answer is the job as it stands");
+    assert_eq!(
+        *subject.job(job.id).await?,
+        edited,
+        "the answer is the job as it stands"
+    );
     for run in runs {
         assert!(subject.is_gone(run.id).await?);
     }
@@ -74,7 +83,11 @@ pub async fn runs_go_back_in_any_order(subject: Subject) -> Kept {
         for index in order {
             subject.withdraw(runs[index], true).await?;
         }
-        assert_eq!(subject.job(job.id).await?.next_slot, Some(slot(60)), "{order:?}");
+        assert_eq!(
+            subject.job(job.id).await?.next_slot,
+            Some(slot(60)),
+            "{order:?}"
+        );
     }
     Ok(())
 }
@@ -83,18 +96,39 @@ pub async fn what_is_past_or_by_hand_or_retried_is_not_taken_back(subject: Subje
     let job = subject.put(job(1)?).await?;
     let past = subject.ready(job.id).await?;
     let running = subject.claimed(job.id).await?;
-    subject.store.mark_running(subject.presence(), &[(running.id, at(1))]).await?;
+    subject
+        .store
+        .mark_running(subject.presence(), &[(running.id, at(1))])
+        .await?;
     let retried = subject.claimed(job.id).await?;
-    subject.settle(settlement(&retried, Verdict::RetryAt(at(300)))).await?;
+    subject
+        .settle(settlement(&retried, Verdict::RetryAt(at(300))))
+        .await?;
     let (kind, slot) = (RunKind::Manual, None);
     let id = RunId::asked(job.id, at(300), 1);
-    let by_hand = Run { id, kind, slot, due_at: at(300), ..Run::of_slot(&job, super::slot(300)) };
-    subject.store.start_run(&StartRun { run: by_hand.clone(), force: false }).await?;
+    let by_hand = Run {
+        id,
+        kind,
+        slot,
+        due_at: at(300),
+        ..Run::of_slot(&job, super::slot(300))
+    };
+    subject
+        .store
+        .start_run(&StartRun {
+            run: by_hand.clone(),
+            force: false,
+        })
+        .await?;
     let before = subject.runs().await?;
     let (edited, asked) = subject.edit(job.id, 60).await?;
     assert_eq!((edited.next_slot, asked), (Some(super::slot(240)), vec![]));
     assert_eq!(subject.runs().await?, before);
-    assert_eq!(past.slot, Some(super::slot(60)), "the moment of the edit is not after it");
+    assert_eq!(
+        past.slot,
+        Some(super::slot(60)),
+        "the moment of the edit is not after it"
+    );
     Ok(())
 }
 
@@ -117,8 +151,14 @@ pub async fn only_the_holder_answers_for_a_run(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let (asked, unasked) = (subject.claimed(job.id).await?, subject.ready(job.id).await?);
     subject.edit(job.id, 57).await?;
-    let answers = [asked.id, unasked.id].map(|run| Withdrawal { run, taken_back: true });
-    subject.store.withdraw(subject.other.presence, &answers, at(58)).await?;
+    let answers = [asked.id, unasked.id].map(|run| Withdrawal {
+        run,
+        taken_back: true,
+    });
+    subject
+        .store
+        .withdraw(subject.other.presence, &answers, at(58))
+        .await?;
     assert_eq!(subject.run(asked.id).await?.ask, Some(Ask::TakeBack));
     let never = RunId::for_slot(job.id, slot(9_999));
     subject.withdraw(never, true).await?;
@@ -130,9 +170,18 @@ pub async fn a_barred_presence_withdraws_nothing(subject: Subject) -> Kept {
     let run = subject.claimed(job.id).await?;
     subject.edit(job.id, 57).await?;
     subject.bar_first().await?;
-    let answer = Withdrawal { run: run.id, taken_back: true };
-    let withdrawn = subject.store.withdraw(subject.presence(), &[answer], at(58)).await;
-    assert!(matches!(withdrawn, Err(StoreError::Barred)), "{withdrawn:?}");
+    let answer = Withdrawal {
+        run: run.id,
+        taken_back: true,
+    };
+    let withdrawn = subject
+        .store
+        .withdraw(subject.presence(), &[answer], at(58))
+        .await;
+    assert!(
+        matches!(withdrawn, Err(StoreError::Barred)),
+        "{withdrawn:?}"
+    );
     assert!(!subject.is_gone(run.id).await?);
     Ok(())
 }
@@ -143,29 +192,50 @@ pub async fn a_paused_slot_goes_back_to_the_pause(subject: Subject) -> Kept {
     let ready = subject.ready(job.id).await?;
     let stands = subject.job(job.id).await?;
     let paused = stands.paused(at(57), None);
-    let (_, asked) = subject.change(&stands, paused, RunsOfChange::TakeBack).await?;
+    let (_, asked) = subject
+        .change(&stands, paused, RunsOfChange::TakeBack)
+        .await?;
     assert_eq!(asked, [held.id]);
     subject.withdraw(held.id, true).await?;
     assert!(subject.is_gone(ready.id).await? && subject.is_gone(held.id).await?);
     let (_, passed) = subject.job(job.id).await?.resumed(at(130));
-    assert_eq!(passed, Some(Stretch { first: slot(60), last: slot(120), count: 2 }));
+    assert_eq!(
+        passed,
+        Some(Stretch {
+            first: slot(60),
+            last: slot(120),
+            count: 2
+        })
+    );
     Ok(())
 }
 
 pub async fn a_deleted_job_cancels_its_runs(subject: Subject) -> Kept {
-    let job = subject.put(job_with(1, |def| def.overlap = Overlap::QueueAll { max: 9 })?).await?;
+    let job = subject
+        .put(job_with(1, |def| {
+            def.overlap = Overlap::QueueAll { max: 9 }
+        })?)
+        .await?;
     let held = subject.claimed(job.id).await?;
     subject.fire(job.id, true).await?;
     let waiting = RunId::for_slot(job.id, slot(120));
     let stands = subject.job(job.id).await?;
     let deleted = stands.deleted(at(100));
-    let (gone, asked) = subject.change(&stands, deleted, RunsOfChange::Cancel).await?;
+    let (gone, asked) = subject
+        .change(&stands, deleted, RunsOfChange::Cancel)
+        .await?;
     assert_eq!((gone.state, asked), (JobState::Deleted, vec![held.id]));
     let cancelled = subject.run(waiting).await?;
     let ended = (RunState::Cancelled, Some(Reason::JobDeleted), Some(at(100)));
-    assert_eq!((cancelled.state, cancelled.reason, cancelled.settled_at), ended);
+    assert_eq!(
+        (cancelled.state, cancelled.reason, cancelled.settled_at),
+        ended
+    );
     assert!(!cancelled.waiting);
-    assert_eq!(subject.run(held.id).await?.ask, Some(Ask::Cancel(Reason::JobDeleted)));
+    assert_eq!(
+        subject.run(held.id).await?.ask,
+        Some(Ask::Cancel(Reason::JobDeleted))
+    );
     Ok(())
 }
 
@@ -173,20 +243,30 @@ pub async fn a_marked_run_of_a_deleted_job_ends_when_its_holder_says(subject: Su
     let job = subject.put(job(1)?).await?;
     let held = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
-    subject.change(&stands, stands.deleted(at(100)), RunsOfChange::Cancel).await?;
+    subject
+        .change(&stands, stands.deleted(at(100)), RunsOfChange::Cancel)
+        .await?;
     let settled = subject.settle(settlement(&held, Verdict::Succeed)).await?;
     assert_eq!(settled, Settled::Done { freed: None });
-    assert_eq!(subject.run(held.id).await?.state, RunState::Succeeded, "it was too late");
+    assert_eq!(
+        subject.run(held.id).await?.state,
+        RunState::Succeeded,
+        "it was too late"
+    );
     Ok(())
 }
 
 pub async fn a_run_that_nobody_holds_is_cancelled_at_once(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
-    let job = subject.put(job_with(1, |def| def.overlap = Overlap::QueueOne)?).await?;
+    let job = subject
+        .put(job_with(1, |def| def.overlap = Overlap::QueueOne)?)
+        .await?;
     let first = subject.claimed(job.id).await?;
     subject.fire(job.id, true).await?;
     let waiting = subject.run(RunId::for_slot(job.id, slot(120))).await?;
-    subject.settle(settlement(&first, Verdict::RetryAt(at(300)))).await?;
+    subject
+        .settle(settlement(&first, Verdict::RetryAt(at(300))))
+        .await?;
     let retrying = subject.run(first.id).await?;
     for run in [waiting, retrying] {
         let cancelled = store.cancel_run(TenantId::DEFAULT, run.id, at(90)).await?;
@@ -208,13 +288,24 @@ pub async fn a_held_run_is_cancelled_by_asking(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let job = subject.put(job(1)?).await?;
     let held = subject.claimed(job.id).await?;
-    assert_eq!(store.cancel_run(TenantId::DEFAULT, held.id, at(90)).await?, Cancelled::Asked);
-    assert_eq!(store.cancel_run(TenantId::DEFAULT, held.id, at(91)).await?, Cancelled::Asked);
+    assert_eq!(
+        store.cancel_run(TenantId::DEFAULT, held.id, at(90)).await?,
+        Cancelled::Asked
+    );
+    assert_eq!(
+        store.cancel_run(TenantId::DEFAULT, held.id, at(91)).await?,
+        Cancelled::Asked
+    );
     let ask = Ask::Cancel(Reason::Asked);
     assert_eq!(store.beat(subject.presence()).await?.asks, [(held.id, ask)]);
-    subject.settle(settlement(&held, Verdict::Cancel(Reason::Asked))).await?;
+    subject
+        .settle(settlement(&held, Verdict::Cancel(Reason::Asked)))
+        .await?;
     let ended = subject.run(held.id).await?;
-    assert_eq!((ended.state, ended.reason), (RunState::Cancelled, Some(Reason::Asked)));
+    assert_eq!(
+        (ended.state, ended.reason),
+        (RunState::Cancelled, Some(Reason::Asked))
+    );
     assert_eq!(ended.ask, None);
     Ok(())
 }
@@ -222,24 +313,38 @@ pub async fn a_held_run_is_cancelled_by_asking(subject: Subject) -> Kept {
 pub async fn a_cancel_is_never_weakened_to_a_take_back(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let held = subject.claimed(job.id).await?;
-    subject.store.cancel_run(TenantId::DEFAULT, held.id, at(50)).await?;
+    subject
+        .store
+        .cancel_run(TenantId::DEFAULT, held.id, at(50))
+        .await?;
     let (_, asked) = subject.edit(job.id, 57).await?;
     assert_eq!(asked, [held.id]);
     subject.withdraw(held.id, true).await?;
-    assert_eq!(subject.run(held.id).await?.ask, Some(Ask::Cancel(Reason::Asked)));
+    assert_eq!(
+        subject.run(held.id).await?.ask,
+        Some(Ask::Cancel(Reason::Asked))
+    );
     Ok(())
 }
 
 pub async fn an_ended_run_cannot_be_cancelled(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    subject.settle(settlement(&run, Verdict::Bury(Reason::Refused))).await?;
+    subject
+        .settle(settlement(&run, Verdict::Bury(Reason::Refused)))
+        .await?;
     let before = subject.run(run.id).await?;
-    let cancelled = subject.store.cancel_run(TenantId::DEFAULT, run.id, at(90)).await?;
+    let cancelled = subject
+        .store
+        .cancel_run(TenantId::DEFAULT, run.id, at(90))
+        .await?;
     assert_eq!(cancelled, Cancelled::Ended(RunState::Dead));
     assert_eq!(subject.run(run.id).await?, before);
     let never = RunId::for_slot(job.id, slot(9_999));
-    let cancelled = subject.store.cancel_run(TenantId::DEFAULT, never, at(90)).await?;
+    let cancelled = subject
+        .store
+        .cancel_run(TenantId::DEFAULT, never, at(90))
+        .await?;
     assert_eq!(cancelled, Cancelled::Missing);
     Ok(())
 }

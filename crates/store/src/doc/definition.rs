@@ -1,8 +1,4 @@
-//! Stored JSON: a job's definition without its payload, and the earlier attempts of a run.
-//!
-//! These are forms of their own: renaming a field in `model` changes no byte in a database, and
-//! golden files prove it. What has its default value is left out, so that a common one-off takes
-//! about a hundred bytes. Reading never panics; whoever reads parks a row that cannot be read.
+//! A job's definition as it is stored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,27 +10,10 @@ use model::retry::{Backoff, RetryPolicy};
 use model::schedule::{Cron, CronOptions, Dialect, DstGap, DstOverlap, Every, Period, Zone};
 use model::target::HttpTarget;
 use model::time::millis;
-use model::{
-    Attempt, AttemptNo, Definition, JobId, Lane, Outcome, Schedule, Slot, Target, Timestamp, limits,
-};
+use model::{Definition, JobId, Lane, Schedule, Slot, Target, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
-/// Why a stored form cannot be read, or a value cannot be stored; for people.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct DocError(String);
-
-impl DocError {
-    fn unknown(what: &str, text: &str) -> Self {
-        Self(format!("{what} {:?} is not known", text.chars().take(64).collect::<String>()))
-    }
-}
-
-impl From<serde_json::Error> for DocError {
-    fn from(error: serde_json::Error) -> Self {
-        Self(error.to_string())
-    }
-}
+use super::DocError;
 
 #[derive(Serialize, Deserialize)]
 struct DefinitionDoc<'a> {
@@ -188,7 +167,15 @@ fn policies(recurring: bool) -> (Overlap, Duration) {
 
 /// The stored form of a definition. The payload is apart: it is bytes, not JSON of ours.
 pub fn encode_definition(job: JobId, def: &Definition) -> Result<Vec<u8>, DocError> {
-    let Definition { schedule, target, payload: _, retry, catch_up, overlap, .. } = def;
+    let Definition {
+        schedule,
+        target,
+        payload: _,
+        retry,
+        catch_up,
+        overlap,
+        ..
+    } = def;
     let (overlap_default, window) = policies(schedule.is_recurring());
     let usual = RetryPolicy::default();
     let doc = DefinitionDoc {
@@ -239,7 +226,9 @@ pub fn decode_definition(
     let (overlap, window) = policies(schedule.is_recurring());
     let usual = RetryPolicy::default();
     let overlap = match named("overlap", doc.overlap, overlap, Overlap::parse)? {
-        Overlap::QueueAll { max } => Overlap::QueueAll { max: doc.queue_max.unwrap_or(max) },
+        Overlap::QueueAll { max } => Overlap::QueueAll {
+            max: doc.queue_max.unwrap_or(max),
+        },
         single @ (Overlap::Skip | Overlap::QueueOne | Overlap::CancelRunning | Overlap::Allow) => {
             single
         }
@@ -260,12 +249,22 @@ pub fn decode_definition(
         lane: named("lane", doc.lane, Lane::Standard, |text| text.parse().ok())?,
         overlap,
         catch_up: CatchUp {
-            policy: named("catch_up", policy, CatchUpPolicy::Latest, CatchUpPolicy::parse)?,
+            policy: named(
+                "catch_up",
+                policy,
+                CatchUpPolicy::Latest,
+                CatchUpPolicy::parse,
+            )?,
             window: span(doc.catch_up.window, window),
             max: doc.catch_up.max.unwrap_or(CatchUp::MAX_DEFAULT),
         },
         spread: span(doc.spread, Duration::ZERO),
-        delivery: named("delivery", doc.delivery, Delivery::AtLeastOnce, Delivery::parse)?,
+        delivery: named(
+            "delivery",
+            doc.delivery,
+            Delivery::AtLeastOnce,
+            Delivery::parse,
+        )?,
         start_within: doc.start_within.map(Duration::from_millis),
         finish_within: doc.finish_within.map(Duration::from_millis),
         labels: doc
@@ -279,9 +278,10 @@ pub fn decode_definition(
 fn schedule_doc(job: JobId, schedule: &Schedule) -> ScheduleDoc<'_> {
     let zone_doc = |zone: &'_ Zone| other(Cow::Owned(zone.name().to_owned()), Cow::Borrowed("UTC"));
     match schedule {
-        Schedule::Once(slot) => {
-            ScheduleDoc { at: Some(slot.0.as_millis()), ..ScheduleDoc::default() }
-        }
+        Schedule::Once(slot) => ScheduleDoc {
+            at: Some(slot.0.as_millis()),
+            ..ScheduleDoc::default()
+        },
         Schedule::Cron(cron) => ScheduleDoc {
             cron: Some(Cow::Borrowed(cron.texts())),
             zone: zone_doc(cron.zone()),
@@ -333,15 +333,21 @@ fn schedule_of(job: JobId, doc: ScheduleDoc<'_>) -> Result<Schedule, DocError> {
                 })?,
                 hash: doc.hash.unwrap_or_else(|| job.hash()),
             };
-            Cron::parse(&texts, options).map(Schedule::Cron).map_err(refused)
+            Cron::parse(&texts, options)
+                .map(Schedule::Cron)
+                .map_err(refused)
         }
         (None, None, Some(period)) => {
             let anchor = doc.anchor.and_then(Timestamp::checked);
             let anchor = anchor.ok_or_else(|| DocError("the interval has no anchor".to_owned()))?;
             let period = Period::parse(&period).map_err(refused)?;
-            Every::new(period, anchor, zone).map(Schedule::Every).map_err(refused)
+            Every::new(period, anchor, zone)
+                .map(Schedule::Every)
+                .map_err(refused)
         }
-        (_, _, _) => Err(DocError("the schedule is none of at, cron and every".to_owned())),
+        (_, _, _) => Err(DocError(
+            "the schedule is none of at, cron and every".to_owned(),
+        )),
     }
 }
 
@@ -353,7 +359,9 @@ fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {
     let mut headers = Vec::with_capacity(http.headers.len());
     for (name, value) in &http.headers {
         let text = value.to_str().map_err(|_| {
-            DocError(format!("the header {name} holds characters that cannot be stored"))
+            DocError(format!(
+                "the header {name} holds characters that cannot be stored"
+            ))
         })?;
         headers.push((Cow::Borrowed(name.as_str()), Cow::Borrowed(text)));
     }
@@ -389,92 +397,3 @@ fn target_of(doc: TargetDoc<'_>) -> Result<Target, DocError> {
         output_max: http.output_max.unwrap_or(limits::OUTPUT_DEFAULT),
     }))
 }
-
-#[derive(Serialize, Deserialize)]
-struct AttemptDoc<'a> {
-    no: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dispatched_at: Option<i64>,
-    settled_at: i64,
-    #[serde(borrow)]
-    outcome: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    status: Option<i32>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    error: Option<Cow<'a, str>>,
-    /// Text as text; anything else as hexadecimal digits, since JSON has no bytes.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    output: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    output_hex: Option<Cow<'a, str>>,
-}
-
-/// The stored form of a run's attempts, oldest first; nothing when there are none.
-pub fn encode_attempts(attempts: &[Attempt]) -> Result<Option<Vec<u8>>, DocError> {
-    if attempts.is_empty() {
-        return Ok(None);
-    }
-    let docs: Vec<_> = attempts.iter().map(attempt_doc).collect();
-    Ok(Some(serde_json::to_vec(&docs)?))
-}
-
-/// Attempts from their stored form.
-pub fn decode_attempts(bytes: Option<&[u8]>) -> Result<Vec<Attempt>, DocError> {
-    let Some(bytes) = bytes else { return Ok(Vec::new()) };
-    let docs: Vec<AttemptDoc<'_>> = serde_json::from_slice(bytes)?;
-    docs.into_iter().map(attempt_of).collect()
-}
-
-fn attempt_doc(attempt: &Attempt) -> AttemptDoc<'_> {
-    let (output, output_hex) = match std::str::from_utf8(&attempt.output) {
-        Ok("") => (None, None),
-        Ok(text) => (Some(Cow::Borrowed(text)), None),
-        Err(_) => (None, Some(Cow::Owned(to_hex(&attempt.output)))),
-    };
-    AttemptDoc {
-        no: attempt.no.0,
-        dispatched_at: attempt.dispatched_at.map(Timestamp::as_millis),
-        settled_at: attempt.settled_at.as_millis(),
-        outcome: Cow::Borrowed(attempt.outcome.as_str()),
-        status: attempt.status,
-        error: attempt.error.as_deref().map(Cow::Borrowed),
-        output,
-        output_hex,
-    }
-}
-
-fn attempt_of(doc: AttemptDoc<'_>) -> Result<Attempt, DocError> {
-    let output = match (doc.output, doc.output_hex) {
-        (Some(text), _) => Bytes::from(text.into_owned()),
-        (None, Some(digits)) => from_hex(&digits)
-            .map(Bytes::from)
-            .ok_or_else(|| DocError("the output of an attempt is not hexadecimal".to_owned()))?,
-        (None, None) => Bytes::new(),
-    };
-    Ok(Attempt {
-        no: AttemptNo(doc.no),
-        dispatched_at: doc.dispatched_at.map(Timestamp::from_millis),
-        settled_at: Timestamp::from_millis(doc.settled_at),
-        outcome: Outcome::parse(&doc.outcome)
-            .ok_or_else(|| DocError::unknown("outcome", &doc.outcome))?,
-        status: doc.status,
-        error: doc.error.map(Cow::into_owned),
-        output,
-    })
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|digit| digit.to_digit(16).map(|value| value as u8)).collect();
-    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
-    digits.chunks(2).map(|pair| Some((pair.first()? << 4) | pair.get(1)?)).collect()
-}
-
-#[cfg(test)]
-#[path = "doc_tests.rs"]
-mod tests;

@@ -35,8 +35,12 @@ pub fn backup(
     let refused = |error: std::io::Error| {
         StoreError::Unusable(format!("{} cannot be written: {error}", to.display()))
     };
-    let file =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(refused)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(to)
+        .map_err(refused)?;
     let copied = copy(&from, to, progress)
         .map_err(StoreError::from)
         .and_then(|()| keep(&file, to).map_err(refused));
@@ -60,7 +64,10 @@ fn copy(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Done<()> 
     loop {
         let step = backup.step(STEP_PAGES)?;
         let (left, all) = (backup.progress().remaining, backup.progress().pagecount);
-        progress((all - left).max(0).unsigned_abs().into(), all.max(0).unsigned_abs().into());
+        progress(
+            (all - left).max(0).unsigned_abs().into(),
+            all.max(0).unsigned_abs().into(),
+        );
         match step {
             StepResult::Done => break,
             StepResult::More => {}
@@ -77,7 +84,9 @@ fn copy(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Done<()> 
 /// The copy, and the folder's word for it, reach the disk.
 fn keep(file: &File, path: &Path) -> std::io::Result<u64> {
     file.sync_all()?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
     Ok(file.metadata()?.len())
 }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::policy::Admission;
-use model::{
-    Job, JobId, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Timestamp,
-};
+use model::{Job, JobId, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Timestamp};
 use rusqlite::{OptionalExtension, params};
 
-use super::db::{Birth, Db, ended};
+use super::archive::ended;
+use super::db::{Birth, Db};
 use super::fault::{Done, bad_row};
 use super::fire::living;
 use super::history::{ended_run, live_row};
@@ -64,7 +63,10 @@ impl ClaimRows {
 
 impl Db {
     pub fn claim(&mut self, leases: &Leases, runs: &[RunId]) -> Done<ClaimRows> {
-        let mut found = ClaimRows { runs: Vec::with_capacity(runs.len()), jobs: Vec::new() };
+        let mut found = ClaimRows {
+            runs: Vec::with_capacity(runs.len()),
+            jobs: Vec::new(),
+        };
         let Ok(no) = self.shared.presences().living(leases.presence) else {
             found.runs.extend(runs.iter().map(|_| ClaimRow::LeaseLost));
             return Ok(found);
@@ -83,7 +85,9 @@ impl Db {
     }
 
     fn claim_one(&mut self, leases: &Leases, no: i64, id: RunId) -> Done<ClaimRow> {
-        let Some(mut row) = live_row(&self.conn, id)? else { return Ok(ClaimRow::Stale) };
+        let Some(mut row) = live_row(&self.conn, id)? else {
+            return Ok(ClaimRow::Stale);
+        };
         if !self.leases.holds(no, leases, row.run.shard()) {
             return Ok(ClaimRow::LeaseLost);
         }
@@ -93,7 +97,9 @@ impl Db {
                 let version = update
                     .query_row(params![id.as_bytes(), no], |row| row.get(0))
                     .optional()?;
-                let Some(version) = version else { return Ok(ClaimRow::Stale) };
+                let Some(version) = version else {
+                    return Ok(ClaimRow::Stale);
+                };
                 row.run.claim = Some(leases.presence);
                 row.run.state = RunState::Ready;
                 row.run.version = model::Version(version);
@@ -108,9 +114,15 @@ impl Db {
     pub fn bury_unreadable(&mut self, runs: &[(RunId, PresenceId)]) -> Done<()> {
         let now = self.shared.clock.now();
         for (id, holder) in runs {
-            let Some(no) = self.shared.presences().number(*holder) else { continue };
-            let Some(row) = live_row(&self.conn, *id)? else { continue };
-            let mut remove = self.conn.prepare_cached(include_str!("sql/bury_unreadable.sql"))?;
+            let Some(no) = self.shared.presences().number(*holder) else {
+                continue;
+            };
+            let Some(row) = live_row(&self.conn, *id)? else {
+                continue;
+            };
+            let mut remove = self
+                .conn
+                .prepare_cached(include_str!("sql/bury_unreadable.sql"))?;
             let gone = remove.execute(params![id.as_bytes(), no])?;
             drop(remove);
             if gone == 0 {
@@ -119,7 +131,14 @@ impl Db {
             self.live = self.live.saturating_sub(1);
             let (state, reason) = (RunState::Dead, Some(Reason::Unreadable));
             let settled_at = Some(now);
-            let run = Run { state, reason, settled_at, claim: None, ask: None, ..row.run };
+            let run = Run {
+                state,
+                reason,
+                settled_at,
+                claim: None,
+                ask: None,
+                ..row.run
+            };
             let job = run.job;
             self.put_ended(&ended(run)?)?;
             self.free_waiting(job)?;
@@ -131,7 +150,9 @@ impl Db {
         let asked = &row.live.run;
         let job = load_job(&self.conn, asked.job)?;
         let job = job.filter(|job| job.state != JobState::Deleted && job.tenant == asked.tenant);
-        let Some(job) = job else { return Ok(Started::Missing) };
+        let Some(job) = job else {
+            return Ok(Started::Missing);
+        };
         let mut select = self.conn.prepare_cached(include_str!("sql/is_alive.sql"))?;
         let alive = select.exists([asked.id.as_bytes()])?;
         drop(select);
@@ -152,16 +173,18 @@ impl Db {
             },
         };
         self.put_live(&row.live, birth)?;
-        Ok(if birth.waiting { Started::Waiting } else { Started::Ready })
+        Ok(if birth.waiting {
+            Started::Waiting
+        } else {
+            Started::Ready
+        })
     }
 
-    pub fn mark_running(
-        &mut self,
-        presence: PresenceId,
-        runs: &[(RunId, Timestamp)],
-    ) -> Done<()> {
+    pub fn mark_running(&mut self, presence: PresenceId, runs: &[(RunId, Timestamp)]) -> Done<()> {
         let no = self.shared.presences().living(presence)?;
-        let mut update = self.conn.prepare_cached(include_str!("sql/mark_running.sql"))?;
+        let mut update = self
+            .conn
+            .prepare_cached(include_str!("sql/mark_running.sql"))?;
         for (id, dispatched_at) in runs {
             update.execute(params![id.as_bytes(), no, dispatched_at.as_millis()])?;
         }
@@ -177,8 +200,16 @@ pub(super) struct StartRow {
 
 impl StartRow {
     pub fn new(start: &StartRun) -> Result<Self, StoreError> {
-        let run = Run { state: RunState::Ready, claim: None, ask: None, ..start.run.clone() };
+        let run = Run {
+            state: RunState::Ready,
+            claim: None,
+            ask: None,
+            ..start.run.clone()
+        };
         let live = LiveRow::new(run).map_err(|error| bad_row(start.run.id, &error))?;
-        Ok(Self { live, force: start.force })
+        Ok(Self {
+            live,
+            force: start.force,
+        })
     }
 }

@@ -37,7 +37,10 @@ impl From<Fault> for StoreError {
 
 /// A row of ours that cannot be read, or a value that cannot be written.
 pub(super) fn bad_row(what: impl ToString, error: &DocError) -> StoreError {
-    StoreError::BadRow { what: what.to_string(), detail: error.to_string() }
+    StoreError::BadRow {
+        what: what.to_string(),
+        detail: error.to_string(),
+    }
 }
 
 fn told(error: Error) -> StoreError {
@@ -47,6 +50,9 @@ fn told(error: Error) -> StoreError {
             StoreError::Unusable(format!("the database is damaged: {error}"))
         }
         Some(_) => StoreError::unavailable(error),
-        None => StoreError::BadRow { what: "a row".to_owned(), detail: error.to_string() },
+        None => StoreError::BadRow {
+            what: "a row".to_owned(),
+            detail: error.to_string(),
+        },
     }
 }

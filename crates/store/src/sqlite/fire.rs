@@ -9,7 +9,8 @@ use model::{
 };
 use rusqlite::{CachedStatement, Connection, params};
 
-use super::db::{Archive, Birth, Db, Ranges, ended, insert_live};
+use super::archive::{Archive, Ranges, ended};
+use super::db::{Birth, Db, insert_live};
 use super::fault::{Done, bad_row};
 use super::history::{ended_run, live_run};
 use super::rows::{EndedRow, LiveRow};
@@ -37,13 +38,16 @@ pub(super) struct FiringRow {
 
 impl FiringRow {
     pub fn new(firing: &Firing) -> Result<Self, StoreError> {
-        let Firing { job, decision, claim } = firing;
+        let Firing {
+            job,
+            decision,
+            claim,
+        } = firing;
         let bad = |error| bad_row(job.id, &error);
         let moment = |slot: Slot| slot.0.as_millis();
         let slot_last = decision.slot_last().map(Timestamp::as_millis);
         let finished = decision.next.is_none();
-        let skipped =
-            |missed| Run::skipped(job, missed, Reason::Missed, job.due_at(missed.last));
+        let skipped = |missed| Run::skipped(job, missed, Reason::Missed, job.due_at(missed.last));
         Ok(Self {
             job: job.id,
             shard: job.shard(),
@@ -65,7 +69,12 @@ impl FiringRow {
                 .map(|slot| LiveRow::new(Run::of_slot(job, slot)))
                 .transpose()
                 .map_err(bad)?,
-            missed: decision.missed.map(skipped).map(EndedRow::new).transpose().map_err(bad)?,
+            missed: decision
+                .missed
+                .map(skipped)
+                .map(EndedRow::new)
+                .transpose()
+                .map_err(bad)?,
         })
     }
 }
@@ -112,7 +121,13 @@ impl Db {
         rows: &'r [FiringRow],
         answers: &mut Vec<Fired>,
     ) -> Done<Option<&'r FiringRow>> {
-        let Self { conn, leases: table, ranges, live, .. } = self;
+        let Self {
+            conn,
+            leases: table,
+            ranges,
+            live,
+            ..
+        } = self;
         let mut fire = Fire::new(conn, ranges, live, leases.presence, no)?;
         for row in rows {
             if !table.holds(no, leases, row.shard) {
@@ -158,10 +173,14 @@ impl Db {
         presence: PresenceId,
         no: i64,
     ) -> Done<Fired> {
-        let Self { conn, ranges, live, .. } = self;
+        let Self {
+            conn, ranges, live, ..
+        } = self;
         let mut fire = Fire::new(conn, ranges, live, presence, no)?;
         let claim = row.claim.then_some(no);
-        let Some(run) = &row.run else { return Ok(Fired::Stale) };
+        let Some(run) = &row.run else {
+            return Ok(Fired::Stale);
+        };
         match fire.living(row.job)?.moving {
             0 => fire.bear(row, run, Birth::moving(claim)),
             _ => fire.bear(row, run, Birth::WAITING),
@@ -220,10 +239,16 @@ impl<'a> Fire<'a> {
     fn bear(&mut self, row: &FiringRow, run: &LiveRow, birth: Birth) -> Done<Fired> {
         let id = run.run.id;
         if !insert_live(&mut self.born, run, birth)? {
-            return if self.stands(row)? { Ok(refused(id)) } else { self.before(row) };
+            return if self.stands(row)? {
+                Ok(refused(id))
+            } else {
+                self.before(row)
+            };
         }
         if !self.swapped(row)? {
-            let mut remove = self.conn.prepare_cached(include_str!("sql/remove_live.sql"))?;
+            let mut remove = self
+                .conn
+                .prepare_cached(include_str!("sql/remove_live.sql"))?;
             remove.execute([id.as_bytes()])?;
             return self.before(row);
         }
@@ -250,7 +275,11 @@ impl<'a> Fire<'a> {
     }
 
     fn pass_over(&mut self, row: &FiringRow) -> Done<Fired> {
-        if self.swapped(row)? { Ok(Fired::Skipped(Reason::Missed)) } else { self.before(row) }
+        if self.swapped(row)? {
+            Ok(Fired::Skipped(Reason::Missed))
+        } else {
+            self.before(row)
+        }
     }
 
     /// Moves the job onward, and writes down what it passed over; false if it is not where plan saw it.
@@ -272,7 +301,9 @@ impl<'a> Fire<'a> {
     }
 
     fn stands(&self, row: &FiringRow) -> Done<bool> {
-        let mut select = self.conn.prepare_cached(include_str!("sql/fire_stands.sql"))?;
+        let mut select = self
+            .conn
+            .prepare_cached(include_str!("sql/fire_stands.sql"))?;
         Ok(select.exists(params![row.job.as_bytes(), row.version, row.slot])?)
     }
 
@@ -288,7 +319,10 @@ impl<'a> Fire<'a> {
 pub(super) fn living(conn: &Connection, job: JobId) -> Done<Living> {
     let mut select = conn.prepare_cached(include_str!("sql/living.sql"))?;
     Ok(select.query_row([job.as_bytes()], |row| {
-        Ok(Living { moving: row.get(0)?, waiting: row.get(1)? })
+        Ok(Living {
+            moving: row.get(0)?,
+            waiting: row.get(1)?,
+        })
     })?)
 }
 
@@ -304,7 +338,11 @@ fn fired_before(
     presence: PresenceId,
     row: &FiringRow,
 ) -> Done<Fired> {
-    let Decision { missed, start, next: _ } = row.decision;
+    let Decision {
+        missed,
+        start,
+        next: _,
+    } = row.decision;
     let Some(slot) = start.or(missed.map(|stretch| stretch.first)) else {
         return Ok(Fired::Stale);
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{JobId, Run, RunId, RunState, TenantId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::db::Ranges;
+use super::archive::Ranges;
 use super::fault::Done;
 use super::rows::{Code, RunRow, Tenant};
 use crate::{Page, RunFilter};
@@ -15,7 +15,9 @@ pub(super) const AFTER_ALL: [u8; 17] = [u8::MAX; 17];
 
 pub(super) fn live_row(conn: &Connection, id: RunId) -> Done<Option<RunRow>> {
     let mut select = conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
-    Ok(select.query_row([id.as_bytes()], RunRow::read_live).optional()?)
+    Ok(select
+        .query_row([id.as_bytes()], RunRow::read_live)
+        .optional()?)
 }
 
 pub(super) fn live_run(conn: &Connection, id: RunId) -> Done<Option<Run>> {
@@ -29,7 +31,9 @@ pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<O
     }
     let sql = Ranges::sql(include_str!("sql/get_run_ended.sql"), day);
     let mut select = conn.prepare_cached(&sql)?;
-    let row = select.query_row([id.as_bytes()], RunRow::read_ended).optional()?;
+    let row = select
+        .query_row([id.as_bytes()], RunRow::read_ended)
+        .optional()?;
     Ok(row.map(RunRow::decode).transpose()?)
 }
 
@@ -66,7 +70,9 @@ pub(super) fn list_runs(
     let states = RunState::ALL.into_iter().filter(wanted);
     let listing = Listing {
         tenant,
-        before: page.before.map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
+        before: page
+            .before
+            .map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
         job: filter.job,
         states: states.fold(0, |bits, state| bits | 1 << state.code()),
         limit: page.limit,
@@ -78,7 +84,11 @@ pub(super) fn list_runs(
     found.extend(live.into_iter().map(|id| (id, true)));
     let mut runs = Vec::new();
     for (id, alive) in found.into_iter().rev().take(page.limit) {
-        let run = if alive { live_run(conn, id)? } else { ended_run(conn, &ranges, id)? };
+        let run = if alive {
+            live_run(conn, id)?
+        } else {
+            ended_run(conn, &ranges, id)?
+        };
         runs.extend(run);
     }
     Ok(runs)
@@ -90,7 +100,10 @@ impl Listing {
     }
 
     fn live(&self, conn: &Connection) -> Done<Vec<RunId>> {
-        if !RunState::ALL.into_iter().any(|state| state.is_live() && self.wants(state)) {
+        if !RunState::ALL
+            .into_iter()
+            .any(|state| state.is_live() && self.wants(state))
+        {
             return Ok(Vec::new());
         }
         let sql = match self.job {
@@ -101,14 +114,11 @@ impl Listing {
     }
 
     /// Days from the newest on, until the page is full.
-    fn ended(
-        &self,
-        conn: &Connection,
-        ranges: &Ranges,
-        before: Option<RunId>,
-    ) -> Done<Vec<RunId>> {
-        let ended: Vec<_> =
-            RunState::ALL.into_iter().filter(|s| !s.is_live() && self.wants(*s)).collect();
+    fn ended(&self, conn: &Connection, ranges: &Ranges, before: Option<RunId>) -> Done<Vec<RunId>> {
+        let ended: Vec<_> = RunState::ALL
+            .into_iter()
+            .filter(|s| !s.is_live() && self.wants(*s))
+            .collect();
         let mut found = Vec::new();
         let newest = before.map_or(i64::MAX, Ranges::day_of);
         for day in ranges.0.range(..=newest).rev() {
@@ -134,7 +144,12 @@ impl Listing {
             return self.ids(conn, &sql, self.states, limit);
         }
         if states.contains(&RunState::Succeeded) {
-            return self.ids(conn, &sql(include_str!("sql/list_runs_day.sql")), self.states, limit);
+            return self.ids(
+                conn,
+                &sql(include_str!("sql/list_runs_day.sql")),
+                self.states,
+                limit,
+            );
         }
         let sql = sql(include_str!("sql/list_runs_day_rare.sql"));
         let mut found = Vec::new();

@@ -8,7 +8,8 @@ use model::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::db::{Db, ended};
+use super::archive::ended;
+use super::db::Db;
 use super::fault::{Done, bad_row};
 use super::rows::{Code, EndedRow, JobRow, Tenant};
 use crate::doc::{self, DocError};
@@ -36,7 +37,10 @@ pub(super) struct CreateRow {
 
 impl CreateRow {
     pub fn new(new: &NewJob) -> Result<Self, StoreError> {
-        Ok(Self { put: JobToPut::new(new.job.clone())?, asked: new.idempotency.clone() })
+        Ok(Self {
+            put: JobToPut::new(new.job.clone())?,
+            asked: new.idempotency.clone(),
+        })
     }
 }
 
@@ -50,7 +54,12 @@ pub(super) struct ChangeRow {
 
 impl ChangeRow {
     pub fn new(change: &JobChange) -> Result<Self, StoreError> {
-        let JobChange { before, after, skipped, runs } = change;
+        let JobChange {
+            before,
+            after,
+            skipped,
+            runs,
+        } = change;
         let entry = skipped
             .map(|(stretch, reason)| Run::skipped(after, stretch, reason, after.updated_at))
             .map(EndedRow::new)
@@ -84,7 +93,10 @@ pub(super) fn job_row(conn: &Connection, id: JobId) -> Done<Option<JobRow>> {
 
 pub(super) fn load_job(conn: &Connection, id: JobId) -> Done<Option<Job>> {
     let row = job_row(conn, id)?;
-    Ok(row.map(JobRow::decode).transpose().map_err(StoreError::from)?)
+    Ok(row
+        .map(JobRow::decode)
+        .transpose()
+        .map_err(StoreError::from)?)
 }
 
 pub(super) fn get_job(conn: &Connection, tenant: TenantId, id: JobId) -> Done<Option<Job>> {
@@ -101,7 +113,9 @@ pub(super) fn find_job(conn: &Connection, tenant: TenantId, key: &JobKey) -> Don
 
 fn key_holder(conn: &Connection, tenant: TenantId, key: &JobKey) -> Done<Option<JobId>> {
     let mut select = conn.prepare_cached(include_str!("sql/find_job.sql"))?;
-    let id = select.query_row(params![Tenant(tenant), key.as_str()], |row| row.get(0)).optional()?;
+    let id = select
+        .query_row(params![Tenant(tenant), key.as_str()], |row| row.get(0))
+        .optional()?;
     Ok(id.map(JobId::from_bytes))
 }
 
@@ -150,15 +164,24 @@ impl Db {
     }
 
     pub fn change_job(&mut self, change: &ChangeRow) -> Done<JobChanged> {
-        let ChangeRow { before, after, skipped, runs } = change;
+        let ChangeRow {
+            before,
+            after,
+            skipped,
+            runs,
+        } = change;
         let found = load_job(&self.conn, before.id)?;
-        let Some(job) = found.filter(|job| !is_gone(job)) else { return Ok(JobChanged::Missing) };
+        let Some(job) = found.filter(|job| !is_gone(job)) else {
+            return Ok(JobChanged::Missing);
+        };
         let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
         if stands(&job) != stands(before) {
             return Ok(JobChanged::Conflict(Box::new(job)));
         }
         let key = after.job.key.as_ref().filter(|_| !is_gone(&after.job));
-        let holder = key.map(|key| key_holder(&self.conn, after.job.tenant, key)).transpose()?;
+        let holder = key
+            .map(|key| key_holder(&self.conn, after.job.tenant, key))
+            .transpose()?;
         if let Some(other) = holder.flatten().filter(|other| *other != after.job.id) {
             return Ok(JobChanged::KeyTaken(other));
         }
@@ -177,13 +200,18 @@ impl Db {
                 load_job(&self.conn, after.job.id)?.unwrap_or_else(|| Job::clone(&after.job))
             }
         };
-        Ok(JobChanged::Done { job: Box::new(job), asked })
+        Ok(JobChanged::Done {
+            job: Box::new(job),
+            asked,
+        })
     }
 
     fn put_job(&mut self, before: &Job, after: &JobToPut) -> Done<()> {
         let JobToPut { job, doc } = after;
         self.put_standing(job)?;
-        let mut wide = self.conn.prepare_cached(include_str!("sql/change_job_def.sql"))?;
+        let mut wide = self
+            .conn
+            .prepare_cached(include_str!("sql/change_job_def.sql"))?;
         wide.execute(params![
             job.id.as_bytes(),
             job.key.as_ref().map(JobKey::as_str),
@@ -203,7 +231,9 @@ impl Db {
 
     /// The narrow row of a job: where it stands.
     fn put_standing(&mut self, job: &Job) -> Done<()> {
-        let mut narrow = self.conn.prepare_cached(include_str!("sql/change_job.sql"))?;
+        let mut narrow = self
+            .conn
+            .prepare_cached(include_str!("sql/change_job.sql"))?;
         narrow.execute(params![
             job.id.as_bytes(),
             job.state.code(),
@@ -299,11 +329,19 @@ fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> 
             return Ok(Some(if same { repeated } else { Created::Mismatch }));
         }
     }
-    let Some(key) = job.key.as_ref().filter(|_| !is_gone(job)) else { return Ok(None) };
-    let Some(other) = key_holder(conn, job.tenant, key)? else { return Ok(None) };
+    let Some(key) = job.key.as_ref().filter(|_| !is_gone(job)) else {
+        return Ok(None);
+    };
+    let Some(other) = key_holder(conn, job.tenant, key)? else {
+        return Ok(None);
+    };
     let mut select = conn.prepare_cached(include_str!("sql/job_exists.sql"))?;
     let repeated = other == job.id || select.exists([job.id.as_bytes()])?;
-    Ok(Some(if repeated { Created::Repeated(job.id) } else { Created::KeyTaken(other) }))
+    Ok(Some(if repeated {
+        Created::Repeated(job.id)
+    } else {
+        Created::KeyTaken(other)
+    }))
 }
 
 fn put_labels(conn: &Connection, job: &Job) -> Done<()> {
@@ -318,12 +356,15 @@ fn put_labels(conn: &Connection, job: &Job) -> Done<()> {
 }
 
 pub(super) fn drop_labels(conn: &Connection, job: JobId) -> Done<()> {
-    conn.prepare_cached(include_str!("sql/drop_labels.sql"))?.execute([job.as_bytes()])?;
+    conn.prepare_cached(include_str!("sql/drop_labels.sql"))?
+        .execute([job.as_bytes()])?;
     Ok(())
 }
 
 fn put_request(conn: &Connection, row: &CreateRow) -> Done<()> {
-    let Some(asked) = &row.asked else { return Ok(()) };
+    let Some(asked) = &row.asked else {
+        return Ok(());
+    };
     let job = &row.put.job;
     let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_request.sql"))?;
     insert.execute(params![

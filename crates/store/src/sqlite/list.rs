@@ -38,8 +38,12 @@ pub(super) fn list_jobs(
     let states: Vec<_> = JobState::ALL.into_iter().filter(wanted).collect();
     let listing = Listing {
         tenant: Tenant(tenant),
-        before: page.before.map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
-        bits: states.iter().fold(0, |bits, state| bits | 1 << state.code()),
+        before: page
+            .before
+            .map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
+        bits: states
+            .iter()
+            .fold(0, |bits, state| bits | 1 << state.code()),
         states,
         labels: &filter.labels,
         part: filter.q.as_ref().map(|part| part.to_ascii_lowercase()),
@@ -94,8 +98,14 @@ impl Listing<'_> {
     ) -> Done<Vec<JobId>> {
         let mut select = conn.prepare_cached(include_str!("sql/list_jobs_label.sql"))?;
         let mut has = conn.prepare_cached(include_str!("sql/has_label.sql"))?;
-        let mut rows =
-            select.query(params![self.tenant, self.before, self.bits, self.part, name, value])?;
+        let mut rows = select.query(params![
+            self.tenant,
+            self.before,
+            self.bits,
+            self.part,
+            name,
+            value
+        ])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             if found.len() == self.limit {

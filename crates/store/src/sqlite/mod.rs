@@ -5,10 +5,11 @@
 //! that the writer's time is SQLite's. Live runs are a small table; runs that ended are in one table
 //! for each day of UTC, dropped whole (`retain`).
 //!
-//! In reading order: `open` (the file), `db` and `writer`, `reader`, `rows` (words as columns); then the
+//! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `rows` (words as columns); then the
 //! steps: `presence`, `jobs`, `list`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `history`, `retain`;
 //! last `backup`. Statements are in `sql/`, named after the method they belong to.
 
+mod archive;
 mod backup;
 mod claim;
 mod db;
@@ -35,11 +36,13 @@ use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
 use nix::fcntl::Flock;
+use rusqlite::Connection;
 
 use crate::{
     Beat, Cancelled, Claimed, Created, DueCursor, DueJobs, DueRun, Fired, Firing, HeldClaim,
-    JobChange, JobChanged, JobFilter, Keep, Leases, NewJob, NodeName, Orphan, Page, Pulse, Retained,
-    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError, Withdrawal,
+    JobChange, JobChanged, JobFilter, Keep, Leases, NewJob, NodeName, Orphan, Page, Pulse,
+    Retained, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError,
+    Withdrawal,
 };
 
 pub use backup::backup;
@@ -47,7 +50,7 @@ pub use open::FILE;
 
 /// The statements that make the table of one day of history, for whoever writes such a file by hand.
 pub fn range_schema(day: i64) -> String {
-    db::Ranges::sql(include_str!("sql/create_range.sql"), day)
+    archive::Ranges::sql(include_str!("sql/create_range.sql"), day)
 }
 
 /// Threads that read, and their connections.
@@ -74,22 +77,46 @@ impl SqliteStore {
         let path = folder.join(open::FILE);
         open::check_file(&path)?;
         let conn = open::open_writer(&path)?;
-        let now = clock.now().as_millis();
-        conn.execute(include_str!("sql/end_all_presences.sql"), [now])
-            .map_err(fault::Fault::from)?;
         let shared = Arc::new(db::Shared::new(clock));
         let db = db::Db::new(conn, shared.clone())?;
         let thread = |error| StoreError::Unusable(format!("no thread can be started: {error}"));
-        let connections = (0..READERS).map(|_| open::open_reader(&path)).collect::<Result<_, _>>()?;
+        let connections = (0..READERS)
+            .map(|_| open::open_reader(&path))
+            .collect::<Result<_, _>>()?;
         let readers = reader::Readers::start("reader", connections).map_err(thread)?;
         let beats = vec![open::open_reader(&path)?];
         let beats = reader::Readers::start("beats", beats).map_err(thread)?;
         let writer = writer::Writer::start(db).map_err(thread)?;
-        Ok(Self { readers, beats, writer, shared, retained: Mutex::new(None), _lock: lock })
+        Ok(Self {
+            readers,
+            beats,
+            writer,
+            shared,
+            retained: Mutex::new(None),
+            _lock: lock,
+        })
     }
 
     fn retained(&self) -> std::sync::MutexGuard<'_, Option<JobId>> {
         self.retained.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// On the writer's thread, in a transaction; it may run more than once.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut db::Db) -> fault::Done<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.see();
+        self.writer.call(work).await
+    }
+
+    /// On a reader's thread, in one snapshot.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> fault::Done<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.see();
+        self.readers.call(read).await
     }
 
     fn new_presence(&self) -> PresenceId {
@@ -114,39 +141,48 @@ fn collect<A, B>(
 impl Store for SqliteStore {
     async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError> {
         let (id, node) = (self.new_presence(), node.clone());
-        self.writer.call(move |db| db.join(id, &node)).await
+        self.write(move |db| db.join(id, &node)).await
     }
 
     async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
         let shared = self.shared.clone();
+        shared.see();
         let (no, living) = {
             let mut presences = shared.presences();
             let living = presences.beat(presence, shared.clock.uptime())?;
             (presences.living(presence)?, living)
         };
-        let asks = self.beats.call(move |conn| plan::beat_asks(conn, no)).await?;
-        Ok(Beat { now: shared.clock.now(), asks, living })
+        let asks = self
+            .beats
+            .call(move |conn| plan::beat_asks(conn, no))
+            .await?;
+        Ok(Beat {
+            now: shared.clock.now(),
+            asks,
+            living,
+        })
     }
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
         let wanted = *wanted;
-        self.writer.call(move |db| db.lease(presence, &wanted)).await
+        self.write(move |db| db.lease(presence, &wanted)).await
     }
 
     async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
-        self.writer.call(move |db| db.leave(presence)).await
+        self.write(move |db| db.leave(presence)).await
     }
 
     async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
-        self.writer.call(move |db| db.bar_lapsed(by)).await
+        self.write(move |db| db.bar_lapsed(by)).await
     }
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
         let (shared, shards) = (self.shared.clone(), *shards);
         let look = move |conn: &_| plan::orphans(conn, &shared, &shards, limit);
-        let plan::Orphans { found, unreadable } = self.readers.call(look).await?;
+        let plan::Orphans { found, unreadable } = self.read(look).await?;
         if !unreadable.is_empty() {
-            self.writer.call(move |db| db.bury_unreadable(&unreadable)).await?;
+            self.write(move |db| db.bury_unreadable(&unreadable))
+                .await?;
         }
         Ok(found)
     }
@@ -157,27 +193,33 @@ impl Store for SqliteStore {
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<HeldClaim>, StoreError> {
-        let Some(no) = self.shared.presences().number(presence) else { return Ok(Vec::new()) };
-        self.readers.call(move |conn| plan::claims(conn, no, after, limit)).await
+        self.shared.see();
+        let number = self.shared.presences().number(presence);
+        let Some(no) = number else {
+            return Ok(Vec::new());
+        };
+        self.read(move |conn| plan::claims(conn, no, after, limit))
+            .await
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
         let rows = collect(jobs, jobs::CreateRow::new)?;
-        self.writer.call(move |db| db.create_jobs(&rows)).await
+        self.write(move |db| db.create_jobs(&rows)).await
     }
 
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
         let row = jobs::ChangeRow::new(change)?;
-        self.writer.call(move |db| db.change_job(&row)).await
+        self.write(move |db| db.change_job(&row)).await
     }
 
     async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.readers.call(move |conn| jobs::get_job(conn, tenant, id)).await
+        self.read(move |conn| jobs::get_job(conn, tenant, id)).await
     }
 
     async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let key = key.clone();
-        self.readers.call(move |conn| jobs::find_job(conn, tenant, &key)).await
+        self.read(move |conn| jobs::find_job(conn, tenant, &key))
+            .await
     }
 
     async fn list_jobs(
@@ -187,7 +229,8 @@ impl Store for SqliteStore {
         page: Page<JobId>,
     ) -> Result<Vec<Job>, StoreError> {
         let filter = filter.clone();
-        self.readers.call(move |conn| list::list_jobs(conn, tenant, &filter, page)).await
+        self.read(move |conn| list::list_jobs(conn, tenant, &filter, page))
+            .await
     }
 
     async fn due_jobs(
@@ -198,7 +241,8 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<DueJobs, StoreError> {
         let shards = *shards;
-        self.readers.call(move |conn| plan::due_jobs(conn, &shards, up_to, after, limit)).await
+        self.read(move |conn| plan::due_jobs(conn, &shards, up_to, after, limit))
+            .await
     }
 
     async fn due_runs(
@@ -209,34 +253,38 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
         let shards = *shards;
-        self.readers.call(move |conn| plan::due_runs(conn, &shards, up_to, after, limit)).await
+        self.read(move |conn| plan::due_runs(conn, &shards, up_to, after, limit))
+            .await
     }
 
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {
         let jobs = jobs.to_vec();
-        self.writer.call(move |db| db.park(&jobs, now)).await
+        self.write(move |db| db.park(&jobs, now)).await
     }
 
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
         let rows = collect(firings, fire::FiringRow::new)?;
         let leases = leases.clone();
-        self.writer.call(move |db| db.fire(&leases, &rows)).await
+        self.write(move |db| db.fire(&leases, &rows)).await
     }
 
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
         let (held, runs) = (leases.clone(), runs.to_vec());
-        let rows = self.writer.call(move |db| db.claim(&held, &runs)).await?;
+        let rows = self.write(move |db| db.claim(&held, &runs)).await?;
         let (answers, unreadable) = rows.decode();
         if !unreadable.is_empty() {
-            let runs: Vec<_> = unreadable.into_iter().map(|run| (run, leases.presence)).collect();
-            self.writer.call(move |db| db.bury_unreadable(&runs)).await?;
+            let runs: Vec<_> = unreadable
+                .into_iter()
+                .map(|run| (run, leases.presence))
+                .collect();
+            self.write(move |db| db.bury_unreadable(&runs)).await?;
         }
         Ok(answers)
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
         let row = claim::StartRow::new(start)?;
-        self.writer.call(move |db| db.start_run(&row)).await
+        self.write(move |db| db.start_run(&row)).await
     }
 
     async fn mark_running(
@@ -245,7 +293,7 @@ impl Store for SqliteStore {
         runs: &[(RunId, Timestamp)],
     ) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        self.writer.call(move |db| db.mark_running(presence, &runs)).await
+        self.write(move |db| db.mark_running(presence, &runs)).await
     }
 
     async fn cancel_run(
@@ -254,7 +302,7 @@ impl Store for SqliteStore {
         run: RunId,
         now: Timestamp,
     ) -> Result<Cancelled, StoreError> {
-        self.writer.call(move |db| db.cancel_run(tenant, run, now)).await
+        self.write(move |db| db.cancel_run(tenant, run, now)).await
     }
 
     async fn withdraw(
@@ -264,7 +312,8 @@ impl Store for SqliteStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let answers = answers.to_vec();
-        self.writer.call(move |db| db.withdraw(presence, &answers, now)).await
+        self.write(move |db| db.withdraw(presence, &answers, now))
+            .await
     }
 
     async fn settle(
@@ -273,12 +322,15 @@ impl Store for SqliteStore {
         settlements: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError> {
         let now = self.shared.clock.now();
-        let rows = collect(settlements, |settlement| settle::SettleRow::new(settlement, now))?;
-        self.writer.call(move |db| db.settle(by, &rows, now)).await
+        let rows = collect(settlements, |settlement| {
+            settle::SettleRow::new(settlement, now)
+        })?;
+        self.write(move |db| db.settle(by, &rows, now)).await
     }
 
     async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
-        self.readers.call(move |conn| history::get_run(conn, tenant, run)).await
+        self.read(move |conn| history::get_run(conn, tenant, run))
+            .await
     }
 
     async fn list_runs(
@@ -288,22 +340,28 @@ impl Store for SqliteStore {
         page: Page<RunId>,
     ) -> Result<Vec<Run>, StoreError> {
         let filter = filter.clone();
-        self.readers.call(move |conn| history::list_runs(conn, tenant, &filter, page)).await
+        self.read(move |conn| history::list_runs(conn, tenant, &filter, page))
+            .await
     }
 
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         let keep = *keep;
         let (from, until) = (*self.retained(), keep.now.minus(keep.finished));
-        let over = self.readers.call(move |conn| retain::look(conn, from, until)).await?;
+        let over = self
+            .read(move |conn| retain::look(conn, from, until))
+            .await?;
         let next = over.next;
-        let retained = self.writer.call(move |db| db.retain(&keep, &over)).await?;
+        let retained = self.write(move |db| db.retain(&keep, &over)).await?;
         *self.retained() = next;
         Ok(retained)
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
-        let oldest_due_at = self.readers.call(plan::oldest_due).await?;
-        Ok(Pulse { oldest_due_at, live: self.shared.live() })
+        let oldest_due_at = self.read(plan::oldest_due).await?;
+        Ok(Pulse {
+            oldest_due_at,
+            live: self.shared.live(),
+        })
     }
 }
 

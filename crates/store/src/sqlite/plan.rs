@@ -47,7 +47,9 @@ pub(super) fn due_jobs(
         match job_row(conn, at.job)?.map(|row| row.decode()) {
             Some(Ok(job)) => due.jobs.push(Arc::new(job)),
             Some(Err(bad)) => due.unreadable.push((bad.job, bad.detail)),
-            None => due.unreadable.push((at.job, "its definition is missing".to_owned())),
+            None => due
+                .unreadable
+                .push((at.job, "its definition is missing".to_owned())),
         }
     }
     Ok(due)
@@ -132,24 +134,39 @@ pub(super) fn orphans(
         if orphans.found.len() == limit {
             return Ok(orphans);
         }
-        let Some(holder) = gone.get_mut(&row.get(2)?) else { continue };
+        let Some(holder) = gone.get_mut(&row.get(2)?) else {
+            continue;
+        };
         holder.seen = true;
-        let (id, job) = (RunId::from_bytes(row.get(0)?), JobId::from_bytes(row.get(1)?));
+        let (id, job) = (
+            RunId::from_bytes(row.get(0)?),
+            JobId::from_bytes(row.get(1)?),
+        );
         if !shards.is_all() && !shards.contains(Shard::of(job)) {
             continue;
         }
         let job = match jobs.get(&job) {
             Some(job) => job.clone(),
-            None => jobs.entry(job).or_insert(readable(load_job(conn, job))?.map(Arc::new)).clone(),
+            None => jobs
+                .entry(job)
+                .or_insert(readable(load_job(conn, job))?.map(Arc::new))
+                .clone(),
         };
         match (job, readable(live_run(conn, id))?) {
             (Some(job), Some(run)) => {
-                orphans.found.push(Orphan { run, job, ended_at: holder.ended_at });
+                orphans.found.push(Orphan {
+                    run,
+                    job,
+                    ended_at: holder.ended_at,
+                });
             }
             (_, _) => orphans.unreadable.push((id, holder.id)),
         }
     }
-    let clear = gone.iter().filter(|(_, holder)| !holder.seen).map(|(no, _)| *no);
+    let clear = gone
+        .iter()
+        .filter(|(_, holder)| !holder.seen)
+        .map(|(no, _)| *no);
     shared.presences().set_clear(clear);
     Ok(orphans)
 }
@@ -183,7 +200,14 @@ fn ended_presences(conn: &Connection, shared: &Shared) -> Done<BTreeMap<i64, Gon
         if !presences.is_clear(no) {
             let id = PresenceId::from_bytes(row.get(1)?);
             let ended_at = Timestamp::from_millis(row.get(2)?);
-            gone.insert(no, Gone { id, ended_at, seen: false });
+            gone.insert(
+                no,
+                Gone {
+                    id,
+                    ended_at,
+                    seen: false,
+                },
+            );
         }
     }
     Ok(gone)
@@ -202,9 +226,12 @@ pub(super) fn oldest_due(conn: &Connection) -> Done<Option<Timestamp>> {
     let mut select = conn.prepare_cached(include_str!("sql/pulse.sql"))?;
     let (slot, run): (Option<i64>, Option<i64>) =
         select.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(slot.into_iter().chain(run).min().map(Timestamp::from_millis))
+    Ok(slot
+        .into_iter()
+        .chain(run)
+        .min()
+        .map(Timestamp::from_millis))
 }
-
 
 impl Db {
     pub fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {

@@ -42,10 +42,20 @@ impl Presences {
         while let Some(row) = rows.next()? {
             let (no, id) = (row.get(0)?, PresenceId::from_bytes(row.get(1)?));
             let ended_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
-            let (expires, beaten, unbroken) = heard
-                .remove(&id)
-                .map_or_else(Default::default, |known| (known.expires, known.beaten, known.unbroken));
-            self.known.insert(id, Known { no, ended_at, expires, beaten, unbroken });
+            let (expires, beaten, unbroken) =
+                heard.remove(&id).map_or_else(Default::default, |known| {
+                    (known.expires, known.beaten, known.unbroken)
+                });
+            self.known.insert(
+                id,
+                Known {
+                    no,
+                    ended_at,
+                    expires,
+                    beaten,
+                    unbroken,
+                },
+            );
         }
         Ok(())
     }
@@ -67,12 +77,21 @@ impl Presences {
     }
 
     fn lives(&self, no: i64) -> bool {
-        self.known.values().any(|known| known.no == no && known.ended_at.is_none())
+        self.known
+            .values()
+            .any(|known| known.no == no && known.ended_at.is_none())
     }
 
     /// Hears a presence, and answers everyone who lives.
-    pub fn beat(&mut self, id: PresenceId, uptime: Duration) -> Result<Vec<PresenceId>, StoreError> {
-        let known = self.known.get_mut(&id).filter(|known| known.ended_at.is_none());
+    pub fn beat(
+        &mut self,
+        id: PresenceId,
+        uptime: Duration,
+    ) -> Result<Vec<PresenceId>, StoreError> {
+        let known = self
+            .known
+            .get_mut(&id)
+            .filter(|known| known.ended_at.is_none());
         let known = known.ok_or(StoreError::Barred)?;
         if uptime > known.expires {
             // It lives on, since nobody barred it; but it cannot vouch for the time it was away.
@@ -81,7 +100,12 @@ impl Presences {
         known.beaten = uptime;
         known.expires = uptime.saturating_add(PRESENCE_TTL);
         let lives = |known: &Known| known.ended_at.is_none() && uptime <= known.expires;
-        Ok(self.known.iter().filter(|(_, known)| lives(known)).map(|(id, _)| *id).collect())
+        Ok(self
+            .known
+            .iter()
+            .filter(|(_, known)| lives(known))
+            .map(|(id, _)| *id)
+            .collect())
     }
 
     /// Ends everyone whose time is up, by the word of one that was heard all the while. Judged and
@@ -90,7 +114,7 @@ impl Presences {
         &mut self,
         by: PresenceId,
         uptime: Duration,
-        now: Timestamp,
+        ended_at: Timestamp,
     ) -> Vec<(PresenceId, i64)> {
         let heard = self.known.get(&by).is_some_and(|known| {
             known.ended_at.is_none()
@@ -103,7 +127,7 @@ impl Presences {
         let mut ended = Vec::new();
         for (id, known) in &mut self.known {
             if known.ended_at.is_none() && uptime > known.expires {
-                known.ended_at = Some(now);
+                known.ended_at = Some(ended_at);
                 ended.push((*id, known.no));
             }
         }
@@ -112,7 +136,13 @@ impl Presences {
 
     fn joined(&mut self, id: PresenceId, no: i64, uptime: Duration) {
         let expires = uptime.saturating_add(PRESENCE_TTL);
-        let known = Known { no, ended_at: None, expires, beaten: uptime, unbroken: uptime };
+        let known = Known {
+            no,
+            ended_at: None,
+            expires,
+            beaten: uptime,
+            unbroken: uptime,
+        };
         self.known.insert(id, known);
     }
 
@@ -161,7 +191,10 @@ impl LeaseTable {
         let mut select = conn.prepare_cached(include_str!("sql/leases.sql"))?;
         let leases = select.query_map([], |row| {
             let epoch = row.get::<_, i64>(2)?.unsigned_abs();
-            let lease = Lease { holder: row.get(1)?, epoch };
+            let lease = Lease {
+                holder: row.get(1)?,
+                epoch,
+            };
             Ok((Shard(row.get(0)?), lease))
         })?;
         Ok(Self(leases.collect::<rusqlite::Result<_>>()?))
@@ -182,7 +215,9 @@ impl Db {
             .prepare_cached(include_str!("sql/join.sql"))?
             .execute(params![id.as_bytes(), node.0, now.as_millis()])?;
         let no = self.conn.last_insert_rowid();
-        self.shared.presences().joined(id, no, self.shared.clock.uptime());
+        self.shared
+            .presences()
+            .joined(id, no, self.shared.clock.uptime());
         Ok(id)
     }
 
@@ -196,8 +231,14 @@ impl Db {
             let ours = before.holder == Some(no);
             let free = before.holder.is_none_or(|holder| !presences.lives(holder));
             let after = match (wanted.contains(shard), ours) {
-                (true, false) if free => Lease { holder: Some(no), epoch: before.epoch + 1 },
-                (false, true) => Lease { holder: None, ..before },
+                (true, false) if free => Lease {
+                    holder: Some(no),
+                    epoch: before.epoch + 1,
+                },
+                (false, true) => Lease {
+                    holder: None,
+                    ..before
+                },
                 (true | false, _) => before,
             };
             if after != before {
@@ -209,29 +250,34 @@ impl Db {
                 epochs.insert(shard, Epoch(after.epoch));
             }
         }
-        Ok(Leases { presence: id, epochs })
+        Ok(Leases {
+            presence: id,
+            epochs,
+        })
     }
 
     /// Ends a presence. Its leases need no write: a holder that has ended holds nothing.
     pub fn leave(&mut self, id: PresenceId) -> Done<()> {
-        let now = self.shared.clock.now();
-        let ended = self.shared.presences().end(id, now);
-        self.write_ends(ended.into_iter(), now)
+        let ended_at = self.shared.presence_end();
+        let ended = self.shared.presences().end(id, ended_at);
+        self.write_ends(ended.into_iter(), ended_at)
     }
 
     pub fn bar_lapsed(&mut self, by: PresenceId) -> Done<Vec<PresenceId>> {
-        let (now, uptime) = (self.shared.clock.now(), self.shared.clock.uptime());
-        let lapsed = self.shared.presences().end_lapsed(by, uptime, now);
-        self.write_ends(lapsed.iter().map(|(_, no)| *no), now)?;
+        let (ended_at, uptime) = (self.shared.presence_end(), self.shared.clock.uptime());
+        let lapsed = self.shared.presences().end_lapsed(by, uptime, ended_at);
+        self.write_ends(lapsed.iter().map(|(_, no)| *no), ended_at)?;
         Ok(lapsed.into_iter().map(|(id, _)| id).collect())
     }
 
     /// They have ended in memory already, so that no beat of theirs can succeed from then on; if this
     /// write fails, the rollback brings them back.
-    fn write_ends(&mut self, numbers: impl Iterator<Item = i64>, now: Timestamp) -> Done<()> {
-        let mut end = self.conn.prepare_cached(include_str!("sql/end_presence.sql"))?;
+    fn write_ends(&mut self, numbers: impl Iterator<Item = i64>, at: Timestamp) -> Done<()> {
+        let mut end = self
+            .conn
+            .prepare_cached(include_str!("sql/end_presence.sql"))?;
         for no in numbers {
-            end.execute(params![no, now.as_millis()])?;
+            end.execute(params![no, at.as_millis()])?;
         }
         Ok(())
     }

@@ -33,7 +33,10 @@ impl Readers {
             let builder = std::thread::Builder::new().name(format!("punctual-{name}"));
             threads.push(builder.spawn(move || serve(&conn, &queue))?);
         }
-        Ok(Self { reads: Some(reads), threads })
+        Ok(Self {
+            reads: Some(reads),
+            threads,
+        })
     }
 
     /// Runs a read on one of the threads, in one snapshot.
@@ -45,7 +48,9 @@ impl Readers {
         let read: Read = Box::new(move |conn| {
             let found = catch_unwind(AssertUnwindSafe(|| in_snapshot(conn, read)));
             let found = found.unwrap_or_else(|_| {
-                Err(Fault::Store(StoreError::unavailable("the store's reader failed on this call")))
+                Err(Fault::Store(StoreError::unavailable(
+                    "the store's reader failed on this call",
+                )))
             });
             let _gone = caller.send(found.map_err(StoreError::from));
         });
@@ -71,7 +76,10 @@ impl Drop for Readers {
 fn serve(conn: &Connection, queue: &Queue) {
     loop {
         // One thread waits at the queue, the others wait for it; nothing is done under the lock.
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+        let next = queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .blocking_recv();
         match next {
             Some(read) => read(conn),
             None => return,

@@ -5,7 +5,8 @@ use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
 use model::{JobId, RunId, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::db::{Db, Ranges};
+use super::archive::Ranges;
+use super::db::Db;
 use super::fault::Done;
 use super::jobs::drop_labels;
 use crate::{Keep, Retained};
@@ -29,7 +30,11 @@ pub(super) fn look(conn: &Connection, from: Option<JobId>, until: Timestamp) -> 
     let batch = i64::try_from(RETENTION_BATCH_MAX).unwrap_or(i64::MAX);
     let mut select = conn.prepare_cached(include_str!("sql/retain_deleted.sql"))?;
     let deleted = select.query_map([batch], |row| row.get(0).map(JobId::from_bytes))?;
-    let mut over = Over { jobs: deleted.collect::<rusqlite::Result<_>>()?, next: None, full: false };
+    let mut over = Over {
+        jobs: deleted.collect::<rusqlite::Result<_>>()?,
+        next: None,
+        full: false,
+    };
     let mut select = conn.prepare_cached(include_str!("sql/retain_finished.sql"))?;
     let from = from.map_or(Vec::new(), |from| from.as_bytes().to_vec());
     let mut rows = select.query(params![from, until.as_millis(), LOOK_MAX])?;
@@ -64,17 +69,24 @@ impl Db {
     /// Drops the days that ended at or before `until`, and before the oldest run that lives.
     fn drop_ranges(&mut self, until: Timestamp) -> Done<(u32, bool)> {
         let oldest: Option<[u8; 16]> =
-            self.conn.query_row(include_str!("sql/oldest_live.sql"), [], |row| row.get(0))?;
+            self.conn
+                .query_row(include_str!("sql/oldest_live.sql"), [], |row| row.get(0))?;
         let oldest = oldest.map(|id| RunId::from_bytes(id).at());
         let until = oldest.map_or(until, |oldest| oldest.min(until));
-        let days: Vec<i64> =
-            self.ranges.0.iter().copied().filter(|day| Ranges::ends_at(*day) <= until).collect();
+        let days: Vec<i64> = self
+            .ranges
+            .0
+            .iter()
+            .copied()
+            .filter(|day| Ranges::ends_at(*day) <= until)
+            .collect();
         let (mut dropped, free) = (0, self.free_pages(&days)?);
         for day in &days {
             if dropped > 0 && self.free_pages(&days)? - free > PAGES_MAX {
                 return Ok((dropped, true));
             }
-            self.conn.execute_batch(&Ranges::sql(include_str!("sql/drop_range.sql"), *day))?;
+            self.conn
+                .execute_batch(&Ranges::sql(include_str!("sql/drop_range.sql"), *day))?;
             self.ranges.0.remove(day);
             dropped += 1;
         }
@@ -85,11 +97,15 @@ impl Db {
         if days.is_empty() {
             return Ok(0);
         }
-        Ok(self.conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?)
+        Ok(self
+            .conn
+            .query_row("PRAGMA freelist_count", [], |row| row.get(0))?)
     }
 
     fn drop_requests(&mut self, until: Timestamp) -> Done<bool> {
-        let mut delete = self.conn.prepare_cached(include_str!("sql/retain_requests.sql"))?;
+        let mut delete = self
+            .conn
+            .prepare_cached(include_str!("sql/retain_requests.sql"))?;
         let batch = i64::try_from(RETENTION_BATCH_MAX).unwrap_or(i64::MAX);
         Ok(delete.execute(params![until.as_millis(), batch])? == RETENTION_BATCH_MAX)
     }
@@ -110,7 +126,9 @@ impl Db {
     }
 
     fn forget_presences(&mut self) -> Done<()> {
-        let mut delete = self.conn.prepare_cached(include_str!("sql/retain_presence.sql"))?;
+        let mut delete = self
+            .conn
+            .prepare_cached(include_str!("sql/retain_presence.sql"))?;
         let mut presences = self.shared.presences();
         for (id, no) in presences.forgettable() {
             delete.execute([no])?;

@@ -76,7 +76,9 @@ pub(super) struct Word<T>(pub T);
 impl<T: Code> FromSql for Word<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let code = value.as_i64()?;
-        T::from_code(code).map(Self).ok_or(FromSqlError::OutOfRange(code))
+        T::from_code(code)
+            .map(Self)
+            .ok_or(FromSqlError::OutOfRange(code))
     }
 }
 
@@ -107,7 +109,9 @@ fn moment(row: &Row<'_>, column: usize) -> Result<Timestamp> {
 }
 
 fn maybe_moment(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+    Ok(row
+        .get::<_, Option<i64>>(column)?
+        .map(Timestamp::from_millis))
 }
 
 fn word<T: Code>(row: &Row<'_>, column: usize) -> Result<T> {
@@ -160,24 +164,25 @@ impl JobRow {
             updated_at: moment(row, 8)?,
             note: row.get(9)?,
         };
-        Ok(Self { job, key: row.get(10)?, doc: row.get(11)?, payload: maybe_bytes(row, 12)? })
-    }
-
-    pub fn id(&self) -> JobId {
-        self.job.id
-    }
-
-    pub fn state(&self) -> JobState {
-        self.job.state
-    }
-
-    pub fn key(&self) -> Option<&str> {
-        self.key.as_deref()
+        Ok(Self {
+            job,
+            key: row.get(10)?,
+            doc: row.get(11)?,
+            payload: maybe_bytes(row, 12)?,
+        })
     }
 
     pub fn decode(self) -> std::result::Result<Job, Unreadable> {
-        let Self { job, key, doc, payload } = self;
-        let unreadable = |detail: String| Unreadable { job: job.id, detail };
+        let Self {
+            job,
+            key,
+            doc,
+            payload,
+        } = self;
+        let unreadable = |detail: String| Unreadable {
+            job: job.id,
+            detail,
+        };
         let key = match key.as_deref().map(JobKey::new) {
             None => None,
             Some(Ok(key)) => Some(key),
@@ -211,7 +216,10 @@ pub(super) struct Unreadable {
 
 impl From<Unreadable> for StoreError {
     fn from(bad: Unreadable) -> Self {
-        Self::BadRow { what: bad.job.to_string(), detail: bad.detail }
+        Self::BadRow {
+            what: bad.job.to_string(),
+            detail: bad.detail,
+        }
     }
 }
 
@@ -262,12 +270,18 @@ impl RunRow {
             waiting: row.get(13)?,
             dispatched_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 15)?,
-            claim: row.get::<_, Option<[u8; 16]>>(17)?.map(PresenceId::from_bytes),
+            claim: row
+                .get::<_, Option<[u8; 16]>>(17)?
+                .map(PresenceId::from_bytes),
             settled_at: None,
             stretch: None,
             attempts: Vec::new(),
         };
-        Ok(Self { run, last: None, attempts: row.get(16)? })
+        Ok(Self {
+            run,
+            last: None,
+            attempts: row.get(16)?,
+        })
     }
 
     /// Columns as `get_run_ended.sql` has them.
@@ -277,9 +291,11 @@ impl RunRow {
         let slot = read_slot(id, kind, maybe_moment(row, 4)?);
         let (last, count) = (maybe_moment(row, 19)?, row.get::<_, Option<i64>>(20)?);
         let stretch = match (slot, last, count) {
-            (Some(first), Some(last), Some(count)) => {
-                Some(Stretch { first, last: Slot(last), count: count.unsigned_abs() })
-            }
+            (Some(first), Some(last), Some(count)) => Some(Stretch {
+                first,
+                last: Slot(last),
+                count: count.unsigned_abs(),
+            }),
             (_, _, _) => None,
         };
         let run = Run {
@@ -306,7 +322,11 @@ impl RunRow {
             attempts: Vec::new(),
         };
         let last = read_last(row, &run)?;
-        Ok(Self { run, last, attempts: row.get(22)? })
+        Ok(Self {
+            run,
+            last,
+            attempts: row.get(22)?,
+        })
     }
 
     pub fn id(&self) -> RunId {
@@ -314,7 +334,11 @@ impl RunRow {
     }
 
     pub fn decode(self) -> std::result::Result<Run, StoreError> {
-        let Self { mut run, last, attempts } = self;
+        let Self {
+            mut run,
+            last,
+            attempts,
+        } = self;
         run.attempts = doc::decode_attempts(attempts.as_deref())
             .map_err(|error| super::fault::bad_row(run.id, &error))?;
         run.attempts.extend(last);
@@ -366,9 +390,17 @@ impl EndedRow {
                 && Some(last.settled_at) == run.settled_at
         };
         let mut earlier = std::mem::take(&mut run.attempts);
-        let last = if earlier.last().is_some_and(ended_it) { earlier.pop() } else { None };
+        let last = if earlier.last().is_some_and(ended_it) {
+            earlier.pop()
+        } else {
+            None
+        };
         let attempts = doc::encode_attempts(&earlier)?;
-        Ok(Self { run, last, attempts })
+        Ok(Self {
+            run,
+            last,
+            attempts,
+        })
     }
 }
 

@@ -1,1 +1,92 @@
+use std::time::Duration;
 
+use model::Report;
+
+use super::*;
+
+#[track_caller]
+fn check<T: Code + PartialEq + std::fmt::Debug>(words: &[T], codes: &[i64]) {
+    assert_eq!(
+        words.iter().map(|word| word.code()).collect::<Vec<_>>(),
+        codes
+    );
+    for word in words {
+        assert_eq!(T::from_code(word.code()).as_ref(), Some(word));
+    }
+    assert_eq!(T::from_code(99), None);
+    assert_eq!(T::from_code(-1), None);
+}
+
+#[test]
+fn numbers_of_words_never_change() {
+    check(&JobState::ALL, &[0, 1, 2, 3, 4]);
+    check(&RunState::ALL, &[0, 1, 2, 3, 4, 5, 6]);
+    check(&RunKind::ALL, &[0, 1, 2]);
+    check(&Lane::ALL, &[0, 1, 2]);
+    check(&Outcome::ALL, &[0, 1, 2, 3, 4]);
+    check(&Reason::ALL, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    let asks = [
+        Ask::TakeBack,
+        Ask::TooLate,
+        Ask::Cancel(Reason::Overlap),
+        Ask::Cancel(Reason::Asked),
+    ];
+    check(&asks, &[1, 2, 16, 24]);
+}
+
+fn run() -> Run {
+    let at = Timestamp::from_millis(1_700_000_000_000);
+    let def = model::Definition::new(
+        model::Schedule::Once(Slot(at)),
+        model::Target::Fake(String::new()),
+    );
+    let job = Job::new(JobId::new(at, [1; 10]), TenantId::DEFAULT, None, def, at);
+    Run::of_slot(&job, Slot(at))
+}
+
+#[test]
+fn the_attempt_that_ended_a_run_is_in_columns_and_others_are_not() {
+    let at = Timestamp::from_millis(1_700_000_000_500);
+    let attempt = |no| Attempt::new(AttemptNo(no), Some(at), at, Report::succeeded());
+    let ended = Run {
+        dispatched_at: Some(at),
+        settled_at: Some(at),
+        ..run()
+    };
+    let row = EndedRow::new(Run {
+        attempts: vec![attempt(1)],
+        ..ended.clone()
+    })
+    .unwrap();
+    assert_eq!((row.last, row.attempts), (Some(attempt(1)), None));
+    let two = vec![attempt(1), attempt(2)];
+    let row = EndedRow::new(Run {
+        attempt: AttemptNo(2),
+        attempts: two,
+        ..ended.clone()
+    })
+    .unwrap();
+    assert_eq!((row.last, row.attempts.is_some()), (Some(attempt(2)), true));
+    // Cancelled while it waited for a second attempt: the first did not end it.
+    let later = Some(at.plus(Duration::from_secs(1)));
+    let waited = Run {
+        attempt: AttemptNo(2),
+        attempts: vec![attempt(1)],
+        settled_at: later,
+        ..ended
+    };
+    let row = EndedRow::new(waited).unwrap();
+    assert_eq!((row.last, row.attempts.is_some()), (None, true));
+}
+
+#[test]
+fn a_slot_that_the_id_tells_takes_no_room() {
+    assert_eq!(slot_column(&run()), None);
+    let replay = Run {
+        kind: RunKind::Replay,
+        ..run()
+    };
+    assert_eq!(slot_column(&replay), Some(1_700_000_000_000));
+    assert_eq!(read_slot(run().id, RunKind::Slot, None), run().slot);
+    assert_eq!(read_slot(run().id, RunKind::Manual, None), None);
+}

@@ -7,7 +7,8 @@ use model::{
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
-use super::db::{Archive, Db, Ranges, ended};
+use super::archive::{Archive, Ranges, ended};
+use super::db::Db;
 use super::fault::{Done, bad_row};
 use super::history::live_run;
 use super::rows::{EndedRow, Word};
@@ -27,18 +28,30 @@ pub(super) struct SettleRow {
 enum Step {
     End(Box<EndedRow>),
     /// The whole settlement comes along for the rare case that someone asked for the end instead.
-    Retry { at: Timestamp, lost: u32, attempts: Option<Vec<u8>>, settlement: Box<Settlement> },
+    Retry {
+        at: Timestamp,
+        lost: u32,
+        attempts: Option<Vec<u8>>,
+        settlement: Box<Settlement>,
+    },
     Release(Box<Settlement>),
 }
 
 impl SettleRow {
     /// `now` stands in for the moment of an attempt that never was.
     pub fn new(settlement: &Settlement, now: Timestamp) -> Result<Self, StoreError> {
-        let Settlement { run, verdict, attempt, queues } = settlement;
+        let Settlement {
+            run,
+            verdict,
+            attempt,
+            queues,
+        } = settlement;
         let bad = |error| bad_row(run.id, &error);
         let end = |state, reason| {
             let ended = ended_by(settlement, state, reason, now);
-            EndedRow::new(ended).map(|row| Step::End(Box::new(row))).map_err(bad)
+            EndedRow::new(ended)
+                .map(|row| Step::End(Box::new(row)))
+                .map_err(bad)
         };
         let step = match verdict {
             Verdict::Succeed => end(RunState::Succeeded, None)?,
@@ -92,7 +105,10 @@ fn ended_by(
 
 /// How many attempts were lost, this one included.
 fn lost(settlement: &Settlement) -> u32 {
-    let this = settlement.attempt.as_ref().is_some_and(|it| it.outcome == Outcome::Lost);
+    let this = settlement
+        .attempt
+        .as_ref()
+        .is_some_and(|it| it.outcome == Outcome::Lost);
     settlement.run.lost.saturating_add(u32::from(this))
 }
 
@@ -131,7 +147,13 @@ impl Db {
         token: &mut (Option<PresenceId>, Option<i64>),
         answers: &mut Vec<Settled>,
     ) -> Done<Option<(&'r SettleRow, i64)>> {
-        let Self { conn, ranges, live, shared, .. } = self;
+        let Self {
+            conn,
+            ranges,
+            live,
+            shared,
+            ..
+        } = self;
         let mut settle = Settle::new(conn, ranges, live)?;
         for row in rows {
             if token.0 != row.claim {
@@ -152,8 +174,15 @@ impl Db {
     fn settle_slowly(&mut self, row: &SettleRow, no: i64, now: Timestamp) -> Done<Settled> {
         let settlement = match &row.step {
             Step::End(_) => return Ok(Settled::Stale),
-            Step::Retry { at, lost, attempts, settlement } => {
-                let mut update = self.conn.prepare_cached(include_str!("sql/settle_retry.sql"))?;
+            Step::Retry {
+                at,
+                lost,
+                attempts,
+                settlement,
+            } => {
+                let mut update = self
+                    .conn
+                    .prepare_cached(include_str!("sql/settle_retry.sql"))?;
                 let moved = update.execute(params![
                     row.run.as_bytes(),
                     no,
@@ -169,8 +198,9 @@ impl Db {
                 settlement
             }
             Step::Release(settlement) => {
-                let mut update =
-                    self.conn.prepare_cached(include_str!("sql/settle_release.sql"))?;
+                let mut update = self
+                    .conn
+                    .prepare_cached(include_str!("sql/settle_release.sql"))?;
                 let moved = update.execute(params![row.run.as_bytes(), no, row.attempt.0])?;
                 if moved == 1 {
                     return Ok(Settled::Done { freed: None });
@@ -189,7 +219,9 @@ impl Db {
         settlement: &Settlement,
         now: Timestamp,
     ) -> Done<Settled> {
-        let mut select = self.conn.prepare_cached(include_str!("sql/settle_ask.sql"))?;
+        let mut select = self
+            .conn
+            .prepare_cached(include_str!("sql/settle_ask.sql"))?;
         let ask = select
             .query_row(params![row.run.as_bytes(), no, row.attempt.0], |row| {
                 row.get::<_, Option<Word<Ask>>>(0)
@@ -203,12 +235,18 @@ impl Db {
                 self.put_ended(&ended(run)?)?;
             }
             Some(Word(Ask::TakeBack)) => {
-                let Some(run) = live_run(&self.conn, row.run)? else { return Ok(Settled::Stale) };
+                let Some(run) = live_run(&self.conn, row.run)? else {
+                    return Ok(Settled::Stale);
+                };
                 self.take_back(&run, now)?;
             }
             Some(Word(Ask::TooLate)) | None => return Ok(Settled::Stale),
         }
-        let freed = if row.queues { self.free_waiting(row.job)? } else { None };
+        let freed = if row.queues {
+            self.free_waiting(row.job)?
+        } else {
+            None
+        };
         Ok(Settled::Done { freed })
     }
 }
@@ -224,7 +262,9 @@ impl<'a> Settle<'a> {
     }
 
     fn end(&mut self, row: &SettleRow, no: i64, ended: &EndedRow) -> Done<Settled> {
-        let gone = self.remove.execute(params![row.run.as_bytes(), no, row.attempt.0])?;
+        let gone = self
+            .remove
+            .execute(params![row.run.as_bytes(), no, row.attempt.0])?;
         if gone == 0 {
             return Ok(Settled::Stale);
         }
@@ -233,8 +273,14 @@ impl<'a> Settle<'a> {
         if !row.queues {
             return Ok(Settled::Done { freed: None });
         }
-        let mut update = self.conn.prepare_cached(include_str!("sql/free_waiting.sql"))?;
-        let freed = update.query_row([row.job.as_bytes()], |row| row.get(0)).optional()?;
-        Ok(Settled::Done { freed: freed.map(RunId::from_bytes) })
+        let mut update = self
+            .conn
+            .prepare_cached(include_str!("sql/free_waiting.sql"))?;
+        let freed = update
+            .query_row([row.job.as_bytes()], |row| row.get(0))
+            .optional()?;
+        Ok(Settled::Done {
+            freed: freed.map(RunId::from_bytes),
+        })
     }
 }

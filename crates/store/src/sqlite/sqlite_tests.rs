@@ -1,1 +1,384 @@
+use std::path::PathBuf;
 
+use model::shard::ShardSet;
+use model::{JobState, Reason, RunState};
+use tempfile::TempDir;
+
+use super::*;
+use crate::BoxError;
+use crate::conformance::{Reopen, Subject, TestClock, answers_alike, at, job, once};
+
+/// In memory where there is such a folder: these tests are about rows, not about disks.
+pub(super) fn folder() -> TempDir {
+    let fast = Path::new("/dev/shm");
+    if fast.is_dir() {
+        tempfile::tempdir_in(fast).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
+}
+
+pub(super) fn open(path: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(path, Arc::new(TestClock::default()))
+}
+
+async fn subject() -> Result<Subject, BoxError> {
+    let folder = folder();
+    let clock = TestClock::default();
+    let path = folder.path().to_owned();
+    let store = SqliteStore::open(&path, Arc::new(clock.clone()))?;
+    let subject = Subject::over(Arc::new(store), clock.clone()).await?;
+    let reopen: Reopen = Arc::new(move |store| {
+        let (path, clock): (PathBuf, _) = (path.clone(), clock.clone());
+        Box::pin(async move {
+            drop(store);
+            let again: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Arc::new(clock))?);
+            Ok(again)
+        })
+    });
+    Ok(subject.with_reopen(reopen).with_guard(folder))
+}
+
+mod conforms {
+    use super::subject;
+
+    crate::conformance_suite!(async || subject().await);
+}
+
+#[test]
+fn it_answers_as_the_reference_does() {
+    answers_alike(Subject::mem, subject);
+}
+
+pub(super) fn new(job: Job) -> NewJob {
+    NewJob {
+        job: Arc::new(job),
+        idempotency: None,
+    }
+}
+
+#[tokio::test]
+async fn a_second_store_on_the_same_folder_is_refused() {
+    let folder = folder();
+    let first = open(folder.path()).unwrap();
+    let Err(StoreError::InUse(line)) = open(folder.path()) else {
+        panic!("opened twice")
+    };
+    assert!(
+        line.contains(&format!("(process {})", std::process::id())),
+        "{line}"
+    );
+    assert_eq!(line.lines().count(), 1);
+    drop(first);
+    open(folder.path()).unwrap();
+}
+
+/// Every statement that stands in a file, with a day that has history.
+fn statements() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/sql");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with("-- "),
+            "{name} says for which method it is"
+        );
+        found.push((name, text.replace("{day}", "19675")));
+    }
+    found.sort();
+    found
+}
+
+fn fresh_schema() -> Connection {
+    let conn = Connection::open_in_memory().unwrap();
+    conn.execute_batch(include_str!("migrations/0001_init.sql"))
+        .unwrap();
+    conn.execute_batch(&include_str!("sql/create_range.sql").replace("{day}", "19675"))
+        .unwrap();
+    conn
+}
+
+#[test]
+fn every_statement_fits_the_schema_and_is_used() {
+    let conn = fresh_schema();
+    let sources: String =
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|ext| ext == "rs"))
+            .map(|path| std::fs::read_to_string(path).unwrap())
+            .collect();
+    for (name, text) in statements() {
+        assert!(
+            sources.contains(&format!("sql/{name}.sql")),
+            "{name} is not used"
+        );
+        if !["create_range", "drop_range"].contains(&name.as_str()) {
+            conn.prepare(&text)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+    conn.execute_batch(&include_str!("sql/drop_range.sql").replace("{day}", "19675"))
+        .unwrap();
+}
+
+#[test]
+fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
+    let conn = fresh_schema();
+    // Asked at the start only, or of tables with a row for each presence, shard or day; `orphans` only while
+    // a presence that has ended may hold something.
+    let small = [
+        "count_live",
+        "end_all_presences",
+        "presences",
+        "ended_presences",
+        "leases",
+        "ranges",
+        "orphans",
+    ];
+    for (name, text) in statements() {
+        if small.contains(&name.as_str()) || ["create_range", "drop_range"].contains(&name.as_str())
+        {
+            continue;
+        }
+        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let plan: Vec<String> = explain
+            .raw_query()
+            .mapped(|row| row.get(3))
+            .map(Result::unwrap)
+            .collect();
+        // A walk by key from the newest on ends with the page.
+        let scans = plan
+            .iter()
+            .filter(|line| line.starts_with("SCAN") && !line.contains("CONSTANT"));
+        assert_eq!(scans.count(), 0, "{name}: {plan:?}");
+        assert!(
+            !plan.iter().any(|line| line.contains("TEMP B-TREE")),
+            "{name}: {plan:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_read_is_named_and_parked_and_hurts_no_other() {
+    let folder = folder();
+    let store = open(folder.path()).unwrap();
+    let (bad, good) = (job(1).unwrap(), job(2).unwrap());
+    store
+        .create_jobs(&[new(bad.clone()), new(good.clone())])
+        .await
+        .unwrap();
+    spoil(&store, bad.id).await;
+    let due = store
+        .due_jobs(&ShardSet::ALL, at(60), None, 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        due.jobs.iter().map(|job| job.id).collect::<Vec<_>>(),
+        [good.id]
+    );
+    let [(id, why)] = &due.unreadable[..] else {
+        panic!("{due:?}")
+    };
+    assert_eq!(*id, bad.id);
+    store.park(&[(*id, why.clone())], at(1)).await.unwrap();
+    let due = store
+        .due_jobs(&ShardSet::ALL, at(60), None, 10)
+        .await
+        .unwrap();
+    assert_eq!((due.jobs.len(), due.unreadable.len()), (1, 0));
+    let page = Page {
+        before: None,
+        limit: 10,
+    };
+    let listed = store
+        .list_jobs(TenantId::DEFAULT, &JobFilter::default(), page)
+        .await
+        .unwrap();
+    assert_eq!(listed.len(), 1);
+    let read = store.get_job(TenantId::DEFAULT, bad.id).await;
+    assert!(matches!(read, Err(StoreError::BadRow { .. })), "{read:?}");
+}
+
+async fn spoil(store: &SqliteStore, id: JobId) {
+    let spoiled = store.writer.call(move |db| {
+        let sql = "UPDATE defs SET doc = x'00' WHERE id = ?1";
+        Ok(db.conn.execute(sql, [id.as_bytes()])?)
+    });
+    assert_eq!(spoiled.await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_run_whose_job_cannot_be_read_is_buried() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let subject = Subject::over(store.clone(), TestClock::default())
+        .await
+        .unwrap();
+    let one = subject.put(once(1, 60).unwrap()).await.unwrap();
+    let two = subject.put(once(2, 60).unwrap()).await.unwrap();
+    let run = subject.ready(one.id).await.unwrap();
+    let held = subject.claimed(two.id).await.unwrap();
+    spoil(&store, one.id).await;
+    spoil(&store, two.id).await;
+    let claimed = store.claim(&subject.leases, &[run.id]).await.unwrap();
+    assert_eq!(claimed, [Claimed::Stale]);
+    store.leave(subject.leases.presence).await.unwrap();
+    assert_eq!(store.orphans(&ShardSet::ALL, 10).await.unwrap(), []);
+    for id in [run.id, held.id] {
+        let run = subject.run(id).await.unwrap();
+        assert_eq!(
+            (run.state, run.reason),
+            (RunState::Dead, Some(Reason::Unreadable))
+        );
+    }
+    assert_eq!(store.pulse().await.unwrap().live, 0);
+}
+
+#[tokio::test]
+async fn a_crash_ends_presences_at_the_moment_of_the_next_start() {
+    let folder = folder();
+    let clock = TestClock::default();
+    let store = Arc::new(SqliteStore::open(folder.path(), Arc::new(clock.clone())).unwrap());
+    let subject = Subject::over(store.clone(), clock.clone()).await.unwrap();
+    let one = subject.put(once(1, 1).unwrap()).await.unwrap();
+    let run = subject.claimed(one.id).await.unwrap();
+    drop((store, subject));
+    clock.advance(std::time::Duration::from_secs(100));
+    let store = SqliteStore::open(folder.path(), Arc::new(clock.clone())).unwrap();
+    assert_eq!(store.pulse().await.unwrap().live, 1);
+    let orphans = store.orphans(&ShardSet::ALL, 10).await.unwrap();
+    assert_eq!(
+        orphans
+            .iter()
+            .map(|orphan| (orphan.run.id, orphan.ended_at))
+            .collect::<Vec<_>>(),
+        [(run.id, at(100))]
+    );
+    let me = store.join(&NodeName("next".to_owned())).await.unwrap();
+    let beat = store.beat(me).await.unwrap();
+    assert_eq!(beat.living, [me]);
+}
+
+#[tokio::test]
+async fn presences_that_hold_nothing_are_forgotten() {
+    let folder = folder();
+    let store = open(folder.path()).unwrap();
+    let gone = store.join(&NodeName("gone".to_owned())).await.unwrap();
+    store.leave(gone).await.unwrap();
+    assert_eq!(store.orphans(&ShardSet::ALL, 10).await.unwrap(), []);
+    let day = std::time::Duration::from_secs(86_400);
+    store
+        .retain(&Keep {
+            now: at(0),
+            history: day,
+            finished: day,
+        })
+        .await
+        .unwrap();
+    let left = store.readers.call(|conn| {
+        Ok(conn.query_row("SELECT count(*) FROM presences", [], |row| {
+            row.get::<_, i64>(0)
+        })?)
+    });
+    assert_eq!(left.await.unwrap(), 0);
+    assert!(matches!(store.beat(gone).await, Err(StoreError::Barred)));
+}
+
+/// Sixty jobs of every state, with and without labels and keys, oldest first.
+fn motley() -> Vec<Job> {
+    let made = (0..60_u8).map(|number| {
+        let mut job = crate::conformance::job_with(number, |def| {
+            let team = if number % 2 == 0 { "ops" } else { "web" };
+            def.labels.insert("team".to_owned(), team.to_owned());
+            if number % 3 == 0 {
+                def.labels.insert("tier".to_owned(), "1".to_owned());
+            }
+        })
+        .unwrap();
+        job.id = JobId::new(at(i64::from(number)), [number; 10]);
+        job.key = (number % 4 == 0).then(|| JobKey::new(&format!("Night-_{number}")).unwrap());
+        job.state = JobState::ALL[usize::from(number % 5)];
+        job.next_slot = job.next_slot.filter(|_| job.state == JobState::Active);
+        job
+    });
+    made.collect()
+}
+
+fn filters() -> Vec<JobFilter> {
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let (ops, tier) = (label("team", "ops"), label("tier", "1"));
+    let mut filters = Vec::new();
+    for states in [
+        vec![],
+        vec![JobState::Paused, JobState::Deleted],
+        vec![JobState::Active],
+    ] {
+        for labels in [vec![], vec![ops.clone()], vec![ops.clone(), tier.clone()]] {
+            for q in [
+                None,
+                Some("-_"),
+                Some("NIGHT"),
+                Some("t-_2"),
+                Some("zzz"),
+                Some(""),
+            ] {
+                let (states, labels) = (states.clone(), labels.clone());
+                filters.push(JobFilter {
+                    states,
+                    labels,
+                    q: q.map(str::to_owned),
+                });
+            }
+        }
+    }
+    filters
+}
+
+#[tokio::test]
+async fn listing_by_every_filter_agrees_with_reading_all() {
+    let folder = folder();
+    let store = open(folder.path()).unwrap();
+    let jobs = motley();
+    let rows: Vec<_> = jobs.iter().cloned().map(new).collect();
+    store.create_jobs(&rows).await.unwrap();
+    for filter in filters() {
+        let fitting = jobs.iter().rev().filter(|job| fits(job, &filter));
+        let expected: Vec<JobId> = fitting.map(|job| job.id).collect();
+        let mut found = Vec::new();
+        loop {
+            let page = Page {
+                before: found.last().copied(),
+                limit: 4,
+            };
+            let listed = store
+                .list_jobs(TenantId::DEFAULT, &filter, page)
+                .await
+                .unwrap();
+            if listed.is_empty() {
+                break;
+            }
+            found.extend(listed.into_iter().map(|job| job.id));
+        }
+        assert_eq!(found, expected, "{filter:?}");
+    }
+}
+
+fn fits(job: &Job, filter: &JobFilter) -> bool {
+    let state = match filter.states.is_empty() {
+        true => job.state != JobState::Deleted,
+        false => filter.states.contains(&job.state),
+    };
+    let labels = filter
+        .labels
+        .iter()
+        .all(|(name, value)| job.def.labels.get(name) == Some(value));
+    let part = filter.q.as_ref().map(|part| part.to_ascii_lowercase());
+    let key = job
+        .key
+        .as_ref()
+        .map(|key| key.as_str().to_ascii_lowercase());
+    state && labels && part.is_none_or(|part| key.is_some_and(|key| key.contains(&part)))
+}

@@ -25,7 +25,9 @@ impl Db {
 
     /// A job's live runs, oldest first.
     pub fn live_of_job(&self, job: JobId) -> Done<Vec<Run>> {
-        let mut select = self.conn.prepare_cached(include_str!("sql/live_of_job.sql"))?;
+        let mut select = self
+            .conn
+            .prepare_cached(include_str!("sql/live_of_job.sql"))?;
         let ids = select.query_map([job.as_bytes()], |row| row.get(0))?;
         let ids = ids.collect::<rusqlite::Result<Vec<[u8; 16]>>>()?;
         let mut runs = Vec::with_capacity(ids.len());
@@ -37,8 +39,12 @@ impl Db {
 
     /// Lets the oldest waiting run of a job go when no other moves.
     pub fn free_waiting(&mut self, job: JobId) -> Done<Option<RunId>> {
-        let mut update = self.conn.prepare_cached(include_str!("sql/free_waiting.sql"))?;
-        let freed = update.query_row([job.as_bytes()], |row| row.get(0)).optional()?;
+        let mut update = self
+            .conn
+            .prepare_cached(include_str!("sql/free_waiting.sql"))?;
+        let freed = update
+            .query_row([job.as_bytes()], |row| row.get(0))
+            .optional()?;
         Ok(freed.map(RunId::from_bytes))
     }
 

@@ -72,7 +72,10 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("punctual-writer".to_owned())
             .spawn(move || serve(db, queue))?;
-        Ok(Self { calls: Some(calls), thread: Some(thread) })
+        Ok(Self {
+            calls: Some(calls),
+            thread: Some(thread),
+        })
     }
 
     /// Runs a piece of work on the writer's thread, in a transaction; it may run more than once.
@@ -81,7 +84,11 @@ impl Writer {
         work: impl FnMut(&mut Db) -> Done<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (caller, answer) = oneshot::channel();
-        let call = Box::new(Waiting { work, found: None, caller });
+        let call = Box::new(Waiting {
+            work,
+            found: None,
+            caller,
+        });
         let calls = self.calls.as_ref().ok_or_else(stopped)?;
         calls.send(call).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
@@ -122,7 +129,11 @@ fn run_group(db: &mut Db, group: &mut Vec<Box<dyn Call>>) {
             }
         }
         Err(fault) => {
-            tracing::warn!(?fault, calls = group.len(), "a group commit failed; trying one by one");
+            tracing::warn!(
+                ?fault,
+                calls = group.len(),
+                "a group commit failed; trying one by one"
+            );
             group.drain(..).for_each(|call| run_alone(db, call));
         }
     }
@@ -186,7 +197,9 @@ fn try_alone(db: &mut Db, call: &mut dyn Call) -> Done<()> {
 /// A panic in one call is that call's failure, not the end of the writer.
 fn guarded(db: &mut Db, call: &mut dyn Call) -> Done<()> {
     catch_unwind(AssertUnwindSafe(|| call.run(db))).unwrap_or_else(|_| {
-        Err(Fault::Store(StoreError::unavailable("the store's writer failed on this call")))
+        Err(Fault::Store(StoreError::unavailable(
+            "the store's writer failed on this call",
+        )))
     })
 }
 

@@ -1,1 +1,231 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
+use model::{JobId, TenantId};
+
+use super::super::SqliteStore;
+use super::super::tests::{folder, new, open};
+use super::*;
+use crate::conformance::{job, job_with};
+use crate::{Created, Store};
+
+/// Holds the writer in a call until told to go on, so that what follows becomes one group.
+async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let (begun, began) = oneshot::channel();
+    let mut begun = Some(begun);
+    let held = store.clone();
+    tokio::spawn(async move {
+        let work = move |_: &mut Db| {
+            begun.take().map(|begun| begun.send(()));
+            let _told = wait.lock().unwrap().recv();
+            Ok(())
+        };
+        held.writer.call(work).await.unwrap();
+    });
+    began.await.unwrap();
+    go
+}
+
+fn create(
+    store: &Arc<SqliteStore>,
+    number: u8,
+) -> tokio::task::JoinHandle<Result<Vec<Created>, StoreError>> {
+    let store = store.clone();
+    tokio::spawn(async move { store.create_jobs(&[new(job(number).unwrap())]).await })
+}
+
+async fn exists(store: &SqliteStore, number: u8) -> bool {
+    store
+        .get_job(TenantId::DEFAULT, job(number).unwrap().id)
+        .await
+        .unwrap()
+        .is_some()
+}
+
+async fn settle_down() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn calls_that_wait_share_one_commit_and_are_answered_after_it() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let commits = Arc::new(AtomicUsize::new(0));
+    let counted = commits.clone();
+    let count = move |db: &mut Db| {
+        let counted = counted.clone();
+        db.conn.commit_hook(Some(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            false
+        }))?;
+        Ok(())
+    };
+    store.writer.call(count).await.unwrap();
+    let go = hold(&store).await;
+    let calls: Vec<_> = (0..20).map(|number| create(&store, number)).collect();
+    settle_down().await;
+    let before = commits.load(Ordering::SeqCst);
+    go.send(()).unwrap();
+    for (number, call) in (0..20).zip(calls) {
+        assert_eq!(call.await.unwrap().unwrap(), [Created::Done]);
+        assert!(
+            exists(&store, number).await,
+            "a read after the answer sees it"
+        );
+    }
+    // One of the call that was held, one of all that waited behind it.
+    assert_eq!(commits.load(Ordering::SeqCst) - before, 2);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_takes_back_its_own_writes_and_no_others() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let go = hold(&store).await;
+    let first = create(&store, 1);
+    settle_down().await;
+    let bad = store.clone();
+    let bad = tokio::spawn(async move {
+        let fail = |db: &mut Db| -> Done<()> {
+            db.live += 7;
+            db.conn.execute("INSERT INTO ranges (day) VALUES (1)", [])?;
+            db.conn.execute("INSERT INTO ranges (day) VALUES (1)", [])?;
+            Ok(())
+        };
+        bad.writer.call(fail).await
+    });
+    settle_down().await;
+    let last = create(&store, 2);
+    settle_down().await;
+    go.send(()).unwrap();
+    assert!(matches!(
+        bad.await.unwrap(),
+        Err(StoreError::Unavailable(_))
+    ));
+    assert_eq!(first.await.unwrap().unwrap(), [Created::Done]);
+    assert_eq!(last.await.unwrap().unwrap(), [Created::Done]);
+    assert!(exists(&store, 1).await && exists(&store, 2).await);
+    assert_eq!(store.pulse().await.unwrap().live, 0);
+    let days = |db: &mut Db| Ok(db.ranges.0.len());
+    assert_eq!(store.writer.call(days).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_panic_in_one_call_is_that_calls_failure() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let boom = |_: &mut Db| -> Done<()> { panic!("on purpose") };
+    assert!(matches!(
+        store.writer.call(boom).await,
+        Err(StoreError::Unavailable(_))
+    ));
+    let go = hold(&store).await;
+    let first = create(&store, 1);
+    settle_down().await;
+    let bad = store.clone();
+    let bad = tokio::spawn(async move { bad.writer.call(boom).await });
+    settle_down().await;
+    go.send(()).unwrap();
+    assert!(bad.await.unwrap().is_err());
+    assert_eq!(first.await.unwrap().unwrap(), [Created::Done]);
+    assert!(exists(&store, 1).await);
+}
+
+#[tokio::test]
+async fn calls_of_a_group_that_was_lost_are_tried_one_by_one() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let go = hold(&store).await;
+    let first = create(&store, 1);
+    settle_down().await;
+    let bad = store.clone();
+    let bad = tokio::spawn(async move {
+        // What SQLite does by itself on some errors.
+        let lose = |db: &mut Db| -> Done<()> {
+            db.conn.execute_batch("ROLLBACK")?;
+            Err(StoreError::Full.into())
+        };
+        bad.writer.call(lose).await
+    });
+    settle_down().await;
+    let last = create(&store, 2);
+    settle_down().await;
+    go.send(()).unwrap();
+    assert!(matches!(bad.await.unwrap(), Err(StoreError::Full)));
+    assert_eq!(first.await.unwrap().unwrap(), [Created::Done]);
+    assert_eq!(last.await.unwrap().unwrap(), [Created::Done]);
+    assert!(exists(&store, 1).await && exists(&store, 2).await);
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_what_does_not_fit_and_all_goes_on_when_there_is_room() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    assert_eq!(create(&store, 1).await.unwrap().unwrap(), [Created::Done]);
+    let room = |pages: i64| {
+        move |db: &mut Db| {
+            let used: i64 = db
+                .conn
+                .query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            db.conn
+                .pragma_update_and_check(None, "max_page_count", used + pages, |_| Ok(()))?;
+            Ok(())
+        }
+    };
+    store.writer.call(room(2)).await.unwrap();
+    let large = |number| {
+        let payload = bytes::Bytes::from(vec![b'x'; 100_000]);
+        new(job_with(number, |def| def.payload = Some(payload)).unwrap())
+    };
+    // Alone, and in the middle of a group whose other calls fit.
+    let alone = store.create_jobs(&[large(2)]).await;
+    assert!(matches!(alone, Err(StoreError::Full)), "{alone:?}");
+    let go = hold(&store).await;
+    let first = create(&store, 3);
+    settle_down().await;
+    let grouped = store.clone();
+    let grouped = tokio::spawn(async move { grouped.create_jobs(&[large(4)]).await });
+    settle_down().await;
+    let last = create(&store, 5);
+    settle_down().await;
+    go.send(()).unwrap();
+    let grouped = grouped.await.unwrap();
+    assert!(matches!(grouped, Err(StoreError::Full)), "{grouped:?}");
+    assert_eq!(first.await.unwrap().unwrap(), [Created::Done]);
+    assert_eq!(last.await.unwrap().unwrap(), [Created::Done]);
+    for (number, there) in [(1, true), (2, false), (3, true), (4, false), (5, true)] {
+        assert_eq!(exists(&store, number).await, there, "{number}");
+    }
+    store.writer.call(room(1_000)).await.unwrap();
+    assert_eq!(
+        store.create_jobs(&[large(2)]).await.unwrap(),
+        [Created::Done]
+    );
+    drop(store);
+    let store = open(folder.path()).unwrap();
+    let id: JobId = job(2).unwrap().id;
+    let read = store.get_job(TenantId::DEFAULT, id).await.unwrap().unwrap();
+    assert_eq!(
+        read.def.payload.as_ref().map(bytes::Bytes::len),
+        Some(100_000)
+    );
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_written_before_the_store_closes() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let go = hold(&store).await;
+    let call = create(&store, 1);
+    settle_down().await;
+    go.send(()).unwrap();
+    call.await.unwrap().unwrap();
+    drop(store);
+    let store = open(folder.path()).unwrap();
+    assert!(exists(&store, 1).await);
+}

@@ -73,7 +73,8 @@ impl Server {
         Self::start_with(Path::new(BINARY), &[], folder, arguments)
     }
 
-    /// Started by another program, such as one that bends its clock: `program before… punctual serve …`.
+    /// Started by a program that becomes the server, such as `env`: `program before… punctual serve …`. One that
+    /// stays and waits for it would take our signals, and leave the server behind.
     pub fn start_under(program: &Path, before: &[&str], folder: &Path, arguments: &[&str]) -> Self {
         Self::start_with(program, &[before, &[BINARY]].concat(), folder, arguments)
     }

@@ -67,6 +67,27 @@ impl Http {
         self.raw(&[head.as_bytes(), body].concat())
     }
 
+    /// The same, to a server that may be gone or go meanwhile; none without a whole answer.
+    pub fn try_post(&self, path: &str, body: &Value) -> Option<Reply> {
+        let body = body.to_string();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        stream.write_all(head.as_bytes()).ok()?;
+        stream.write_all(body.as_bytes()).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        // A server that is killed closes its connections without a word.
+        let whole = answer.windows(4).any(|window| window == b"\r\n\r\n");
+        whole.then(|| parse(&answer))
+    }
+
     /// Sends bytes as they are, and reads the answer until the server closes.
     pub fn raw(&self, bytes: &[u8]) -> Reply {
         let mut stream = TcpStream::connect(&self.address).unwrap();

@@ -1,18 +1,16 @@
 //! Calls are made, and answers written down so that those of two stores can be compared: presences by the
 //! order they joined in, and without what each store may say in its own words.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::shard::ShardSet;
-use model::{Job, JobState, PresenceId, TenantId, Timestamp};
+use model::{Job, JobState, PresenceId, RunId, TenantId, Timestamp};
 
-use super::calls::Call;
+use super::calls::{Call, JobCall, PresenceCall};
 use super::people::key;
 use super::world::{STRANGER, World};
-use crate::{
-    Claimed, Fired, JobChanged, JobFilter, Leases, NodeName, Page, Retained, RunFilter, Started,
-    StoreError,
-};
+use crate::{Claimed, Fired, JobChanged, JobFilter, Leases, NodeName, Page, Retained, RunFilter};
 
 impl World {
     /// Makes a call. `learn`: whether the answer arrives.
@@ -22,82 +20,23 @@ impl World {
             Call::Nothing => String::new(),
             Call::Join => {
                 let joined = store.join(&NodeName("some".to_owned())).await;
-                if let Ok(presence) = joined {
-                    self.joined.push(presence);
-                    if learn {
-                        // Few are remembered, so that most questions are asked by the living.
-                        self.presences.truncate(2);
-                        self.presences.insert(0, Leases { presence, epochs: Default::default() });
-                    }
+                self.joined.extend(joined.as_ref().ok());
+                if let (Ok(presence), true) = (&joined, learn) {
+                    // Few are remembered, so that most questions are asked by the living.
+                    self.presences.truncate(2);
+                    let leases = Leases {
+                        presence: *presence,
+                        epochs: BTreeMap::new(),
+                    };
+                    self.presences.insert(0, leases);
                 }
                 self.show(joined)
             }
-            Call::Beat(by) => {
-                let mut beat = store.beat(*by).await;
-                if let Ok(beat) = &mut beat {
-                    self.in_order(&mut beat.living);
-                }
-                self.show(beat)
-            }
-            Call::Lease(by, wanted) => {
-                let leased = store.lease(*by, wanted).await;
-                if matches!(leased, Err(StoreError::Barred)) && learn {
-                    let ours = self.presences.iter_mut().filter(|it| it.presence == *by);
-                    ours.for_each(|it| it.epochs.clear());
-                }
-                if let Ok(leases) = &leased
-                    && learn
-                {
-                    let ours = self.presences.iter_mut().filter(|it| it.presence == *by);
-                    ours.for_each(|it| *it = leases.clone());
-                }
-                self.show(leased)
-            }
-            Call::Leave(by) => self.show(store.leave(*by).await),
-            Call::Bar(by) => {
-                let mut barred = store.bar_lapsed(*by).await;
-                if let Ok(barred) = &mut barred {
-                    self.in_order(barred);
-                }
-                self.show(barred)
-            }
-            Call::Create(jobs) => self.show(store.create_jobs(jobs).await),
-            Call::Change(change) => {
-                let changed = store.change_job(change).await;
-                if let Ok(JobChanged::Done { job, .. }) = &changed
-                    && learn
-                {
-                    self.learn_job(job);
-                }
-                self.show(changed)
-            }
-            Call::Park(job, now) => {
-                self.show(store.park(&[(*job, "it is odd".to_owned())], *now).await)
-            }
-            Call::Fire(..) | Call::Claim(..) | Call::Start(_) => self.make_run(call, learn).await,
-            Call::Mark(by, runs) => self.show(store.mark_running(*by, runs).await),
-            Call::Cancel(tenant, run, now) => {
-                self.show(store.cancel_run(*tenant, *run, *now).await)
-            }
-            Call::Withdraw(by, answers, now) => {
-                self.show(store.withdraw(*by, answers, *now).await)
-            }
-            Call::Settle(by, settlements) => self.show(store.settle(*by, settlements).await),
-            Call::Retain(keep) => {
-                // How many ranges there were to drop is a store's own affair.
-                let retained = store.retain(keep).await;
-                self.show(retained.map(|retained| Retained { ranges: 0, ..retained }))
-            }
-        }
-    }
-
-    /// The calls that bring runs to life, or to someone.
-    async fn make_run(&mut self, call: &Call, learn: bool) -> String {
-        let store = self.store.clone();
-        let mut runs = Vec::new();
-        let text = match call {
+            Call::Presence(by, call) => self.make_as(*by, call, learn).await,
+            Call::Job(call) => self.make_job(call, learn).await,
             Call::Fire(leases, firings) => {
                 let mut fired = store.fire(leases, firings).await;
+                let mut runs = Vec::new();
                 for fired in fired.iter_mut().flatten() {
                     match fired {
                         Fired::Claimed(run) | Fired::Ready(run) | Fired::Waiting(run) => {
@@ -107,33 +46,96 @@ impl World {
                         Fired::Skipped(_) | Fired::Stale | Fired::LeaseLost => {}
                     }
                 }
+                self.learn_runs(&runs, learn).await;
                 self.show(fired)
             }
             Call::Claim(leases, ids) => {
                 let claimed = store.claim(leases, ids).await;
-                for claimed in claimed.iter().flatten() {
-                    match claimed {
-                        Claimed::Ours(run, _) => runs.push(run.id),
-                        Claimed::Stale | Claimed::LeaseLost => {}
-                    }
-                }
+                let ours = |claimed: &Claimed| match claimed {
+                    Claimed::Ours(run, _) => Some(run.id),
+                    Claimed::Stale | Claimed::LeaseLost => None,
+                };
+                let runs: Vec<_> = claimed.iter().flatten().filter_map(ours).collect();
+                self.learn_runs(&runs, learn).await;
                 self.show(claimed)
             }
             Call::Start(start) => {
                 let started = store.start_run(start).await;
-                if matches!(started, Ok(Started::Ready | Started::Waiting)) {
-                    runs.push(start.run.id);
-                }
+                self.learn_runs(&[start.run.id], learn).await;
                 self.show(started)
             }
-            other => unreachable!("{other:?}"),
-        };
-        for id in runs.into_iter().filter(|_| learn) {
-            if let Some(run) = self.read(id).await {
-                self.runs.insert(id, run);
+            Call::Cancel(tenant, run, now) => {
+                self.show(store.cancel_run(*tenant, *run, *now).await)
             }
         }
-        text
+    }
+
+    async fn make_as(&mut self, by: PresenceId, call: &PresenceCall, learn: bool) -> String {
+        let store = self.store.clone();
+        match call {
+            PresenceCall::Beat => {
+                let mut beat = store.beat(by).await;
+                if let Ok(beat) = &mut beat {
+                    self.in_order(&mut beat.living);
+                }
+                self.show(beat)
+            }
+            PresenceCall::Lease(wanted) => {
+                let leased = store.lease(by, wanted).await;
+                if let (Ok(leases), true) = (&leased, learn) {
+                    for it in self.presences.iter_mut().filter(|it| it.presence == by) {
+                        *it = leases.clone();
+                    }
+                }
+                self.show(leased)
+            }
+            PresenceCall::Leave => self.show(store.leave(by).await),
+            PresenceCall::Bar => {
+                let mut barred = store.bar_lapsed(by).await;
+                if let Ok(barred) = &mut barred {
+                    self.in_order(barred);
+                }
+                self.show(barred)
+            }
+            PresenceCall::Mark(runs) => self.show(store.mark_running(by, runs).await),
+            PresenceCall::Withdraw(answers, now) => {
+                self.show(store.withdraw(by, answers, *now).await)
+            }
+            PresenceCall::Settle(settlements) => self.show(store.settle(by, settlements).await),
+        }
+    }
+
+    async fn make_job(&mut self, call: &JobCall, learn: bool) -> String {
+        let store = self.store.clone();
+        match call {
+            JobCall::Create(jobs) => self.show(store.create_jobs(jobs).await),
+            JobCall::Change(change) => {
+                let changed = store.change_job(change).await;
+                if let (Ok(JobChanged::Done { job, .. }), true) = (&changed, learn) {
+                    self.learn_job(job);
+                }
+                self.show(changed)
+            }
+            JobCall::Park(job, now) => {
+                self.show(store.park(&[(*job, "it is odd".to_owned())], *now).await)
+            }
+            JobCall::Retain(keep) => {
+                // How many ranges there were to drop is a store's own affair.
+                let retained = store.retain(keep).await;
+                self.show(retained.map(|retained| Retained {
+                    ranges: 0,
+                    ..retained
+                }))
+            }
+        }
+    }
+
+    async fn learn_runs(&mut self, ids: &[RunId], learn: bool) {
+        for id in ids.iter().filter(|_| learn) {
+            if let Some(run) = self.read(*id).await {
+                self.runs.insert(*id, run);
+            }
+        }
     }
 
     fn learn_job(&mut self, job: &Job) {
@@ -158,15 +160,30 @@ impl World {
     pub async fn dump(&self) -> Vec<String> {
         let store = &self.store;
         let mut all = Vec::new();
-        let states = JobFilter { states: JobState::ALL.to_vec(), ..JobFilter::default() };
+        let states = JobFilter {
+            states: JobState::ALL.to_vec(),
+            ..JobFilter::default()
+        };
         for tenant in [TenantId::DEFAULT, STRANGER] {
-            let page = Page { before: None, limit: 10_000 };
+            let page = Page {
+                before: None,
+                limit: 10_000,
+            };
             let jobs = store.list_jobs(tenant, &states, page).await.unwrap();
             all.extend(jobs.iter().map(|job| self.show(job)));
-            let page = Page { before: None, limit: 10_000 };
-            let runs = store.list_runs(tenant, &RunFilter::default(), page).await.unwrap();
+            let page = Page {
+                before: None,
+                limit: 10_000,
+            };
+            let runs = store
+                .list_runs(tenant, &RunFilter::default(), page)
+                .await
+                .unwrap();
             for run in &runs {
-                assert_eq!(store.get_run(tenant, run.id).await.unwrap().as_ref(), Some(run));
+                assert_eq!(
+                    store.get_run(tenant, run.id).await.unwrap().as_ref(),
+                    Some(run)
+                );
             }
             all.extend(runs.iter().map(|run| self.show(run)));
             for number in 0..3 {

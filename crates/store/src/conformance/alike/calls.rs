@@ -10,19 +10,30 @@ pub(super) enum Call {
     /// What was to be called about is not there.
     Nothing,
     Join,
-    Beat(PresenceId),
-    Lease(PresenceId, ShardSet),
-    Leave(PresenceId),
-    Bar(PresenceId),
-    Create(Vec<NewJob>),
-    Change(Box<JobChange>),
-    Park(JobId, Timestamp),
+    Presence(PresenceId, PresenceCall),
+    Job(JobCall),
     Fire(Leases, Vec<Firing>),
     Claim(Leases, Vec<RunId>),
     Start(Box<StartRun>),
-    Mark(PresenceId, Vec<(RunId, Timestamp)>),
     Cancel(TenantId, RunId, Timestamp),
-    Withdraw(PresenceId, Vec<Withdrawal>, Timestamp),
-    Settle(PresenceId, Vec<Settlement>),
+}
+
+/// What is done as a presence, and refused when it has ended.
+#[derive(Debug, Clone)]
+pub(super) enum PresenceCall {
+    Beat,
+    Lease(ShardSet),
+    Leave,
+    Bar,
+    Mark(Vec<(RunId, Timestamp)>),
+    Withdraw(Vec<Withdrawal>, Timestamp),
+    Settle(Vec<Settlement>),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum JobCall {
+    Create(Vec<NewJob>),
+    Change(Box<JobChange>),
+    Park(JobId, Timestamp),
     Retain(Keep),
 }

@@ -1,11 +1,13 @@
 //! Two stores, asked the same random questions, give the same answers.
 //!
 //! `ops` makes up what happens: few jobs, few presences, every method, in any order, with clocks that move,
-//! answers that get lost and calls that are made twice. A `world` turns that into calls on one store, knowing
-//! only what that store answered, and writes down each answer. Here two worlds go side by side.
+//! answers that get lost and calls that are made twice. A `world` turns that into calls on one store (`intents`),
+//! knowing only what that store answered, and writes down each answer (`answers`). Here two worlds go side by
+//! side.
 
 mod answers;
 mod calls;
+mod intents;
 mod ops;
 mod people;
 mod world;
@@ -19,14 +21,16 @@ use crate::BoxError;
 use crate::mem::{Flaw, MemStore};
 
 /// How many sequences are tried, unless `PROPTEST_CASES` says otherwise.
-const CASES: u32 = 48;
+const CASES: u32 = 128;
 
 /// Fails with the shortest sequence found on which the two answer differently.
 pub(crate) fn answers_alike(
     first: impl AsyncFn() -> Result<Subject, BoxError>,
     second: impl AsyncFn() -> Result<Subject, BoxError>,
 ) {
-    let given = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    let given = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let config = Config {
         cases: given.unwrap_or(CASES),
         failure_persistence: None,
@@ -43,7 +47,10 @@ fn ask(
     first: impl AsyncFn() -> Result<Subject, BoxError>,
     second: impl AsyncFn() -> Result<Subject, BoxError>,
 ) -> Result<(), TestError<Vec<Step>>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     TestRunner::new(config).run(&steps(), |steps| {
         runtime.block_on(async {
             let mut first = World::new(first().await.unwrap());
@@ -84,7 +91,11 @@ fn a_store_answers_as_it_does_itself() {
 /// Questions that cannot tell a broken store from a whole one would prove nothing.
 #[test]
 fn every_flaw_is_found() {
-    for flaw in [Flaw::SkipCompareAndSwap, Flaw::SkipEpochCheck, Flaw::SkipClaimCheck] {
+    for flaw in [
+        Flaw::SkipCompareAndSwap,
+        Flaw::SkipEpochCheck,
+        Flaw::SkipClaimCheck,
+    ] {
         let flawed = async || -> Result<Subject, BoxError> {
             let subject = Subject::mem().await?;
             let clock = subject.clock.clone();
@@ -99,9 +110,11 @@ fn every_flaw_is_found() {
         };
         let whole = async || -> Result<Subject, BoxError> {
             // Without `reopen`, as the flawed one: both forget nothing.
-            Ok(Subject { reopen: None, ..Subject::mem().await? })
+            Ok(Subject {
+                reopen: None,
+                ..Subject::mem().await?
+            })
         };
         assert!(ask(config, whole, flawed).is_err(), "{flaw:?}");
     }
 }
-

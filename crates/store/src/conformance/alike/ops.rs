@@ -16,31 +16,89 @@ pub(super) struct Step {
 pub(super) enum Op {
     /// The call before, word for word, once more.
     Again,
-    Advance { millis: u32 },
-    StepWall { millis: i32 },
+    Time(TimeOp),
+    Presence(By, PresenceOp),
+    Job(JobOp),
+    Engine(By, EngineOp),
+    Client(ClientOp),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TimeOp {
+    Advance {
+        millis: u32,
+    },
+    /// Forward only: how much a store knows of the time before a step back is its own affair, and a
+    /// promise of its own.
+    StepWall {
+        millis: u32,
+    },
     /// A crash, and what follows.
     Reopen,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum PresenceOp {
     Join,
-    Beat(By),
-    Lease(By, Want),
-    Leave(By),
-    Bar(By),
+    Beat,
+    Lease(Want),
+    Leave,
+    Bar,
     /// Seconds pass in which only one is heard, and then it bars the others.
-    Outlive(By),
+    Outlive,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum JobOp {
     Create(Vec<u8>),
     Change { job: u8, kind: Change, fresh: bool },
     Park(u8),
-    Fire { by: By, jobs: Vec<u8>, claim: bool, fresh: bool, late: u32 },
-    Claim { by: By, runs: Vec<u8>, fresh: bool },
-    Start { job: u8, nonce: u8, force: bool },
-    Mark { by: By, runs: Vec<u8>, fresh: bool },
-    Cancel { run: u8, own: bool },
-    /// Answers all that a presence was asked for.
-    Withdraw { by: By, taken_back: bool },
-    Settle { by: By, runs: Vec<u8>, fresh: bool, end: End, queues: bool },
-    /// Settles what the gone have left, as the engine does.
-    Recover(By),
     Retain,
+}
+
+/// `fresh`: about things as they stand, not as they once were.
+#[derive(Debug, Clone)]
+pub(super) enum EngineOp {
+    Fire {
+        jobs: Vec<u8>,
+        claim: bool,
+        fresh: bool,
+        late: u32,
+    },
+    Claim {
+        runs: Vec<u8>,
+        fresh: bool,
+    },
+    Mark {
+        runs: Vec<u8>,
+        fresh: bool,
+    },
+    /// Answers all that a presence was asked for.
+    Withdraw {
+        taken_back: bool,
+    },
+    Settle {
+        runs: Vec<u8>,
+        fresh: bool,
+        end: End,
+        queues: bool,
+    },
+    /// Settles what the gone have left, as the engine does.
+    Recover,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ClientOp {
+    Start {
+        job: u8,
+        nonce: u8,
+        force: bool,
+    },
+    /// `own`: as the tenant whose run it is.
+    Cancel {
+        run: u8,
+        own: bool,
+    },
 }
 
 /// Who acts.
@@ -79,8 +137,14 @@ pub(super) enum End {
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = (op(), prop::bool::weighted(0.15)).prop_map(|(op, lost)| Step { op, lost });
     // The first job is there from the start, so that few sequences are about nothing.
-    vec(step, 1..80).prop_map(|mut steps| {
-        steps.insert(0, Step { op: Op::Create((0..6).collect()), lost: false });
+    vec(step, 20..80).prop_map(|mut steps| {
+        steps.insert(
+            0,
+            Step {
+                op: Op::Job(JobOp::Create((0..6).collect())),
+                lost: false,
+            },
+        );
         steps
     })
 }
@@ -88,60 +152,65 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => Just(Op::Again),
-        30 => presences(),
-        20 => jobs(),
-        60 => engine(),
-        14 => clients(),
+        11 => time().prop_map(Op::Time),
+        20 => (by(), presence()).prop_map(|(by, op)| Op::Presence(by, op)),
+        20 => job().prop_map(Op::Job),
+        60 => (by(), engine()).prop_map(|(by, op)| Op::Engine(by, op)),
+        14 => client().prop_map(Op::Client),
     ]
 }
 
-fn presences() -> impl Strategy<Value = Op> {
+fn time() -> impl Strategy<Value = TimeOp> {
     let advance = prop_oneof![0_u32..2_000, 0_u32..10_000, 0_u32..200_000_000];
     prop_oneof![
-        8 => advance.prop_map(|millis| Op::Advance { millis }),
-        2 => (-5_000_000_i32..5_000_000).prop_map(|millis| Op::StepWall { millis }),
-        1 => Just(Op::Reopen),
-        3 => Just(Op::Join),
-        6 => by().prop_map(Op::Beat),
-        8 => (by(), want()).prop_map(|(by, want)| Op::Lease(by, want)),
-        1 => by().prop_map(Op::Leave),
-        1 => by().prop_map(Op::Bar),
-        2 => by().prop_map(Op::Outlive),
+        8 => advance.prop_map(|millis| TimeOp::Advance { millis }),
+        2 => (0_u32..5_000_000).prop_map(|millis| TimeOp::StepWall { millis }),
+        1 => Just(TimeOp::Reopen),
     ]
 }
 
-fn jobs() -> impl Strategy<Value = Op> {
+fn presence() -> impl Strategy<Value = PresenceOp> {
     prop_oneof![
-        4 => vec(0_u8..24, 1..4).prop_map(Op::Create),
-        16 => (any::<u8>(), change(), fresh())
-            .prop_map(|(job, kind, fresh)| Op::Change { job, kind, fresh }),
-        1 => any::<u8>().prop_map(Op::Park),
-        2 => Just(Op::Retain),
+        3 => Just(PresenceOp::Join),
+        6 => Just(PresenceOp::Beat),
+        8 => want().prop_map(PresenceOp::Lease),
+        1 => Just(PresenceOp::Leave),
+        1 => Just(PresenceOp::Bar),
+        2 => Just(PresenceOp::Outlive),
     ]
 }
 
-fn engine() -> impl Strategy<Value = Op> {
+fn job() -> impl Strategy<Value = JobOp> {
+    prop_oneof![
+        4 => vec(0_u8..24, 1..4).prop_map(JobOp::Create),
+        16 => (any::<u8>(), change(), fresh())
+            .prop_map(|(job, kind, fresh)| JobOp::Change { job, kind, fresh }),
+        1 => any::<u8>().prop_map(JobOp::Park),
+        2 => Just(JobOp::Retain),
+    ]
+}
+
+fn engine() -> impl Strategy<Value = EngineOp> {
     let late = prop_oneof![2 => Just(0_u32), 1 => 0_u32..30_000, 1 => 0_u32..7_200_000];
     let many = || vec(any::<u8>(), 1..4);
     prop_oneof![
-        24 => (by(), many(), any::<bool>(), fresh(), late)
-            .prop_map(|(by, jobs, claim, fresh, late)| Op::Fire { by, jobs, claim, fresh, late }),
-        8 => (by(), many(), fresh()).prop_map(|(by, runs, fresh)| Op::Claim { by, runs, fresh }),
-        3 => (by(), many(), fresh()).prop_map(|(by, runs, fresh)| Op::Mark { by, runs, fresh }),
-        16 => (by(), many(), fresh(), end(), prop::bool::weighted(0.9)).prop_map(
-            |(by, runs, fresh, end, queues)| Op::Settle { by, runs, fresh, end, queues }
-        ),
-        6 => (by(), prop::bool::weighted(0.7))
-            .prop_map(|(by, taken_back)| Op::Withdraw { by, taken_back }),
-        3 => by().prop_map(Op::Recover),
+        24 => (many(), any::<bool>(), fresh(), late)
+            .prop_map(|(jobs, claim, fresh, late)| EngineOp::Fire { jobs, claim, fresh, late }),
+        8 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Claim { runs, fresh }),
+        3 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Mark { runs, fresh }),
+        16 => (many(), fresh(), end(), prop::bool::weighted(0.9))
+            .prop_map(|(runs, fresh, end, queues)| EngineOp::Settle { runs, fresh, end, queues }),
+        6 => prop::bool::weighted(0.7).prop_map(|taken_back| EngineOp::Withdraw { taken_back }),
+        5 => Just(EngineOp::Recover),
     ]
 }
 
-fn clients() -> impl Strategy<Value = Op> {
+fn client() -> impl Strategy<Value = ClientOp> {
     prop_oneof![
         (any::<u8>(), 0_u8..4, prop::bool::weighted(0.2))
-            .prop_map(|(job, nonce, force)| Op::Start { job, nonce, force }),
-        (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(run, own)| Op::Cancel { run, own }),
+            .prop_map(|(job, nonce, force)| ClientOp::Start { job, nonce, force }),
+        (any::<u8>(), prop::bool::weighted(0.9))
+            .prop_map(|(run, own)| ClientOp::Cancel { run, own }),
     ]
 }
 

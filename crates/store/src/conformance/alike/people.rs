@@ -39,7 +39,9 @@ pub(super) fn new_job(number: u8, now: Timestamp) -> NewJob {
     def.overlap = overlap(number);
     def.catch_up.policy = CatchUpPolicy::ALL[usize::from(number) % 3];
     def.catch_up.max = 3;
-    def.payload = (number % 2 == 0).then(|| Bytes::from(vec![b'"', 0, number, 0xff, b'"']));
+    def.payload = number
+        .is_multiple_of(2)
+        .then(|| Bytes::from(vec![b'"', 0, number, 0xff, b'"']));
     def.labels.insert("number".to_owned(), number.to_string());
     match number % 8 {
         5 => def.schedule = Schedule::Once(Slot(at(i64::from(number)))),
@@ -47,14 +49,21 @@ pub(super) fn new_job(number: u8, now: Timestamp) -> NewJob {
         7 => def.lane = Lane::Batch,
         _ => {}
     }
-    let tenant = if number == 3 { STRANGER } else { TenantId::DEFAULT };
+    let tenant = if number == 3 {
+        STRANGER
+    } else {
+        TenantId::DEFAULT
+    };
     let key = (number % 5 < 2).then(|| key(number % 5));
     let id = JobId::new(at(0), [number; 10]);
     let idempotency = (number % 7 == 2).then(|| Idempotency {
         key: "request".to_owned(),
         digest: [u8::from(number > 10); 32],
     });
-    NewJob { job: Arc::new(Job::new(id, tenant, key, def, now)), idempotency }
+    NewJob {
+        job: Arc::new(Job::new(id, tenant, key, def, now)),
+        idempotency,
+    }
 }
 
 pub(super) fn key(number: u8) -> JobKey {

@@ -1,0 +1,17 @@
+//! The promises, kept through what happens to a process: it is killed, frozen, starved of disk, lied to about
+//! the time, stopped, and sent nonsense.
+//!
+//! `world` makes jobs and reads what became of them; `ledger` holds slots, history and deliveries against each
+//! other. The rest is one fault per file.
+
+mod ledger;
+mod process;
+mod world;
+
+mod changes;
+mod clock;
+mod crash;
+mod disk;
+mod frozen;
+mod starts;
+mod stop;

@@ -1,0 +1,162 @@
+//! A store that fails: clients are told what they can do about it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use model::shard::ShardSet;
+use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
+use serde_json::json;
+use store::mem::MemStore;
+use store::*;
+
+use crate::world::{OK, World};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Full,
+    Away,
+    Damaged,
+    Panic,
+}
+
+/// Fails when jobs are written or read; everything else reaches the store behind it.
+struct Faulty {
+    store: MemStore,
+    fault: Fault,
+    /// Calls that still succeed.
+    left: AtomicUsize,
+}
+
+impl Faulty {
+    fn strike(&self) -> Result<(), StoreError> {
+        let spend = |left: usize| left.checked_sub(1);
+        if self
+            .left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend)
+            .is_ok()
+        {
+            return Ok(());
+        }
+        match self.fault {
+            Fault::Full => Err(StoreError::Full),
+            Fault::Away => Err(StoreError::unavailable("SECRET-CANARY")),
+            Fault::Damaged => Err(StoreError::Unusable("SECRET-CANARY".to_owned())),
+            Fault::Panic => panic!("SECRET-CANARY"),
+        }
+    }
+}
+
+macro_rules! faulty {
+    (
+        struck { $(fn $struck:ident($($a:ident: $at:ty),*) -> $ar:ty;)* }
+        passed { $(fn $passed:ident($($b:ident: $bt:ty),*) -> $br:ty;)* }
+    ) => {
+        #[async_trait]
+        impl Store for Faulty {
+            $(async fn $struck(&self, $($a: $at),*) -> Result<$ar, StoreError> {
+                self.strike()?;
+                self.store.$struck($($a),*).await
+            })*
+            $(async fn $passed(&self, $($b: $bt),*) -> Result<$br, StoreError> {
+                self.store.$passed($($b),*).await
+            })*
+        }
+    };
+}
+
+faulty! {
+    struck {
+        fn create_jobs(jobs: &[NewJob]) -> Vec<Created>;
+        fn change_job(change: &JobChange) -> JobChanged;
+        fn get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+        fn find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
+        fn list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
+        fn start_run(start: &StartRun) -> Started;
+        fn cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
+        fn get_run(tenant: TenantId, run: RunId) -> Option<Run>;
+        fn list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
+    }
+    passed {
+        fn join(node: &NodeName) -> PresenceId;
+        fn beat(presence: PresenceId) -> Beat;
+        fn lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
+        fn leave(presence: PresenceId) -> ();
+        fn bar_lapsed(by: PresenceId) -> Vec<PresenceId>;
+        fn orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
+        fn claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
+        fn due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
+        fn due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
+        fn park(jobs: &[(JobId, String)], now: Timestamp) -> ();
+        fn fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
+        fn claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
+        fn mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
+        fn withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
+        fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
+        fn retain(keep: &Keep) -> Retained;
+        fn pulse() -> Pulse;
+    }
+}
+
+async fn world(fault: Fault, left: usize) -> World {
+    let wrap = |store| {
+        Arc::new(Faulty {
+            store,
+            fault,
+            left: AtomicUsize::new(left),
+        })
+    };
+    World::with_store(|store| wrap(store)).await
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_told_without_its_secrets() {
+    for (fault, status, problem, retry_after) in [
+        (Fault::Full, 507, "storage-full", Some("30")),
+        (Fault::Away, 503, "store-unavailable", Some("1")),
+        (Fault::Damaged, 500, "internal", None),
+        (Fault::Panic, 500, "internal", None),
+    ] {
+        let world = world(fault, 0).await;
+        let job = "/v1/jobs/job_0192f0c1a2b37def8123456789abcdef";
+        let run = "/v1/runs/run_0192f0c1a2b38def8123456789abcdef";
+        let body = json!({"schedule": "@daily", "target": OK});
+        for reply in [
+            world.post("/v1/jobs", body.clone()).await,
+            world.put("/v1/jobs/by-key/a", body).await,
+            world.patch(job, json!({"lane": "batch"})).await,
+            world.get(job).await,
+            world.delete(job).await,
+            world.get("/v1/jobs").await,
+            world.get("/v1/runs").await,
+            world.get(run).await,
+            world.post_empty(&format!("{job}/run")).await,
+            world.post_empty(&format!("{job}/pause")).await,
+            world.post_empty(&format!("{run}/cancel")).await,
+        ] {
+            reply.refused(status, problem);
+            assert_eq!(reply.header("retry-after"), retry_after);
+            assert!(!reply.text.contains("CANARY"), "{}", reply.text);
+        }
+        world.get("/healthz").await.is(200);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_goes_on_when_the_store_fails_in_the_middle() {
+    let world = world(Fault::Full, 1).await;
+    let line = format!(r#"{{"schedule":"@daily","target":"{OK}"}}"#);
+    let body = format!("{line}\n").repeat(2_000);
+    let headers = [("content-type", "application/x-ndjson")];
+    let reply = world
+        .call("POST", "/v1/jobs/batch", &headers, body)
+        .await
+        .is(200);
+    let made = reply.text.matches("\"status\":201").count();
+    assert_eq!(made, world.store.all_jobs().len());
+    assert_eq!(
+        reply.text.matches("/problems/storage-full").count(),
+        2_000 - made
+    );
+    assert!(made > 0 && made < 2_000, "{made}");
+}

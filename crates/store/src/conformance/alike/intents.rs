@@ -1,0 +1,321 @@
+//! From what is to happen to the call that makes it happen, by what the world knows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::limits::OUTPUT_EARLIER_MAX;
+use model::retry::LostClaim;
+use model::shard::ShardSet;
+use model::{
+    Attempt, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard, Slot, TenantId,
+    Timestamp, Verdict,
+};
+
+use super::calls::{Call, JobCall, PresenceCall};
+use super::ops::{By, Change, ClientOp, End, EngineOp, JobOp, Op, PresenceOp, TimeOp, Want};
+use super::people::{edited, new_job, renamed};
+use super::world::{World, pick};
+use crate::conformance::{at, firing};
+use crate::mem::MemStore;
+use crate::{Firing, JobChange, Keep, RunsOfChange, Settlement, StartRun, Withdrawal};
+
+impl World {
+    pub async fn call(&mut self, op: &Op) -> Call {
+        match op {
+            Op::Again => self.last.clone(),
+            Op::Time(op) => {
+                self.let_pass(*op).await;
+                Call::Nothing
+            }
+            Op::Presence(by, op) => self.presence_call(*by, *op).await,
+            Op::Job(op) => self.job_call(op).await,
+            Op::Engine(by, op) => self.engine_call(*by, op).await,
+            Op::Client(ClientOp::Start { job, nonce, force }) => {
+                self.start(*job, *nonce, *force).await
+            }
+            Op::Client(ClientOp::Cancel { run, own }) => match self.known(&[*run]).first() {
+                Some(run) if *own => Call::Cancel(run.tenant, run.id, self.now()),
+                Some(run) => Call::Cancel(TenantId(uuid::Uuid::max()), run.id, self.now()),
+                None => Call::Nothing,
+            },
+        }
+    }
+
+    async fn let_pass(&mut self, op: TimeOp) {
+        match op {
+            TimeOp::Advance { millis } => {
+                self.clock.advance(Duration::from_millis(u64::from(millis)));
+            }
+            TimeOp::StepWall { millis } => self.clock.step_wall(i64::from(millis)),
+            TimeOp::Reopen => {
+                let Some(reopen) = self.reopen.clone() else {
+                    return;
+                };
+                // Something must stand in for the store while it is closed.
+                let nothing = Arc::new(MemStore::new(Arc::new(self.clock.clone())));
+                let store = std::mem::replace(&mut self.store, nothing);
+                self.store = reopen(store).await.unwrap();
+            }
+        }
+    }
+
+    async fn presence_call(&mut self, by: By, op: PresenceOp) -> Call {
+        let by = self.leases(by).presence;
+        let call = match op {
+            PresenceOp::Join => return Call::Join,
+            PresenceOp::Beat => PresenceCall::Beat,
+            PresenceOp::Lease(want) => PresenceCall::Lease(wanted(want)),
+            PresenceOp::Leave => PresenceCall::Leave,
+            PresenceOp::Bar => PresenceCall::Bar,
+            PresenceOp::Outlive => {
+                for _ in 0..7 {
+                    self.clock.advance(Duration::from_secs(1));
+                    // Whether it lives is for the call that follows to find out.
+                    let _heard = self.store.beat(by).await;
+                }
+                PresenceCall::Bar
+            }
+        };
+        Call::Presence(by, call)
+    }
+
+    async fn job_call(&mut self, op: &JobOp) -> Call {
+        let call = match op {
+            JobOp::Create(numbers) => self.create(numbers),
+            JobOp::Change { job, kind, fresh } => match self.change(*job, *kind, *fresh).await {
+                Some(change) => JobCall::Change(Box::new(change)),
+                None => return Call::Nothing,
+            },
+            JobOp::Park(job) => match self.job(*job, false).await {
+                Some(job) => JobCall::Park(job.id, self.now()),
+                None => return Call::Nothing,
+            },
+            JobOp::Retain => {
+                let (day, hour) = (Duration::from_secs(86_400), Duration::from_secs(3_600));
+                JobCall::Retain(Keep {
+                    now: self.now(),
+                    history: day,
+                    finished: hour,
+                })
+            }
+        };
+        Call::Job(call)
+    }
+
+    /// Each number is one job, created once: ids are never used twice.
+    fn create(&mut self, numbers: &[u8]) -> JobCall {
+        let mut batch = Vec::new();
+        for number in numbers {
+            if self.created.insert(*number) {
+                let new = new_job(*number, self.now());
+                self.jobs.insert(*number, new.job.clone());
+                batch.push(new);
+            }
+        }
+        JobCall::Create(batch)
+    }
+
+    async fn change(&mut self, number: u8, kind: Change, fresh: bool) -> Option<JobChange> {
+        let before = self.job(number, fresh).await?;
+        let now = self.now();
+        let mut skipped = None;
+        let (after, runs) = match kind {
+            Change::Pause => (
+                before.paused(now, Some("why".to_owned())),
+                RunsOfChange::TakeBack,
+            ),
+            Change::Resume => {
+                let (resumed, passed) = before.resumed(now);
+                skipped = passed.map(|stretch| (stretch, Reason::Paused));
+                (resumed, RunsOfChange::Keep)
+            }
+            Change::Edit { overlap, every } => {
+                (edited(&before, overlap, every, now), RunsOfChange::TakeBack)
+            }
+            Change::Rename(key) => (renamed(&before, key, now), RunsOfChange::TakeBack),
+            Change::Delete => (before.deleted(now), RunsOfChange::Cancel),
+        };
+        Some(JobChange {
+            before,
+            after: Arc::new(after),
+            skipped,
+            runs,
+        })
+    }
+
+    async fn start(&mut self, number: u8, nonce: u8, force: bool) -> Call {
+        let Some(job) = self.job(number, false).await else {
+            return Call::Nothing;
+        };
+        // From a handful of moments, so that some ids come twice.
+        let asked_at = at(i64::from(nonce) * 30);
+        let id = RunId::asked(job.id, asked_at, u64::from(nonce));
+        let born = Run::of_slot(&job, Slot(asked_at));
+        let payload = Some(Bytes::from(vec![0, nonce, 0]));
+        let run = Run {
+            id,
+            kind: RunKind::Manual,
+            slot: None,
+            due_at: asked_at,
+            payload,
+            ..born
+        };
+        Call::Start(Box::new(StartRun { run, force }))
+    }
+
+    async fn engine_call(&mut self, by: By, op: &EngineOp) -> Call {
+        let leases = self.leases(by).clone();
+        let (by, now) = (leases.presence, self.now());
+        let call = match op {
+            EngineOp::Fire {
+                jobs,
+                claim,
+                fresh,
+                late,
+            } => {
+                let late = Duration::from_millis(u64::from(*late));
+                return Call::Fire(leases, self.firings(jobs, *claim, *fresh, late).await);
+            }
+            EngineOp::Claim { runs, fresh } => {
+                return Call::Claim(leases, self.claimable(runs, *fresh).await);
+            }
+            EngineOp::Mark { runs, fresh } => {
+                let runs = self.held(by, runs, *fresh).await;
+                PresenceCall::Mark(runs.iter().map(|run| (run.id, now)).collect())
+            }
+            EngineOp::Withdraw { taken_back } => self.withdraw(by, *taken_back).await,
+            EngineOp::Settle {
+                runs,
+                fresh,
+                end,
+                queues,
+            } => {
+                let runs = self.held(by, runs, *fresh).await;
+                let settle = |run| settled(run, *end, *queues, now);
+                PresenceCall::Settle(runs.into_iter().map(settle).collect())
+            }
+            EngineOp::Recover => self.recover().await,
+        };
+        Call::Presence(by, call)
+    }
+
+    /// Decides slots as if on time, or late; whether they are due is nothing to a store.
+    async fn firings(
+        &mut self,
+        numbers: &[u8],
+        claim: bool,
+        fresh: bool,
+        late: Duration,
+    ) -> Vec<Firing> {
+        let mut firings: BTreeMap<_, Firing> = BTreeMap::new();
+        for number in numbers {
+            let Some(job) = self.job(*number, fresh).await else {
+                continue;
+            };
+            let Some(due_at) = job.next_due_at() else {
+                continue;
+            };
+            firings.insert(
+                job.id,
+                Firing {
+                    claim,
+                    ..firing(&job, due_at.plus(late))
+                },
+            );
+        }
+        firings.into_values().collect()
+    }
+
+    async fn claimable(&self, numbers: &[u8], fresh: bool) -> Vec<RunId> {
+        if !fresh {
+            return self.known(numbers).iter().map(|run| run.id).collect();
+        }
+        let due = self
+            .store
+            .due_runs(&ShardSet::ALL, Timestamp::MAX, None, 1_000)
+            .await
+            .unwrap();
+        pick(numbers, due).iter().map(|due| due.run).collect()
+    }
+
+    async fn withdraw(&self, by: PresenceId, taken_back: bool) -> PresenceCall {
+        let claims = self.store.claims(by, None, 100).await.unwrap();
+        let answers = claims.iter().map(|claim| Withdrawal {
+            run: claim.run,
+            taken_back,
+        });
+        PresenceCall::Withdraw(answers.collect(), self.now())
+    }
+
+    async fn recover(&self) -> PresenceCall {
+        let now = self.now();
+        let orphans = self.store.orphans(&ShardSet::ALL, 100).await.unwrap();
+        let settlements = orphans.into_iter().map(|orphan| {
+            let run = orphan.run;
+            let verdict = LostClaim {
+                attempt: run.attempt,
+                lost: run.lost,
+                due_at: run.due_at,
+                ended_at: orphan.ended_at,
+                delivery: orphan.job.def.delivery,
+                window: orphan.job.def.catch_up.window,
+            }
+            .verdict(now);
+            let attempt = (verdict != Verdict::Release).then(|| tried(&run, Outcome::Lost, now));
+            Settlement {
+                run,
+                verdict,
+                attempt,
+                queues: true,
+            }
+        });
+        PresenceCall::Settle(settlements.collect())
+    }
+}
+
+fn wanted(want: Want) -> ShardSet {
+    match want {
+        Want::All => ShardSet::ALL,
+        Want::Odd => Shard::all().filter(|shard| shard.0 % 2 == 1).collect(),
+        Want::Nothing => ShardSet::default(),
+    }
+}
+
+fn settled(run: Run, end: End, queues: bool, now: Timestamp) -> Settlement {
+    let (verdict, outcome) = match end {
+        End::Succeed => (Verdict::Succeed, Some(Outcome::Succeeded)),
+        End::Retry { lost: true } => (Verdict::RetryAt(now), Some(Outcome::Lost)),
+        End::Retry { lost: false } => (
+            Verdict::RetryAt(now.plus(Duration::from_secs(5))),
+            Some(Outcome::Failed),
+        ),
+        End::Bury => (Verdict::Bury(Reason::Refused), Some(Outcome::TimedOut)),
+        End::Cancel => (Verdict::Cancel(Reason::Asked), Some(Outcome::Cancelled)),
+        End::Release => (Verdict::Release, None),
+    };
+    let attempt = outcome.map(|outcome| tried(&run, outcome, now));
+    Settlement {
+        run,
+        verdict,
+        attempt,
+        queues,
+    }
+}
+
+/// An attempt with an output that is too long to be kept, and not a text.
+fn tried(run: &Run, outcome: Outcome, now: Timestamp) -> Attempt {
+    let output = Bytes::from([0, 255, b'a'].repeat(OUTPUT_EARLIER_MAX / 2));
+    let report = Report {
+        error: Some("so it is".to_owned()),
+        ..Report::of(outcome)
+    };
+    let dispatched_at = (outcome != Outcome::Lost).then_some(now);
+    Attempt::new(
+        run.attempt,
+        dispatched_at,
+        now,
+        report.with_status(-1).with_output(output),
+    )
+}

@@ -1,0 +1,34 @@
+//! Stored JSON: a job's definition without its payload, and the earlier attempts of a run.
+//!
+//! These are forms of their own: renaming a field in `model` changes no byte in a database, and
+//! golden files prove it. What has its default value is left out, so that a common one-off takes
+//! about a hundred bytes. Reading never panics; whoever reads parks a row that cannot be read.
+
+mod attempts;
+mod definition;
+
+pub use attempts::{decode_attempts, encode_attempts};
+pub use definition::{decode_definition, encode_definition};
+
+/// Why a stored form cannot be read, or a value cannot be stored; for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DocError(String);
+
+impl DocError {
+    fn unknown(what: &str, text: &str) -> Self {
+        Self(format!(
+            "{what} {:?} is not known",
+            text.chars().take(64).collect::<String>()
+        ))
+    }
+}
+
+impl From<serde_json::Error> for DocError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,2 @@
+-- open: the latest moment seen before.
+SELECT seen FROM clock WHERE one = 1
