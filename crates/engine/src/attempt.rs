@@ -10,21 +10,20 @@ use executor::WorkOrder;
 use futures_util::FutureExt;
 use model::{Outcome, Report, Timestamp};
 
-use crate::dispatch::{Start, Work};
+use crate::dispatch::Work;
 use crate::node::Context;
 use crate::settle::{Ended, Ending};
 
-pub async fn run(context: Arc<Context>, first: Start) {
+pub async fn run(context: Arc<Context>, first: Arc<Work>) {
     let mut next = Some(first);
-    while let Some(start) = next.take() {
+    while let Some(work) = next.take() {
         let micros = context.shared.clock.now_micros();
         let dispatched_at = Timestamp::from_millis(micros / 1_000);
-        context.dispatch.lateness(&start.work, micros);
+        context.dispatch.lateness(&work, micros);
         context.shared.metrics.dispatched.inc();
-        let Some(report) = deliver(&context, &start).await else {
+        let Some(report) = deliver(&context, &work).await else {
             return;
         };
-        let Start { work, stop: _ } = start;
         if let Some(cancelled) = context.dispatch.ended(work.run.id) {
             let settled_at = context.now();
             let ended = Ended {
@@ -48,8 +47,8 @@ pub async fn run(context: Arc<Context>, first: Start) {
 }
 
 /// None when the presence ended first: then nobody may report.
-async fn deliver(context: &Arc<Context>, start: &Start) -> Option<Report> {
-    let Work { run, job } = &start.work;
+async fn deliver(context: &Arc<Context>, work: &Work) -> Option<Report> {
+    let Work { run, job, stop } = work;
     let kind = job.def.target.kind();
     let Some(executor) = context.registry.get(kind) else {
         return Some(Report::failed(format!(
@@ -72,7 +71,7 @@ async fn deliver(context: &Arc<Context>, start: &Start) -> Option<Report> {
             biased;
             done = &mut delivery => done,
             () = context.kill.cancelled() => return None,
-            () = start.stop.cancelled() => return Some(Report::of(Outcome::Cancelled)),
+            () = stop.notified() => return Some(Report::of(Outcome::Cancelled)),
             () = context.shared.clock.sleep(job.def.timeout) => return Some(timed_out(job.def.timeout)),
         },
     };

@@ -17,7 +17,7 @@ use model::{
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use store::{Settlement, StoreError};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 use crate::attempt;
 use crate::duty::{Duty, Wake};
@@ -28,25 +28,44 @@ use crate::metrics::Metrics;
 use crate::node::Context;
 
 /// A claimed run and the definition that its attempt runs.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Work {
     pub run: Run,
     pub job: Arc<Job>,
+    /// Rung when the attempt is to end where it stands.
+    pub stop: Notify,
 }
 
 impl Work {
+    pub fn new(run: Run, job: Arc<Job>) -> Self {
+        Self {
+            run,
+            job,
+            stop: Notify::new(),
+        }
+    }
+
+    /// The run, once nobody else looks at it; a copy until then.
+    pub fn into_parts(self: Arc<Self>) -> (Run, Arc<Job>) {
+        match Arc::try_unwrap(self) {
+            Ok(work) => (work.run, work.job),
+            Err(work) => (work.run.clone(), Arc::clone(&work.job)),
+        }
+    }
+
     /// The end of an attempt that never left us.
-    fn undispatched(self, verdict: Verdict, now: Timestamp) -> Settlement {
+    fn undispatched(self: Arc<Self>, verdict: Verdict, now: Timestamp) -> Settlement {
         let outcome = match verdict {
             Verdict::Release => None,
             Verdict::Succeed | Verdict::RetryAt(_) | Verdict::Bury(_) | Verdict::Cancel(_) => {
                 Some(Outcome::Cancelled)
             }
         };
+        let (run, _) = self.into_parts();
         let attempt =
-            outcome.map(|outcome| Attempt::new(self.run.attempt, None, now, Report::of(outcome)));
+            outcome.map(|outcome| Attempt::new(run.attempt, None, now, Report::of(outcome)));
         Settlement {
-            run: self.run,
+            run,
             verdict,
             attempt,
             queues: true,
@@ -64,14 +83,13 @@ pub struct Answers {
 #[derive(Debug)]
 enum Stage {
     /// Waits for its due time.
-    Held(Work),
+    Held(Arc<Work>),
     /// Due; waits for its lane.
-    Queued(Work),
+    Queued(Arc<Work>),
     /// Under way since then.
     Running {
-        work: Work,
+        work: Arc<Work>,
         dispatched_at: Timestamp,
-        stop: CancellationToken,
     },
     /// Its end is on the way to the store.
     Ending,
@@ -107,12 +125,6 @@ pub struct Dispatch {
     lateness: [Histogram; 3],
     held: Gauge,
     running: Gauge,
-}
-
-/// An attempt that may start now.
-pub struct Start {
-    pub work: Work,
-    pub stop: CancellationToken,
 }
 
 impl Dispatch {
@@ -155,7 +167,7 @@ impl Dispatch {
     pub fn take(&self, works: Vec<Work>, now: Timestamp) {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        for work in works {
+        for work in works.into_iter().map(Arc::new) {
             let (id, job, attempt) = (work.run.id, work.run.job, work.run.attempt);
             if state.claims.contains_key(&id) {
                 continue;
@@ -206,7 +218,7 @@ impl Dispatch {
     }
 
     /// The next attempt to start, if any may.
-    fn pop(state: &mut State, now: Timestamp, uptime: Duration) -> Option<Start> {
+    fn pop(state: &mut State, now: Timestamp, uptime: Duration) -> Option<Arc<Work>> {
         if state.closed {
             return None;
         }
@@ -222,15 +234,10 @@ impl Dispatch {
                     holding.stage = Stage::Held(work);
                 }
                 Stage::Queued(work) => {
-                    let stop = CancellationToken::new();
-                    let start = Start {
-                        work: work.clone(),
-                        stop: stop.clone(),
-                    };
+                    let start = Arc::clone(&work);
                     holding.stage = Stage::Running {
                         work,
                         dispatched_at: now,
-                        stop,
                     };
                     state.started.push_back((uptime, id));
                     return Some(start);
@@ -245,7 +252,7 @@ impl Dispatch {
     }
 
     /// What a task that just ended an attempt does next; none when it should end.
-    pub fn next(&self, context: &Context) -> Option<Start> {
+    pub fn next(&self, context: &Context) -> Option<Arc<Work>> {
         let (now, uptime) = (context.now(), context.shared.clock.uptime());
         let mut state = lock(&self.state);
         let next = if context.presence.holds(uptime) {
@@ -338,13 +345,11 @@ impl Dispatch {
             Stage::Running {
                 work,
                 dispatched_at,
-                stop,
             } => {
-                stop.cancel();
+                work.stop.notify_one();
                 Stage::Running {
                     work,
                     dispatched_at,
-                    stop,
                 }
             }
             other @ (Stage::Ending | Stage::TakenBack) => other,
@@ -414,11 +419,11 @@ impl Dispatch {
             if let Stage::Running {
                 work,
                 dispatched_at,
-                stop,
             } = std::mem::replace(&mut holding.stage, Stage::Ending)
             {
-                stop.cancel();
-                cut.push((work.run, work.job, Some(dispatched_at)));
+                work.stop.notify_one();
+                let (run, job) = work.into_parts();
+                cut.push((run, job, Some(dispatched_at)));
             }
         }
         cut

@@ -269,13 +269,14 @@ impl Fire {
                     continue;
                 }
             }
-            let slot_last = decision.slot_last().or(job.slot_last);
-            let moved = Job {
-                next_slot: decision.next,
-                slot_last,
-                ..(*job).clone()
-            };
-            if moved.next_due_at().is_some_and(|due_at| due_at <= horizon) {
+            let due_at = decision.next.map(|slot| job.due_at(slot));
+            if due_at.is_some_and(|due_at| due_at <= horizon) {
+                let slot_last = decision.slot_last().or(job.slot_last);
+                let moved = Job {
+                    next_slot: decision.next,
+                    slot_last,
+                    ..(*job).clone()
+                };
                 wheel.insert_job(Arc::new(moved));
             }
         }
@@ -304,7 +305,7 @@ impl Fire {
                         // Plan made it due sooner than it was written: the clock has gone back.
                         run.due_at = run.due_at.min(due_at);
                     }
-                    works.push(Work { run, job });
+                    works.push(Work::new(run, job));
                 }
                 Claimed::Stale => {}
                 Claimed::LeaseLost => context.shared.nudges.beat.now(),
@@ -373,10 +374,7 @@ fn born(context: &Context, id: RunId, job: &Arc<Job>, slot: Slot) -> Work {
         stretch: None,
         attempts: Vec::new(),
     };
-    Work {
-        run,
-        job: Arc::clone(job),
-    }
+    Work::new(run, Arc::clone(job))
 }
 
 fn due_run(run: RunId, job: &Job, due_at: Timestamp) -> DueRun {

@@ -60,6 +60,8 @@ pub struct Metrics {
     pub skipped: Counter,
     pub dispatched: Counter,
     pub settled: Family<ByOutcome, Counter>,
+    /// The same by `Outcome::ALL`, so that the hot path does not look them up.
+    settled_by: [Counter; 5],
     pub fire_batch: Histogram,
     pub settle_batch: Histogram,
     pub wheel: Gauge,
@@ -75,12 +77,19 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
+        let settled = Family::<ByOutcome, Counter>::default();
+        let of = |outcome| {
+            settled.get_or_create_owned(&ByOutcome {
+                outcome: OutcomeLabel(outcome),
+            })
+        };
         Self {
+            settled_by: Outcome::ALL.map(of),
             lateness: Family::new_with_constructor(seconds),
             fired: Counter::default(),
             skipped: Counter::default(),
             dispatched: Counter::default(),
-            settled: Family::default(),
+            settled,
             fire_batch: sizes(),
             settle_batch: sizes(),
             wheel: Gauge::default(),
@@ -173,11 +182,9 @@ impl Metrics {
     }
 
     pub fn settled_with(&self, outcome: Outcome) {
-        self.settled
-            .get_or_create(&ByOutcome {
-                outcome: OutcomeLabel(outcome),
-            })
-            .inc();
+        if let Some(counter) = self.settled_by.get(outcome as usize) {
+            counter.inc();
+        }
     }
 
     /// One histogram per lane, held so that the hot path does not look it up.

@@ -24,7 +24,7 @@ const DEPTH: usize = 2;
 /// An attempt that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    pub work: Work,
+    pub work: Arc<Work>,
     pub report: Report,
     /// Why it was to be cancelled, when it was.
     pub cancelled: Option<Reason>,
@@ -71,15 +71,17 @@ impl Settle {
             Ending::Attempt(ended) => *ended,
         };
         let Ended {
-            work: Work { run, job },
+            work,
             report,
             cancelled,
             dispatched_at,
             settled_at,
         } = ended;
+        let (run, job) = work.into_parts();
         let verdict = match cancelled {
             // It succeeded before it could be stopped: then it did.
             Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
+            Some(_) | None if report.outcome == Outcome::Succeeded => Verdict::Succeed,
             Some(_) | None => {
                 let chance = self.context.chance();
                 job.def
