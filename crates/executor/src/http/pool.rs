@@ -14,7 +14,7 @@ use super::link::Link;
 /// Idle links that are kept in all: as many as a node runs attempts at once, unless configured.
 const IDLE_MAX: usize = 1_024;
 /// Idle links that are kept of one origin.
-const IDLE_PER_ORIGIN_MAX: usize = 512;
+const IDLE_PER_ORIGIN_MAX: usize = 1_024;
 /// Takes between two sweeps: rare enough to cost nothing, and it bounds how many origins are known.
 const SWEEP_EVERY: u32 = 4_096;
 /// Unsettled links that one take looks past, rather than search them all.

@@ -1,12 +1,13 @@
 //! Floors: what a program reaches that does the same row writes by hand, or waits, or calls, and
 //! nothing else. A workload is read as a ratio to its floor in the same run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, SystemClock};
-use model::{Job, RunId};
+use model::{Job, RunId, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::figures::percentile;
@@ -27,27 +28,31 @@ fn connect(folder: &Path) -> Result<Connection, Failure> {
          PRAGMA wal_autocheckpoint = 4000;",
     )
     .map_err(failed)?;
+    // As the store does: without it SQLite plans a statement anew whenever a value is bound.
+    conn.set_db_config(
+        rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG,
+        true,
+    )
+    .map_err(failed)?;
     Ok(conn)
 }
 
 /// Advance the job and insert the live run; then delete it and insert the history row: four row
 /// writes a run, a thousand runs a commit, one writer.
 pub async fn drain(folder: &Path, count: usize) -> Result<f64, Failure> {
-    let due_at = rig::now().minus(Duration::from_secs(1));
-    let jobs: Vec<_> = (0..count)
-        .map(|_| rig::one_off(due_at, rig::no_op()))
-        .collect();
+    let jobs = rig::overdue(count, &rig::no_op());
     let store = rig::open(folder)?;
     rig::load(&store, &jobs).await?;
     drop(store);
     let mut conn = connect(folder)?;
-    let day = due_at.as_millis().div_euclid(86_400_000);
-    conn.execute_batch(&store::sqlite::range_schema(day))
-        .map_err(failed)?;
+    for day in days(&jobs) {
+        conn.execute_batch(&store::sqlite::range_schema(day))
+            .map_err(failed)?;
+    }
     let begun = rig::uptime();
     for chunk in jobs.chunks(BATCH) {
         fire(&mut conn, chunk).map_err(failed)?;
-        settle(&mut conn, chunk, day).map_err(failed)?;
+        settle(&mut conn, chunk).map_err(failed)?;
     }
     let took = rig::uptime().saturating_sub(begun);
     Ok(count as f64 / took.as_secs_f64())
@@ -75,20 +80,39 @@ fn fire(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
     writing.commit()
 }
 
-fn settle(conn: &mut Connection, jobs: &[Arc<Job>], day: i64) -> rusqlite::Result<()> {
-    let insert = format!(
-        "INSERT INTO history_{day} (id, job, tenant, kind, slot, due_at, lane, state, attempt, lost, version,
-                                    dispatched_at, settled_at, outcome)
+/// The days of history that the jobs' runs belong to.
+fn days(jobs: &[Arc<Job>]) -> BTreeSet<i64> {
+    jobs.iter()
+        .filter_map(|job| job.next_slot)
+        .map(|slot| day(slot.0))
+        .collect()
+}
+
+fn day(moment: Timestamp) -> i64 {
+    moment.as_millis().div_euclid(86_400_000)
+}
+
+fn insert_history(day: i64) -> String {
+    format!(
+        "INSERT INTO history_{day} (id, job, tenant, kind, slot, due_at, lane, state, attempt, lost,
+                                    version, dispatched_at, settled_at, outcome)
          VALUES (?1, ?2, 0, 0, NULL, ?3, 1, 3, 1, 0, 1, ?3, ?3, 0)"
-    );
+    )
+}
+
+fn settle(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
     let writing = conn.transaction()?;
+    let mut insert = (i64::MIN, String::new());
     for job in jobs {
         let Some(slot) = job.next_slot else { continue };
+        if insert.0 != day(slot.0) {
+            insert = (day(slot.0), insert_history(day(slot.0)));
+        }
         let run = RunId::for_slot(job.id, slot);
         writing
             .prepare_cached("DELETE FROM live WHERE id = ?1 AND claim = 1 AND attempt = 1")?
             .execute(params![run.as_bytes()])?;
-        writing.prepare_cached(&insert)?.execute(params![
+        writing.prepare_cached(&insert.1)?.execute(params![
             run.as_bytes(),
             job.id.as_bytes(),
             slot.0.as_millis()

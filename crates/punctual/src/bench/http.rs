@@ -18,7 +18,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use store::Store;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::figures::Figures;
@@ -41,15 +41,20 @@ struct Receiver {
 
 impl Receiver {
     fn start() -> Result<Self, Failure> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(broken)?;
-        listener.set_nonblocking(true).map_err(broken)?;
-        let address = listener.local_addr().map_err(broken)?;
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(broken)?;
+        // A queue long enough for every attempt to connect at once: a lost SYN costs a second.
+        let listen = || -> std::io::Result<std::net::TcpListener> {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+            socket.listen(4_096)?.into_std()
+        };
+        let listener = listen().map_err(broken)?;
+        let address = listener.local_addr().map_err(broken)?;
         let thread = std::thread::Builder::new()
             .name("receiver".to_owned())
             .spawn(move || runtime.block_on(Self::receive(listener, stopped)))
@@ -162,11 +167,8 @@ pub async fn callbacks(base: &Path, with_floor: bool) -> Result<Figures, Failure
     let receiver = Receiver::start()?;
     let folder = Folder::new(base)?;
     let store = rig::open(folder.path())?;
-    let due_at = rig::now().minus(Duration::from_secs(1));
     let target = rig::callback(&format!("http://{}/hook", receiver.address))?;
-    let jobs: Vec<_> = (0..COUNT)
-        .map(|_| rig::one_off(due_at, target.clone()))
-        .collect();
+    let jobs = rig::overdue(COUNT, &target);
     rig::load(&store, &jobs).await?;
     drop(jobs);
     let http = HttpExecutor::new().map_err(rig::failed)?;

@@ -75,6 +75,15 @@ pub fn one_off(due_at: Timestamp, target: Target) -> Arc<Job> {
     job(Schedule::Once(Slot(due_at)), target)
 }
 
+/// One-offs that were due in the last few seconds, one after another, as a backlog is.
+pub fn overdue(count: usize, target: &Target) -> Vec<Arc<Job>> {
+    let from = now().minus(Duration::from_secs(6));
+    let step = Duration::from_secs(5) / count.max(1) as u32;
+    (0..count)
+        .map(|n| one_off(from.plus(step * n as u32), target.clone()))
+        .collect()
+}
+
 pub fn no_op() -> Target {
     Target::Fake(String::new())
 }

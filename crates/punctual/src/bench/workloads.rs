@@ -19,10 +19,7 @@ const AHEAD: Duration = Duration::from_secs(3);
 /// Due one-offs, from the start of the node to the last run in history.
 pub async fn drain(folder: &Path, count: usize) -> Result<f64, Failure> {
     let store = rig::open(folder)?;
-    let due_at = rig::now().minus(Duration::from_secs(1));
-    let jobs: Vec<_> = (0..count)
-        .map(|_| rig::one_off(due_at, rig::no_op()))
-        .collect();
+    let jobs = rig::overdue(count, &rig::no_op());
     rig::load(&store, &jobs).await?;
     drop(jobs);
     let notes = Notes::new(count);

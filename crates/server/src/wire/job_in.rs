@@ -8,6 +8,7 @@ use model::{Backoff, CatchUp, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, li
 
 use super::read::{self, Fields, Path, Read, Shape, Value, shown};
 use super::schedule_in::schedule;
+use super::sound;
 use super::target_in::target;
 use crate::ops::{CatchUpDraft, Fault, JobDraft, Patch, RetryDraft};
 
@@ -104,6 +105,8 @@ pub fn payload(value: Value<'_>, path: Path<'_>) -> Read<Bytes> {
         let (length, max) = (value.0.len(), limits::PAYLOAD_MAX);
         return Err(path.invalid(format!("the payload is {length} bytes long: at most {max}")));
     }
+    sound::check(value.0)
+        .map_err(|error| path.invalid(format!("not every reader takes this JSON: {error}")))?;
     Ok(Bytes::copy_from_slice(value.0.as_bytes()))
 }
 

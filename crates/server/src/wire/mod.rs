@@ -13,6 +13,7 @@ mod requests;
 mod run_out;
 mod schedule_in;
 pub mod schema;
+mod sound;
 mod suggest;
 mod target_in;
 

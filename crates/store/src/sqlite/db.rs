@@ -77,6 +77,8 @@ pub(super) struct Db {
     noted: Timestamp,
     /// What SQLite had counted when the transaction began.
     changes: u64,
+    /// Whether what is known by heart could not be read again after a rollback.
+    unsure: bool,
 }
 
 /// Where to go back to, of what is only in memory.
@@ -105,12 +107,16 @@ impl Db {
             live,
             noted: Timestamp::from_millis(seen),
             changes: 0,
+            unsure: false,
         };
         db.learn()?;
         Ok(db)
     }
 
     pub fn begin(&mut self) -> Done<Mark> {
+        if self.unsure {
+            self.learn()?;
+        }
         execute(&self.conn, "BEGIN IMMEDIATE")?;
         self.changes = self.conn.total_changes();
         Ok(self.mark())
@@ -161,9 +167,11 @@ impl Db {
     }
 
     fn learn(&mut self) -> Done<()> {
+        self.unsure = true;
         self.shared.presences().learn(&self.conn)?;
         self.leases = LeaseTable::read(&self.conn)?;
         self.ranges = Ranges::read(&self.conn)?;
+        self.unsure = false;
         Ok(())
     }
 

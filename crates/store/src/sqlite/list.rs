@@ -12,6 +12,9 @@ use crate::{JobFilter, Page};
 /// States that have an index of their own.
 const RARE: [JobState; 3] = [JobState::Paused, JobState::Invalid, JobState::Deleted];
 
+/// How many of the newest jobs are looked at before an index is asked; few in tests, so that both happen.
+const LOOK_MIN: usize = if cfg!(test) { 8 } else { 2_000 };
+
 /// A filter as the statements want it.
 struct Listing<'a> {
     tenant: Tenant,
@@ -66,24 +69,69 @@ impl Listing<'_> {
         if let Some((first, others)) = self.labels.split_first() {
             return self.by_label(conn, first, others);
         }
-        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
-        if self.states.iter().any(|state| !RARE.contains(state)) {
-            let sql = include_str!("sql/list_jobs.sql");
-            return query(
-                conn,
-                sql,
-                params![self.tenant, self.before, self.bits, self.part, limit],
-            );
+        if self.states.iter().all(|state| RARE.contains(state)) {
+            return self.by_rare_state(conn);
         }
+        // Nearly always the newest jobs fill the page. When they do not, what fits may be anywhere, and
+        // the smallest index that has it is read instead of every job.
+        let (mut found, last) = self.near(conn)?;
+        if let Some(last) = last {
+            found.extend(self.far(conn, last, self.limit.saturating_sub(found.len()))?);
+        }
+        Ok(found)
+    }
+
+    /// Fitting ones among the newest jobs; and the last one looked at, if there may be more.
+    fn near(&self, conn: &Connection) -> Done<(Vec<JobId>, Option<JobId>)> {
+        let look = i64::try_from(self.limit.max(LOOK_MIN)).unwrap_or(i64::MAX);
+        let mut select = conn.prepare_cached(include_str!("sql/list_jobs_near.sql"))?;
+        let mut rows = select.query(params![
+            self.tenant,
+            self.before,
+            self.bits,
+            self.part,
+            look
+        ])?;
+        let (mut found, mut looked, mut last) = (Vec::new(), 0, None);
+        while let Some(row) = rows.next()? {
+            if found.len() == self.limit {
+                return Ok((found, None));
+            }
+            let (id, fits): (_, Option<bool>) = (JobId::from_bytes(row.get(0)?), row.get(1)?);
+            if fits == Some(true) {
+                found.push(id);
+            }
+            looked += 1;
+            last = Some(id);
+        }
+        let full = found.len() == self.limit;
+        Ok((found, last.filter(|_| looked == look && !full)))
+    }
+
+    fn far(&self, conn: &Connection, before: JobId, limit: usize) -> Done<Vec<JobId>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let before = before.as_bytes();
+        let all = params![self.tenant, before, self.bits, self.part, limit];
+        match (&self.part, self.states.as_slice()) {
+            (Some(_), states) if !states.contains(&JobState::Deleted) => {
+                query(conn, include_str!("sql/list_jobs_key.sql"), all)
+            }
+            (None, [JobState::Active]) => {
+                let sql = include_str!("sql/list_jobs_active.sql");
+                query(conn, sql, params![self.tenant, before, limit])
+            }
+            (Some(_) | None, _) => query(conn, include_str!("sql/list_jobs.sql"), all),
+        }
+    }
+
+    fn by_rare_state(&self, conn: &Connection) -> Done<Vec<JobId>> {
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let sql = include_str!("sql/list_jobs_rare.sql");
         let mut found = Vec::new();
         for state in &self.states {
-            let sql = include_str!("sql/list_jobs_rare.sql");
             let state = state.code();
-            found.extend(query(
-                conn,
-                sql,
-                params![self.tenant, self.before, state, self.part, limit],
-            )?);
+            let params = params![self.tenant, self.before, state, self.part, limit];
+            found.extend(query(conn, sql, params)?);
         }
         found.sort_unstable_by(|a: &JobId, b| b.cmp(a));
         found.truncate(self.limit);

@@ -104,10 +104,11 @@ impl SqliteStore {
     /// On the writer's thread, in a transaction; it may run more than once.
     async fn write<T: Send + 'static>(
         &self,
+        rows: usize,
         work: impl FnMut(&mut db::Db) -> fault::Done<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.see();
-        self.writer.call(work).await
+        self.writer.call(rows, work).await
     }
 
     /// On a reader's thread, in one snapshot.
@@ -141,7 +142,7 @@ fn collect<A, B>(
 impl Store for SqliteStore {
     async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError> {
         let (id, node) = (self.new_presence(), node.clone());
-        self.write(move |db| db.join(id, &node)).await
+        self.write(1, move |db| db.join(id, &node)).await
     }
 
     async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
@@ -165,15 +166,15 @@ impl Store for SqliteStore {
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
         let wanted = *wanted;
-        self.write(move |db| db.lease(presence, &wanted)).await
+        self.write(1, move |db| db.lease(presence, &wanted)).await
     }
 
     async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
-        self.write(move |db| db.leave(presence)).await
+        self.write(1, move |db| db.leave(presence)).await
     }
 
     async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
-        self.write(move |db| db.bar_lapsed(by)).await
+        self.write(1, move |db| db.bar_lapsed(by)).await
     }
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
@@ -181,7 +182,7 @@ impl Store for SqliteStore {
         let look = move |conn: &_| plan::orphans(conn, &shared, &shards, limit);
         let plan::Orphans { found, unreadable } = self.read(look).await?;
         if !unreadable.is_empty() {
-            self.write(move |db| db.bury_unreadable(&unreadable))
+            self.write(unreadable.len(), move |db| db.bury_unreadable(&unreadable))
                 .await?;
         }
         Ok(found)
@@ -204,12 +205,13 @@ impl Store for SqliteStore {
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
         let rows = collect(jobs, jobs::CreateRow::new)?;
-        self.write(move |db| db.create_jobs(&rows)).await
+        self.write(rows.len(), move |db| db.create_jobs(&rows))
+            .await
     }
 
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
         let row = jobs::ChangeRow::new(change)?;
-        self.write(move |db| db.change_job(&row)).await
+        self.write(1, move |db| db.change_job(&row)).await
     }
 
     async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
@@ -259,32 +261,36 @@ impl Store for SqliteStore {
 
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {
         let jobs = jobs.to_vec();
-        self.write(move |db| db.park(&jobs, now)).await
+        self.write(jobs.len(), move |db| db.park(&jobs, now)).await
     }
 
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
         let rows = collect(firings, fire::FiringRow::new)?;
         let leases = leases.clone();
-        self.write(move |db| db.fire(&leases, &rows)).await
+        self.write(rows.len(), move |db| db.fire(&leases, &rows))
+            .await
     }
 
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
         let (held, runs) = (leases.clone(), runs.to_vec());
-        let rows = self.write(move |db| db.claim(&held, &runs)).await?;
+        let rows = self
+            .write(runs.len(), move |db| db.claim(&held, &runs))
+            .await?;
         let (answers, unreadable) = rows.decode();
         if !unreadable.is_empty() {
             let runs: Vec<_> = unreadable
                 .into_iter()
                 .map(|run| (run, leases.presence))
                 .collect();
-            self.write(move |db| db.bury_unreadable(&runs)).await?;
+            self.write(runs.len(), move |db| db.bury_unreadable(&runs))
+                .await?;
         }
         Ok(answers)
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
         let row = claim::StartRow::new(start)?;
-        self.write(move |db| db.start_run(&row)).await
+        self.write(1, move |db| db.start_run(&row)).await
     }
 
     async fn mark_running(
@@ -293,7 +299,8 @@ impl Store for SqliteStore {
         runs: &[(RunId, Timestamp)],
     ) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        self.write(move |db| db.mark_running(presence, &runs)).await
+        self.write(runs.len(), move |db| db.mark_running(presence, &runs))
+            .await
     }
 
     async fn cancel_run(
@@ -302,7 +309,8 @@ impl Store for SqliteStore {
         run: RunId,
         now: Timestamp,
     ) -> Result<Cancelled, StoreError> {
-        self.write(move |db| db.cancel_run(tenant, run, now)).await
+        self.write(1, move |db| db.cancel_run(tenant, run, now))
+            .await
     }
 
     async fn withdraw(
@@ -312,8 +320,10 @@ impl Store for SqliteStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let answers = answers.to_vec();
-        self.write(move |db| db.withdraw(presence, &answers, now))
-            .await
+        self.write(answers.len(), move |db| {
+            db.withdraw(presence, &answers, now)
+        })
+        .await
     }
 
     async fn settle(
@@ -325,7 +335,8 @@ impl Store for SqliteStore {
         let rows = collect(settlements, |settlement| {
             settle::SettleRow::new(settlement, now)
         })?;
-        self.write(move |db| db.settle(by, &rows, now)).await
+        self.write(rows.len(), move |db| db.settle(by, &rows, now))
+            .await
     }
 
     async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
@@ -351,7 +362,11 @@ impl Store for SqliteStore {
             .read(move |conn| retain::look(conn, from, until))
             .await?;
         let next = over.next;
-        let retained = self.write(move |db| db.retain(&keep, &over)).await?;
+        let retained = self
+            .write(model::limits::RETENTION_BATCH_MAX, move |db| {
+                db.retain(&keep, &over)
+            })
+            .await?;
         *self.retained() = next;
         Ok(retained)
     }

@@ -28,6 +28,9 @@ const READER_CACHE_KIB: i64 = 8 * 1024;
 /// Pages in the log before the writer moves them into the file.
 const CHECKPOINT_PAGES: i64 = 4_000;
 
+/// What the log keeps of its room when it begins anew.
+const LOG_BYTES_MAX: i64 = 64 * 1024 * 1024;
+
 fn unusable(text: String) -> StoreError {
     StoreError::Unusable(text)
 }
@@ -96,6 +99,10 @@ pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
     if length == 0 {
         return Ok(());
     }
+    if is_there(path, "-journal") {
+        // A crash while the file was being made: only a connection that writes can clear it up.
+        return Ok(());
+    }
     let mut header = [0; 100];
     let ours = file.read_exact(&mut header).is_ok()
         && header.starts_with(b"SQLite format 3\0")
@@ -108,11 +115,19 @@ pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
         1 => 65_536,
         bytes => bytes,
     };
-    if page * u64::from(number(&header, 28)) > length {
+    // After a crash in the middle of moving the log into the file, the rest is still in the log.
+    if page * u64::from(number(&header, 28)) > length && !is_there(path, "-wal") {
         return Err(unusable(format!("{shown} is damaged: its end is missing")));
     }
     drop(file);
     look_inside(path)
+}
+
+/// Whether a file of SQLite's lies beside the database, with something in it.
+fn is_there(path: &Path, end: &str) -> bool {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    std::fs::metadata(PathBuf::from(name)).is_ok_and(|data| data.len() > 0)
 }
 
 fn number(header: &[u8; 100], at: usize) -> u32 {
@@ -205,11 +220,18 @@ fn prepare_writer(conn: &Connection) -> Done<()> {
     conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    // A log that grew while a backup was read gives its room back.
+    conn.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_MAX, |_| Ok(()))?;
     Ok(())
 }
 
 fn migrate(conn: &Connection) -> Done<()> {
     let had: u32 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let id: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 && id != APPLICATION_ID {
+        return Err(unusable("it is not a punctual database".to_owned()).into());
+    }
     if had == 0 {
         conn.pragma_update(None, "page_size", 4096)?;
     }

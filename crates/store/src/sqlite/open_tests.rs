@@ -99,6 +99,51 @@ async fn a_damaged_database_is_refused_and_left_alone() {
     );
 }
 
+#[tokio::test]
+async fn a_crash_while_the_log_was_moved_into_the_file_is_recovered() {
+    let folder = folder();
+    let store = open(folder.path()).unwrap();
+    let rows: Vec<_> = (0..200).map(|number| new(job(number).unwrap())).collect();
+    store.create_jobs(&rows).await.unwrap();
+    let copy = super::super::tests::folder();
+    for end in ["", "-wal"] {
+        let name = format!("{FILE}{end}");
+        fs::copy(folder.path().join(&name), copy.path().join(&name)).unwrap();
+    }
+    // The first page had arrived, and says how long the file was going to be.
+    let mut bytes = fs::read(copy.path().join(FILE)).unwrap();
+    bytes[28..32].copy_from_slice(&10_000_u32.to_be_bytes());
+    fs::write(copy.path().join(FILE), bytes).unwrap();
+    let store = open(copy.path()).unwrap();
+    for number in 0..200 {
+        let id = job(number).unwrap().id;
+        assert!(
+            store
+                .get_job(TenantId::DEFAULT, id)
+                .await
+                .unwrap()
+                .is_some(),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn a_crash_while_the_file_was_made_leaves_one_that_can_be_made_again() {
+    let folder = folder();
+    let path = folder.path().join(FILE);
+    fs::write(&path, [0; 4096]).unwrap();
+    // What SQLite leaves when the first transaction was cut short: a journal of an empty file.
+    let mut journal = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7".to_vec();
+    for word in [0_u32, 7, 0, 512, 4096] {
+        journal.extend(word.to_be_bytes());
+    }
+    journal.resize(512, 0);
+    fs::write(folder.path().join(format!("{FILE}-journal")), journal).unwrap();
+    drop(open(folder.path()).unwrap());
+    drop(open(folder.path()).unwrap());
+}
+
 #[test]
 fn a_folder_that_cannot_be_made_is_refused_in_one_line() {
     let folder = folder();

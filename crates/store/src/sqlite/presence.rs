@@ -172,7 +172,9 @@ impl Presences {
     }
 
     pub fn forget(&mut self, id: PresenceId) {
-        self.known.remove(&id);
+        if let Some(known) = self.known.remove(&id) {
+            self.clear.remove(&known.no);
+        }
     }
 }
 

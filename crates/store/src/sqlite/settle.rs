@@ -89,17 +89,27 @@ fn ended_by(
 ) -> Run {
     let Settlement { run, attempt, .. } = settlement;
     Run {
+        id: run.id,
+        tenant: run.tenant,
+        job: run.job,
+        kind: run.kind,
+        slot: run.slot,
+        replay_of: run.replay_of,
+        due_at: run.due_at,
+        lane: run.lane,
         state,
         reason,
+        attempt: run.attempt,
         lost: lost(settlement),
+        version: run.version,
         claim: None,
         ask: None,
         waiting: false,
         dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
         settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
-        attempts: run.attempts.iter().chain(attempt).cloned().collect(),
         payload: run.payload.clone(),
-        ..run.clone()
+        stretch: run.stretch,
+        attempts: run.attempts.iter().chain(attempt).cloned().collect(),
     }
 }
 

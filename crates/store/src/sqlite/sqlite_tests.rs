@@ -154,10 +154,10 @@ fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
             .iter()
             .filter(|line| line.starts_with("SCAN") && !line.contains("CONSTANT"));
         assert_eq!(scans.count(), 0, "{name}: {plan:?}");
-        assert!(
-            !plan.iter().any(|line| line.contains("TEMP B-TREE")),
-            "{name}: {plan:?}"
-        );
+        // These two sort what they found in an index, after the newest jobs did not fill the page.
+        let sorted = ["list_jobs_key", "list_jobs_active"].contains(&name.as_str());
+        let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE"));
+        assert_eq!(sorts, sorted, "{name}: {plan:?}");
     }
 }
 
@@ -203,7 +203,7 @@ async fn a_job_that_cannot_be_read_is_named_and_parked_and_hurts_no_other() {
 }
 
 async fn spoil(store: &SqliteStore, id: JobId) {
-    let spoiled = store.writer.call(move |db| {
+    let spoiled = store.writer.call(1, move |db| {
         let sql = "UPDATE defs SET doc = x'00' WHERE id = ?1";
         Ok(db.conn.execute(sql, [id.as_bytes()])?)
     });

@@ -21,24 +21,32 @@ use super::db::Db;
 use super::fault::{Done, Fault};
 use crate::StoreError;
 
-/// Calls that share one commit at most: enough to make the commit cheap, few enough that the first
-/// of them does not wait long for the last.
-const GROUP_MAX: usize = 128;
+/// Calls, and rows of theirs, that share one commit at most: enough to make the commit cheap, few
+/// enough that the first of them does not wait long for the last.
+const GROUP_MAX: usize = 256;
+const GROUP_ROWS_MAX: usize = 4 * limits::FIRE_BATCH_MAX;
 
 /// One call on its way through the writer. It may run more than once, and is answered once.
 trait Call: Send {
+    /// About how many rows it writes.
+    fn rows(&self) -> usize;
     fn run(&mut self, db: &mut Db) -> Done<()>;
     fn answer(self: Box<Self>);
     fn refuse(self: Box<Self>, error: StoreError);
 }
 
 struct Waiting<T, F> {
+    rows: usize,
     work: F,
     found: Option<T>,
     caller: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<T: Send, F: FnMut(&mut Db) -> Done<T> + Send> Call for Waiting<T, F> {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
     fn run(&mut self, db: &mut Db) -> Done<()> {
         self.found = None;
         self.found = Some((self.work)(db)?);
@@ -81,10 +89,12 @@ impl Writer {
     /// Runs a piece of work on the writer's thread, in a transaction; it may run more than once.
     pub async fn call<T: Send + 'static>(
         &self,
+        rows: usize,
         work: impl FnMut(&mut Db) -> Done<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (caller, answer) = oneshot::channel();
         let call = Box::new(Waiting {
+            rows,
             work,
             found: None,
             caller,
@@ -106,8 +116,18 @@ impl Drop for Writer {
 }
 
 fn serve(mut db: Db, mut queue: mpsc::Receiver<Box<dyn Call>>) {
-    let mut group = Vec::with_capacity(GROUP_MAX);
-    while queue.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
+    let mut waiting = Vec::with_capacity(GROUP_MAX);
+    while queue.blocking_recv_many(&mut waiting, GROUP_MAX) > 0 {
+        let mut group = Vec::with_capacity(waiting.len());
+        let mut rows = 0;
+        for call in waiting.drain(..) {
+            if rows + call.rows() > GROUP_ROWS_MAX && !group.is_empty() {
+                run_group(&mut db, &mut group);
+                rows = 0;
+            }
+            rows += call.rows();
+            group.push(call);
+        }
         run_group(&mut db, &mut group);
     }
     db.close();

@@ -23,7 +23,7 @@ async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
             let _told = wait.lock().unwrap().recv();
             Ok(())
         };
-        held.writer.call(work).await.unwrap();
+        held.writer.call(1, work).await.unwrap();
     });
     began.await.unwrap();
     go
@@ -65,7 +65,7 @@ async fn calls_that_wait_share_one_commit_and_are_answered_after_it() {
         }))?;
         Ok(())
     };
-    store.writer.call(count).await.unwrap();
+    store.writer.call(1, count).await.unwrap();
     let go = hold(&store).await;
     let calls: Vec<_> = (0..20).map(|number| create(&store, number)).collect();
     settle_down().await;
@@ -97,7 +97,7 @@ async fn a_call_that_fails_takes_back_its_own_writes_and_no_others() {
             db.conn.execute("INSERT INTO ranges (day) VALUES (1)", [])?;
             Ok(())
         };
-        bad.writer.call(fail).await
+        bad.writer.call(1, fail).await
     });
     settle_down().await;
     let last = create(&store, 2);
@@ -112,7 +112,7 @@ async fn a_call_that_fails_takes_back_its_own_writes_and_no_others() {
     assert!(exists(&store, 1).await && exists(&store, 2).await);
     assert_eq!(store.pulse().await.unwrap().live, 0);
     let days = |db: &mut Db| Ok(db.ranges.0.len());
-    assert_eq!(store.writer.call(days).await.unwrap(), 0);
+    assert_eq!(store.writer.call(1, days).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -121,14 +121,14 @@ async fn a_panic_in_one_call_is_that_calls_failure() {
     let store = Arc::new(open(folder.path()).unwrap());
     let boom = |_: &mut Db| -> Done<()> { panic!("on purpose") };
     assert!(matches!(
-        store.writer.call(boom).await,
+        store.writer.call(1, boom).await,
         Err(StoreError::Unavailable(_))
     ));
     let go = hold(&store).await;
     let first = create(&store, 1);
     settle_down().await;
     let bad = store.clone();
-    let bad = tokio::spawn(async move { bad.writer.call(boom).await });
+    let bad = tokio::spawn(async move { bad.writer.call(1, boom).await });
     settle_down().await;
     go.send(()).unwrap();
     assert!(bad.await.unwrap().is_err());
@@ -150,7 +150,7 @@ async fn calls_of_a_group_that_was_lost_are_tried_one_by_one() {
             db.conn.execute_batch("ROLLBACK")?;
             Err(StoreError::Full.into())
         };
-        bad.writer.call(lose).await
+        bad.writer.call(1, lose).await
     });
     settle_down().await;
     let last = create(&store, 2);
@@ -177,7 +177,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_all_goes_on_when_there_is_roo
             Ok(())
         }
     };
-    store.writer.call(room(2)).await.unwrap();
+    store.writer.call(1, room(2)).await.unwrap();
     let large = |number| {
         let payload = bytes::Bytes::from(vec![b'x'; 100_000]);
         new(job_with(number, |def| def.payload = Some(payload)).unwrap())
@@ -201,7 +201,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_all_goes_on_when_there_is_roo
     for (number, there) in [(1, true), (2, false), (3, true), (4, false), (5, true)] {
         assert_eq!(exists(&store, number).await, there, "{number}");
     }
-    store.writer.call(room(1_000)).await.unwrap();
+    store.writer.call(1, room(1_000)).await.unwrap();
     assert_eq!(
         store.create_jobs(&[large(2)]).await.unwrap(),
         [Created::Done]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::ledger::Ledger;
-use super::world::{HEAD_START, Planned, create, history, now, pause, slot_of, stop_all};
+use super::world::{HEAD_START, Planned, create, history, moment, now, pause, slot_of, stop_all};
 use crate::support::{Answer, Delivery, Http, Receiver, Server, wait_for};
 
 const JOBS: usize = 50;
@@ -110,7 +110,9 @@ fn recurring(receiver: &Receiver, server: &Server, count: usize) -> Vec<Planned>
         .map(|n| Planned::every_second(start + n * 17, &receiver.url("/")))
         .collect();
     create(&server.http(), &mut jobs);
-    wait_for("deliveries", || (receiver.count() > count * 2).then_some(()));
+    wait_for("deliveries", || {
+        (receiver.count() > count * 2).then_some(())
+    });
     jobs
 }
 
@@ -138,7 +140,12 @@ fn nothing_is_delivered_for_slots_after_an_acknowledged_pause_or_delete() {
     let http = server.http();
     let mut jobs = recurring(&receiver, &server, JOBS);
     let post = |job: &Planned, verb: &str| {
-        send(&http, "POST", &format!("/v1/jobs/{}/{verb}", job.id), &Value::Null)
+        send(
+            &http,
+            "POST",
+            &format!("/v1/jobs/{}/{verb}", job.id),
+            &Value::Null,
+        )
     };
     let paused = change_each(&jobs, seed, |job| post(job, "pause"));
     pause(Duration::from_secs(3));
@@ -149,7 +156,12 @@ fn nothing_is_delivered_for_slots_after_an_acknowledged_pause_or_delete() {
     pause(Duration::from_secs(2));
     let mut kept = jobs.split_off(JOBS / 2);
     let deleted = change_each(&jobs, seed, |job| {
-        send(&http, "DELETE", &format!("/v1/jobs/{}", job.id), &Value::Null)
+        send(
+            &http,
+            "DELETE",
+            &format!("/v1/jobs/{}", job.id),
+            &Value::Null,
+        )
     });
     for (job, change) in jobs.iter_mut().zip(&deleted) {
         job.until = change.at - 3_000;
@@ -162,7 +174,10 @@ fn nothing_is_delivered_for_slots_after_an_acknowledged_pause_or_delete() {
     let figures = Ledger::new(&[jobs, kept].concat(), &history, receiver.deliveries()).check();
     eprintln!("{figures:?}");
     assert_eq!(figures.repeats, 0);
-    assert!(figures.skipped_slots >= 2 * JOBS as u64, "paused for seconds");
+    assert!(
+        figures.skipped_slots >= 2 * JOBS as u64,
+        "paused for seconds"
+    );
 }
 
 #[test]
@@ -178,7 +193,12 @@ fn edits_neither_lose_nor_double_a_slot() {
             let schedule = json!({ "schedule": job.body()["schedule"], "payload": round });
             let payload = json!({ "payload": round });
             let body = if round % 2 == 0 { payload } else { schedule };
-            send(&server.http(), "PATCH", &format!("/v1/jobs/{}", job.id), &body)
+            send(
+                &server.http(),
+                "PATCH",
+                &format!("/v1/jobs/{}", job.id),
+                &body,
+            )
         });
     }
     stop_all(&server.http(), &receiver, &mut jobs, 0);
@@ -193,17 +213,45 @@ fn an_edit_after_an_outage_drops_no_missed_slot() {
     let receiver = Receiver::start();
     let folder = TempDir::new().unwrap();
     let server = Server::start_in(folder.path(), &[]);
-    let mut jobs = recurring(&receiver, &server, 10);
+    let mut kept = recurring(&receiver, &server, 20);
     server.kill();
     pause(Duration::from_secs(3));
     let server = Server::start_in(folder.path(), &[]);
-    for job in &jobs {
-        let path = format!("/v1/jobs/{}", job.id);
-        send(&server.http(), "PATCH", &path, &json!({ "payload": "new" }));
+    let http = server.http();
+    let path = |job: &Planned| format!("/v1/jobs/{}", job.id);
+    let mut moved = kept.split_off(10);
+    let mut after = Vec::new();
+    for job in &mut moved {
+        // Half a second beside the old slots, so that they can be told apart.
+        let aside = Planned::every_second(job.first + 500, &receiver.url("/"));
+        job.until = now();
+        let body = json!({ "schedule": aside.body()["schedule"] });
+        let answer = send(&http, "PATCH", &path(job), &body);
+        let mut aside = aside.named(&job.id);
+        aside.first = moment(&answer["next_slot"]);
+        after.push(aside);
     }
-    stop_all(&server.http(), &receiver, &mut jobs, 0);
-    let history = history(&server.http());
-    Ledger::new(&jobs, &history, receiver.deliveries()).check();
+    for job in &kept {
+        send(&http, "PATCH", &path(job), &json!({ "payload": "new" }));
+    }
+    pause(Duration::from_secs(2));
+    stop_all(&http, &receiver, &mut kept, 0);
+    stop_all(&http, &receiver, &mut after, 0);
+
+    let is_new = |job: &str, slot: i64| {
+        let job = after.iter().find(|moved| moved.id == job);
+        job.is_some_and(|job| (slot - job.first) % 1_000 == 0)
+    };
+    let (new, old): (Vec<_>, Vec<_>) = history(&http)
+        .into_iter()
+        .partition(|entry| is_new(&entry.job, entry.slot.unwrap()));
+    let (new_deliveries, old_deliveries): (Vec<_>, Vec<_>) = receiver
+        .deliveries()
+        .into_iter()
+        .partition(|delivery| is_new(delivery.header("punctual-job"), slot_of(delivery)));
+    let before = Ledger::new(&[kept, moved].concat(), &old, old_deliveries).check();
+    eprintln!("{before:?}");
+    Ledger::new(&after, &new, new_deliveries).check();
 }
 
 #[test]
@@ -229,9 +277,19 @@ fn a_cancelled_run_ends_and_does_not_come_again() {
         delivery.header("punctual-run").to_owned()
     };
     for job in &jobs[..2] {
-        send(&http, "POST", &format!("/v1/runs/{}/cancel", run_of(job)), &Value::Null);
+        send(
+            &http,
+            "POST",
+            &format!("/v1/runs/{}/cancel", run_of(job)),
+            &Value::Null,
+        );
     }
-    send(&http, "DELETE", &format!("/v1/jobs/{}", jobs[2].id), &Value::Null);
+    send(
+        &http,
+        "DELETE",
+        &format!("/v1/jobs/{}", jobs[2].id),
+        &Value::Null,
+    );
     pause(Duration::from_secs(4));
     assert_eq!(receiver.count(), 3, "none of them came again");
     for job in &jobs {

@@ -88,7 +88,13 @@ impl Bent {
 
     /// How far ahead the server's clock may have been when something arrived.
     fn ahead(&self, at: i64) -> i64 {
-        let in_force = |at: i64| self.steps.iter().rfind(|(since, _)| *since <= at).unwrap().1;
+        let in_force = |at: i64| {
+            self.steps
+                .iter()
+                .rfind(|(since, _)| *since <= at)
+                .unwrap()
+                .1
+        };
         in_force(at).max(in_force(at - NOTICED.as_millis() as i64))
     }
 

@@ -60,7 +60,7 @@ fn unacknowledged(planned: &[Planned], history: &[Entry], url: &str) -> Vec<Plan
     let known = |entry: &&Entry| planned.iter().all(|job| job.id != entry.job);
     let jobs = history.iter().filter(known);
     jobs.map(|entry| Planned::one_off(entry.slot.unwrap(), url).named(&entry.job))
-    .collect()
+        .collect()
 }
 
 #[test]
@@ -95,9 +95,7 @@ fn nothing_is_lost_or_doubled_by_kill_9() {
     let (made, server) = thread::scope(|scope| {
         let made = scope.spawn(|| client.make_jobs());
         for moment in &moments {
-            pause(Duration::from_millis(
-                (start + moment - now()).max(0) as u64
-            ));
+            pause(Duration::from_millis((start + moment - now()).max(0) as u64));
             server.kill();
             server = Server::start_in(folder.path(), &[]);
             address.lock().unwrap().clone_from(&server.address);

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::ledger::Ledger;
+use super::process;
 use super::world::{HEAD_START, Planned, create, history, now, pause, stop_all};
-use crate::support::{Http, Receiver, Reply, Server, skip, wait_for};
+use crate::cli::fails;
+use crate::support::{Http, Receiver, Reply, Server, punctual, skip, wait_for};
 
 /// The log alone may take 16 MB before it is moved into the file.
 const SIZE: &str = "size=48m";
@@ -91,7 +93,13 @@ fn all_are_there(http: &Http, jobs: &[String]) {
 /// What a full disk does not touch.
 #[track_caller]
 fn reads_answer(http: &Http, made: &[String]) {
-    for path in ["/healthz", "/v1/jobs?limit=1", "/v1/runs?limit=1", "/metrics", "/version"] {
+    for path in [
+        "/healthz",
+        "/v1/jobs?limit=1",
+        "/v1/runs?limit=1",
+        "/metrics",
+        "/version",
+    ] {
         assert_eq!(http.get(path).status, 200, "{path}");
     }
     all_are_there(http, &made[made.len() - 3..]);
@@ -122,7 +130,7 @@ fn a_full_disk_is_said_clearly_and_room_is_used_again_at_once() {
     assert_eq!(refusal.json()["type"], "/problems/storage-full");
     for _ in 0..5 {
         // It may be full for long, and is asked all the while.
-        pause(Duration::from_secs(1));
+        assert!(process::busy(&server, Duration::from_secs(1)) < 0.5);
         assert_eq!(http.post("/v1/jobs", &bulky(&url)).status, 507);
         reads_answer(&http, &made);
     }
@@ -141,9 +149,35 @@ fn a_full_disk_is_said_clearly_and_room_is_used_again_at_once() {
     let figures = Ledger::new(&recurring, &history, receiver.deliveries()).check();
     eprintln!("{figures:?}");
     all_are_there(&http, &made);
-    assert!(!server.log().contains("panic"), "{}", server.log());
+    let log = server.log();
+    assert!(!log.contains("panic"), "{log}");
+    assert!(log.lines().count() < 200, "it went on about it: {log}");
     assert_eq!(server.stop().code(), Some(0));
 
     let server = Server::start_in(&folder, &[]);
     all_are_there(&server.http(), &made);
+}
+
+#[test]
+fn a_server_killed_on_a_full_disk_starts_again_when_there_is_room() {
+    let Some(disk) = Disk::mount(SIZE) else {
+        return;
+    };
+    let ballast = disk.path().join("ballast");
+    fs::write(&ballast, vec![1; BALLAST]).unwrap();
+    let folder = disk.path().join("data");
+    let server = Server::start_in(&folder, &[]);
+    let (made, refusal) = fill(&server.http(), "http://127.0.0.1:9/");
+    assert_eq!(refusal.status, 507);
+    server.kill();
+    let start = format!("serve --listen 127.0.0.1:0 --data {}", folder.display());
+    fails(&punctual(&start), 2, &[folder.to_str().unwrap(), "full"]);
+
+    fs::remove_file(&ballast).unwrap();
+    let server = Server::start_in(&folder, &[]);
+    all_are_there(&server.http(), &made);
+    let reply = server
+        .http()
+        .post("/v1/jobs", &bulky("http://127.0.0.1:9/"));
+    assert_eq!(reply.status, 201);
 }

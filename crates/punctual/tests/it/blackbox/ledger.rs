@@ -114,19 +114,23 @@ impl<'a> Ledger<'a> {
 
     /// Balances the books, or says what is wrong with them.
     #[track_caller]
-    pub fn check(mut self) -> Figures {
+    pub fn check(self) -> Figures {
+        let (figures, faults) = self.balance();
+        let shown = &faults[..faults.len().min(SHOWN)];
+        assert!(
+            faults.is_empty(),
+            "{} faults, such as:\n{}\n{figures:?}",
+            faults.len(),
+            shown.join("\n")
+        );
+        figures
+    }
+
+    fn balance(mut self) -> (Figures, Vec<String>) {
         self.check_slots();
         self.check_runs();
         self.check_arrivals();
-        let found = self.faults.len();
-        self.faults.truncate(SHOWN);
-        assert!(
-            self.faults.is_empty(),
-            "{found} faults, such as:\n{}\n{:?}",
-            self.faults.join("\n"),
-            self.figures
-        );
-        self.figures
+        (self.figures, self.faults)
     }
 
     /// Every slot of every job is in history exactly once, and nothing else is.
@@ -164,7 +168,7 @@ impl<'a> Ledger<'a> {
             }
         }
         decided.sort_unstable();
-        let last = decided.last().copied().unwrap_or(job.first);
+        let last = decided.last().copied().unwrap_or(job.until);
         let expected = job.slots(last.max(job.until));
         self.figures.slots += expected.len();
         if decided != expected {
@@ -225,8 +229,9 @@ impl<'a> Ledger<'a> {
                 .windows(2)
                 .any(|pair| pair[1].attempt <= pair[0].attempt)
             {
-                self.faults
-                    .push(format!("{run} came again as no later attempt: {arrivals:?}"));
+                self.faults.push(format!(
+                    "{run} came again as no later attempt: {arrivals:?}"
+                ));
             }
             for arrival in arrivals {
                 let late = (self.clock)(arrival.at_micros) - arrival.slot * 1_000;
@@ -259,7 +264,9 @@ fn difference(job: &Planned, decided: &[i64], expected: &[i64], entries: &[&Entr
         .iter()
         .filter(|entry| {
             let odd = |slot: &&&i64| {
-                entry.slot.is_some_and(|found| (found - **slot).abs() <= 1_000)
+                entry
+                    .slot
+                    .is_some_and(|found| (found - **slot).abs() <= 1_000)
             };
             missing.iter().any(|slot| odd(&slot)) || extra.iter().any(|slot| odd(&slot))
         })
@@ -269,4 +276,89 @@ fn difference(job: &Planned, decided: &[i64], expected: &[i64], entries: &[&Entr
         "{} lacks the slots {missing:?} and has too often {extra:?}: first {}, until {}; near them {near:?}",
         job.id, job.first, job.until
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: &str = "job_1";
+
+    fn entry(slot: i64, state: &str) -> Entry {
+        Entry {
+            id: format!("run_{slot}"),
+            job: JOB.to_owned(),
+            slot: Some(slot),
+            state: state.to_owned(),
+            attempt: 1,
+            reason: (state == "skipped").then(|| "missed".to_owned()),
+            stretch: None,
+        }
+    }
+
+    fn delivery(slot: i64, attempt: u32, late: i64) -> Delivery {
+        let headers = [
+            ("punctual-job", JOB.to_owned()),
+            ("punctual-run", format!("run_{slot}")),
+            ("punctual-attempt", attempt.to_string()),
+            (
+                "punctual-slot",
+                model::Timestamp::from_millis(slot).to_string(),
+            ),
+        ];
+        Delivery {
+            at_micros: slot * 1_000 + late,
+            method: "POST".to_owned(),
+            path: "/".to_owned(),
+            headers: headers
+                .map(|(name, value)| (name.to_owned(), value))
+                .into_iter()
+                .collect(),
+            body: Vec::new(),
+        }
+    }
+
+    /// How many faults three slots have after something was done to their books.
+    fn faults(harm: impl FnOnce(&mut Vec<Entry>, &mut Vec<Delivery>)) -> usize {
+        let mut planned = Planned::every_second(1_000, "").named(JOB);
+        planned.until = 3_000;
+        let slots = [1_000, 2_000, 3_000];
+        let mut history: Vec<Entry> = slots.map(|slot| entry(slot, "succeeded")).to_vec();
+        let mut deliveries: Vec<Delivery> = slots.map(|slot| delivery(slot, 1, 0)).to_vec();
+        harm(&mut history, &mut deliveries);
+        let planned = [planned];
+        let ledger = Ledger::new(&planned, &history, deliveries);
+        ledger.balance().1.len()
+    }
+
+    #[test]
+    fn the_ledger_sees_what_is_wrong() {
+        assert_eq!(faults(|_, _| ()), 0);
+        let stretch = |history: &mut Vec<Entry>, count| {
+            history[1] = entry(2_000, "skipped");
+            history[1].stretch = Some((2_000, 3_000, count));
+            history.pop();
+        };
+        assert_eq!(
+            faults(|history, deliveries| {
+                stretch(history, 2);
+                deliveries.truncate(1);
+            }),
+            0
+        );
+        assert!(faults(|history, _| stretch(history, 2)) > 0, "delivered");
+        assert!(faults(|history, _| stretch(history, 5)) > 0, "miscounted");
+        assert!(faults(|history, _| drop(history.remove(1))) > 0, "lost");
+        assert!(faults(|history, _| drop(history.pop())) > 0, "lost at last");
+        assert!(faults(|history, _| history.push(history[0].clone())) > 0);
+        assert!(faults(|history, _| history[0].state = "dead".to_owned()) > 0);
+        assert!(faults(|_, deliveries| drop(deliveries.pop())) > 0, "silent");
+        assert!(faults(|_, deliveries| deliveries[0] = delivery(1_000, 1, -1)) > 0);
+        assert!(faults(|_, deliveries| deliveries.push(delivery(1_000, 1, 5))) > 0);
+        assert_eq!(
+            faults(|_, deliveries| deliveries.push(delivery(1_000, 2, 5))),
+            0
+        );
+        assert!(faults(|_, deliveries| deliveries.push(delivery(4_000, 1, 5))) > 0);
+    }
 }

@@ -13,5 +13,6 @@ mod clock;
 mod crash;
 mod disk;
 mod frozen;
+mod nonsense;
 mod starts;
 mod stop;

@@ -61,7 +61,8 @@ fn a_database_overwritten_with_noise_is_refused_untouched() {
     for begin in [0, 100] {
         random.fill_bytes(&mut bytes[begin..]);
         if begin > 0 {
-            bytes[..begin].copy_from_slice(&fs::read(served().path().join("punctual.db")).unwrap()[..begin]);
+            bytes[..begin]
+                .copy_from_slice(&fs::read(served().path().join("punctual.db")).unwrap()[..begin]);
         }
         fs::write(&database, &bytes).unwrap();
         is_refused_untouched(folder.path(), "punctual.db");

@@ -59,12 +59,20 @@ fn a_stop_lets_work_finish_and_hands_back_what_does_not() {
     for job in &fragile {
         let runs = list(&server.http(), &format!("/v1/jobs/{}/runs?", job.id));
         let (state, outcome) = (&runs[0]["state"], &runs[0]["outcome"]);
-        assert_eq!((state, outcome), (&json!("dead"), &json!("lost")), "{runs:?}");
+        assert_eq!(
+            (state, outcome),
+            (&json!("dead"), &json!("lost")),
+            "{runs:?}"
+        );
     }
     history.retain(|entry| fragile.iter().all(|job| job.id != entry.job));
     let mut deliveries = receiver.deliveries();
     deliveries.retain(|delivery| delivery.path != "/fragile");
-    assert_eq!(deliveries.len(), 80, "what may run once only did not run again");
+    assert_eq!(
+        deliveries.len(),
+        80,
+        "what may run once only did not run again"
+    );
     let figures = Ledger::new(&sturdy, &history, deliveries).check();
     assert_eq!(figures.repeats, 20, "{figures:?}");
 }
@@ -81,7 +89,9 @@ fn stops_and_starts_lose_and_double_no_slot() {
     create(&server.http(), &mut jobs);
     for _ in 0..3 {
         let before = receiver.count();
-        wait_for("deliveries", || (receiver.count() > before + 300).then_some(()));
+        wait_for("deliveries", || {
+            (receiver.count() > before + 300).then_some(())
+        });
         assert_eq!(server.stop().code(), Some(0));
         server = Server::start_in(folder.path(), &[]);
     }
