@@ -68,7 +68,6 @@ impl Work {
             run,
             verdict,
             attempt,
-            queues: true,
         }
     }
 }

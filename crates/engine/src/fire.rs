@@ -258,6 +258,7 @@ impl Fire {
                 }
                 Fired::Waiting(_) => fired += 1,
                 Fired::Skipped(_) => skipped += 1,
+                Fired::Decided => {}
                 Fired::Stale => continue,
                 Fired::LeaseLost => {
                     context.shared.nudges.beat.now();

@@ -95,7 +95,6 @@ impl Settle {
             run,
             verdict,
             attempt: Some(attempt),
-            queues: true,
         }
     }
 
@@ -155,7 +154,7 @@ impl Settle {
             .dispatch
             .forget(ours.map(|settlement| settlement.run.id));
         let mut wheel = lock(&context.wheel);
-        let mut nudge = batch.iter().any(|settlement| settlement.queues);
+        let mut nudge = false;
         for (settlement, answer) in batch.iter().zip(answers) {
             let run = &settlement.run;
             let freed = match answer {

@@ -106,7 +106,6 @@ fn cut_off(context: &Arc<Context>) -> Vec<Settlement> {
                 run,
                 verdict,
                 attempt: Some(attempt),
-                queues: true,
             }
         })
         .collect()

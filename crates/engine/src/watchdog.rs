@@ -168,7 +168,6 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
         Attempt::new(run.attempt, run.dispatched_at, now, report)
     });
     Settlement {
-        queues: true,
         run,
         verdict,
         attempt,

@@ -77,14 +77,6 @@ impl Overlap {
             Self::CancelRunning => Admission::Replace,
         }
     }
-
-    /// Whether a run of such a job may have others waiting for its end.
-    pub fn queues(self) -> bool {
-        match self {
-            Self::QueueOne | Self::QueueAll { .. } | Self::CancelRunning => true,
-            Self::Skip | Self::Allow => false,
-        }
-    }
 }
 
 /// What becomes of slots that passed while no node could fire them.

@@ -185,6 +185,8 @@ pub enum Fired {
     Waiting(RunId),
     /// No run: the slot (or all that were missed) is written as skipped.
     Skipped(Reason),
+    /// No run: the slot of an edited job had a run already, so the job only moved onward.
+    Decided,
     /// The job moved, changed or is not active any more.
     Stale,
     /// The shard's lease is not ours at that epoch.
@@ -248,8 +250,6 @@ pub struct Settlement {
     pub verdict: Verdict,
     /// None for `Verdict::Release`.
     pub attempt: Option<Attempt>,
-    /// Whether runs of the same job may wait for this one.
-    pub queues: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -428,6 +428,36 @@ pub async fn a_run_that_is_alive_already_is_refused_and_nothing_written(subject:
     Ok(())
 }
 
+/// An edit may take back a slot before one that was dispatched; the later one stays decided.
+pub async fn a_decided_slot_of_an_edited_job_is_passed_over(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let run = subject.claimed(job.id).await?;
+    for ended in [false, true] {
+        let stands = subject.job(job.id).await?;
+        let astray = Job {
+            next_slot: job.next_slot,
+            slot_last: None,
+            state: JobState::Active,
+            version: stands.version.next(),
+            ..Job::clone(&stands)
+        };
+        let (astray, _) = subject.change(&stands, astray, RunsOfChange::Keep).await?;
+        let batch = [firing(&Arc::new(astray), at(60))];
+        let fired = subject.store.fire(&subject.leases, &batch).await?;
+        assert_eq!(fired, [Fired::Decided], "ended: {ended}");
+        assert_eq!(subject.job(job.id).await?.next_slot, stands.next_slot);
+        assert_eq!(subject.runs().await?.len(), 1);
+        if !ended {
+            let settlement = settlement(&run, Verdict::Succeed);
+            subject
+                .store
+                .settle(subject.leases.presence, &[settlement])
+                .await?;
+        }
+    }
+    Ok(())
+}
+
 pub async fn a_run_is_due_when_its_spread_says(subject: Subject) -> Kept {
     let spread = Duration::from_secs(30);
     let schedule = every(60)?;

@@ -120,6 +120,7 @@ macro_rules! conformance_promises {
                 the_slot_that_catches_up_runs_beside_the_missed_entry
                 each_firing_of_a_batch_has_its_own_answer
                 a_run_that_is_alive_already_is_refused_and_nothing_written
+                a_decided_slot_of_an_edited_job_is_passed_over
                 a_run_is_due_when_its_spread_says
             }
             overlap {

@@ -315,7 +315,6 @@ pub fn settlement(run: &Run, verdict: Verdict) -> Settlement {
         run: run.clone(),
         verdict,
         attempt,
-        queues: true,
     }
 }
 

@@ -6,7 +6,7 @@ use model::job::Decision;
 use model::policy::Admission;
 use model::{
     Ask, AttemptNo, Job, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Stretch,
-    Timestamp,
+    Timestamp, Version,
 };
 
 use super::Flaw;
@@ -36,11 +36,14 @@ impl State {
             return self.fired_before(leases.presence, firing);
         };
         let run = firing.decision.start.map(|slot| Run::of_slot(&job, slot));
-        if let Some(run) = &run
-            && self.live.runs.contains_key(&run.id)
-            && !blind
-        {
-            return Fired::Refused(format!("{} is alive already", run.id));
+        if let Some(run) = run.as_ref().filter(|_| !blind) {
+            if job.version > Version::FIRST && self.was_decided(run.id) {
+                self.decide(&job, &firing.decision);
+                return Fired::Decided;
+            }
+            if self.live.runs.contains_key(&run.id) {
+                return Fired::Refused(format!("{} is alive already", run.id));
+            }
         }
         self.decide(&job, &firing.decision);
         let Some(run) = run else {
@@ -48,6 +51,13 @@ impl State {
         };
         let claim = firing.claim.then_some(leases.presence);
         self.bear(&job, run, claim)
+    }
+
+    /// An edit may have taken back an earlier slot than one that was dispatched: whoever has a run,
+    /// alive or ended, is not decided again.
+    fn was_decided(&self, run: RunId) -> bool {
+        let ended = self.history.get(&run);
+        self.live.runs.contains_key(&run) || ended.is_some_and(|run| run.state != RunState::Skipped)
     }
 
     /// Moves the job onward, and writes down what it passed over.

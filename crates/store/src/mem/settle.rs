@@ -54,9 +54,8 @@ impl State {
                 true
             }
         };
-        let frees = left && settlement.queues;
         Settled::Done {
-            freed: if frees {
+            freed: if left {
                 self.free(settlement.run.job)
             } else {
                 None
@@ -120,7 +119,6 @@ impl State {
             run,
             attempt,
             verdict: _,
-            queues: _,
         } = settlement;
         self.live.remove(run.id);
         let ended = Run {

@@ -73,6 +73,9 @@ pub(super) struct Db {
     pub ranges: Ranges,
     /// Live runs, this transaction included.
     pub live: u64,
+    /// Whether any run may be waiting for another to end; nearly always none is, and then settle
+    /// need not look.
+    pub crowded: bool,
     /// The latest moment seen that is written down.
     noted: Timestamp,
     /// What SQLite had counted when the transaction began.
@@ -105,6 +108,7 @@ impl Db {
             leases: LeaseTable::default(),
             ranges: Ranges::default(),
             live,
+            crowded: true,
             noted: Timestamp::from_millis(seen),
             changes: 0,
             unsure: false,
@@ -162,6 +166,7 @@ impl Db {
     /// What is known by heart goes back to what the rows say.
     pub fn recall(&mut self, mark: Mark) -> Done<()> {
         self.live = mark.live;
+        self.crowded = true;
         self.noted = Timestamp::MIN;
         self.learn()
     }
@@ -185,11 +190,19 @@ impl Db {
         }
     }
 
+    pub fn is_crowded(&self) -> Done<bool> {
+        let mut select = self
+            .conn
+            .prepare_cached(include_str!("sql/is_crowded.sql"))?;
+        Ok(select.exists([])?)
+    }
+
     /// A run comes to life; false if one of that name is alive.
     pub fn put_live(&mut self, row: &LiveRow, birth: Birth) -> Done<bool> {
         let mut insert = self.conn.prepare_cached(include_str!("sql/put_live.sql"))?;
         let born = insert_live(&mut insert, row, birth)?;
         self.live += u64::from(born);
+        self.crowded |= birth.waiting;
         Ok(born)
     }
 

@@ -5,7 +5,7 @@ use model::job::Decision;
 use model::policy::{Admission, Living};
 use model::{
     Ask, AttemptNo, JobId, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard, Slot,
-    Timestamp,
+    Timestamp, Version,
 };
 use rusqlite::{CachedStatement, Connection, params};
 
@@ -110,6 +110,9 @@ impl Db {
                 answers.push(answer);
             }
         }
+        self.crowded |= answers
+            .iter()
+            .any(|answer| matches!(answer, Fired::Waiting(_)));
         Ok(answers)
     }
 
@@ -211,6 +214,10 @@ impl<'a> Fire<'a> {
         let Some(run) = &row.run else {
             return self.pass_over(row).map(Step::Fired);
         };
+        if row.version > Version::FIRST.0 && self.was_decided(run.run.id)? && self.stands(row)? {
+            self.swapped(row)?;
+            return Ok(Step::Fired(Fired::Decided));
+        }
         let moving = Birth::moving(row.claim.then_some(self.no));
         if row.overlap == Overlap::Allow {
             return self.bear(row, run, moving).map(Step::Fired);
@@ -232,6 +239,14 @@ impl<'a> Fire<'a> {
             Admission::Replace => return Ok(Step::Replace),
         };
         Ok(Step::Fired(fired))
+    }
+
+    /// An edit may have taken back an earlier slot than one that was dispatched: whoever has a run,
+    /// alive or ended, is not decided again.
+    fn was_decided(&self, run: RunId) -> Done<bool> {
+        let ended = ended_run(self.conn, self.archive.ranges(), run)?;
+        Ok(live_run(self.conn, run)?.is_some()
+            || ended.is_some_and(|run| run.state != RunState::Skipped))
     }
 
     /// The run first, then the job: a run of that name that is alive already is seen before anything

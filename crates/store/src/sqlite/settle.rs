@@ -21,7 +21,6 @@ pub(super) struct SettleRow {
     job: JobId,
     claim: Option<PresenceId>,
     attempt: AttemptNo,
-    queues: bool,
     step: Step,
 }
 
@@ -44,7 +43,6 @@ impl SettleRow {
             run,
             verdict,
             attempt,
-            queues,
         } = settlement;
         let bad = |error| bad_row(run.id, &error);
         let end = |state, reason| {
@@ -74,7 +72,6 @@ impl SettleRow {
             job: run.job,
             claim: run.claim,
             attempt: run.attempt,
-            queues: *queues,
             step,
         })
     }
@@ -128,6 +125,7 @@ struct Settle<'a> {
     remove: CachedStatement<'a>,
     archive: Archive<'a>,
     live: &'a mut u64,
+    crowded: bool,
 }
 
 impl Db {
@@ -146,6 +144,9 @@ impl Db {
                 answers.push(answer);
             }
         }
+        if self.crowded {
+            self.crowded = self.is_crowded()?;
+        }
         Ok(answers)
     }
 
@@ -162,9 +163,10 @@ impl Db {
             ranges,
             live,
             shared,
+            crowded,
             ..
         } = self;
-        let mut settle = Settle::new(conn, ranges, live)?;
+        let mut settle = Settle::new(conn, ranges, live, *crowded)?;
         for row in rows {
             if token.0 != row.claim {
                 *token = (row.claim, shared.presences().settles(by, row.claim));
@@ -252,22 +254,24 @@ impl Db {
             }
             Some(Word(Ask::TooLate)) | None => return Ok(Settled::Stale),
         }
-        let freed = if row.queues {
-            self.free_waiting(row.job)?
-        } else {
-            None
-        };
+        let freed = self.free_waiting(row.job)?;
         Ok(Settled::Done { freed })
     }
 }
 
 impl<'a> Settle<'a> {
-    fn new(conn: &'a Connection, ranges: &'a mut Ranges, live: &'a mut u64) -> Done<Self> {
+    fn new(
+        conn: &'a Connection,
+        ranges: &'a mut Ranges,
+        live: &'a mut u64,
+        crowded: bool,
+    ) -> Done<Self> {
         Ok(Self {
             conn,
             remove: conn.prepare_cached(include_str!("sql/settle.sql"))?,
             archive: Archive::new(conn, ranges),
             live,
+            crowded,
         })
     }
 
@@ -280,7 +284,7 @@ impl<'a> Settle<'a> {
         }
         *self.live = self.live.saturating_sub(1);
         self.archive.put(ended)?;
-        if !row.queues {
+        if !self.crowded {
             return Ok(Settled::Done { freed: None });
         }
         let mut update = self

@@ -128,8 +128,9 @@ fn every_statement_fits_the_schema_and_is_used() {
 fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
     let conn = fresh_schema();
     // Asked at the start only, or of tables with a row for each presence, shard or day; `orphans` only while
-    // a presence that has ended may hold something.
+    // a presence that has ended may hold something; `is_crowded` ends at the first entry of an index.
     let small = [
+        "is_crowded",
         "count_live",
         "end_all_presences",
         "presences",

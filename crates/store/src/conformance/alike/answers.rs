@@ -43,7 +43,7 @@ impl World {
                             runs.push(*run);
                         }
                         Fired::Refused(why) => why.clear(),
-                        Fired::Skipped(_) | Fired::Stale | Fired::LeaseLost => {}
+                        Fired::Skipped(_) | Fired::Decided | Fired::Stale | Fired::LeaseLost => {}
                     }
                 }
                 self.learn_runs(&runs, learn).await;

@@ -186,14 +186,9 @@ impl World {
                 PresenceCall::Mark(runs.iter().map(|run| (run.id, now)).collect())
             }
             EngineOp::Withdraw { taken_back } => self.withdraw(by, *taken_back).await,
-            EngineOp::Settle {
-                runs,
-                fresh,
-                end,
-                queues,
-            } => {
+            EngineOp::Settle { runs, fresh, end } => {
                 let runs = self.held(by, runs, *fresh).await;
-                let settle = |run| settled(run, *end, *queues, now);
+                let settle = |run| settled(run, *end, now);
                 PresenceCall::Settle(runs.into_iter().map(settle).collect())
             }
             EngineOp::Recover => self.recover().await,
@@ -268,7 +263,6 @@ impl World {
                 run,
                 verdict,
                 attempt,
-                queues: true,
             }
         });
         PresenceCall::Settle(settlements.collect())
@@ -283,7 +277,7 @@ fn wanted(want: Want) -> ShardSet {
     }
 }
 
-fn settled(run: Run, end: End, queues: bool, now: Timestamp) -> Settlement {
+fn settled(run: Run, end: End, now: Timestamp) -> Settlement {
     let (verdict, outcome) = match end {
         End::Succeed => (Verdict::Succeed, Some(Outcome::Succeeded)),
         End::Retry { lost: true } => (Verdict::RetryAt(now), Some(Outcome::Lost)),
@@ -300,7 +294,6 @@ fn settled(run: Run, end: End, queues: bool, now: Timestamp) -> Settlement {
         run,
         verdict,
         attempt,
-        queues,
     }
 }
 

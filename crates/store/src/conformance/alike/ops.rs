@@ -81,7 +81,6 @@ pub(super) enum EngineOp {
         runs: Vec<u8>,
         fresh: bool,
         end: End,
-        queues: bool,
     },
     /// Settles what the gone have left, as the engine does.
     Recover,
@@ -198,8 +197,8 @@ fn engine() -> impl Strategy<Value = EngineOp> {
             .prop_map(|(jobs, claim, fresh, late)| EngineOp::Fire { jobs, claim, fresh, late }),
         8 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Claim { runs, fresh }),
         3 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Mark { runs, fresh }),
-        16 => (many(), fresh(), end(), prop::bool::weighted(0.9))
-            .prop_map(|(runs, fresh, end, queues)| EngineOp::Settle { runs, fresh, end, queues }),
+        16 => (many(), fresh(), end())
+            .prop_map(|(runs, fresh, end)| EngineOp::Settle { runs, fresh, end }),
         6 => prop::bool::weighted(0.7).prop_map(|taken_back| EngineOp::Withdraw { taken_back }),
         5 => Just(EngineOp::Recover),
     ]

@@ -104,6 +104,9 @@ CREATE INDEX live_job ON live (job);
 -- What anyone may claim. A run that is claimed at birth never enters.
 CREATE INDEX live_due ON live (due_at) WHERE claim IS NULL AND waiting = 0;
 
+-- Runs that wait for another of their job to end; nearly always empty.
+CREATE INDEX live_waiting ON live (job) WHERE waiting = 1;
+
 -- Marks that holders read with every beat; nearly always empty.
 CREATE INDEX live_ask ON live (claim) WHERE ask IS NOT NULL;
 
