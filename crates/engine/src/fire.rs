@@ -4,7 +4,7 @@
 //! Batches are natural: whatever became due while the writes before were under way goes next. Two
 //! writes are under way at most, so that the store never waits for us.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -52,7 +52,17 @@ pub struct Fire {
     postponed: BTreeMap<JobId, (Timestamp, Entry)>,
     /// Runs that wait until there is room for more claims.
     crowded: VecDeque<(Timestamp, DueRun)>,
+    /// Runs of writes that failed, and may have happened all the same.
+    again: BTreeSet<RunId>,
     cost: Duration,
+}
+
+/// What is left to do after the answers to a write.
+#[derive(Default)]
+struct Taken {
+    /// What can never be fired, and why.
+    refused: Vec<(JobId, String)>,
+    doubtful: Vec<Work>,
 }
 
 /// The firing of a wheel's entry, if it is one.
@@ -77,6 +87,7 @@ impl Fire {
             in_flight: FuturesOrdered::new(),
             postponed: BTreeMap::new(),
             crowded: VecDeque::new(),
+            again: BTreeSet::new(),
             cost: COST_FIRST,
         }
     }
@@ -183,11 +194,19 @@ impl Fire {
                 took,
                 answer: Ok(answers),
             } => {
+                let asked: Vec<RunId> = match self.again.is_empty() {
+                    true => Vec::new(),
+                    false => runs_of(&firings).collect(),
+                };
                 if firings.len() >= COST_BATCH_MIN {
                     let cost = took / firings.len() as u32;
                     self.cost = (self.cost * 7 + cost) / 8;
                 }
-                let refused = self.fired(firings, answers, now);
+                let Taken { refused, doubtful } = self.fired(firings, answers, now);
+                for run in &asked {
+                    self.again.remove(run);
+                }
+                take_if_held(&self.context, doubtful).await?;
                 if refused.is_empty() {
                     Ok(())
                 } else {
@@ -208,6 +227,7 @@ impl Fire {
                 answer: Err(error),
                 ..
             } => {
+                self.again.extend(runs_of(&firings));
                 let mut wheel = lock(&self.context.wheel);
                 for Firing { job, .. } in firings {
                     let due_at = job.next_due_at().unwrap_or(now);
@@ -228,17 +248,12 @@ impl Fire {
         }
     }
 
-    /// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
-    fn fired(
-        &mut self,
-        firings: Vec<Firing>,
-        answers: Vec<Fired>,
-        now: Timestamp,
-    ) -> Vec<(JobId, String)> {
+    /// Takes the runs that were made, puts in the next slots.
+    fn fired(&mut self, firings: Vec<Firing>, answers: Vec<Fired>, now: Timestamp) -> Taken {
         let context = Arc::clone(&self.context);
         let horizon = now.plus(limits::HORIZON);
         let mut works = Vec::with_capacity(firings.len());
-        let mut refused = Vec::new();
+        let mut taken = Taken::default();
         let (mut fired, mut skipped) = (0, 0);
         let mut wheel = lock(&context.wheel);
         for (firing, answer) in firings.into_iter().zip(answers) {
@@ -247,7 +262,12 @@ impl Fire {
             match answer {
                 Fired::Claimed(run) => {
                     fired += 1;
-                    works.extend(decision.start.map(|slot| born(&context, run, &job, slot)));
+                    let work = decision.start.map(|slot| born(&context, run, &job, slot));
+                    if self.again.contains(&run) {
+                        taken.doubtful.extend(work);
+                    } else {
+                        works.extend(work);
+                    }
                 }
                 Fired::Ready(run) => {
                     fired += 1;
@@ -266,7 +286,7 @@ impl Fire {
                 }
                 Fired::Refused(why) => {
                     error!(job = %job.id, error = %why, "cannot be fired and is parked");
-                    refused.push((job.id, why));
+                    taken.refused.push((job.id, why));
                     continue;
                 }
             }
@@ -290,7 +310,7 @@ impl Fire {
         if low {
             context.shared.nudges.plan_if_waiting();
         }
-        refused
+        taken
     }
 
     fn claimed(&mut self, runs: Vec<(Timestamp, DueRun)>, answers: Vec<Claimed>, now: Timestamp) {
@@ -330,6 +350,26 @@ impl Fire {
             Some(_) | None => Wake::At(now.plus(limits::SLEEP_MAX)),
         }
     }
+}
+
+/// Runs that were answered as ours when asked for again. Between the two questions one may have
+/// been dispatched and settled by another way, and the answer be older than that: only what the
+/// store still shows as held, and memory does not know, is taken.
+async fn take_if_held(context: &Context, doubtful: Vec<Work>) -> Result<(), StoreError> {
+    for work in doubtful {
+        let (id, attempt) = (work.run.id, work.run.attempt);
+        if context.dispatch.knows(id, attempt) {
+            continue;
+        }
+        let stands = context.store.get_run(work.run.tenant, id).await?;
+        let held = stands
+            .is_some_and(|run| run.claim == Some(context.presence.id) && run.attempt == attempt);
+        if held {
+            context.dispatch.take(vec![work], context.now());
+            context.shared.nudges.dispatch.now();
+        }
+    }
+    Ok(())
 }
 
 /// The runs that firings would make.
