@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesOrdered, StreamExt};
+use model::job::Decision;
 use model::{
     AttemptNo, Job, JobId, Overlap, Run, RunId, RunKind, RunState, Slot, Timestamp, limits,
 };
@@ -292,13 +293,7 @@ impl Fire {
             }
             let due_at = decision.next.map(|slot| job.due_at(slot));
             if due_at.is_some_and(|due_at| due_at <= horizon) {
-                let slot_last = decision.slot_last().or(job.slot_last);
-                let moved = Job {
-                    next_slot: decision.next,
-                    slot_last,
-                    ..(*job).clone()
-                };
-                wheel.insert_job(Arc::new(moved));
+                wheel.insert_job(Arc::new(moved(&job, &decision)));
             }
         }
         let low = wheel.len() < limits::WHEEL_MAX / 2;
@@ -370,6 +365,16 @@ async fn take_if_held(context: &Context, doubtful: Vec<Work>) -> Result<(), Stor
         }
     }
     Ok(())
+}
+
+/// The job as a decision leaves it.
+fn moved(job: &Job, decision: &Decision) -> Job {
+    let slot_last = decision.slot_last().or(job.slot_last);
+    Job {
+        next_slot: decision.next,
+        slot_last,
+        ..job.clone()
+    }
 }
 
 /// The runs that firings would make.
