@@ -172,10 +172,11 @@ mod tests {
     }
 
     fn wait(policy: &RetryPolicy, attempt: u32, chance: f64) -> Duration {
-        match policy.verdict(AttemptNo(attempt), 0, &failed(), NOW, chance) {
-            Verdict::RetryAt(at) => at.since(NOW),
-            other => panic!("{other:?}"),
-        }
+        let verdict = policy.verdict(AttemptNo(attempt), 0, &failed(), NOW, chance);
+        let Verdict::RetryAt(at) = verdict else {
+            panic!("{verdict:?}")
+        };
+        at.since(NOW)
     }
 
     #[test]
