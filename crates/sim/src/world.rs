@@ -59,7 +59,11 @@ pub fn run(plan: Plan) -> Told {
         .start_paused(true)
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(World::new(plan).live()),
+        Ok(runtime) => runtime.block_on(async {
+            // On a tick of the runtime's timers: from here on all time is whole milliseconds.
+            SimClock::new().sleep(Duration::from_millis(1)).await;
+            World::new(plan).live().await
+        }),
         Err(error) => Told {
             broken: vec![Broken::new("runtime", error.to_string())],
             deliveries: Vec::new(),
@@ -258,8 +262,11 @@ impl World {
             2 => {
                 self.accepted[index].1 = true;
                 let def = jobs::definition(&mut self.rng, now);
+                let dropped = job.dropped_by(&def, now);
+                let skipped = dropped.map(|stretch| (stretch, model::Reason::Missed));
                 let after = job.edited(job.key.clone(), def, now);
-                self.change(&job, after, None, RunsOfChange::TakeBack).await;
+                self.change(&job, after, skipped, RunsOfChange::TakeBack)
+                    .await;
             }
             3 => self.run_by_hand(&job, now).await,
             4 => self.cancel_one(now).await,

@@ -27,24 +27,16 @@ fn the_same_seed_tells_the_same_story() {
     }
 }
 
-/// Whether some seed of the first few finds the flaw.
-fn finds(flaw: Flaw) -> bool {
-    (0..100).any(|seed| {
+#[test]
+fn a_fire_without_its_compare_and_swap_is_found() {
+    let flaw = Flaw::SkipCompareAndSwap;
+    let found = (0..50).find(|seed| {
         !run(Plan {
             flaw,
-            ..Plan::new(seed)
+            ..Plan::new(*seed)
         })
         .broken
         .is_empty()
-    })
-}
-
-#[test]
-fn a_fire_without_its_compare_and_swap_is_found() {
-    assert!(finds(Flaw::SkipCompareAndSwap));
-}
-
-#[test]
-fn a_settle_without_its_claim_is_found() {
-    assert!(finds(Flaw::SkipClaimCheck));
+    });
+    assert!(found.is_some());
 }

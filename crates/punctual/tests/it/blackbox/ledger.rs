@@ -238,7 +238,7 @@ impl<'a> Ledger<'a> {
                 self.figures.latest_millis = self.figures.latest_millis.max(late / 1_000);
                 if late < 0 {
                     self.faults
-                        .push(format!("{run} came {late} µs early: {arrival:?}"));
+                        .push(format!("{run} came {} µs early: {arrival:?}", -late));
                 }
                 if arrival.job != entry.job || Some(arrival.slot) != entry.slot {
                     self.faults
