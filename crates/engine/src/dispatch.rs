@@ -5,18 +5,15 @@
 //! holds: nothing starts before it is due, without the presence, or twice; every claim of this
 //! presence is known here until its end is written.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{
-    Ask, Attempt, AttemptNo, Job, JobId, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict,
-    limits,
-};
+use model::{AttemptNo, Job, JobId, Reason, Run, RunId, Timestamp, limits};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use store::{Settlement, StoreError};
+use store::StoreError;
 use tokio::sync::Notify;
 
 use crate::attempt;
@@ -52,35 +49,10 @@ impl Work {
             Err(work) => (work.run.clone(), Arc::clone(&work.job)),
         }
     }
-
-    /// The end of an attempt that never left us.
-    fn undispatched(self: Arc<Self>, verdict: Verdict, now: Timestamp) -> Settlement {
-        let outcome = match verdict {
-            Verdict::Release => None,
-            Verdict::Succeed | Verdict::RetryAt(_) | Verdict::Bury(_) | Verdict::Cancel(_) => {
-                Some(Outcome::Cancelled)
-            }
-        };
-        let (run, _) = self.into_parts();
-        let attempt =
-            outcome.map(|outcome| Attempt::new(run.attempt, None, now, Report::of(outcome)));
-        Settlement {
-            run,
-            verdict,
-            attempt,
-        }
-    }
-}
-
-/// What a holder answers to marks on its claims.
-#[derive(Debug, Default)]
-pub struct Answers {
-    pub withdrawals: Vec<store::Withdrawal>,
-    pub settlements: Vec<Settlement>,
 }
 
 #[derive(Debug)]
-enum Stage {
+pub(crate) enum Stage {
     /// Waits for its due time.
     Held(Arc<Work>),
     /// Due; waits for its lane.
@@ -97,30 +69,72 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct Holding {
-    job: JobId,
-    attempt: AttemptNo,
-    stage: Stage,
+pub(crate) struct Holding {
+    pub job: JobId,
+    pub attempt: AttemptNo,
+    pub stage: Stage,
     /// Why it is to be cancelled, when it is.
-    reason: Option<Reason>,
+    pub reason: Option<Reason>,
+}
+
+/// How many attempts may be under way: few while they end quickly, more and more while they do not.
+#[derive(Debug)]
+struct Width {
+    tasks: usize,
+    /// Attempts ended since the last look; by uptime.
+    ended: usize,
+    looked: Duration,
+}
+
+impl Default for Width {
+    fn default() -> Self {
+        Self {
+            tasks: limits::WIDTH_MIN,
+            ended: 0,
+            looked: Duration::ZERO,
+        }
+    }
+}
+
+impl Width {
+    fn now(&mut self, uptime: Duration, crowded: bool) -> usize {
+        if !crowded {
+            *self = Self {
+                looked: uptime,
+                ..Self::default()
+            };
+        } else if uptime.saturating_sub(self.looked) >= limits::WIDEN_EVERY {
+            if self.ended < self.tasks / 8 {
+                self.tasks += limits::WIDTH_MIN;
+            } else {
+                self.tasks = self
+                    .tasks
+                    .saturating_sub(limits::WIDTH_MIN / 4)
+                    .max(limits::WIDTH_MIN);
+            }
+            (self.ended, self.looked) = (0, uptime);
+        }
+        self.tasks
+    }
 }
 
 #[derive(Debug, Default)]
-struct State {
-    claims: HashMap<RunId, Holding>,
+pub(crate) struct State {
+    pub claims: HashMap<RunId, Holding>,
     held: BTreeMap<Timestamp, Vec<RunId>>,
     lanes: Lanes<RunId>,
     /// Tasks that run attempts.
     tasks: usize,
     /// Dispatched, oldest first, not yet looked at for `mark_running`; by uptime.
     started: VecDeque<(Duration, RunId)>,
+    width: Width,
     /// How many claims each job has.
     living: HashMap<JobId, u32>,
-    closed: bool,
+    pub closed: bool,
 }
 
 pub struct Dispatch {
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     lateness: [Histogram; 3],
     held: Gauge,
     running: Gauge,
@@ -254,7 +268,7 @@ impl Dispatch {
     pub fn next(&self, context: &Context) -> Option<Arc<Work>> {
         let (now, uptime) = (context.now(), context.shared.clock.uptime());
         let mut state = lock(&self.state);
-        let next = if context.presence.holds(uptime) {
+        let next = if context.presence.holds(uptime) && state.tasks <= state.width.tasks {
             Self::pop(&mut state, now, uptime)
         } else {
             None
@@ -277,10 +291,12 @@ impl Dispatch {
     pub fn ended(&self, run: RunId) -> Option<Option<Reason>> {
         let mut state = lock(&self.state);
         let holding = state.claims.get_mut(&run)?;
-        matches!(holding.stage, Stage::Running { .. }).then(|| {
+        let reason = matches!(holding.stage, Stage::Running { .. }).then(|| {
             holding.stage = Stage::Ending;
             holding.reason
-        })
+        });
+        state.width.ended += 1;
+        reason
     }
 
     /// The store has the end of these claims.
@@ -298,61 +314,6 @@ impl Dispatch {
                 }
             }
         }
-    }
-
-    /// What becomes of marked claims. Whoever was dispatched is beyond taking back.
-    pub fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Answers {
-        let mut answers = Answers::default();
-        let mut state = lock(&self.state);
-        for (run, ask) in asks {
-            let Some(holding) = state.claims.get_mut(run) else {
-                continue;
-            };
-            match ask {
-                Ask::TakeBack => Self::take_back(holding, *run, &mut answers),
-                Ask::Cancel(reason) => Self::cancel(holding, *reason, now, &mut answers),
-                Ask::TooLate => {}
-            }
-        }
-        answers
-    }
-
-    fn take_back(holding: &mut Holding, run: RunId, answers: &mut Answers) {
-        let taken_back = match &holding.stage {
-            Stage::Held(_) | Stage::Queued(_) => {
-                holding.stage = Stage::TakenBack;
-                true
-            }
-            Stage::TakenBack => true,
-            Stage::Running { .. } | Stage::Ending => false,
-        };
-        answers
-            .withdrawals
-            .push(store::Withdrawal { run, taken_back });
-    }
-
-    fn cancel(holding: &mut Holding, reason: Reason, now: Timestamp, answers: &mut Answers) {
-        holding.reason = Some(reason);
-        let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
-        holding.stage = match stage {
-            Stage::Held(work) | Stage::Queued(work) => {
-                answers
-                    .settlements
-                    .push(work.undispatched(Verdict::Cancel(reason), now));
-                Stage::Ending
-            }
-            Stage::Running {
-                work,
-                dispatched_at,
-            } => {
-                work.stop.notify_one();
-                Stage::Running {
-                    work,
-                    dispatched_at,
-                }
-            }
-            other @ (Stage::Ending | Stage::TakenBack) => other,
-        };
     }
 
     /// Runs under way for a while that nobody was told of yet.
@@ -373,75 +334,30 @@ impl Dispatch {
         marks
     }
 
-    /// No attempt starts any more.
-    pub fn close(&self) {
-        lock(&self.state).closed = true;
-    }
-
-    /// What has not been dispatched, to be handed back.
-    pub fn release_waiting(&self) -> Vec<Settlement> {
-        let mut guard = lock(&self.state);
-        let mut released = Vec::new();
-        let waiting: BTreeSet<RunId> = guard
-            .claims
-            .iter()
-            .filter(|(_, holding)| matches!(holding.stage, Stage::Held(_) | Stage::Queued(_)))
-            .map(|(run, _)| *run)
-            .collect();
-        for run in waiting {
-            let Some(holding) = guard.claims.get_mut(&run) else {
-                continue;
-            };
-            if let Stage::Held(work) | Stage::Queued(work) =
-                std::mem::replace(&mut holding.stage, Stage::Ending)
-            {
-                released.push(work.undispatched(Verdict::Release, Timestamp::MIN));
-            }
-        }
-        released
-    }
-
-    /// What is still under way, cut off where it stands.
-    pub fn cut_off(&self) -> Vec<(Run, Arc<Job>, Option<Timestamp>)> {
-        let mut guard = lock(&self.state);
-        let running: BTreeSet<RunId> = guard
-            .claims
-            .iter()
-            .filter(|(_, holding)| matches!(holding.stage, Stage::Running { .. }))
-            .map(|(run, _)| *run)
-            .collect();
-        let mut cut = Vec::new();
-        for run in running {
-            let Some(holding) = guard.claims.get_mut(&run) else {
-                continue;
-            };
-            if let Stage::Running {
-                work,
-                dispatched_at,
-            } = std::mem::replace(&mut holding.stage, Stage::Ending)
-            {
-                work.stop.notify_one();
-                let (run, job) = work.into_parts();
-                cut.push((run, job, Some(dispatched_at)));
-            }
-        }
-        cut
-    }
-
     /// Starts as many tasks as there are attempts to start and room to run them.
     fn pump(&self, context: &Arc<Context>) -> Option<Timestamp> {
         let (now, uptime) = (context.now(), context.shared.clock.uptime());
         let mut starts = Vec::new();
         let mut state = lock(&self.state);
         Self::ripen(&mut state, now);
-        while state.tasks < context.config.running_max && context.presence.holds(uptime) {
+        let crowded = !state.lanes.is_empty();
+        let tasks_max = state
+            .width
+            .now(uptime, crowded)
+            .min(context.config.running_max);
+        while state.tasks < tasks_max && context.presence.holds(uptime) {
             let Some(start) = Self::pop(&mut state, now, uptime) else {
                 break;
             };
             state.tasks += 1;
             starts.push(start);
         }
-        let next = state.held.keys().next().copied();
+        let mut next = state.held.keys().next().copied();
+        if !state.lanes.is_empty() && tasks_max < context.config.running_max {
+            // More may start when few of these have ended by then.
+            let soon = now.plus(limits::WIDEN_EVERY);
+            next = Some(next.map_or(soon, |next| next.min(soon)));
+        }
         self.held
             .set((state.claims.len() - state.tasks.min(state.claims.len())) as i64);
         self.running.set(state.tasks as i64);
@@ -479,5 +395,25 @@ impl Duty for DispatchDuty {
         Ok(Wake::At(
             next.unwrap_or_else(|| now.plus(limits::SLEEP_MAX)),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(width: &mut Width, tick: u32, ended: usize) -> usize {
+        width.ended += ended;
+        width.now(limits::WIDEN_EVERY * tick, true)
+    }
+
+    #[test]
+    fn slow_targets_get_more_attempts_and_quick_ones_fewer() {
+        let mut width = Width::default();
+        assert_eq!(look(&mut width, 1, 400), limits::WIDTH_MIN);
+        assert_eq!(look(&mut width, 2, 3), limits::WIDTH_MIN * 2);
+        assert_eq!(look(&mut width, 3, 0), limits::WIDTH_MIN * 3);
+        assert!(look(&mut width, 4, 900) < limits::WIDTH_MIN * 3);
+        assert_eq!(width.now(Duration::MAX, false), limits::WIDTH_MIN);
     }
 }

@@ -17,6 +17,7 @@ pub mod fire;
 mod attempt;
 pub mod dispatch;
 pub mod lanes;
+pub mod withdraw;
 
 pub mod settle;
 

@@ -66,6 +66,10 @@ pub const PLAN_PAGE_MAX: usize = 4_000;
 pub const HELD_MAX: usize = 50_000;
 /// Attempts that run at once on a node, unless configured.
 pub const RUNNING_MAX: usize = 1_000;
+/// Of these, so many start at once. More follow every `WIDEN_EVERY` while few of them end: a quick
+/// target is served best over few connections that stay warm, a slow one has all a moment later.
+pub const WIDTH_MIN: usize = 256;
+pub const WIDEN_EVERY: Duration = Duration::from_millis(10);
 /// Jobs just written that wait for plan to look at them; beyond that it reads the store again.
 pub const OFFERS_MAX: usize = 8_192;
 /// Slots one decision may pass over; a longer stretch takes several.

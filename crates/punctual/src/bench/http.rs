@@ -163,7 +163,7 @@ async fn posts(
 
 /// Callbacks: fire, call, answer, settled.
 pub async fn callbacks(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
-    const COUNT: usize = 60_000;
+    const COUNT: usize = 100_000;
     let receiver = Receiver::start()?;
     let folder = Folder::new(base)?;
     let store = rig::open(folder.path())?;
@@ -187,7 +187,17 @@ pub async fn callbacks(base: &Path, with_floor: bool) -> Result<Figures, Failure
         return Ok(figures);
     }
     let body = Bytes::from_static(br#"{"order":4711,"customer":"c-90210","sum":"129.90"}"#);
-    let floor = posts(receiver.address, "/hook", body, COUNT * 2).await?;
+    // One thread is what serves a bare client best.
+    let address = receiver.address;
+    let alone = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime
+            .map_err(broken)?
+            .block_on(posts(address, "/hook", body, COUNT * 2))
+    });
+    let floor = alone.await.map_err(broken)??;
     Ok(figures.against(floor, 0.35))
 }
 

@@ -25,7 +25,7 @@ Workloads:
   hot-second  20,000 one-offs due at one instant: when the last one was dispatched
   precision   500 slots a second at distinct milliseconds for 20 s: how late
   recurring   2,000 jobs due every second for 30 s: missed, twice, how late
-  http        60,000 callbacks to a receiver on this machine: runs a second, settled
+  http        100,000 callbacks to a receiver on this machine: runs a second, settled
   create      jobs created one by one over REST by 64 clients
   ingest      200,000 jobs created in one batch request
   million     a million registered jobs: start, memory, and the workloads beside them

@@ -1,0 +1,150 @@
+//! Withdrawal: what becomes of claims that somebody wants back, and of those that a stop hands
+//! over. Only the holder knows what it dispatched, so only it can say.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{Ask, Attempt, Job, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict};
+use store::Settlement;
+
+use crate::dispatch::{Dispatch, Holding, Stage, Work};
+use crate::lock;
+
+/// What a holder answers to marks on its claims.
+#[derive(Debug, Default)]
+pub struct Answers {
+    pub withdrawals: Vec<store::Withdrawal>,
+    pub settlements: Vec<Settlement>,
+}
+
+impl Work {
+    /// The end of an attempt that never left us.
+    fn undispatched(self: Arc<Self>, verdict: Verdict, now: Timestamp) -> Settlement {
+        let outcome = match verdict {
+            Verdict::Release => None,
+            Verdict::Succeed | Verdict::RetryAt(_) | Verdict::Bury(_) | Verdict::Cancel(_) => {
+                Some(Outcome::Cancelled)
+            }
+        };
+        let (run, _) = self.into_parts();
+        let attempt =
+            outcome.map(|outcome| Attempt::new(run.attempt, None, now, Report::of(outcome)));
+        Settlement {
+            run,
+            verdict,
+            attempt,
+        }
+    }
+}
+
+impl Dispatch {
+    /// What becomes of marked claims. Whoever was dispatched is beyond taking back.
+    pub fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Answers {
+        let mut answers = Answers::default();
+        let mut state = lock(&self.state);
+        for (run, ask) in asks {
+            let Some(holding) = state.claims.get_mut(run) else {
+                continue;
+            };
+            match ask {
+                Ask::TakeBack => Self::take_back(holding, *run, &mut answers),
+                Ask::Cancel(reason) => Self::cancel(holding, *reason, now, &mut answers),
+                Ask::TooLate => {}
+            }
+        }
+        answers
+    }
+
+    fn take_back(holding: &mut Holding, run: RunId, answers: &mut Answers) {
+        let taken_back = match &holding.stage {
+            Stage::Held(_) | Stage::Queued(_) => {
+                holding.stage = Stage::TakenBack;
+                true
+            }
+            Stage::TakenBack => true,
+            Stage::Running { .. } | Stage::Ending => false,
+        };
+        answers
+            .withdrawals
+            .push(store::Withdrawal { run, taken_back });
+    }
+
+    fn cancel(holding: &mut Holding, reason: Reason, now: Timestamp, answers: &mut Answers) {
+        holding.reason = Some(reason);
+        let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
+        holding.stage = match stage {
+            Stage::Held(work) | Stage::Queued(work) => {
+                answers
+                    .settlements
+                    .push(work.undispatched(Verdict::Cancel(reason), now));
+                Stage::Ending
+            }
+            Stage::Running {
+                work,
+                dispatched_at,
+            } => {
+                work.stop.notify_one();
+                Stage::Running {
+                    work,
+                    dispatched_at,
+                }
+            }
+            other @ (Stage::Ending | Stage::TakenBack) => other,
+        };
+    }
+
+    /// No attempt starts any more.
+    pub fn close(&self) {
+        lock(&self.state).closed = true;
+    }
+
+    /// What has not been dispatched, to be handed back.
+    pub fn release_waiting(&self) -> Vec<Settlement> {
+        let mut guard = lock(&self.state);
+        let mut released = Vec::new();
+        let waiting: BTreeSet<RunId> = guard
+            .claims
+            .iter()
+            .filter(|(_, holding)| matches!(holding.stage, Stage::Held(_) | Stage::Queued(_)))
+            .map(|(run, _)| *run)
+            .collect();
+        for run in waiting {
+            let Some(holding) = guard.claims.get_mut(&run) else {
+                continue;
+            };
+            if let Stage::Held(work) | Stage::Queued(work) =
+                std::mem::replace(&mut holding.stage, Stage::Ending)
+            {
+                released.push(work.undispatched(Verdict::Release, Timestamp::MIN));
+            }
+        }
+        released
+    }
+
+    /// What is still under way, cut off where it stands.
+    pub fn cut_off(&self) -> Vec<(Run, Arc<Job>, Option<Timestamp>)> {
+        let mut guard = lock(&self.state);
+        let running: BTreeSet<RunId> = guard
+            .claims
+            .iter()
+            .filter(|(_, holding)| matches!(holding.stage, Stage::Running { .. }))
+            .map(|(run, _)| *run)
+            .collect();
+        let mut cut = Vec::new();
+        for run in running {
+            let Some(holding) = guard.claims.get_mut(&run) else {
+                continue;
+            };
+            if let Stage::Running {
+                work,
+                dispatched_at,
+            } = std::mem::replace(&mut holding.stage, Stage::Ending)
+            {
+                work.stop.notify_one();
+                let (run, job) = work.into_parts();
+                cut.push((run, job, Some(dispatched_at)));
+            }
+        }
+        cut
+    }
+}
