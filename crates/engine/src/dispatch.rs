@@ -5,7 +5,7 @@
 //! holds: nothing starts before it is due, without the presence, or twice; every claim of this
 //! presence is known here until its end is written.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use store::StoreError;
 use tokio::sync::Notify;
 
 use crate::attempt;
+use crate::by_id::MapById;
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lanes::Lanes;
@@ -120,7 +121,7 @@ impl Width {
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    pub claims: HashMap<RunId, Holding>,
+    pub claims: MapById<RunId, Holding>,
     held: BTreeMap<Timestamp, Vec<RunId>>,
     lanes: Lanes<RunId>,
     /// Tasks that run attempts.
@@ -129,7 +130,7 @@ pub(crate) struct State {
     started: VecDeque<(Duration, RunId)>,
     width: Width,
     /// How many claims each job has.
-    living: HashMap<JobId, u32>,
+    living: MapById<JobId, u32>,
     pub closed: bool,
 }
 

@@ -4,12 +4,14 @@
 //! What always holds: a job or a run is in it once at most, and stays known until the write that
 //! takes it out has been answered; so nothing read before that answer can put it back.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::shard::ShardSet;
 use model::{Job, JobId, RunId, Shard, Slot, Timestamp, Version, limits};
 use store::DueRun;
+
+use crate::by_id::{MapById, SetById};
 
 /// Something due.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,14 +42,14 @@ impl Entry {
 pub struct Wheel {
     buckets: BTreeMap<Timestamp, Vec<Entry>>,
     /// Which slot of which version each job is in for, until its firing was answered.
-    jobs: HashMap<JobId, (Version, Slot)>,
-    runs: HashSet<RunId>,
+    jobs: MapById<JobId, (Version, Slot)>,
+    runs: SetById<RunId>,
     /// Runs that writes under way will make.
-    firing: HashSet<RunId>,
+    firing: SetById<RunId>,
     len: usize,
     bytes: usize,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
-    reading: Option<(HashSet<JobId>, HashSet<RunId>)>,
+    reading: Option<(SetById<JobId>, SetById<RunId>)>,
 }
 
 impl Wheel {
@@ -77,7 +79,7 @@ impl Wheel {
 
     /// Puts in a job's next slot, as plan read it. Answers whether it was new.
     pub fn insert_read_job(&mut self, job: Arc<Job>) -> bool {
-        let outdated = |(jobs, _): &(HashSet<JobId>, HashSet<RunId>)| jobs.contains(&job.id);
+        let outdated = |(jobs, _): &(SetById<JobId>, SetById<RunId>)| jobs.contains(&job.id);
         if self.reading.as_ref().is_some_and(outdated) {
             return false;
         }
@@ -86,7 +88,7 @@ impl Wheel {
 
     /// Puts in a run, as plan read it.
     pub fn insert_read_run(&mut self, run: DueRun, due_at: Timestamp) -> bool {
-        let outdated = |(_, runs): &(HashSet<JobId>, HashSet<RunId>)| runs.contains(&run.run);
+        let outdated = |(_, runs): &(SetById<JobId>, SetById<RunId>)| runs.contains(&run.run);
         if self.reading.as_ref().is_some_and(outdated) {
             return false;
         }
