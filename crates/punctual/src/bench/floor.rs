@@ -46,8 +46,7 @@ pub async fn drain(folder: &Path, count: usize) -> Result<f64, Failure> {
     drop(store);
     let mut conn = connect(folder)?;
     for day in days(&jobs) {
-        conn.execute_batch(&store::sqlite::range_schema(day))
-            .map_err(failed)?;
+        make_range(&conn, day).map_err(failed)?;
     }
     let begun = rig::uptime();
     for chunk in jobs.chunks(BATCH) {
@@ -78,6 +77,13 @@ fn fire(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
             .execute(params![RunId::for_slot(job.id, slot).as_bytes(), job.id.as_bytes(), at])?;
     }
     writing.commit()
+}
+
+fn make_range(conn: &Connection, day: i64) -> rusqlite::Result<()> {
+    if conn.table_exists(None, &format!("history_{day}"))? {
+        return Ok(());
+    }
+    conn.execute_batch(&store::sqlite::range_schema(day))
 }
 
 /// The days of history that the jobs' runs belong to.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use engine::{Clock, SystemClock};
 
 use super::figures::{Bar, Figures};
+use super::floor;
 use super::rig::{self, Folder};
 use super::workloads;
 use crate::failure::Failure;
@@ -85,7 +86,11 @@ async fn serve(folder: &Path) -> Result<(f64, f64), Failure> {
     Ok((took, resident / 1_000.0))
 }
 
-pub async fn million(base: &Path, tell: &dyn Fn(u64, u64)) -> Result<Vec<Figures>, Failure> {
+pub async fn million(
+    base: &Path,
+    with_floor: bool,
+    tell: &dyn Fn(u64, u64),
+) -> Result<Vec<Figures>, Failure> {
     let folder = Folder::new(base)?;
     fill(folder.path(), tell).await?;
     let (ready, resident) = serve(folder.path()).await?;
@@ -95,7 +100,10 @@ pub async fn million(base: &Path, tell: &dyn Fn(u64, u64)) -> Result<Vec<Figures
         .bar(Bar::at_most("ready s", ready, 2.0))
         .bar(Bar::at_most("memory MB", resident, 250.0));
     let rate = workloads::drain(folder.path(), 100_000).await?;
-    let drain = Figures::new("drain beside a million").with("runs", rate, "/s");
+    let mut drain = Figures::new("drain beside a million").with("runs", rate, "/s");
+    if with_floor {
+        drain = drain.against(floor::drain(folder.path(), 100_000).await?, 0.6);
+    }
     let mut hot = workloads::hot_second(folder.path()).await?;
     hot.workload = "hot-second beside a million";
     let mut precision = workloads::precision(folder.path()).await?;

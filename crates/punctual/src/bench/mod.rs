@@ -143,7 +143,7 @@ async fn one(workload: Workload, base: &Path, floor: bool) -> Result<Vec<Figures
                 bar.set_length(total);
                 bar.set_position(done);
             };
-            let figures = million::million(base, &tell).await;
+            let figures = million::million(base, floor, &tell).await;
             bar.finish_and_clear();
             figures
         }

@@ -150,9 +150,6 @@ pub async fn start(store: &Arc<SqliteStore>, registry: Registry) -> Result<Node,
     let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
     let config = NodeConfig {
         name: "bench".to_owned(),
-            .ok()
-            .and_then(|t| t.parse().ok())
-            .unwrap_or(1000),
         ..NodeConfig::default()
     };
     Node::start(store, Arc::new(SystemClock), registry, config)
