@@ -80,7 +80,7 @@ fn fire(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
 }
 
 fn make_range(conn: &Connection, day: i64) -> rusqlite::Result<()> {
-    if conn.table_exists(None, &format!("history_{day}"))? {
+    if conn.table_exists(None, format!("history_{day}").as_str())? {
         return Ok(());
     }
     conn.execute_batch(&store::sqlite::range_schema(day))
