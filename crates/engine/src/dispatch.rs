@@ -66,7 +66,7 @@ pub(crate) enum Stage {
     /// Its end is on the way to the store.
     Ending,
     /// Taken back; the store has yet to hear of it.
-    TakenBack,
+    TakenBack(Arc<Work>),
 }
 
 #[derive(Debug)]
@@ -134,6 +134,18 @@ pub(crate) struct State {
     pub closed: bool,
 }
 
+impl State {
+    /// One claim of the job less.
+    fn leave(&mut self, job: JobId) {
+        if let Some(count) = self.living.get_mut(&job) {
+            *count -= 1;
+            if *count == 0 {
+                self.living.remove(&job);
+            }
+        }
+    }
+}
+
 pub struct Dispatch {
     pub(crate) state: Mutex<State>,
     lateness: [Histogram; 3],
@@ -183,7 +195,11 @@ impl Dispatch {
         let state = &mut *guard;
         for work in works.into_iter().map(Arc::new) {
             let (id, job, attempt) = (work.run.id, work.run.job, work.run.attempt);
-            if state.claims.contains_key(&id) {
+            if state
+                .claims
+                .get(&id)
+                .is_some_and(|holding| holding.attempt >= attempt)
+            {
                 continue;
             }
             let stage = if work.run.due_at <= now {
@@ -193,6 +209,9 @@ impl Dispatch {
                 state.held.entry(work.run.due_at).or_default().push(id);
                 Stage::Held(work)
             };
+            if state.claims.contains_key(&id) {
+                state.leave(job);
+            }
             *state.living.entry(job).or_default() += 1;
             state.claims.insert(
                 id,
@@ -225,7 +244,7 @@ impl Dispatch {
                     other @ (Stage::Queued(_)
                     | Stage::Running { .. }
                     | Stage::Ending
-                    | Stage::TakenBack) => other,
+                    | Stage::TakenBack(_)) => other,
                 };
             }
         }
@@ -259,7 +278,7 @@ impl Dispatch {
                 other @ (Stage::Held(_)
                 | Stage::Running { .. }
                 | Stage::Ending
-                | Stage::TakenBack) => holding.stage = other,
+                | Stage::TakenBack(_)) => holding.stage = other,
             }
         }
         None
@@ -301,18 +320,20 @@ impl Dispatch {
     }
 
     /// The store has the end of these claims.
-    pub fn forget(&self, runs: impl Iterator<Item = RunId>) {
+    pub fn forget(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        for run in runs {
-            let Some(holding) = state.claims.remove(&run) else {
+        for (run, attempt) in claims {
+            // The next attempt may have been claimed before this end was heard of.
+            if state
+                .claims
+                .get(&run)
+                .is_none_or(|holding| holding.attempt != attempt)
+            {
                 continue;
-            };
-            if let Some(count) = state.living.get_mut(&holding.job) {
-                *count -= 1;
-                if *count == 0 {
-                    state.living.remove(&holding.job);
-                }
+            }
+            if let Some(holding) = state.claims.remove(&run) {
+                state.leave(holding.job);
             }
         }
     }

@@ -53,8 +53,8 @@ pub struct Fire {
     postponed: BTreeMap<JobId, (Timestamp, Entry)>,
     /// Runs that wait until there is room for more claims.
     crowded: VecDeque<(Timestamp, DueRun)>,
-    /// Runs of writes that failed, and may have happened all the same.
-    again: BTreeSet<RunId>,
+    /// Jobs of writes that failed, and may have happened all the same.
+    again: BTreeSet<JobId>,
     cost: Duration,
 }
 
@@ -104,7 +104,13 @@ impl Fire {
     /// Puts writes under way while there is something to write.
     fn fill(&mut self, now: Timestamp, lead: Duration) {
         while self.in_flight.len() < DEPTH && self.context.is_present() {
-            let mut room = self.context.dispatch.room();
+            // A node that stops fires what is due soon for whoever comes, and claims nothing.
+            let closing = self.context.dispatch.is_closed();
+            let mut room = if closing {
+                0
+            } else {
+                self.context.dispatch.room()
+            };
             let waited = self.crowded.len().min(room).min(limits::FIRE_BATCH_MAX);
             let mut runs: Vec<(Timestamp, DueRun)> = self.crowded.drain(..waited).collect();
             let due = self.take(now, lead);
@@ -116,7 +122,11 @@ impl Fire {
             for (due_at, entry) in due {
                 match entry {
                     Entry::Run(run) if room > 0 => runs.push((due_at, run)),
-                    Entry::Run(run) => self.crowded.push_back((due_at, run)),
+                    Entry::Run(run) if self.crowded.len() < limits::CROWDED_MAX => {
+                        self.crowded.push_back((due_at, run));
+                    }
+                    // The store has it; plan finds it again when there is room.
+                    left @ Entry::Run(_) => lock(&self.context.wheel).answered(&left),
                     slot @ Entry::Slot(_) => firings.extend(firing(slot, now, room > 0)),
                 }
                 room = room.saturating_sub(1);
@@ -127,6 +137,13 @@ impl Fire {
             if !runs.is_empty() {
                 self.claim(runs);
             }
+        }
+    }
+
+    fn put_back_postponed(&mut self) {
+        let mut wheel = lock(&self.context.wheel);
+        for (_, (due_at, entry)) in std::mem::take(&mut self.postponed) {
+            wheel.put_back(due_at, entry);
         }
     }
 
@@ -147,7 +164,8 @@ impl Fire {
             if !wheel.is_current(&entry) {
                 continue;
             }
-            if due_at > now && is_exclusive(&entry) && dispatch.lives(entry.job()) {
+            let waits = due_at > now && is_exclusive(&entry) && dispatch.lives(entry.job());
+            if waits && !dispatch.is_closed() {
                 self.postponed.insert(entry.job(), (due_at, entry));
             } else {
                 due.push((due_at, entry));
@@ -195,18 +213,11 @@ impl Fire {
                 took,
                 answer: Ok(answers),
             } => {
-                let asked: Vec<RunId> = match self.again.is_empty() {
-                    true => Vec::new(),
-                    false => runs_of(&firings).collect(),
-                };
                 if firings.len() >= COST_BATCH_MIN {
                     let cost = took / firings.len() as u32;
                     self.cost = (self.cost * 7 + cost) / 8;
                 }
                 let Taken { refused, doubtful } = self.fired(firings, answers, now);
-                for run in &asked {
-                    self.again.remove(run);
-                }
                 take_if_held(&self.context, doubtful).await?;
                 if refused.is_empty() {
                     Ok(())
@@ -228,7 +239,8 @@ impl Fire {
                 answer: Err(error),
                 ..
             } => {
-                self.again.extend(runs_of(&firings));
+                self.again
+                    .extend(firings.iter().map(|firing| firing.job.id));
                 let mut wheel = lock(&self.context.wheel);
                 for Firing { job, .. } in firings {
                     let due_at = job.next_due_at().unwrap_or(now);
@@ -260,11 +272,12 @@ impl Fire {
         for (firing, answer) in firings.into_iter().zip(answers) {
             let Firing { job, decision, .. } = firing;
             wheel.answered(&Entry::Slot(Arc::clone(&job)));
+            let again = !self.again.is_empty() && self.again.remove(&job.id);
             match answer {
                 Fired::Claimed(run) => {
                     fired += 1;
                     let work = decision.start.map(|slot| born(&context, run, &job, slot));
-                    if self.again.contains(&run) {
+                    if again {
                         taken.doubtful.extend(work);
                     } else {
                         works.extend(work);
@@ -444,15 +457,27 @@ impl Duty for Fire {
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let lead = self.lead(now);
+        let closing = self.context.dispatch.is_closed();
+        let lead = if closing {
+            limits::LEAD_MAX
+        } else {
+            self.lead(now)
+        };
+        if closing {
+            self.put_back_postponed();
+        }
         self.fill(now, lead);
         let postponing = !self.postponed.is_empty() || !self.crowded.is_empty();
-        self.context
-            .shared
-            .nudges
-            .postponing
-            .store(postponing, Ordering::Release);
+        let nudges = &self.context.shared.nudges;
+        nudges.postponing.store(postponing, Ordering::Release);
+        nudges
+            .crowded
+            .store(!self.crowded.is_empty(), Ordering::Release);
         let Some(answer) = self.in_flight.next().await else {
+            if closing {
+                self.context.shared.nudges.fired_out.now();
+                return Ok(Wake::Nudged);
+            }
             return Ok(self.wake(now, lead));
         };
         let now = self.context.now();

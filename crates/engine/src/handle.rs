@@ -36,12 +36,16 @@ pub struct Nudges {
     pub dispatch: Nudge,
     pub watchdog: Nudge,
     pub retention: Nudge,
+    /// Fire has nothing left to write before a stop.
+    pub fired_out: Nudge,
     /// Somebody marked a claim.
     pub beat: Nudge,
     /// The plan must read the store from the beginning: it may have missed an offer.
     pub replan: AtomicBool,
     /// Plan waits for room in the wheel.
     pub wheel_full: AtomicBool,
+    /// Fire has no room for the runs it was given.
+    pub crowded: AtomicBool,
     /// Fire waits for runs to end.
     pub postponing: AtomicBool,
 }
@@ -81,7 +85,7 @@ pub struct Shared {
 pub struct HealthRecord {
     pub oldest_due_at: Option<Timestamp>,
     /// By uptime.
-    pub looked_at: Option<Duration>,
+    pub looked_at: Duration,
     pub planned: bool,
     pub present: bool,
 }
@@ -139,9 +143,7 @@ impl Handle {
             oldest_due: record
                 .oldest_due_at
                 .map_or(Duration::ZERO, |due_at| now.since(due_at)),
-            looked: record
-                .looked_at
-                .map_or(Duration::ZERO, |at| uptime.saturating_sub(at)),
+            looked: uptime.saturating_sub(record.looked_at),
             bound: self.shared.health_bound,
             ready: record.planned && record.present,
         }

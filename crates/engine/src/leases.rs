@@ -78,34 +78,51 @@ impl Beats {
         Ok(())
     }
 
+    /// Answers marks. What is to be settled is handed over by a task of its own: settle may be
+    /// behind, and a beat waits for nobody.
     async fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Result<(), StoreError> {
         let context = &self.context;
         let answers = context.dispatch.answer(asks, now);
-        for settlement in answers.settlements {
-            if context
-                .endings
-                .send(Ending::Judged(Box::new(settlement)))
-                .await
-                .is_err()
-            {
-                return Ok(());
+        if !answers.settlements.is_empty() {
+            let (endings, kill) = (context.endings.clone(), context.kill.clone());
+            tokio::spawn(kill.run_until_cancelled_owned(async move {
+                for settlement in answers.settlements {
+                    if endings
+                        .send(Ending::Judged(Box::new(settlement)))
+                        .await
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+            }));
+        }
+        if !answers.withdrawals.is_empty() {
+            context
+                .store
+                .withdraw(context.presence.id, &answers.withdrawals, now)
+                .await?;
+        }
+        self.forget_taken_back().await
+    }
+
+    /// What was taken back is forgotten when the store has let go of it: a cancel may have come
+    /// first, or an answer been lost.
+    async fn forget_taken_back(&self) -> Result<(), StoreError> {
+        let context = &self.context;
+        let mut gone = Vec::new();
+        for (tenant, run, attempt) in context.dispatch.taken_back() {
+            let stands = context.store.get_run(tenant, run).await?;
+            if stands.is_none_or(|run| run.claim != Some(context.presence.id)) {
+                gone.push((run, attempt));
             }
         }
-        if answers.withdrawals.is_empty() {
-            return Ok(());
+        if !gone.is_empty() {
+            context.dispatch.forget(gone.into_iter());
+            // What was taken back is decided anew.
+            context.shared.nudges.replan.store(true, Ordering::Release);
+            context.shared.nudges.plan.now();
         }
-        context
-            .store
-            .withdraw(context.presence.id, &answers.withdrawals, now)
-            .await?;
-        let taken = answers
-            .withdrawals
-            .iter()
-            .filter(|answer| answer.taken_back);
-        context.dispatch.forget(taken.map(|answer| answer.run));
-        // What was taken back is decided anew.
-        context.shared.nudges.replan.store(true, Ordering::Release);
-        context.shared.nudges.plan.now();
         Ok(())
     }
 }

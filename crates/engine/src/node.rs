@@ -141,12 +141,15 @@ impl Node {
     ) -> Result<Self, StoreError> {
         let (offers, offered) = mpsc::channel(limits::OFFERS_MAX);
         let shared = Arc::new(Shared {
-            clock,
             nudges: Nudges::default(),
             metrics: Metrics::default(),
-            health: Mutex::new(HealthRecord::default()),
+            health: Mutex::new(HealthRecord {
+                looked_at: clock.uptime(),
+                ..HealthRecord::default()
+            }),
             offers,
             health_bound: config.health_bound,
+            clock,
         });
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let grace = Arc::new(Mutex::new(Duration::ZERO));
@@ -189,6 +192,9 @@ impl Node {
         self.task.abort();
     }
 }
+
+/// How long a node waits before it joins again.
+const REJOIN_AFTER: Duration = Duration::from_secs(1);
 
 struct Body {
     shared: Arc<Shared>,
@@ -270,12 +276,12 @@ impl Body {
         let offers = Arc::new(tokio::sync::Mutex::new(offered));
         let mut planning = self.keep([
             Box::new(Plan::new(Arc::clone(&context), Arc::clone(&offers))),
-            Box::new(Fire::new(Arc::clone(&context))),
             Box::new(Watchdog::new(Arc::clone(&context))),
             Box::new(Retention::new(Arc::clone(&context))),
         ]);
         let mut ending = self.keep([
             Box::new(Beats::new(Arc::clone(&context))),
+            Box::new(Fire::new(Arc::clone(&context))),
             Box::new(DispatchDuty::new(Arc::clone(&context))),
             Box::new(Settle::new(Arc::clone(&context), ended)),
         ]);
@@ -294,10 +300,17 @@ impl Body {
             _ = planning.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
             _ = ending.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
         }
+        context.kill.cancel();
         drop((planning, ending, context));
+        {
+            let mut health = lock(&self.shared.health);
+            (health.present, health.planned) = (false, false);
+        }
         if !self.stop.is_cancelled() {
-            // It was barred, or a duty failed; in either case nobody should have to wait for it.
+            // It was barred, or a duty failed; in either case nobody should have to wait for it. A
+            // duty that fails again and again must not use up the runs of others.
             let _barred = self.store.leave(id).await;
+            self.shared.clock.sleep(REJOIN_AFTER).await;
         }
         match Arc::try_unwrap(offers) {
             Ok(offers) => offers.into_inner(),

@@ -228,7 +228,11 @@ impl Plan {
         if run.state != RunState::Retrying {
             return Ok(None);
         }
-        let job: Option<Job> = self.context.store.get_job(run.tenant, run.job).await?;
+        let job: Option<Job> = match self.context.store.get_job(run.tenant, run.job).await {
+            // Nothing is known of its policy; it is due when its row says so.
+            Err(StoreError::BadRow { .. }) => None,
+            read => read?,
+        };
         let bound = job.map(|job| now.plus(job.def.retry.delay_bound()));
         Ok(bound.filter(|bound| run.due_at > *bound).map(|_| now))
     }
@@ -259,6 +263,10 @@ impl Duty for Plan {
                 .wheel_full
                 .store(true, Ordering::Release);
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        }
+        if self.context.shared.nudges.crowded.load(Ordering::Acquire) {
+            // Fire has more than it has room for; what is left in the store waits there.
+            scan.runs_done = true;
         }
         if !scan.runs_done {
             scan = self.read_runs(scan, &shards, now).await?;

@@ -1,5 +1,6 @@
 //! Settle: from outcomes to verdicts, written in batches. Every outcome, also a lost one, leaves
-//! through here; nothing else ends an attempt.
+//! through here; nothing else ends an attempt. It never waits for the presence: every settlement
+//! carries its claim, the store refuses what is not ours any more, and beats may wait for settle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +114,7 @@ impl Settle {
 
     /// Puts writes under way while there is something to write.
     fn fill(&mut self) {
-        while self.in_flight.len() < DEPTH && self.context.is_present() {
+        while self.in_flight.len() < DEPTH {
             if let Some(batch) = self.again.pop() {
                 self.write(batch);
                 continue;
@@ -152,7 +153,7 @@ impl Settle {
             .filter(|settlement| settlement.run.claim == Some(me));
         context
             .dispatch
-            .forget(ours.map(|settlement| settlement.run.id));
+            .forget(ours.map(|settlement| (settlement.run.id, settlement.run.attempt)));
         let mut wheel = lock(&context.wheel);
         let mut nudge = false;
         for (settlement, answer) in batch.iter().zip(answers) {
@@ -204,16 +205,13 @@ impl Duty for Settle {
         &shared.nudges.settle
     }
 
-    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+    async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
         self.fill();
         if !self.in_flight.is_empty() {
             if let Some((batch, answer)) = self.in_flight.next().await {
                 self.absorb(batch, answer)?;
             }
             return Ok(Wake::Now);
-        }
-        if !self.context.is_present() {
-            return Ok(Wake::At(now.plus(limits::PRESENCE_MARGIN)));
         }
         // Nothing is under way: wait for the next ending, and take whatever came with it.
         if let Some(ending) = self.ended.recv().await {

@@ -4,22 +4,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Attempt, AttemptNo, Outcome, Report, Verdict, limits};
+use model::{Attempt, AttemptNo, Outcome, Report, Verdict};
 use store::Settlement;
 use tracing::{info, warn};
 
-use crate::duty::describe;
-use crate::fire;
-use crate::lock;
 use crate::node::Context;
 use crate::settle::{Ending, window_of};
 
-/// Slots due this soon are fired before leaving, so that they are not late for the hand-over.
-const SOON: Duration = limits::LEAD_MAX;
+/// How long the last writes of fire may take.
+const FIRE_OUT: Duration = Duration::from_secs(2);
 
 pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     context.dispatch.close();
-    fire_soon(context).await;
+    let clock = &context.shared.clock;
+    // Fire writes what is due soon, for whoever comes, and hears of what it wrote before.
+    context.shared.nudges.fire.now();
+    tokio::select! {
+        biased;
+        () = context.shared.nudges.fired_out.heard() => {}
+        () = clock.sleep(FIRE_OUT) => warn!("not everything due soon could be fired"),
+    }
     for settlement in context.dispatch.release_waiting() {
         if context
             .endings
@@ -30,7 +34,6 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
             break;
         }
     }
-    let clock = &context.shared.clock;
     let begun = clock.uptime();
     let mut told = false;
     while context.dispatch.is_busy() && clock.uptime().saturating_sub(begun) < grace {
@@ -59,26 +62,6 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
         && clock.uptime().saturating_sub(begun) < Duration::from_secs(2)
     {
         clock.sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Fires what is due soon, for others to claim.
-async fn fire_soon(context: &Arc<Context>) {
-    let until = context.now().plus(SOON);
-    loop {
-        let taken = lock(&context.wheel).take(until, limits::FIRE_BATCH_MAX);
-        if taken.is_empty() || !context.is_present() {
-            return;
-        }
-        let firings: Vec<_> = taken
-            .into_iter()
-            .filter_map(|(_, entry)| fire::firing(entry, context.now(), false))
-            .collect();
-        let leases = context.leases();
-        if let Err(error) = context.store.fire(&leases, &firings).await {
-            warn!(error = %describe(&error), "could not fire what is due soon");
-            return;
-        }
     }
 }
 

@@ -136,7 +136,7 @@ impl Watchdog {
         let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
         let mut health = lock(&shared.health);
         health.oldest_due_at = pulse.oldest_due_at.filter(|due_at| *due_at < now);
-        health.looked_at = Some(uptime);
+        health.looked_at = uptime;
         let age = health
             .oldest_due_at
             .map_or(Duration::ZERO, |due_at| now.since(due_at));

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Ask, Attempt, Job, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict};
+use model::{
+    Ask, Attempt, AttemptNo, Job, Outcome, Reason, Report, Run, RunId, TenantId, Timestamp, Verdict,
+};
 use store::Settlement;
 
 use crate::dispatch::{Dispatch, Holding, Stage, Work};
@@ -56,14 +58,14 @@ impl Dispatch {
     }
 
     fn take_back(holding: &mut Holding, run: RunId, answers: &mut Answers) {
-        let taken_back = match &holding.stage {
-            Stage::Held(_) | Stage::Queued(_) => {
-                holding.stage = Stage::TakenBack;
-                true
+        let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
+        let (stage, taken_back) = match stage {
+            Stage::Held(work) | Stage::Queued(work) | Stage::TakenBack(work) => {
+                (Stage::TakenBack(work), true)
             }
-            Stage::TakenBack => true,
-            Stage::Running { .. } | Stage::Ending => false,
+            other @ (Stage::Running { .. } | Stage::Ending) => (other, false),
         };
+        holding.stage = stage;
         answers
             .withdrawals
             .push(store::Withdrawal { run, taken_back });
@@ -73,7 +75,7 @@ impl Dispatch {
         holding.reason = Some(reason);
         let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
         holding.stage = match stage {
-            Stage::Held(work) | Stage::Queued(work) => {
+            Stage::Held(work) | Stage::Queued(work) | Stage::TakenBack(work) => {
                 answers
                     .settlements
                     .push(work.undispatched(Verdict::Cancel(reason), now));
@@ -89,13 +91,32 @@ impl Dispatch {
                     dispatched_at,
                 }
             }
-            other @ (Stage::Ending | Stage::TakenBack) => other,
+            other @ Stage::Ending => other,
         };
+    }
+
+    /// What was taken back and is not known to be gone from the store.
+    pub fn taken_back(&self) -> Vec<(TenantId, RunId, AttemptNo)> {
+        let state = lock(&self.state);
+        let mut taken: Vec<_> = state
+            .claims
+            .values()
+            .filter_map(|holding| match &holding.stage {
+                Stage::TakenBack(work) => Some((work.run.tenant, work.run.id, work.run.attempt)),
+                Stage::Held(_) | Stage::Queued(_) | Stage::Running { .. } | Stage::Ending => None,
+            })
+            .collect();
+        taken.sort_unstable();
+        taken
     }
 
     /// No attempt starts any more.
     pub fn close(&self) {
         lock(&self.state).closed = true;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        lock(&self.state).closed
     }
 
     /// What has not been dispatched, to be handed back.

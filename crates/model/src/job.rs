@@ -14,7 +14,7 @@ use crate::limits;
 use crate::policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 use crate::retry::RetryPolicy;
 use crate::run::Stretch;
-use crate::schedule::Schedule;
+use crate::schedule::{Every, Period, Schedule};
 use crate::shard::Shard;
 use crate::target::Target;
 use crate::time::{Slot, Timestamp};
@@ -306,14 +306,7 @@ impl Job {
     /// The slots that an edit drops: overdue, not decided, and of a schedule that goes.
     pub fn dropped_by(&self, def: &Definition, now: Timestamp) -> Option<Stretch> {
         let first = self.overdue(now)?;
-        (def.schedule != self.def.schedule).then(|| {
-            let walk = self.walk(first, |slot| slot.0 <= now, u64::MAX);
-            Stretch {
-                first,
-                last: walk.last,
-                count: walk.count,
-            }
-        })
+        (def.schedule != self.def.schedule).then(|| self.stretch_until(first, now))
     }
 
     /// The next slot, if it has passed without being decided.
@@ -356,14 +349,7 @@ impl Job {
             Schedule::Once(slot) => Some(*slot).filter(|slot| slot.0 > from),
             Schedule::Cron(_) | Schedule::Every(_) => self.def.schedule.next_after(from),
         }?;
-        (first.0 <= now).then(|| {
-            let walk = self.walk(first, |slot| slot.0 <= now, u64::MAX);
-            Stretch {
-                first,
-                last: walk.last,
-                count: walk.count,
-            }
-        })
+        (first.0 <= now).then(|| self.stretch_until(first, now))
     }
 
     pub fn deleted(&self, now: Timestamp) -> Self {
@@ -391,7 +377,11 @@ impl Job {
     /// slot is decided anew, by the definition as it stands.
     pub fn taken_back(&self, slot: Slot, now: Timestamp) -> Self {
         let mut job = self.clone();
-        let before = slot.0.minus(Duration::from_millis(1));
+        let mut before = slot.0.minus(Duration::from_millis(1));
+        if self.version > Version::FIRST {
+            // A new definition counts from its edit on: slots of its own may lie before this one.
+            before = before.min(self.updated_at);
+        }
         let decided = self.slot_last.map_or(before, |last| last.min(before));
         job.slot_last = Some(decided);
         match self.state {
@@ -465,6 +455,31 @@ impl Job {
             missed,
             start: Some(slot),
             next: self.def.schedule.next_after(slot.0),
+        }
+    }
+
+    /// The slots from `first`, which is one, up to `until`.
+    fn stretch_until(&self, first: Slot, until: Timestamp) -> Stretch {
+        if let Schedule::Every(Every {
+            period: Period::Elapsed(period),
+            ..
+        }) = &self.def.schedule
+        {
+            // A year of seconds is counted, not walked.
+            let more = until.since(first.0).as_millis() / period.as_millis().max(1);
+            let more = u32::try_from(more).unwrap_or(u32::MAX);
+            let last = Slot(first.0.plus(period.saturating_mul(more)));
+            return Stretch {
+                first,
+                last,
+                count: u64::from(more) + 1,
+            };
+        }
+        let walk = self.walk(first, |slot| slot.0 <= until, u64::MAX);
+        Stretch {
+            first,
+            last: walk.last,
+            count: walk.count,
         }
     }
 

@@ -169,6 +169,17 @@ fn a_pause_ends_as_one_stretch() {
 }
 
 #[test]
+fn a_long_pause_is_counted_and_not_walked() {
+    let mut fired = job(every(1));
+    (fired.slot_last, fired.next_slot) = (Some(at(60)), Some(slot(61)));
+    let paused = fired.paused(at(60), None);
+    let year = 365 * 86_400;
+    let (resumed, passed) = paused.resumed(at(60 + year));
+    assert_eq!(passed, stretch(61, 60 + year, year as u64));
+    assert_eq!(resumed.next_slot, Some(slot(61 + year)));
+}
+
+#[test]
 fn a_slot_overdue_at_the_pause_belongs_to_it() {
     let (_, passed) = job(every(60)).paused(at(90), None).resumed(at(130));
     assert_eq!(passed, stretch(60, 120, 2));
@@ -228,6 +239,21 @@ fn runs_taken_back_in_any_order_are_all_decided_anew() {
         .taken_back(slot(240), at(185))
         .taken_back(slot(180), at(185));
     assert_eq!(newest_first, oldest_first);
+}
+
+#[test]
+fn an_edit_brings_slots_of_its_own_before_the_one_taken_back() {
+    let mut fired = job(Schedule::Once(slot(180)));
+    (fired.slot_last, fired.next_slot) = (Some(at(180)), None);
+    fired.state = JobState::Finished;
+    let sooner = Definition::new(Schedule::Once(slot(179)), Target::Fake(String::new()));
+    let edited = fired.edited(None, sooner, at(178));
+    assert_eq!(edited.next_slot, None, "180 may have been dispatched");
+    let back = edited.taken_back(slot(180), at(178));
+    assert_eq!(
+        (back.next_slot, back.state),
+        (Some(slot(179)), JobState::Active)
+    );
 }
 
 #[test]

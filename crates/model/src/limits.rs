@@ -66,6 +66,8 @@ pub const PLAN_PAGE_MAX: usize = 4_000;
 pub const HELD_MAX: usize = 50_000;
 /// Attempts that run at once on a node, unless configured.
 pub const RUNNING_MAX: usize = 1_000;
+/// Runs that wait in memory for room among the claims; beyond that they wait in the store.
+pub const CROWDED_MAX: usize = 10_000;
 /// Of these, so many start at once. More follow every `WIDEN_EVERY` while few of them end: a quick
 /// target is served best over few connections that stay warm, a slow one has all a moment later.
 pub const WIDTH_MIN: usize = 256;

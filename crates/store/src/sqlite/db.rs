@@ -118,6 +118,10 @@ impl Db {
     }
 
     pub fn begin(&mut self) -> Done<Mark> {
+        if !self.conn.is_autocommit() {
+            // A transaction that could not be taken back is in the way of every other.
+            execute(&self.conn, "ROLLBACK")?;
+        }
         if self.unsure {
             self.learn()?;
         }

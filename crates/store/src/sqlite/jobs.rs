@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::archive::ended;
 use super::db::Db;
-use super::fault::{Done, bad_row};
+use super::fault::{Done, Fault, bad_row};
 use super::rows::{Code, EndedRow, JobRow, Tenant};
 use crate::doc::{self, DocError};
 use crate::{Created, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StoreError};
@@ -249,8 +249,13 @@ impl Db {
     /// Takes a run back as if it had never been fired: its job decides the slot anew.
     pub fn take_back(&mut self, run: &Run, now: Timestamp) -> Done<()> {
         self.remove_live(run.id)?;
+        let job = match load_job(&self.conn, run.job) {
+            // It is or will be parked, and decides nothing: the others of this call go on.
+            Err(Fault::Store(StoreError::BadRow { .. })) => None,
+            read => read?,
+        };
         if let Some(slot) = run.slot
-            && let Some(job) = load_job(&self.conn, run.job)?
+            && let Some(job) = job
         {
             self.put_standing(&job.taken_back(slot, now))?;
         }

@@ -38,15 +38,16 @@ impl Presences {
     pub fn learn(&mut self, conn: &Connection) -> Done<()> {
         let mut select = conn.prepare_cached(include_str!("sql/presences.sql"))?;
         let mut rows = select.query([])?;
-        let mut heard = std::mem::take(&mut self.known);
+        // Whole or not at all: a read that fails must not make anyone a stranger.
+        let mut known = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let (no, id) = (row.get(0)?, PresenceId::from_bytes(row.get(1)?));
             let ended_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
             let (expires, beaten, unbroken) =
-                heard.remove(&id).map_or_else(Default::default, |known| {
+                self.known.get(&id).map_or_else(Default::default, |known| {
                     (known.expires, known.beaten, known.unbroken)
                 });
-            self.known.insert(
+            known.insert(
                 id,
                 Known {
                     no,
@@ -57,6 +58,7 @@ impl Presences {
                 },
             );
         }
+        self.known = known;
         Ok(())
     }
 
