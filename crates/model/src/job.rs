@@ -305,8 +305,14 @@ impl Job {
 
     /// The slots that an edit drops: overdue, not decided, and of a schedule that goes.
     pub fn dropped_by(&self, def: &Definition, now: Timestamp) -> Option<Stretch> {
-        let first = self.overdue(now)?;
-        (def.schedule != self.def.schedule).then(|| self.stretch_until(first, now))
+        self.undecided(now)
+            .filter(|_| def.schedule != self.def.schedule)
+    }
+
+    /// The slots up to `now` that have passed without being decided.
+    pub fn undecided(&self, now: Timestamp) -> Option<Stretch> {
+        self.overdue(now)
+            .map(|first| self.stretch_until(first, now))
     }
 
     /// The next slot, if it has passed without being decided.

@@ -257,6 +257,13 @@ fn an_edit_brings_slots_of_its_own_before_the_one_taken_back() {
 }
 
 #[test]
+fn what_has_passed_undecided_is_known() {
+    let job = job(every(60));
+    assert_eq!(job.undecided(at(59)), None);
+    assert_eq!(job.undecided(at(130)), stretch(60, 120, 2));
+}
+
+#[test]
 fn spread_is_a_fixed_offset_within_its_window() {
     let mut job = job(every(60));
     Arc::make_mut(&mut job.def).spread = Duration::from_secs(30);

@@ -271,7 +271,9 @@ impl World {
             3 => self.run_by_hand(&job, now).await,
             4 => self.cancel_one(now).await,
             5 if self.rng.random_bool(0.3) => {
-                self.change(&job, job.deleted(now), None, RunsOfChange::Cancel)
+                let passed = job.undecided(now);
+                let skipped = passed.map(|stretch| (stretch, model::Reason::JobDeleted));
+                self.change(&job, job.deleted(now), skipped, RunsOfChange::Cancel)
                     .await;
             }
             _ => {}

@@ -278,7 +278,10 @@ pub async fn delete(
     change::change(api, tenant, job, expect, |job, now| {
         Ok(Some(Edit {
             after: job.deleted(now),
-            skipped: None,
+            // What was due and had no turn yet does not vanish with its job.
+            skipped: job
+                .undecided(now)
+                .map(|stretch| (stretch, Reason::JobDeleted)),
             runs: RunsOfChange::Cancel,
         }))
     })
