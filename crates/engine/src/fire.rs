@@ -13,9 +13,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use model::job::Decision;
-use model::{
-    AttemptNo, Job, JobId, Overlap, Run, RunId, RunKind, RunState, Slot, Timestamp, limits,
-};
+use model::{Job, JobId, Overlap, Run, RunId, RunState, Slot, Timestamp, limits};
 use store::{Claimed, DueRun, Fired, Firing, StoreError};
 use tracing::error;
 
@@ -274,9 +272,9 @@ impl Fire {
             wheel.answered(&Entry::Slot(Arc::clone(&job)));
             let again = !self.again.is_empty() && self.again.remove(&job.id);
             match answer {
-                Fired::Claimed(run) => {
+                Fired::Claimed(_) => {
                     fired += 1;
-                    let work = decision.start.map(|slot| born(&context, run, &job, slot));
+                    let work = decision.start.map(|slot| born(&context, &job, slot));
                     if again {
                         taken.doubtful.extend(work);
                     } else {
@@ -409,29 +407,10 @@ fn is_exclusive(entry: &Entry) -> bool {
 }
 
 /// A run as it was just born, claimed by us.
-fn born(context: &Context, id: RunId, job: &Arc<Job>, slot: Slot) -> Work {
+fn born(context: &Context, job: &Arc<Job>, slot: Slot) -> Work {
     let run = Run {
-        id,
-        tenant: job.tenant,
-        job: job.id,
-        kind: RunKind::Slot,
-        slot: Some(slot),
-        replay_of: None,
-        due_at: job.due_at(slot),
-        lane: job.def.lane,
-        state: RunState::Ready,
-        reason: None,
-        attempt: AttemptNo::FIRST,
-        lost: 0,
-        version: job.version,
         claim: Some(context.presence.id),
-        ask: None,
-        waiting: false,
-        dispatched_at: None,
-        settled_at: None,
-        payload: None,
-        stretch: None,
-        attempts: Vec::new(),
+        ..Run::of_slot(job, slot)
     };
     Work::new(run, Arc::clone(job))
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::CatchUpPolicy;
 use crate::schedule::{Every, Period, Zone};
 
 const BASE: i64 = 1_700_000_000_000;

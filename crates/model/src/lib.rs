@@ -15,6 +15,7 @@ pub mod target;
 
 pub mod policy;
 
+pub mod decide;
 pub mod job;
 
 pub mod attempt;
