@@ -4,7 +4,7 @@
 //! Batches are natural: whatever became due while the writes before were under way goes next. Two
 //! writes are under way at most, so that the store never waits for us.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -51,17 +51,7 @@ pub struct Fire {
     postponed: BTreeMap<JobId, (Timestamp, Entry)>,
     /// Runs that wait until there is room for more claims.
     crowded: VecDeque<(Timestamp, DueRun)>,
-    /// Jobs of writes that failed, and may have happened all the same.
-    again: BTreeSet<JobId>,
     cost: Duration,
-}
-
-/// What is left to do after the answers to a write.
-#[derive(Default)]
-struct Taken {
-    /// What can never be fired, and why.
-    refused: Vec<(JobId, String)>,
-    doubtful: Vec<Work>,
 }
 
 /// The firing of a wheel's entry, if it is one.
@@ -86,7 +76,6 @@ impl Fire {
             in_flight: FuturesOrdered::new(),
             postponed: BTreeMap::new(),
             crowded: VecDeque::new(),
-            again: BTreeSet::new(),
             cost: COST_FIRST,
         }
     }
@@ -215,8 +204,7 @@ impl Fire {
                     let cost = took / firings.len() as u32;
                     self.cost = (self.cost * 7 + cost) / 8;
                 }
-                let Taken { refused, doubtful } = self.fired(firings, answers, now);
-                take_if_held(&self.context, doubtful).await?;
+                let refused = self.fired(firings, answers, now);
                 if refused.is_empty() {
                     Ok(())
                 } else {
@@ -237,8 +225,6 @@ impl Fire {
                 answer: Err(error),
                 ..
             } => {
-                self.again
-                    .extend(firings.iter().map(|firing| firing.job.id));
                 let mut wheel = lock(&self.context.wheel);
                 for Firing { job, .. } in firings {
                     let due_at = job.next_due_at().unwrap_or(now);
@@ -259,27 +245,27 @@ impl Fire {
         }
     }
 
-    /// Takes the runs that were made, puts in the next slots.
-    fn fired(&mut self, firings: Vec<Firing>, answers: Vec<Fired>, now: Timestamp) -> Taken {
+    /// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
+    fn fired(
+        &mut self,
+        firings: Vec<Firing>,
+        answers: Vec<Fired>,
+        now: Timestamp,
+    ) -> Vec<(JobId, String)> {
         let context = Arc::clone(&self.context);
         let horizon = now.plus(limits::HORIZON);
         let mut works = Vec::with_capacity(firings.len());
-        let mut taken = Taken::default();
+        let mut refused = Vec::new();
         let (mut fired, mut skipped) = (0, 0);
         let mut wheel = lock(&context.wheel);
         for (firing, answer) in firings.into_iter().zip(answers) {
             let Firing { job, decision, .. } = firing;
             wheel.answered(&Entry::Slot(Arc::clone(&job)));
-            let again = !self.again.is_empty() && self.again.remove(&job.id);
             match answer {
                 Fired::Claimed(_) => {
                     fired += 1;
                     let work = decision.start.map(|slot| born(&context, &job, slot));
-                    if again {
-                        taken.doubtful.extend(work);
-                    } else {
-                        works.extend(work);
-                    }
+                    works.extend(work);
                 }
                 Fired::Ready(run) => {
                     fired += 1;
@@ -298,7 +284,7 @@ impl Fire {
                 }
                 Fired::Refused(why) => {
                     error!(job = %job.id, error = %why, "cannot be fired and is parked");
-                    taken.refused.push((job.id, why));
+                    refused.push((job.id, why));
                     continue;
                 }
             }
@@ -316,7 +302,7 @@ impl Fire {
         if low {
             context.shared.nudges.plan_if_waiting();
         }
-        taken
+        refused
     }
 
     fn claimed(&mut self, runs: Vec<(Timestamp, DueRun)>, answers: Vec<Claimed>, now: Timestamp) {
@@ -356,26 +342,6 @@ impl Fire {
             Some(_) | None => Wake::At(now.plus(limits::SLEEP_MAX)),
         }
     }
-}
-
-/// Runs that were answered as ours when asked for again. Between the two questions one may have
-/// been dispatched and settled by another way, and the answer be older than that: only what the
-/// store still shows as held, and memory does not know, is taken.
-async fn take_if_held(context: &Context, doubtful: Vec<Work>) -> Result<(), StoreError> {
-    for work in doubtful {
-        let (id, attempt) = (work.run.id, work.run.attempt);
-        if context.dispatch.knows(id, attempt) {
-            continue;
-        }
-        let stands = context.store.get_run(work.run.tenant, id).await?;
-        let held = stands
-            .is_some_and(|run| run.claim == Some(context.presence.id) && run.attempt == attempt);
-        if held {
-            context.dispatch.take(vec![work], context.now());
-            context.shared.nudges.dispatch.now();
-        }
-    }
-    Ok(())
 }
 
 /// The job as a decision leaves it.
