@@ -40,10 +40,17 @@ pub trait Clock: Send + Sync + 'static {
 
 #[async_trait]
 pub trait Alarm: Send {
-    /// Waits until the wall clock reads `moment`, or for `SLEEP_MAX`, or until the clock was
-    /// stepped, whichever comes first; the caller reads the clock again.
-    async fn wait(&mut self, moment: Timestamp);
+    /// Waits until the clock reads `moment`, in microseconds, or for `SLEEP_MAX`, or until the clock
+    /// was stepped, whichever comes first; the caller reads the clock again.
+    async fn wait_micros(&mut self, moment: i64);
+
+    async fn wait(&mut self, moment: Timestamp) {
+        self.wait_micros(moment.as_millis().saturating_mul(1_000))
+            .await;
+    }
 }
+
+const SLEEP_MAX_MICROS: i64 = limits::SLEEP_MAX.as_micros() as i64;
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -139,24 +146,25 @@ impl SystemAlarm {
 
 #[async_trait]
 impl Alarm for SystemAlarm {
-    async fn wait(&mut self, moment: Timestamp) {
-        let now = SystemClock.now();
+    async fn wait_micros(&mut self, moment: i64) {
+        let now = SystemClock.now_micros();
         if moment <= now {
             return;
         }
-        let until = moment.min(now.plus(limits::SLEEP_MAX));
-        let absolute = Expiration::OneShot(TimeSpec::milliseconds(until.as_millis()));
+        let until = moment.min(now.saturating_add(SLEEP_MAX_MICROS));
+        let absolute = Expiration::OneShot(TimeSpec::microseconds(until));
         let flags =
             TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
         // The backstop holds whatever the wall clock does: an absolute timer may never ring when
         // the clock it was set by is not the one the kernel reads.
-        let backstop = SystemClock.sleep(until.since(now) + Duration::from_millis(20));
+        let span = Duration::from_micros(until.saturating_sub(now).unsigned_abs());
+        let backstop = SystemClock.sleep(span + Duration::from_millis(20));
         tokio::select! {
             biased;
             rung = self.ring(absolute, flags) => {
                 if rung.is_err() {
                     SystemClock.sleep(Duration::from_millis(1)).await;
-                } else if SystemClock.now() < until {
+                } else if SystemClock.now_micros() < until {
                     // Rang early: the clock was stepped back, or runs apart from the kernel's.
                     SystemClock.sleep(Duration::from_millis(1)).await;
                 }

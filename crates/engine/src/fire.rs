@@ -22,7 +22,7 @@ use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
 use crate::node::Context;
-use crate::wheel::Entry;
+use crate::wheel::{Entry, Wheel};
 
 /// Writes under way at once.
 const DEPTH: usize = 2;
@@ -55,10 +55,10 @@ pub struct Fire {
 }
 
 /// The firing of a wheel's entry, if it is one.
-pub fn firing(entry: Entry, now: Timestamp, claim: bool) -> Option<Firing> {
+pub fn firing(entry: Entry, now: Timestamp, by: &Arc<str>, claim: bool) -> Option<Firing> {
     match entry {
         Entry::Slot(job) => {
-            let decision = job.decide(job.next_slot?, now);
+            let decision = job.decide(job.next_slot?, now, by);
             Some(Firing {
                 job,
                 decision,
@@ -114,7 +114,9 @@ impl Fire {
                     }
                     // The store has it; plan finds it again when there is room.
                     left @ Entry::Run(_) => lock(&self.context.wheel).answered(&left),
-                    slot @ Entry::Slot(_) => firings.extend(firing(slot, now, room > 0)),
+                    slot @ Entry::Slot(_) => {
+                        firings.extend(firing(slot, now, &self.context.node, room > 0));
+                    }
                 }
                 room = room.saturating_sub(1);
             }
@@ -174,7 +176,6 @@ impl Fire {
             let leases = context.leases();
             let answer = context.store.fire(&leases, &firings).await;
             let took = context.shared.clock.uptime().saturating_sub(begun);
-            lock(&context.wheel).end_firing(runs_of(&firings));
             Answer::Fired {
                 firings,
                 took,
@@ -226,6 +227,7 @@ impl Fire {
                 ..
             } => {
                 let mut wheel = lock(&self.context.wheel);
+                wheel.end_firing(runs_of(&firings));
                 for Firing { job, .. } in firings {
                     let due_at = job.next_due_at().unwrap_or(now);
                     wheel.put_back(due_at, Entry::Slot(job));
@@ -258,14 +260,16 @@ impl Fire {
         let mut refused = Vec::new();
         let (mut fired, mut skipped) = (0, 0);
         let mut wheel = lock(&context.wheel);
+        let runs: Vec<RunId> = runs_of(&firings).collect();
         for (firing, answer) in firings.into_iter().zip(answers) {
             let Firing { job, decision, .. } = firing;
             wheel.answered(&Entry::Slot(Arc::clone(&job)));
-            match answer {
-                Fired::Claimed(_) => {
+            let born = match answer {
+                Fired::Claimed(run) => {
                     fired += 1;
-                    let work = decision.start.map(|slot| born(&context, &job, slot));
-                    works.extend(work);
+                    let start = decision.start.filter(|_| !wheel.has_ended(run));
+                    works.extend(start.map(|slot| born(&context, &job, slot)));
+                    true
                 }
                 Fired::Ready(run) => {
                     fired += 1;
@@ -273,10 +277,17 @@ impl Fire {
                         let due_at = job.due_at(slot);
                         wheel.insert_run(due_run(run, &job, due_at), due_at);
                     }
+                    true
                 }
-                Fired::Waiting(_) => fired += 1,
-                Fired::Skipped(_) => skipped += 1,
-                Fired::Decided => {}
+                Fired::Waiting(_) => {
+                    fired += 1;
+                    true
+                }
+                Fired::Skipped(_) => {
+                    skipped += 1;
+                    false
+                }
+                Fired::Decided => false,
                 Fired::Stale => continue,
                 Fired::LeaseLost => {
                     context.shared.nudges.beat.now();
@@ -287,17 +298,16 @@ impl Fire {
                     refused.push((job.id, why));
                     continue;
                 }
-            }
-            let due_at = decision.next.map(|slot| job.due_at(slot));
-            if due_at.is_some_and(|due_at| due_at <= horizon) {
-                wheel.insert_job(Arc::new(moved(&job, &decision)));
-            }
+            };
+            onward(&mut wheel, &job, &decision, born, horizon);
         }
+        wheel.end_firing(runs.into_iter());
+        // Still under the wheel's lock: settle must not end one of these in between.
+        context.dispatch.take(works, now);
         let low = wheel.len() < limits::WHEEL_MAX / 2;
         drop(wheel);
         context.shared.metrics.fired.inc_by(fired);
         context.shared.metrics.skipped.inc_by(skipped);
-        context.dispatch.take(works, now);
         context.shared.nudges.dispatch.now();
         if low {
             context.shared.nudges.plan_if_waiting();
@@ -344,13 +354,12 @@ impl Fire {
     }
 }
 
-/// The job as a decision leaves it.
-fn moved(job: &Job, decision: &Decision) -> Job {
-    let slot_last = decision.slot_last().or(job.slot_last);
-    Job {
-        next_slot: decision.next,
-        slot_last,
-        ..job.clone()
+/// Puts in the slot that a decision leads to, if it is due soon.
+fn onward(wheel: &mut Wheel, job: &Job, decision: &Decision, born: bool, horizon: Timestamp) {
+    let stands = job.standing_after(decision, born);
+    let due_at = stands.next_slot.map(|slot| job.due_at(slot));
+    if due_at.is_some_and(|due_at| due_at <= horizon) {
+        wheel.insert_job(Arc::new(job.at_standing(stands)));
     }
 }
 

@@ -36,6 +36,7 @@ pub struct Nudges {
     pub dispatch: Nudge,
     pub watchdog: Nudge,
     pub retention: Nudge,
+    pub rules: Nudge,
     /// Fire has nothing left to write before a stop.
     pub fired_out: Nudge,
     /// Somebody marked a claim.
@@ -81,6 +82,16 @@ pub struct Shared {
     pub health_bound: Duration,
 }
 
+impl Shared {
+    /// A job is due soon that plan may not know of.
+    pub fn offer(&self, offer: Offer) {
+        if self.offers.try_send(offer).is_err() {
+            self.nudges.replan.store(true, Ordering::Release);
+        }
+        self.nudges.plan.now();
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HealthRecord {
     pub oldest_due_at: Option<Timestamp>,
@@ -118,16 +129,18 @@ impl Handle {
         if job.next_due_at().is_none_or(|due_at| due_at > horizon) {
             return;
         }
-        if self.shared.offers.try_send((job.tenant, job.id)).is_err() {
-            self.shared.nudges.replan.store(true, Ordering::Release);
-        }
-        self.shared.nudges.plan.now();
+        self.shared.offer((job.tenant, job.id));
     }
 
     /// A run was just made ready, or a job changed: plan reads the store again.
     pub fn nudge_plan(&self) {
         self.shared.nudges.replan.store(true, Ordering::Release);
         self.shared.nudges.plan.now();
+    }
+
+    /// A calendar was changed: jobs that name it are to be aimed anew.
+    pub fn nudge_rules(&self) {
+        self.shared.nudges.rules.now();
     }
 
     /// Claims were marked: the holder looks at its marks at once.

@@ -150,7 +150,9 @@ impl Duty for Beats {
             context.shared.nudges.dispatch.now();
             context.shared.nudges.fire.now();
         }
-        self.hold_shards(&beat.living).await?;
+        let living: Vec<PresenceId> = beat.living.iter().map(|peer| peer.presence).collect();
+        *lock(&context.peers) = beat.living;
+        self.hold_shards(&living).await?;
         self.answer(&beat.asks, now).await?;
         let marks = context.dispatch.to_mark(context.shared.clock.uptime());
         if !marks.is_empty() {

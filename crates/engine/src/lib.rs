@@ -6,6 +6,7 @@ pub mod duty;
 mod handle;
 pub mod metrics;
 mod node;
+pub mod offset;
 mod stop;
 
 pub mod leases;
@@ -23,6 +24,7 @@ pub mod withdraw;
 pub mod settle;
 
 pub mod retention;
+pub mod rules;
 pub mod watchdog;
 
 pub use clock::{Alarm, Clock, SystemClock};

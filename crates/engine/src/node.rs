@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use executor::Registry;
+use model::schedule::tzdb_version;
 use model::{PresenceId, Timestamp, limits};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use store::{Leases, NodeName, Store, StoreError};
+use store::{Leases, NodeInfo, Peer, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,7 @@ use crate::lock;
 use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::retention::Retention;
+use crate::rules::Rules;
 use crate::settle::{Ending, Settle};
 use crate::watchdog::Watchdog;
 use crate::wheel::Wheel;
@@ -34,6 +36,8 @@ use crate::wheel::Wheel;
 pub struct NodeConfig {
     /// For people, and for targets that ask who called.
     pub name: String,
+    /// Of the binary; for people.
+    pub version: String,
     /// Attempts under way at once.
     pub running_max: usize,
     pub history_keep: Duration,
@@ -48,6 +52,7 @@ impl Default for NodeConfig {
     fn default() -> Self {
         Self {
             name: "punctual".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             running_max: limits::RUNNING_MAX,
             history_keep: limits::HISTORY_KEEP,
             finished_keep: limits::FINISHED_KEEP,
@@ -66,6 +71,8 @@ pub struct Context {
     pub node: Arc<str>,
     pub presence: Presence,
     pub leases: Mutex<Arc<Leases>>,
+    /// Who lives, as of the last beat.
+    pub peers: Mutex<Vec<Peer>>,
     pub wheel: Mutex<Wheel>,
     pub dispatch: Dispatch,
     pub endings: mpsc::Sender<Ending>,
@@ -209,7 +216,12 @@ struct Body {
 impl Body {
     async fn join(&self) -> Result<Presence, StoreError> {
         let sent = self.shared.clock.uptime();
-        let id = self.store.join(&NodeName(self.config.name.clone())).await?;
+        let info = NodeInfo {
+            name: self.config.name.clone(),
+            version: self.config.version.clone(),
+            tables: tzdb_version().to_owned(),
+        };
+        let id = self.store.join(&info).await?;
         Ok(Presence::new(id, sent))
     }
 
@@ -243,6 +255,7 @@ impl Body {
             config: self.config.clone(),
             node: Arc::from(self.config.name.as_str()),
             leases: Mutex::new(Arc::new(leases)),
+            peers: Mutex::default(),
             presence,
             wheel: Mutex::new(Wheel::default()),
             dispatch: Dispatch::new(&self.shared.metrics),
@@ -278,6 +291,7 @@ impl Body {
             Box::new(Plan::new(Arc::clone(&context), Arc::clone(&offers))),
             Box::new(Watchdog::new(Arc::clone(&context))),
             Box::new(Retention::new(Arc::clone(&context))),
+            Box::new(Rules::new(Arc::clone(&context))),
         ]);
         let mut ending = self.keep([
             Box::new(Beats::new(Arc::clone(&context))),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{Attempt, Job, Outcome, Reason, Report, RunState, Timestamp, Verdict, limits};
+use model::{
+    Attempt, AttemptNo, Job, Outcome, Reason, Report, RunState, Timestamp, Verdict, limits,
+};
 use store::{DueRun, Settled, Settlement, StoreError};
 use tokio::sync::mpsc;
 use tracing::debug;
@@ -18,6 +20,7 @@ use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
 use crate::node::Context;
+use crate::wheel::Wheel;
 
 /// Writes under way at once.
 const DEPTH: usize = 2;
@@ -147,19 +150,13 @@ impl Settle {
         };
         let context = &self.context;
         let horizon = context.now().plus(limits::HORIZON);
-        let me = context.presence.id;
-        let ours = batch
-            .iter()
-            .filter(|settlement| settlement.run.claim == Some(me));
-        context
-            .dispatch
-            .forget(ours.map(|settlement| (settlement.run.id, settlement.run.attempt)));
         let mut wheel = lock(&context.wheel);
+        forget(context, &mut wheel, &batch);
         let mut nudge = false;
         for (settlement, answer) in batch.iter().zip(answers) {
             let run = &settlement.run;
-            let freed = match answer {
-                Settled::Done { freed } => freed,
+            let (freed, due_at) = match answer {
+                Settled::Done { freed, due_at } => (freed, due_at),
                 Settled::Stale => {
                     debug!(run = %run.id, attempt = %run.attempt, "was not ours to settle any more");
                     continue;
@@ -180,6 +177,9 @@ impl Settle {
             if let Some(freed) = freed {
                 nudge |= wheel.insert_run(due(freed, freed.at(), RunState::Ready), freed.at());
             }
+            if due_at.is_some_and(|due_at| due_at <= horizon) {
+                context.shared.offer((run.tenant, run.job));
+            }
         }
         drop(wheel);
         if nudge
@@ -193,6 +193,23 @@ impl Settle {
         }
         Ok(())
     }
+}
+
+/// What was settled is held no more.
+fn forget(context: &Context, wheel: &mut Wheel, batch: &[Settlement]) {
+    // Before dispatch forgets them: nobody may find such a run neither known nor ended.
+    for settlement in batch {
+        if settlement.verdict != Verdict::Release && settlement.run.attempt == AttemptNo::FIRST {
+            wheel.end_run(settlement.run.id);
+        }
+    }
+    let me = context.presence.id;
+    let ours = batch
+        .iter()
+        .filter(|settlement| settlement.run.claim == Some(me));
+    context
+        .dispatch
+        .forget(ours.map(|settlement| (settlement.run.id, settlement.run.attempt)));
 }
 
 #[async_trait]

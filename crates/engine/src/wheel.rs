@@ -46,6 +46,8 @@ pub struct Wheel {
     runs: SetById<RunId>,
     /// Runs that writes under way will make.
     firing: SetById<RunId>,
+    /// Of these, runs that have ended since.
+    ended: SetById<RunId>,
     len: usize,
     bytes: usize,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
@@ -189,11 +191,25 @@ impl Wheel {
         self.firing.extend(runs);
     }
 
-    /// It has ended, one way or the other.
+    /// It has been answered, one way or the other.
     pub fn end_firing(&mut self, runs: impl Iterator<Item = RunId>) {
         for run in runs {
             self.firing.remove(&run);
+            self.ended.remove(&run);
         }
+    }
+
+    /// The first attempt of a run was settled. A write that was asked again may answer the run as ours
+    /// although it was answered and has ended by another way meanwhile.
+    pub fn end_run(&mut self, run: RunId) {
+        if self.firing.contains(&run) {
+            self.ended.insert(run);
+        }
+    }
+
+    /// Whether a run ended while the write that makes it was under way.
+    pub fn has_ended(&self, run: RunId) -> bool {
+        self.ended.contains(&run)
     }
 
     /// Whether a write about the run is under way or to come.

@@ -7,7 +7,7 @@ fn at(millis: i64) -> Timestamp {
 }
 
 fn job(number: u8, due: i64) -> Arc<Job> {
-    let def = Definition::new(Schedule::Once(Slot(at(due))), Target::Fake(String::new()));
+    let def = Definition::new(Schedule::from(Slot(at(due))), Target::Fake(String::new()));
     let id = JobId::new(at(0), [number; 10]);
     Arc::new(Job::new(id, TenantId::DEFAULT, None, def, at(0)))
 }

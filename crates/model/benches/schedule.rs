@@ -35,8 +35,8 @@ fn options(zone: &str) -> CronOptions {
 
 fn cron(text: &str, zone: &str) -> Schedule {
     let cron = Cron::parse(&[text.to_owned()], options(zone));
-    cron.map(Schedule::Cron)
-        .unwrap_or(Schedule::Once(model::time::Slot(Timestamp::MIN)))
+    cron.map(Schedule::from)
+        .unwrap_or(Schedule::from(model::time::Slot(Timestamp::MIN)))
 }
 
 #[divan::bench(args = TEXTS)]
@@ -85,5 +85,17 @@ fn next_every(bencher: Bencher, text: &str) {
         every
             .as_ref()
             .and_then(|every| every.next_after(black_box(QUIET)))
+    });
+}
+
+/// 2026 in Berlin, whose clocks change twice.
+#[divan::bench(args = ["* * * * * *", "*/15 * * * *", "0 9 * * MON-FRI", "0 0 29 2 *"])]
+fn count_a_year(bencher: Bencher, text: &str) {
+    let cron = Cron::parse(&[text.to_owned()], options("Europe/Berlin")).ok();
+    let first = Timestamp::from_millis(1_767_225_600_000);
+    let last = Timestamp::from_millis(1_798_761_599_999);
+    bencher.bench_local(|| {
+        cron.as_ref()
+            .map(|cron| cron.count(black_box(first), black_box(last)))
     });
 }

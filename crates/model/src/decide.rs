@@ -1,19 +1,28 @@
 //! Decisions: what is to be done about a job's next slot, and about those it has let pass.
 
-use crate::job::Job;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::job::{Job, JobState, Standing};
 use crate::limits;
 use crate::policy::CatchUpPolicy;
-use crate::run::Stretch;
-use crate::schedule::{Every, Period, Schedule};
+use crate::run::{Reason, Skip, Stretch};
+use crate::schedule::Found;
 use crate::time::{Slot, Timestamp};
 
+const MILLISECOND: Duration = Duration::from_millis(1);
+
 /// What is to be done about a job's next slot, all slots it passes over, and the one after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Slots that were missed and will not run.
-    pub missed: Option<Stretch>,
+    /// When it was taken, and by which node.
+    pub at: Timestamp,
+    pub by: Arc<str>,
+    /// Slots that were missed or that calendars leave out, oldest first; they will not run.
+    pub passed: Vec<Skip>,
     /// The slot that runs.
     pub start: Option<Slot>,
+    /// Where the job goes on from there.
     pub next: Option<Slot>,
 }
 
@@ -22,97 +31,261 @@ impl Decision {
     pub fn slot_last(&self) -> Option<Timestamp> {
         self.start
             .map(|slot| slot.0)
-            .or(self.missed.map(|stretch| stretch.last.0))
+            .or(self.passed.last().map(|skip| skip.slots.last.0))
     }
 }
 
+/// Slots that were missed, from the next one on.
+struct Missed {
+    /// Those in a row, as many as one decision may pass over.
+    all: Stretch,
+    /// How many more come after these; no further counted than it matters.
+    later: u64,
+}
+
 impl Job {
-    /// What to do about `next_slot` at `now`: a slot younger than `LATE_MAX` is only late; older
-    /// ones are missed, and the catch-up policy decides. Bounded: one decision passes over at most
-    /// `STRETCH_STEP_MAX` slots.
-    pub fn decide(&self, slot: Slot, now: Timestamp) -> Decision {
+    /// What to do about `next_slot` at `now`: what calendars leave out is skipped; a slot younger than
+    /// `LATE_MAX` is only late; older ones are missed, and the catch-up policy decides. Bounded: one
+    /// decision passes over at most `STRETCH_STEP_MAX` missed slots and `SKIPS_MAX` stretches.
+    pub fn decide(&self, slot: Slot, now: Timestamp, by: &Arc<str>) -> Decision {
+        let mut decision = Decision {
+            at: now,
+            by: Arc::clone(by),
+            passed: Vec::new(),
+            start: None,
+            next: None,
+        };
+        let schedule = &self.def.schedule;
+        let mut slot = slot;
+        if schedule.after_completion() && !schedule.keeps(slot) {
+            // A calendar has changed since the run's end set this slot.
+            decision.next = schedule.first_kept(slot).slot();
+            return decision;
+        }
+        if schedule.leaves_out() {
+            let mut last = self.slot_last.unwrap_or(slot.0.minus(MILLISECOND));
+            let earlier = self.left_out_before(last);
+            last = earlier.as_ref().map_or(last, |(it, _)| it.last.0);
+            let left = schedule.left_out(last, now.max(slot.0));
+            last = left.stretches.last().map_or(last, |(it, _)| it.last.0);
+            let stretches = earlier.into_iter().chain(left.stretches);
+            decision.passed = self.by_calendars(stretches, by);
+            match left.next.filter(|_| left.kept) {
+                Some(first) => slot = first,
+                None => {
+                    decision.next = schedule.next_to_decide(last);
+                    return decision;
+                }
+            }
+        }
+        self.decide_kept(slot, now, decision)
+    }
+
+    /// What calendars left out before one of them changed: all that lies before the next slot, which was
+    /// the first that they kept then.
+    fn left_out_before(&self, last: Timestamp) -> Option<(Stretch, String)> {
+        let schedule = &self.def.schedule;
+        let changed_at = schedule.calendars.changed_at()?;
+        let next = self.next_slot?.0.minus(MILLISECOND);
+        let first = schedule.next_after(last)?;
+        let until = changed_at.min(next);
+        let name = || {
+            let now = schedule.calendars.look(first, &schedule.zone()).by;
+            now.unwrap_or_else(|| schedule.calendars.named())
+        };
+        (first.0 <= until).then(|| (schedule.stretch(first, until), name()))
+    }
+
+    fn by_calendars(
+        &self,
+        stretches: impl IntoIterator<Item = (Stretch, String)>,
+        by: &Arc<str>,
+    ) -> Vec<Skip> {
+        let skip = |(slots, name)| Skip {
+            slots,
+            reason: Reason::Calendar,
+            note: Some(name),
+            by: Arc::clone(by),
+        };
+        stretches.into_iter().map(skip).collect()
+    }
+
+    /// The same for a slot that calendars keep.
+    fn decide_kept(&self, slot: Slot, now: Timestamp, decision: Decision) -> Decision {
         let late_from = now.minus(limits::LATE_MAX);
         let is_missed = |slot: Slot| self.due_at(slot) < late_from;
         if !is_missed(slot) {
-            return self.start(None, slot);
+            return self.start(decision, None, slot);
         }
-        let walk = self.walk(slot, is_missed, limits::STRETCH_STEP_MAX);
-        let all = Stretch {
-            first: slot,
-            last: walk.last,
-            count: walk.count,
-        };
-        let skip_all = Decision {
-            missed: Some(all),
-            start: None,
-            next: walk.next,
-        };
         let in_window = |slot: Slot| now.since(self.due_at(slot)) <= self.def.catch_up.window;
-        if walk.next.is_some_and(is_missed) {
-            // Cut short: all of these are older than some that come.
-            return match self.def.catch_up.policy {
-                CatchUpPolicy::All if in_window(slot) => self.start(None, slot),
-                CatchUpPolicy::None | CatchUpPolicy::Latest | CatchUpPolicy::All => skip_all,
+        let policy = self.def.catch_up.policy;
+        if self.def.schedule.after_completion() {
+            // Nothing follows a slot that has not run: it is the only one.
+            return if policy != CatchUpPolicy::None && in_window(slot) {
+                self.start(decision, None, slot)
+            } else {
+                let next = self.def.schedule.next_to_decide(now);
+                self.pass_over(decision, Stretch::one(slot), next)
             };
         }
-        let keep = match self.def.catch_up.policy {
+        let keep = match policy {
             CatchUpPolicy::None => 0,
             CatchUpPolicy::Latest => 1,
             CatchUpPolicy::All => u64::from(self.def.catch_up.max),
         };
+        let missed = self.missed(slot, is_missed, keep);
         // Pass over what is too old or too many; the first that is neither runs.
-        let mut skipped = 0;
+        let mut left = missed.all.count;
         let old = self.walk(
             slot,
             |slot| {
-                let pass = is_missed(slot) && (walk.count - skipped > keep || !in_window(slot));
-                skipped += u64::from(pass);
+                let pass = left > 0 && (left + missed.later > keep || !in_window(slot));
+                left -= u64::from(pass);
                 pass
             },
             limits::STRETCH_STEP_MAX,
         );
-        let missed = (old.count > 0).then_some(Stretch {
+        let too_old = (old.count > 0).then_some(Stretch {
             first: slot,
             last: old.last,
             count: old.count,
         });
-        match old.next.filter(|slot| is_missed(*slot)) {
-            Some(slot) => self.start(missed, slot),
-            None => skip_all,
+        match old.next.filter(|_| left > 0) {
+            Some(slot) => self.start(decision, too_old, slot),
+            None => {
+                let next = self.def.schedule.next_to_decide(missed.all.last.0);
+                self.pass_over(decision, missed.all, next)
+            }
         }
     }
 
-    fn start(&self, missed: Option<Stretch>, slot: Slot) -> Decision {
-        Decision {
-            missed,
-            start: Some(slot),
-            next: self.def.schedule.next_after(slot.0),
+    /// The slots from `first` on that were missed; those that come later are counted up to `enough`.
+    fn missed(&self, first: Slot, is_missed: impl Fn(Slot) -> bool, enough: u64) -> Missed {
+        let schedule = &self.def.schedule;
+        let pass = |slot| is_missed(slot) && schedule.keeps(slot);
+        let walk = self.walk(first, pass, limits::STRETCH_STEP_MAX);
+        let later = self
+            .walk_kept(walk.last.0)
+            .take_while(|slot| is_missed(*slot));
+        Missed {
+            all: Stretch {
+                first,
+                last: walk.last,
+                count: walk.count,
+            },
+            later: later.take(enough as usize).count() as u64,
         }
+    }
+
+    /// Slots after a moment that calendars keep.
+    fn walk_kept(&self, after: Timestamp) -> impl Iterator<Item = Slot> {
+        let kept = |after: Timestamp| match self.def.schedule.find_kept(after) {
+            Found::Kept(slot) => Some(slot),
+            Found::LeftOut(_) | Found::Nothing => None,
+        };
+        std::iter::successors(kept(after), move |slot| kept(slot.0))
+    }
+
+    fn start(&self, mut decision: Decision, missed: Option<Stretch>, slot: Slot) -> Decision {
+        decision
+            .passed
+            .extend(missed.map(|slots| skip_missed(slots, &decision.by)));
+        decision.start = Some(slot);
+        decision.next = self.def.schedule.next_to_decide(slot.0);
+        decision
+    }
+
+    fn pass_over(&self, mut decision: Decision, missed: Stretch, next: Option<Slot>) -> Decision {
+        decision.passed.push(skip_missed(missed, &decision.by));
+        decision.next = next;
+        decision
+    }
+
+    /// Where a decision leaves the job. `born` says whether the slot that starts has made a run:
+    /// overlap may have it skipped instead.
+    pub fn standing_after(&self, decision: &Decision, born: bool) -> Standing {
+        let mut stands = Standing {
+            slot_last: decision.slot_last().or(self.slot_last),
+            next_slot: decision.next,
+            ..self.standing()
+        };
+        let mut rests = false;
+        if born {
+            stands.runs_left = self.runs_left.map(|left| left.saturating_sub(1));
+            rests = self.def.schedule.after_completion();
+            if rests || stands.runs_left == Some(0) {
+                stands.next_slot = None;
+            }
+        }
+        let spent = stands.runs_left == Some(0);
+        if stands.next_slot.is_none() && (spent || !rests) {
+            stands.state = JobState::Finished;
+            stands.state_at = stands.slot_last.unwrap_or(self.state_at);
+        }
+        stands
+    }
+
+    /// The slots up to `until` that were not decided, oldest first: `reason` for those that calendars
+    /// keep. Bounded: a very long list ends with one entry for all the rest.
+    pub fn undecided(&self, until: Timestamp, reason: Reason, by: &Arc<str>) -> Vec<Skip> {
+        let schedule = &self.def.schedule;
+        let skip = |slots| Skip {
+            slots,
+            reason,
+            note: None,
+            by: Arc::clone(by),
+        };
+        if !schedule.leaves_out() {
+            let first = self.next_slot.filter(|slot| slot.0 <= until);
+            return first
+                .map(|first| skip(self.stretch_until(first, until)))
+                .into_iter()
+                .collect();
+        }
+        let Some(next) = self.next_slot else {
+            return Vec::new();
+        };
+        // Where accounting began; nothing lies before a one-off.
+        let mut last = self.slot_last.unwrap_or(next.0.minus(MILLISECOND));
+        let earlier = self.left_out_before(last);
+        let earlier = earlier.filter(|(it, _)| it.last.0 <= until);
+        last = earlier.as_ref().map_or(last, |(it, _)| it.last.0);
+        let mut skips = self.by_calendars(earlier, by);
+        for _ in 0..limits::CALENDAR_STEPS_MAX {
+            if skips.len() >= limits::SKIPS_MAX {
+                break;
+            }
+            let left = schedule.left_out(last, until);
+            let goes_on = left.stretches.is_empty();
+            skips.extend(self.by_calendars(left.stretches, by));
+            let Some(first) = left.next.filter(|slot| slot.0 <= until) else {
+                return skips;
+            };
+            let stretch = if left.kept {
+                schedule.kept_stretch(first, until)
+            } else {
+                schedule.stretch(first, until)
+            };
+            let before = skips.last_mut().filter(|it| goes_on && it.reason == reason);
+            match before {
+                // Calendars came to an edge, and keep what follows as well.
+                Some(before) => {
+                    before.slots.last = stretch.last;
+                    before.slots.count += stretch.count;
+                }
+                None => skips.push(skip(stretch)),
+            }
+            last = stretch.last.0;
+        }
+        if let Some(first) = schedule.next_after(last).filter(|slot| slot.0 <= until) {
+            skips.push(skip(schedule.stretch(first, until)));
+        }
+        skips
     }
 
     /// The slots from `first`, which is one, up to `until`.
     pub(crate) fn stretch_until(&self, first: Slot, until: Timestamp) -> Stretch {
-        if let Schedule::Every(Every {
-            period: Period::Elapsed(period),
-            ..
-        }) = &self.def.schedule
-        {
-            // A year of seconds is counted, not walked.
-            let more = until.since(first.0).as_millis() / period.as_millis().max(1);
-            let more = u32::try_from(more).unwrap_or(u32::MAX);
-            let last = Slot(first.0.plus(period.saturating_mul(more)));
-            return Stretch {
-                first,
-                last,
-                count: u64::from(more) + 1,
-            };
-        }
-        let walk = self.walk(first, |slot| slot.0 <= until, u64::MAX);
-        Stretch {
-            first,
-            last: walk.last,
-            count: walk.count,
-        }
+        self.def.schedule.stretch(first, until)
     }
 
     /// Walks slots from `first` while `pass` holds.
@@ -131,9 +304,30 @@ impl Job {
     }
 }
 
+fn skip_missed(slots: Stretch, by: &Arc<str>) -> Skip {
+    Skip {
+        slots,
+        reason: Reason::Missed,
+        note: None,
+        by: Arc::clone(by),
+    }
+}
+
 struct Walk {
     count: u64,
     last: Slot,
     /// The first slot that was not passed over.
     next: Option<Slot>,
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;
+
+// The whole life of jobs: those that follow a schedule, and those that rest while a run lives.
+#[cfg(test)]
+#[path = "life_tests.rs"]
+mod life_tests;
+#[cfg(test)]
+#[path = "rest_tests.rs"]
+mod rest_tests;

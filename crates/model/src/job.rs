@@ -13,8 +13,7 @@ use crate::lane::Lane;
 use crate::limits;
 use crate::policy::{CatchUp, Delivery, Overlap};
 use crate::retry::RetryPolicy;
-use crate::run::Stretch;
-use crate::schedule::Schedule;
+use crate::schedule::{Kind, Schedule};
 use crate::shard::Shard;
 use crate::target::Target;
 use crate::time::{Slot, Timestamp};
@@ -162,6 +161,16 @@ impl Definition {
     }
 }
 
+/// Where a job stands: what firing changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    pub state: JobState,
+    pub state_at: Timestamp,
+    pub next_slot: Option<Slot>,
+    pub slot_last: Option<Timestamp>,
+    pub runs_left: Option<u32>,
+}
+
 /// A job: its definition and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
@@ -174,10 +183,15 @@ pub struct Job {
     pub state_at: Timestamp,
     /// Why, if someone said so.
     pub note: Option<String>,
-    /// The next slot to be decided; none unless active.
+    /// Who paused it.
+    pub paused_by: Option<Arc<str>>,
+    /// The next slot to be decided; none unless active. An active job without one rests: the end of
+    /// its run sets it.
     pub next_slot: Option<Slot>,
     /// Every slot up to here, itself included, has been decided.
     pub slot_last: Option<Timestamp>,
+    /// Runs of slots that are still to come, if they are bounded.
+    pub runs_left: Option<u32>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub def: Arc<Definition>,
@@ -199,8 +213,10 @@ impl Job {
             state: JobState::Active,
             state_at: now,
             note: None,
+            paused_by: None,
             next_slot: None,
             slot_last: None,
+            runs_left: def.schedule.bounds.runs_max,
             created_at: now,
             updated_at: now,
             def: Arc::new(def),
@@ -229,159 +245,60 @@ impl Job {
         self.next_slot.map(|slot| self.due_at(slot))
     }
 
+    /// Whether it waits for its run to end, which sets the next slot.
+    pub fn is_resting(&self) -> bool {
+        self.state == JobState::Active && self.next_slot.is_none()
+    }
+
+    pub fn standing(&self) -> Standing {
+        Standing {
+            state: self.state,
+            state_at: self.state_at,
+            next_slot: self.next_slot,
+            slot_last: self.slot_last,
+            runs_left: self.runs_left,
+        }
+    }
+
+    /// The same job, standing elsewhere.
+    pub fn at_standing(&self, stands: Standing) -> Self {
+        Self {
+            state: stands.state,
+            state_at: stands.state_at,
+            next_slot: stands.next_slot,
+            slot_last: stands.slot_last,
+            runs_left: stands.runs_left,
+            ..self.clone()
+        }
+    }
+
     /// Points an active job at its first slot after both `from` and the last decided one. A one-off
     /// that lies in the past is still due: whoever accepted it decided that it may.
-    fn aim(&mut self, from: Timestamp) {
+    pub(crate) fn aim(&mut self, from: Timestamp) {
         let after = self.slot_last.map_or(from, |last| last.max(from));
-        self.next_slot = match &self.def.schedule {
-            Schedule::Once(slot) => {
+        let schedule = &self.def.schedule;
+        if let Kind::Broken(broken) = &schedule.kind {
+            (self.state, self.next_slot) = (JobState::Invalid, None);
+            self.note = Some(broken.error.clone());
+            return;
+        }
+        self.next_slot = match &schedule.kind {
+            Kind::Once(slot) => {
                 Some(*slot).filter(|slot| self.slot_last.is_none_or(|last| slot.0 > last))
             }
-            Schedule::Cron(_) | Schedule::Every(_) => self.def.schedule.next_after(after),
+            Kind::Cron(_) | Kind::Every(_) | Kind::Broken(_) => schedule.next_to_decide(after),
         };
+        if schedule.leaves_out() && schedule.is_recurring() {
+            // What calendars leave out up to the next slot is written down with it, from here on.
+            self.slot_last = Some(after);
+        }
+        if self.runs_left == Some(0) {
+            self.next_slot = None;
+        }
         self.state = match self.next_slot {
             Some(_) => JobState::Active,
             None => JobState::Finished,
         };
-    }
-
-    fn turn(&mut self, now: Timestamp, note: Option<String>) {
-        self.version = self.version.next();
-        self.updated_at = now;
-        self.state_at = now;
-        self.note = note;
-    }
-
-    /// Another definition from `now` on. It never creates a slot in the past, nor one that was
-    /// decided. A slot that is overdue stays so under the same schedule; another one drops it, and
-    /// [`Self::dropped_by`] says so. A paused job stays paused.
-    pub fn edited(&self, key: Option<JobKey>, def: Definition, now: Timestamp) -> Self {
-        let dropped = self.dropped_by(&def, now);
-        let mut job = Self {
-            def: Arc::new(def),
-            key,
-            ..self.clone()
-        };
-        let (state_at, note) = (job.state_at, job.note.clone());
-        job.turn(now, None);
-        match self.state {
-            JobState::Paused => {
-                (job.state_at, job.note) = (state_at, note);
-            }
-            JobState::Active
-                if self.overdue(now).is_some() && job.def.schedule == self.def.schedule =>
-            {
-                job.state_at = state_at;
-            }
-            JobState::Active | JobState::Finished | JobState::Invalid | JobState::Deleted => {
-                if let Some(stretch) = dropped {
-                    job.slot_last = job.slot_last.max(Some(stretch.last.0));
-                }
-                job.aim(now);
-                if job.state == self.state {
-                    job.state_at = state_at;
-                }
-            }
-        }
-        job
-    }
-
-    /// The slots that an edit drops: overdue, not decided, and of a schedule that goes.
-    pub fn dropped_by(&self, def: &Definition, now: Timestamp) -> Option<Stretch> {
-        self.undecided(now)
-            .filter(|_| def.schedule != self.def.schedule)
-    }
-
-    /// The slots up to `now` that have passed without being decided.
-    pub fn undecided(&self, now: Timestamp) -> Option<Stretch> {
-        self.overdue(now)
-            .map(|first| self.stretch_until(first, now))
-    }
-
-    /// The next slot, if it has passed without being decided.
-    fn overdue(&self, now: Timestamp) -> Option<Slot> {
-        self.next_slot.filter(|slot| slot.0 <= now)
-    }
-
-    pub fn paused(&self, now: Timestamp, note: Option<String>) -> Self {
-        let mut job = Self {
-            state: JobState::Paused,
-            next_slot: None,
-            ..self.clone()
-        };
-        // What came before the pause is decided or missed as ever; what follows is the pause's.
-        job.slot_last = Some(self.slot_last.map_or(now, |last| last.max(now)));
-        if let Some(slot) = self.overdue(now) {
-            // Overdue at this very moment: it belongs to the pause, so that it is not lost.
-            job.slot_last = Some(slot.0.minus(Duration::from_millis(1)));
-        }
-        job.turn(now, note);
-        job
-    }
-
-    /// Goes on from `now`. Also says which slots passed while it was paused.
-    pub fn resumed(&self, now: Timestamp) -> (Self, Option<Stretch>) {
-        let mut job = self.clone();
-        job.turn(now, None);
-        let passed = self.passed_while_paused(now);
-        if let Some(stretch) = passed {
-            job.slot_last = Some(stretch.last.0);
-        }
-        job.aim(now);
-        (job, passed)
-    }
-
-    /// The slots a paused job has let pass up to `now`.
-    pub fn passed_while_paused(&self, now: Timestamp) -> Option<Stretch> {
-        let from = self.slot_last.unwrap_or(self.state_at);
-        let first = match &self.def.schedule {
-            Schedule::Once(slot) => Some(*slot).filter(|slot| slot.0 > from),
-            Schedule::Cron(_) | Schedule::Every(_) => self.def.schedule.next_after(from),
-        }?;
-        (first.0 <= now).then(|| self.stretch_until(first, now))
-    }
-
-    pub fn deleted(&self, now: Timestamp) -> Self {
-        let mut job = Self {
-            state: JobState::Deleted,
-            next_slot: None,
-            ..self.clone()
-        };
-        job.turn(now, None);
-        job
-    }
-
-    /// Parked: it cannot be planned, and says why.
-    pub fn invalid(&self, now: Timestamp, error: String) -> Self {
-        let mut job = Self {
-            state: JobState::Invalid,
-            next_slot: None,
-            ..self.clone()
-        };
-        job.turn(now, Some(error));
-        job
-    }
-
-    /// A run of `slot` was taken back before it was dispatched, at `now`: as if never fired. The
-    /// slot is decided anew, by the definition as it stands.
-    pub fn taken_back(&self, slot: Slot, now: Timestamp) -> Self {
-        let mut job = self.clone();
-        let mut before = slot.0.minus(Duration::from_millis(1));
-        if self.version > Version::FIRST {
-            // A new definition counts from its edit on: slots of its own may lie before this one.
-            before = before.min(self.updated_at);
-        }
-        let decided = self.slot_last.map_or(before, |last| last.min(before));
-        job.slot_last = Some(decided);
-        match self.state {
-            JobState::Active | JobState::Finished => {
-                // From the last decided slot, not from `now`: an earlier one may have been taken
-                // back before this one, and must not be passed over.
-                job.aim(now.min(decided));
-            }
-            JobState::Paused | JobState::Invalid | JobState::Deleted => {}
-        }
-        job
     }
 }
 

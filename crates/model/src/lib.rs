@@ -15,6 +15,7 @@ pub mod target;
 
 pub mod policy;
 
+pub mod change;
 pub mod decide;
 pub mod job;
 
@@ -24,12 +25,12 @@ pub mod run;
 
 pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
 pub use id::{JobId, PresenceId, RunId, TenantId};
-pub use job::{Definition, Job, JobKey, JobState, Version};
+pub use job::{Definition, Job, JobKey, JobState, Standing, Version};
 pub use lane::Lane;
 pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 pub use retry::{Backoff, RetryPolicy, Verdict};
-pub use run::{Ask, Claim, Reason, Run, RunKind, RunState, Stretch};
-pub use schedule::Schedule;
+pub use run::{Ask, Claim, Reason, Run, RunKind, RunState, Skip, Stretch};
+pub use schedule::{Calendar, CalendarName, Schedule};
 pub use shard::Shard;
 pub use target::Target;
 pub use time::{Slot, Timestamp};

@@ -34,6 +34,12 @@ pub const PAST_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 pub const PAGE_MAX: usize = 1_000;
 /// Slots of one preview.
 pub const PREVIEW_MAX: usize = 1_000;
+/// Calendars that one job may name.
+pub const CALENDARS_OF_JOB_MAX: usize = 16;
+/// Entries of one calendar.
+pub const CALENDAR_ENTRIES_MAX: usize = 2_000;
+/// Calendars of one tenant.
+pub const CALENDARS_MAX: usize = 1_000;
 /// How long an `Idempotency-Key` is remembered.
 pub const IDEMPOTENCY_KEEP: Duration = Duration::from_secs(24 * 3600);
 
@@ -76,6 +82,10 @@ pub const WIDEN_EVERY: Duration = Duration::from_millis(10);
 pub const OFFERS_MAX: usize = 8_192;
 /// Slots one decision may pass over; a longer stretch takes several.
 pub const STRETCH_STEP_MAX: u64 = 10_000;
+/// Edges of calendars looked at to find one slot that they keep; over thirteen years of days.
+pub const CALENDAR_STEPS_MAX: u32 = 5_000;
+/// Entries that one decision or change writes about slots it passes over.
+pub const SKIPS_MAX: usize = 100;
 /// Calls waiting for the embedded store's writer.
 pub const WRITER_QUEUE_MAX: usize = 1_024;
 /// Rows removed by one step of retention.
@@ -107,6 +117,10 @@ pub const WITHDRAW_WAIT: Duration = Duration::from_secs(3);
 pub const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// Runs still alive this long after dispatch are marked `Running`.
 pub const RUNNING_MARK_AFTER: Duration = Duration::from_secs(1);
+/// How well a node must know the store's clock to fire by it.
+pub const UNCERTAINTY_MAX: Duration = Duration::from_millis(50);
+/// How far a node's wall clock may be off the store's, unless configured.
+pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 /// How long finished one-offs stay.
 pub const FINISHED_KEEP: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long history stays.

@@ -12,6 +12,7 @@
 //! ```
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -19,6 +20,7 @@ use crate::attempt::{Attempt, AttemptNo};
 use crate::id::{JobId, PresenceId, RunId, TenantId};
 use crate::job::{Job, Version};
 use crate::lane::Lane;
+use crate::limits;
 use crate::retry::Verdict;
 use crate::shard::Shard;
 use crate::time::{Slot, Timestamp};
@@ -173,10 +175,14 @@ pub enum Reason {
     JobDeleted,
     /// The row could not be processed.
     Unreadable,
+    /// A calendar of the job left it out; the note names it.
+    Calendar,
+    /// The job could not be planned; its note said why.
+    Invalid,
 }
 
 impl Reason {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Overlap,
         Self::QueueFull,
         Self::Paused,
@@ -189,6 +195,8 @@ impl Reason {
         Self::Replaced,
         Self::JobDeleted,
         Self::Unreadable,
+        Self::Calendar,
+        Self::Invalid,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -205,6 +213,8 @@ impl Reason {
             Self::Replaced => "replaced",
             Self::JobDeleted => "job_deleted",
             Self::Unreadable => "unreadable",
+            Self::Calendar => "calendar",
+            Self::Invalid => "invalid",
         }
     }
 
@@ -249,6 +259,17 @@ impl Stretch {
     }
 }
 
+/// Slots that will not run: why, what stands behind it, and who decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    pub slots: Stretch,
+    pub reason: Reason,
+    /// The calendar's name, or what was said when the job was paused.
+    pub note: Option<String>,
+    /// A node, or whoever changed the job.
+    pub by: Arc<str>,
+}
+
 /// A run, live or ended, as a reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
@@ -279,6 +300,10 @@ pub struct Run {
     pub payload: Option<Bytes>,
     /// Only of a `Skipped` entry that covers more than its own slot.
     pub stretch: Option<Stretch>,
+    /// Only of a `Skipped` entry: what stands behind its reason.
+    pub note: Option<String>,
+    /// Only of a `Skipped` entry: who decided it.
+    pub by: Option<Arc<str>>,
     /// Ended attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
@@ -307,19 +332,41 @@ impl Run {
             settled_at: None,
             payload: None,
             stretch: None,
+            note: None,
+            by: None,
             attempts: Vec::new(),
         }
     }
 
-    /// The entry of slots that will not run, under the name of the first.
-    pub fn skipped(job: &Job, slots: Stretch, reason: Reason, settled_at: Timestamp) -> Self {
+    /// The entry of slots that will not run, under the name of the first; decided at `settled_at`.
+    pub fn skipped(job: &Job, skip: &Skip, settled_at: Timestamp) -> Self {
+        let Skip {
+            slots,
+            reason,
+            note,
+            by,
+        } = skip;
         Self {
             state: RunState::Skipped,
-            reason: Some(reason),
+            reason: Some(*reason),
             settled_at: Some(settled_at),
-            stretch: (slots.count > 1).then_some(slots),
+            stretch: (slots.count > 1).then_some(*slots),
+            note: note.clone(),
+            by: Some(Arc::clone(by)),
             ..Self::of_slot(job, slots.first)
         }
+    }
+
+    /// Whether it was fired ahead of its slot, as seen at `now`, and no attempt of it has begun. More
+    /// than a lead away it was not: then the clock has gone back, and the run belongs to the past.
+    pub fn is_ahead(&self, now: Timestamp) -> bool {
+        let lead = limits::LEAD_MAX + limits::BEAT_EVERY;
+        let slot = self.slot.map_or(now, |slot| slot.0);
+        self.kind == RunKind::Slot
+            && self.attempt == AttemptNo::FIRST
+            && self.state == RunState::Ready
+            && slot > now
+            && slot.since(now) <= lead
     }
 
     pub fn shard(&self) -> Shard {

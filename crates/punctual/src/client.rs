@@ -70,6 +70,12 @@ impl Call {
     }
 }
 
+/// One answer, read to its end.
+struct Answer {
+    status: StatusCode,
+    body: Bytes,
+}
+
 /// What a server says when it refuses.
 #[derive(Debug, Default, Deserialize)]
 struct Problem {
@@ -113,6 +119,19 @@ impl Client {
 
     /// The answer's body, if the server did what it was asked.
     pub async fn send(&self, call: Call) -> Result<Bytes, Failure> {
+        self.answer(call).await?.taken()
+    }
+
+    /// The same, for what may not be there: none if the server has no such thing.
+    pub async fn find(&self, call: Call) -> Result<Option<Bytes>, Failure> {
+        let answer = self.answer(call).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        answer.taken().map(Some)
+    }
+
+    async fn answer(&self, call: Call) -> Result<Answer, Failure> {
         let mut request = self.request(
             &call.method,
             &call.path,
@@ -148,7 +167,7 @@ impl Client {
         if answer.status().is_success() {
             return Ok(answer);
         }
-        match self.whole(answer).await {
+        match self.whole(answer).await?.taken() {
             Ok(_) => Err(Failure::refused("the server did not take the batch")),
             Err(failure) => Err(failure),
         }
@@ -197,17 +216,24 @@ impl Client {
         sender.send_request(request).await.map_err(broken)
     }
 
-    /// Reads an answer to its end; a refusal becomes a failure.
-    async fn whole(&self, answer: Response<Incoming>) -> Result<Bytes, Failure> {
+    /// Reads an answer to its end.
+    async fn whole(&self, answer: Response<Incoming>) -> Result<Answer, Failure> {
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
         let body = body
             .map_err(|error| self.silent(&format!("broke off: {error}")))?
             .to_bytes();
-        if status.is_success() {
-            Ok(body)
+        Ok(Answer { status, body })
+    }
+}
+
+impl Answer {
+    /// Its body; a refusal becomes a failure.
+    fn taken(self) -> Result<Bytes, Failure> {
+        if self.status.is_success() {
+            Ok(self.body)
         } else {
-            Err(refusal(status, &body))
+            Err(refusal(self.status, &self.body))
         }
     }
 }
@@ -236,6 +262,16 @@ pub fn encode(text: &str) -> String {
         }
     }
     encoded
+}
+
+/// A path and what is asked of it.
+pub fn with_query(path: &str, parts: &[(&str, String)]) -> String {
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|(name, value)| format!("{name}={}", encode(value)))
+        .collect();
+    let mark = if parts.is_empty() { "" } else { "?" };
+    format!("{path}{mark}{}", parts.join("&"))
 }
 
 #[cfg(test)]
@@ -283,5 +319,11 @@ mod tests {
     #[test]
     fn keys_with_slashes_are_one_segment() {
         assert_eq!(encode("a/b c%ü"), "a%2Fb%20c%25%C3%BC");
+        let at = ("at", "2027-01-01T00:00+01:00".to_owned());
+        assert_eq!(
+            with_query("/x", &[at]),
+            "/x?at=2027-01-01T00%3A00%2B01%3A00"
+        );
+        assert_eq!(with_query("/x", &[]), "/x");
     }
 }

@@ -1,8 +1,10 @@
 //! What every request is answered from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::Handle;
+use model::limits;
 use store::Store;
 use tokio::sync::Semaphore;
 
@@ -14,6 +16,8 @@ pub struct Api {
     pub(crate) engine: Handle,
     pub(crate) metrics: Metrics,
     pub(crate) features: Vec<String>,
+    /// How long history stays: what came of older slots is not known any more.
+    pub(crate) history_keep: Duration,
     /// Room for batches; each needs memory of its own.
     pub(crate) batches: Arc<Semaphore>,
 }
@@ -29,6 +33,7 @@ impl Api {
             engine,
             metrics,
             features: Vec::new(),
+            history_keep: limits::HISTORY_KEEP,
             batches: Arc::new(Semaphore::new(BATCHES_MAX)),
         }
     }
@@ -36,6 +41,12 @@ impl Api {
     /// What this binary was built with; `/version` shows it.
     pub fn with_features<T: Into<String>>(mut self, features: impl IntoIterator<Item = T>) -> Self {
         self.features = features.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How long the node keeps history, if not for as long as it does by default.
+    pub fn with_history_keep(mut self, keep: Duration) -> Self {
+        self.history_keep = keep;
         self
     }
 }

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use store::StoreError;
 
-use crate::ops::{Fault, FieldError, OpError};
+use crate::ops::{CalendarFault, Fault, FieldError, OpError};
 
 macro_rules! problems {
     ($($kind:ident, $name:literal, $status:ident, $title:literal;)*) => {
@@ -50,6 +50,7 @@ problems! {
     HeaderInvalid, "header-invalid", BAD_REQUEST, "A header cannot be used";
     RouteUnknown, "route-unknown", NOT_FOUND, "There is nothing at this path";
     JobNotFound, "job-not-found", NOT_FOUND, "There is no such job";
+    CalendarNotFound, "calendar-not-found", NOT_FOUND, "There is no such calendar";
     RunNotFound, "run-not-found", NOT_FOUND, "There is no such run";
     MethodNotAllowed, "method-not-allowed", METHOD_NOT_ALLOWED, "The path does not take this method";
     BodySlow, "body-slow", REQUEST_TIMEOUT, "The body took too long to arrive";
@@ -60,9 +61,12 @@ problems! {
     RunAlive, "run-alive", CONFLICT, "The run has not ended";
     RunEnded, "run-ended", CONFLICT, "The run has ended";
     NoDeadRun, "no-dead-run", CONFLICT, "The job has no dead run";
-    Contended, "contended", CONFLICT, "The job keeps changing";
+    CalendarExists, "calendar-exists", CONFLICT, "There is a calendar of this name";
+    CalendarInUse, "calendar-in-use", CONFLICT, "Jobs go by the calendar";
+    CalendarsFull, "calendars-full", CONFLICT, "There are too many calendars";
+    Contended, "contended", CONFLICT, "It keeps changing";
     JobGone, "job-gone", GONE, "The job is gone";
-    VersionConflict, "version-conflict", PRECONDITION_FAILED, "The job was changed by someone else";
+    VersionConflict, "version-conflict", PRECONDITION_FAILED, "It was changed by someone else";
     JobExists, "job-exists", PRECONDITION_FAILED, "There is such a job already";
     BodyTooLarge, "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
     MediaTypeUnsupported, "media-type-unsupported", UNSUPPORTED_MEDIA_TYPE, "The body is of another type";
@@ -71,6 +75,8 @@ problems! {
     FieldDuplicate, "field-duplicate", UNPROCESSABLE_ENTITY, "A field is given twice";
     FieldInvalid, "field-invalid", UNPROCESSABLE_ENTITY, "A field cannot be used";
     ScheduleInvalid, "schedule-invalid", UNPROCESSABLE_ENTITY, "The schedule cannot be read";
+    ScheduleNever, "schedule-never", UNPROCESSABLE_ENTITY, "The schedule has no slot to run";
+    CalendarUnknown, "calendar-unknown", UNPROCESSABLE_ENTITY, "There is no calendar of this name";
     InPast, "in-past", UNPROCESSABLE_ENTITY, "The moment lies too far in the past";
     Internal, "internal", INTERNAL_SERVER_ERROR, "Something went wrong on our side";
     Unwell, "unwell", SERVICE_UNAVAILABLE, "The node is not well";
@@ -172,6 +178,8 @@ impl From<FieldError> for Problem {
             Fault::Invalid => Kind::FieldInvalid,
             Fault::Schedule => Kind::ScheduleInvalid,
             Fault::Past => Kind::InPast,
+            Fault::Never => Kind::ScheduleNever,
+            Fault::Calendar => Kind::CalendarUnknown,
         };
         let problem = Self::new(kind, error.detail);
         if error.field.is_empty() {
@@ -262,7 +270,49 @@ impl From<OpError> for Problem {
                 let detail = format!("{detail}: replay another with POST /v1/runs/{{id}}/replay");
                 Self::new(Kind::NoDeadRun, detail)
             }
+            OpError::Calendar(fault) => fault.into(),
             OpError::Contended => Self::new(Kind::Contended, detail).retry_after(1),
+        }
+    }
+}
+
+impl From<CalendarFault> for Problem {
+    fn from(fault: CalendarFault) -> Self {
+        let detail = fault.to_string();
+        match fault {
+            CalendarFault::Missing => Self::new(Kind::CalendarNotFound, detail).at("name"),
+            CalendarFault::Exists(name) => {
+                let detail = format!("{detail}: PUT /v1/calendars/{name} changes it");
+                Self::new(Kind::CalendarExists, detail).at("name")
+            }
+            CalendarFault::Stands(found) => Self::new(Kind::VersionConflict, detail)
+                .at("If-None-Match")
+                .with("version", found.0),
+            CalendarFault::VersionConflict(found) => {
+                let detail = format!("{detail}: read it again and send If-Match: \"{found}\"");
+                Self::new(Kind::VersionConflict, detail)
+                    .at("If-Match")
+                    .with("version", found.0)
+            }
+            CalendarFault::NothingToMatch => {
+                Self::new(Kind::VersionConflict, detail).at("If-Match")
+            }
+            CalendarFault::InUse { jobs, count } => {
+                let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+                let more = if count > names.len() as u64 {
+                    " and others"
+                } else {
+                    ""
+                };
+                let detail = format!("{detail}: {}{more}; change them first", names.join(", "));
+                Self::new(Kind::CalendarInUse, detail)
+                    .with("count", count)
+                    .with("jobs", names)
+            }
+            CalendarFault::Full => {
+                let detail = format!("{detail}: delete one that no job goes by");
+                Self::new(Kind::CalendarsFull, detail)
+            }
         }
     }
 }

@@ -38,6 +38,9 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
         let of_job: Vec<&Run> = runs.iter().filter(|run| run.job == job.id).collect();
         every_slot_decided_once(job, now.map(|job| &**job), *edited, &of_job, &mut broken);
     }
+    for job in &jobs {
+        bounds_hold(job, &runs, &mut broken);
+    }
     one_delivery_per_attempt(&deliveries, &mut broken);
     never_early(world, &deliveries, &mut broken);
     attempts_rise_by_one(&runs, &deliveries, &mut broken);
@@ -118,13 +121,18 @@ fn every_slot_decided_once(
             }
         }
     }
-    let Some(now) = now.filter(|_| !edited) else {
+    // Slots that only the end of a run sets cannot be told beforehand.
+    let told = !edited && !accepted.def.schedule.after_completion();
+    let Some(now) = now.filter(|_| told) else {
         return;
     };
     // Everything up to the last decided slot has an answer.
     let Some(last) = now.slot_last else { return };
     let paused = now.state == JobState::Paused || now.state == JobState::Deleted;
-    let mut slot = accepted.next_slot;
+    let mut slot = match accepted.def.schedule.is_recurring() {
+        true => accepted.def.schedule.next_after(accepted.created_at),
+        false => accepted.next_slot,
+    };
     while let Some(at) = slot.filter(|slot| slot.0 <= last) {
         let explained = decided.contains_key(&at) || (paused && at.0 >= now.state_at);
         if !explained {
@@ -135,6 +143,37 @@ fn every_slot_decided_once(
             return;
         }
         slot = accepted.def.schedule.next_after(at.0);
+    }
+}
+
+/// As many runs of slots as the bounds allow, the first no sooner and the last no later than they say;
+/// and nobody rests without a run that will end.
+fn bounds_hold(job: &Job, runs: &[Run], broken: &mut Vec<Broken>) {
+    let of_job = runs.iter().filter(|run| run.job == job.id);
+    let of_slots: Vec<&Run> = of_job.filter(|run| run.kind == RunKind::Slot).collect();
+    if job.is_resting() && !of_slots.iter().any(|run| run.state.is_live()) {
+        let seen = format!("{} rests, and no run of it lives", job.id);
+        broken.push(Broken::new("who_rests_is_woken", seen));
+    }
+    if job.version > model::Version::FIRST {
+        return;
+    }
+    let bounds = &job.def.schedule.bounds;
+    let born = of_slots.iter().filter(|run| run.state != RunState::Skipped);
+    let count = born.count() as u32;
+    if let Some((max, left)) = bounds.runs_max.zip(job.runs_left)
+        && count + left != max
+    {
+        let seen = format!("{} made {count} runs and has {left} left of {max}", job.id);
+        broken.push(Broken::new("bounds_hold", seen));
+    }
+    let outside = |run: &&&Run| {
+        let slot = run.slot.map(|slot| slot.0);
+        slot < bounds.starts_at.filter(|_| slot.is_some())
+            || bounds.ends_at.is_some_and(|end| slot > Some(end))
+    };
+    if let Some(run) = of_slots.iter().find(outside) {
+        broken.push(Broken::new("bounds_hold", format!("{} is outside", run.id)));
     }
 }
 
@@ -199,7 +238,17 @@ fn attempts_rise_by_one(runs: &[Run], deliveries: &[Delivery], broken: &mut Vec<
 /// Nothing lives on without a reason: only what is not due yet, by a clock that may have gone back.
 fn every_run_ends_or_waits(world: &World, runs: &[Run], broken: &mut Vec<Broken>) {
     let now = engine::Clock::now(&world.clock);
-    let due = |run: &&Run| run.state.is_live() && (run.waiting || run.due_at <= now);
+    let is_ahead = |run: &Run| run.state.is_live() && !run.waiting && run.due_at > now;
+    let due = |run: &&Run| {
+        let excused = match run.waiting {
+            // It waits for one that is not due yet.
+            true => runs
+                .iter()
+                .any(|other| other.job == run.job && is_ahead(other)),
+            false => is_ahead(run),
+        };
+        run.state.is_live() && !excused
+    };
     for run in runs.iter().filter(due) {
         broken.push(Broken::new("every_run_ends_or_waits", format!("{run:?}")));
     }

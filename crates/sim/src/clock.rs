@@ -74,7 +74,9 @@ struct SimAlarm(SimClock);
 
 #[async_trait]
 impl Alarm for SimAlarm {
-    async fn wait(&mut self, moment: Timestamp) {
+    async fn wait_micros(&mut self, moment: i64) {
+        // Simulated time is whole milliseconds.
+        let moment = Timestamp::from_millis(moment.saturating_add(999).div_euclid(1_000));
         let span = moment.since(Clock::now(&self.0)).min(limits::SLEEP_MAX);
         if !span.is_zero() {
             self.0.sleep(span).await;

@@ -7,7 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::Clock;
 use model::shard::ShardSet;
-use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
+use model::{
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
+};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use store::mem::MemStore;
@@ -78,7 +81,7 @@ macro_rules! faulty {
 }
 
 faulty! {
-    join(node: &NodeName) -> PresenceId;
+    join(node: &NodeInfo) -> PresenceId;
     beat(presence: PresenceId) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
     leave(presence: PresenceId) -> ();
@@ -90,6 +93,13 @@ faulty! {
     get_job(tenant: TenantId, id: JobId) -> Option<Job>;
     find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
     list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
+    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
+    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
+    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
+    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
+    rules_changed() -> Vec<Rule>;
+    jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
+    rule_applied(rule: &Rule) -> ();
     due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
     due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
@@ -102,6 +112,7 @@ faulty! {
     settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
+    list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
     retain(keep: &Keep) -> Retained;
     pulse() -> Pulse;
 }

@@ -1,23 +1,71 @@
 //! Jobs of every kind, drawn from the seed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::policy::CatchUp;
-use model::schedule::{Cron, CronOptions, Every, Period, Zone};
+use model::schedule::{Cron, CronOptions, Every, Kind, Period, Weekly, Zone};
 use model::{
-    Backoff, CatchUpPolicy, Definition, Delivery, Job, JobId, Lane, Overlap, RetryPolicy, Schedule,
-    Slot, Target, TenantId, Timestamp,
+    Backoff, Calendar, CalendarName, CatchUpPolicy, Definition, Delivery, Job, JobId, Lane,
+    Overlap, RetryPolicy, Schedule, Slot, Target, TenantId, Timestamp,
 };
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-pub fn job(rng: &mut StdRng, now: Timestamp) -> Job {
+pub fn job(rng: &mut StdRng, now: Timestamp, calendars: &[Arc<Calendar>]) -> Job {
     let id = JobId::new(now, rng.random());
-    Job::new(id, TenantId::DEFAULT, None, definition(rng, now), now)
+    let def = definition(rng, now, calendars);
+    Job::new(id, TenantId::DEFAULT, None, def, now)
 }
 
-pub fn definition(rng: &mut StdRng, now: Timestamp) -> Definition {
-    let mut def = Definition::new(schedule(rng, now), Target::Fake(String::new()));
+/// A calendar that holds some of the minutes to come.
+pub fn calendar(rng: &mut StdRng, name: &str, now: Timestamp) -> Option<Calendar> {
+    let mut calendar = Calendar::new(CalendarName::new(name).ok()?, now);
+    let minute = now.as_millis() / 60_000 % (24 * 60);
+    for ahead in 0..5 {
+        if rng.random_bool(0.5) {
+            let clock = |minute: i64| format!("{:02}:{:02}", minute / 60 % 24, minute % 60);
+            let (from, to) = (clock(minute + ahead), clock(minute + ahead + 1));
+            let weekly = Weekly::parse(&format!("MON-SUN {from}-{to}")).ok()?;
+            calendar.weekly.push(weekly);
+        }
+    }
+    Some(calendar)
+}
+
+/// Bounds, calendars, and intervals that begin anew at the end of each run.
+fn narrow(rng: &mut StdRng, schedule: &mut Schedule, now: Timestamp, calendars: &[Arc<Calendar>]) {
+    if rng.random_bool(0.1) {
+        schedule.bounds.starts_at =
+            Some(now.plus(Duration::from_millis(rng.random_range(0..30_000))));
+    }
+    if rng.random_bool(0.1) {
+        schedule.bounds.ends_at =
+            Some(now.plus(Duration::from_millis(rng.random_range(20_000..90_000))));
+    }
+    if rng.random_bool(0.15) {
+        schedule.bounds.runs_max = Some(rng.random_range(1..8));
+    }
+    if let Kind::Every(every) = &mut schedule.kind
+        && rng.random_bool(0.3)
+    {
+        every.after_completion = true;
+    }
+    for calendar in calendars {
+        if rng.random_bool(0.15) {
+            schedule.calendars.exclude.push(Arc::clone(calendar));
+        } else if rng.random_bool(0.1) {
+            schedule.calendars.only.push(Arc::clone(calendar));
+        }
+    }
+}
+
+pub fn definition(rng: &mut StdRng, now: Timestamp, calendars: &[Arc<Calendar>]) -> Definition {
+    let mut schedule = schedule(rng, now);
+    if schedule.is_recurring() {
+        narrow(rng, &mut schedule, now, calendars);
+    }
+    let mut def = Definition::new(schedule, Target::Fake(String::new()));
     def.retry = RetryPolicy {
         attempts_max: rng.random_range(1..5),
         backoff: Backoff::ALL[rng.random_range(0..3)],
@@ -53,22 +101,23 @@ fn schedule(rng: &mut StdRng, now: Timestamp) -> Schedule {
     match rng.random_range(0..10) {
         0..3 => {
             let ahead = rng.random_range(0..40_000);
-            Schedule::Once(Slot(now.plus(Duration::from_millis(ahead))))
+            Schedule::from(Slot(now.plus(Duration::from_millis(ahead))))
         }
         3..7 => {
             let period = Period::Elapsed(Duration::from_millis(rng.random_range(1_000..8_000)));
-            Schedule::Every(Every {
+            Schedule::from(Every {
                 period,
                 anchor: now,
                 zone: Zone::utc(),
+                after_completion: false,
             })
         }
         _ => {
             let texts = ["* * * * * *", "*/3 * * * * *", "7,8,30 * * * * *"];
             let text = texts[rng.random_range(0..texts.len())].to_owned();
             match Cron::parse(&[text], CronOptions::default()) {
-                Ok(cron) => Schedule::Cron(cron),
-                Err(_) => Schedule::Once(Slot(now)),
+                Ok(cron) => Schedule::from(cron),
+                Err(_) => Schedule::from(Slot(now)),
             }
         }
     }

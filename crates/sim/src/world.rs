@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use engine::{Clock, Node, NodeConfig};
 use executor::Registry;
-use model::{Job, JobState, Run, RunId, RunKind, RunState, TenantId, Timestamp};
+use model::{
+    Calendar, Job, JobState, Run, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::mem::{Flaw, MemStore};
@@ -85,6 +87,8 @@ pub(crate) struct World {
     starts: u32,
     /// Every job as it was accepted, and whether its definition was ever changed.
     pub accepted: Vec<(Arc<Job>, bool)>,
+    calendars: Vec<Arc<Calendar>>,
+    by: Arc<str>,
     /// Whether the wall clock was stepped: then lateness and order by it mean less.
     pub stepped: bool,
 }
@@ -110,12 +114,17 @@ impl World {
             quiet: Arc::default(),
             starts: 0,
             accepted: Vec::new(),
+            calendars: Vec::new(),
+            by: Arc::from("someone"),
             stepped: false,
             plan,
         }
     }
 
     async fn live(mut self) -> Told {
+        for name in ["one", "two"] {
+            self.put_calendar(name).await;
+        }
         for _ in 0..self.rng.random_range(3..12) {
             self.create().await;
         }
@@ -227,7 +236,11 @@ impl World {
     }
 
     async fn create(&mut self) {
-        let job = Arc::new(jobs::job(&mut self.rng, Clock::now(&self.clock)));
+        let job = Arc::new(jobs::job(
+            &mut self.rng,
+            Clock::now(&self.clock),
+            &self.calendars,
+        ));
         let new = NewJob {
             job: Arc::clone(&job),
             idempotency: None,
@@ -236,6 +249,25 @@ impl World {
         if self.mem.create_jobs(&[new]).await.is_ok() {
             self.accepted.push((job, false));
         }
+    }
+
+    /// A calendar is made, or changed.
+    async fn put_calendar(&mut self, name: &str) {
+        let now = Clock::now(&self.clock);
+        let Some(mut calendar) = jobs::calendar(&mut self.rng, name, now) else {
+            return;
+        };
+        let place = self
+            .calendars
+            .iter()
+            .position(|calendar| calendar.name.as_str() == name);
+        let before = place.map(|place| self.calendars.remove(place).version);
+        calendar.version = before.map_or(Version::FIRST, Version::next);
+        let _ = self
+            .mem
+            .put_calendar(TenantId::DEFAULT, &calendar, before)
+            .await;
+        self.calendars.push(Arc::new(calendar));
     }
 
     /// Somebody edits, pauses, resumes, deletes, runs by hand or cancels.
@@ -249,32 +281,34 @@ impl World {
             return;
         };
         let now = Clock::now(&self.clock);
-        match self.rng.random_range(0..6) {
+        let by = Arc::clone(&self.by);
+        match self.rng.random_range(0..7) {
             0 if job.state == JobState::Active => {
-                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack)
-                    .await;
+                let after = job.paused(now, None, &by);
+                self.change(&job, after, RunsOfChange::TakeBack).await;
             }
             1 if job.state == JobState::Paused => {
-                let (after, passed) = job.resumed(now);
-                let skipped = passed.map(|stretch| (stretch, model::Reason::Paused));
-                self.change(&job, after, skipped, RunsOfChange::Keep).await;
+                let after = job.resumed(now, self.rng.random_bool(0.3), &by);
+                self.change(&job, after, RunsOfChange::Keep).await;
             }
             2 => {
                 self.accepted[index].1 = true;
-                let def = jobs::definition(&mut self.rng, now);
-                let dropped = job.dropped_by(&def, now);
-                let skipped = dropped.map(|stretch| (stretch, model::Reason::Missed));
-                let after = job.edited(job.key.clone(), def, now);
-                self.change(&job, after, skipped, RunsOfChange::TakeBack)
-                    .await;
+                let def = jobs::definition(&mut self.rng, now, &self.calendars);
+                let after = job.edited(job.key.clone(), def, now, &by);
+                self.change(&job, after, RunsOfChange::TakeBack).await;
             }
             3 => self.run_by_hand(&job, now).await,
             4 => self.cancel_one(now).await,
             5 if self.rng.random_bool(0.3) => {
-                let passed = job.undecided(now);
-                let skipped = passed.map(|stretch| (stretch, model::Reason::JobDeleted));
-                self.change(&job, job.deleted(now), skipped, RunsOfChange::Cancel)
-                    .await;
+                let after = job.deleted(now, &by);
+                self.change(&job, after, RunsOfChange::Cancel).await;
+            }
+            6 => {
+                let name = ["one", "two"][self.rng.random_range(0..2)];
+                self.put_calendar(name).await;
+                if let Some(node) = node.filter(|_| self.rng.random_bool(0.5)) {
+                    node.handle().nudge_rules();
+                }
             }
             _ => {}
         }
@@ -284,13 +318,7 @@ impl World {
         }
     }
 
-    async fn change(
-        &self,
-        before: &Job,
-        after: Job,
-        skipped: Option<(model::Stretch, model::Reason)>,
-        runs: RunsOfChange,
-    ) {
+    async fn change(&self, before: &Job, (after, skipped): (Job, Vec<Skip>), runs: RunsOfChange) {
         let change = JobChange {
             before: Arc::new(before.clone()),
             after: Arc::new(after),
@@ -323,6 +351,8 @@ impl World {
             settled_at: None,
             payload: None,
             stretch: None,
+            note: None,
+            by: None,
             attempts: Vec::new(),
         };
         let force = self.rng.random_bool(0.2);
@@ -365,8 +395,8 @@ impl World {
                     break;
                 }
                 let now = Clock::now(&self.clock);
-                self.change(&job, job.paused(now, None), None, RunsOfChange::TakeBack)
-                    .await;
+                let after = job.paused(now, None, &self.by);
+                self.change(&job, after, RunsOfChange::TakeBack).await;
             }
         }
     }

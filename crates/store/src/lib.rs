@@ -16,7 +16,10 @@ pub mod sqlite;
 
 use async_trait::async_trait;
 use model::shard::ShardSet;
-use model::{Job, JobId, JobKey, PresenceId, Run, RunId, Shard, TenantId, Timestamp};
+use model::{
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, Shard, TenantId, Timestamp,
+    Version,
+};
 
 pub use error::{BoxError, StoreError};
 pub use types::*;
@@ -26,7 +29,7 @@ pub trait Store: Send + Sync + 'static {
     // Presence and leases: who may write as an engine.
 
     /// A new presence, alive for `PRESENCE_TTL` from now by the store's clock.
-    async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError>;
+    async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError>;
 
     /// Shows that the presence lives, and brings what its holder should know. A presence that was
     /// barred gets `StoreError::Barred`: it must join again as another.
@@ -63,7 +66,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Writes a job as changed if nobody changed or fired it since it was read (`JobChange::before`
     /// is compared by version, `next_slot` and `slot_last`). Runs of slots after the change that
-    /// nobody claimed are taken back (or cancelled) in the same write; claimed ones are marked.
+    /// nobody claimed are taken back (or cancelled) in the same write; claimed ones are marked. A job
+    /// whose next slot is set by the end of its run rests while one of its slots' runs lives.
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError>;
 
     async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
@@ -77,6 +81,56 @@ pub trait Store: Send + Sync + 'static {
         filter: &JobFilter,
         page: Page<JobId>,
     ) -> Result<Vec<Job>, StoreError>;
+
+    // Calendars, and the rules that jobs follow.
+
+    /// Writes a calendar if it still stands at `before` (none: there is none of that name yet). Jobs
+    /// that name it read it as it is now from the next read on; `rules_changed` names it until they
+    /// have all been aimed anew.
+    async fn put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Result<CalendarPut, StoreError>;
+
+    /// Those that exist, in the order asked for.
+    async fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Result<Vec<Option<CalendarUse>>, StoreError>;
+
+    /// By name, after `after`.
+    async fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Result<Vec<CalendarUse>, StoreError>;
+
+    /// Only one that no job names goes; deleted jobs name none.
+    async fn drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Result<CalendarDropped, StoreError>;
+
+    /// Rules that have changed since all jobs under them were aimed: calendars by their version, and
+    /// zones that jobs follow by the digest of their tables, compared with those of this binary.
+    async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError>;
+
+    /// Jobs under a rule, deleted ones not, by id after `after`.
+    async fn jobs_under(
+        &self,
+        rule: &Rule,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, JobId)>, StoreError>;
+
+    /// All jobs under it have been aimed by it. One that has changed again stays changed.
+    async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError>;
 
     // Plan: what is due.
 
@@ -106,8 +160,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// One decision per slot. Each firing moves its job onward if the job is active, at the firing's
     /// version and next slot, and its shard's lease has the epoch in `leases`; the overlap rule is
-    /// applied to the runs alive in the same write. Asked again by the same presence, it answers as
-    /// it did. A batch holds a job once at most.
+    /// applied to the runs alive in the same write. Where the job goes on is
+    /// [`Job::standing_after`], by whether a run was born. Asked again by the same presence, it answers
+    /// as it did. A batch holds a job once at most.
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
 
     /// Takes the next attempt of named runs that nobody holds. Asked again, it answers the same.
@@ -143,7 +198,7 @@ pub trait Store: Send + Sync + 'static {
 
     // Settle and history: how runs end, and what is kept.
 
-    /// Ends attempts. Each is written if the run's claim is still the one in the settlement, and
+    /// Ends attempts. The end of a run of a job that rests sets its next slot. Each is written if the run's claim is still the one in the settlement, and
     /// that claim's presence is `by` itself or one that has ended. Asked again, it answers `Stale`.
     async fn settle(
         &self,
@@ -159,6 +214,17 @@ pub trait Store: Send + Sync + 'static {
         tenant: TenantId,
         filter: &RunFilter,
         page: Page<RunId>,
+    ) -> Result<Vec<Run>, StoreError>;
+
+    /// What came of a job's slots from `from` up to but not including `to`, oldest first: runs of kind
+    /// `Slot`, live and ended, and skipped entries; also the entry that began before `from` and covers it.
+    async fn list_slots(
+        &self,
+        tenant: TenantId,
+        job: JobId,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
     ) -> Result<Vec<Run>, StoreError>;
 
     /// One bounded step of forgetting: whole ranges of history, finished one-offs, deleted jobs

@@ -6,13 +6,27 @@ use std::time::Duration;
 
 use model::job::Decision;
 use model::{
-    Ask, Attempt, AttemptNo, Job, JobId, JobState, PresenceId, Reason, Run, RunId, RunState, Shard,
-    Stretch, TenantId, Timestamp, Verdict, limits,
+    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, PresenceId, Reason, Run,
+    RunId, RunState, Shard, Skip, TenantId, Timestamp, Verdict, Version, limits,
 };
 
-/// What a node calls itself; for people.
+/// What a node says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeName(pub String);
+pub struct NodeInfo {
+    /// For people.
+    pub name: String,
+    /// Of the binary.
+    pub version: String,
+    /// The release of its time zone tables.
+    pub tables: String,
+}
+
+/// A presence that lives, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub presence: PresenceId,
+    pub node: NodeInfo,
+}
 
 /// Numbers a shard's leases; only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +58,7 @@ pub struct Beat {
     /// Marks on claims of this presence, oldest run first.
     pub asks: Vec<(RunId, Ask)>,
     /// Every presence that lives, this one included.
-    pub living: Vec<PresenceId>,
+    pub living: Vec<Peer>,
 }
 
 /// A claim whose holder is gone.
@@ -94,8 +108,8 @@ pub struct JobChange {
     /// The job as it was read: version, `next_slot` and `slot_last` must still be these.
     pub before: Arc<Job>,
     pub after: Arc<Job>,
-    /// Slots that the change explains: a pause that ended.
-    pub skipped: Option<(Stretch, Reason)>,
+    /// Slots that the change explains, such as those of a pause that ended; decided at `after.updated_at`.
+    pub skipped: Vec<Skip>,
     pub runs: RunsOfChange,
 }
 
@@ -130,6 +144,49 @@ pub struct JobFilter {
     pub labels: Vec<(String, String)>,
     /// A part of the key, in any case.
     pub q: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum CalendarPut {
+    Done,
+    /// Someone was faster; this is how it stands, if it does.
+    Conflict(Option<Arc<Calendar>>),
+    /// The tenant has `CALENDARS_MAX` already.
+    Full,
+}
+
+/// A calendar, and what hangs on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CalendarUse {
+    pub calendar: Arc<Calendar>,
+    /// Jobs that name it, deleted ones not.
+    pub jobs: u64,
+    /// Whether all of them have been aimed by it as it stands.
+    pub applied: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum CalendarDropped {
+    Done,
+    /// Jobs name it: some of them, and how many there are.
+    InUse(Vec<JobId>, u64),
+    Conflict(Arc<Calendar>),
+    Missing,
+}
+
+/// What slots depend on besides their job: when it changes, jobs under it are aimed anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    Calendar {
+        tenant: TenantId,
+        name: CalendarName,
+        version: Version,
+    },
+    Zone {
+        name: String,
+        /// Of the tables in this binary; 0 if they do not have the zone any more.
+        digest: u64,
+    },
 }
 
 /// A page of a listing that runs from the newest to the oldest: entries before `before`.
@@ -183,7 +240,7 @@ pub enum Fired {
     Ready(RunId),
     /// A run that waits for the job's last one to end.
     Waiting(RunId),
-    /// No run: the slot (or all that were missed) is written as skipped.
+    /// No run: the slot, or all that the decision passes over, is written as skipped.
     Skipped(Reason),
     /// No run: the slot of an edited job had a run already, so the job only moved onward.
     Decided,
@@ -254,8 +311,12 @@ pub struct Settlement {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// Written; with the waiting run that may start now, if any.
-    Done { freed: Option<RunId> },
+    Done {
+        /// The waiting run that may start now, if any.
+        freed: Option<RunId>,
+        /// When the job is due next, if it rested and this end set its next slot.
+        due_at: Option<Timestamp>,
+    },
     /// The claim is not the run's any more.
     Stale,
 }

@@ -204,7 +204,7 @@ pub(super) fn post(url: &str) -> HttpTarget {
 
 pub(super) fn order(target: HttpTarget, payload: Option<&'static str>) -> WorkOrder {
     let id = JobId::new(SLOT.0, [7; 10]);
-    let mut def = Definition::new(Schedule::Once(SLOT), Target::Http(target));
+    let mut def = Definition::new(Schedule::from(SLOT), Target::Http(target));
     def.payload = payload.map(|text| Bytes::from_static(text.as_bytes()));
     let job = Job::new(id, TenantId::DEFAULT, None, def, SLOT.0);
     WorkOrder {

@@ -18,6 +18,8 @@ pub struct Every {
     pub period: Period,
     pub anchor: Timestamp,
     pub zone: Zone,
+    /// A slot is a period after the last run's end, not after the last slot.
+    pub after_completion: bool,
 }
 
 /// How far apart slots are.
@@ -113,7 +115,16 @@ impl Every {
             period: period.checked()?,
             anchor,
             zone,
+            after_completion: false,
         })
+    }
+
+    /// The same, counted from the end of each run.
+    pub fn after_completion(self) -> Self {
+        Self {
+            after_completion: true,
+            ..self
+        }
     }
 
     /// Reads the period as [`Period::parse`] does.
@@ -126,6 +137,9 @@ impl Every {
         if after < self.anchor {
             return Some(Slot(self.anchor));
         }
+        if self.after_completion {
+            return self.counted_from(after).next_after(after);
+        }
         match self.period {
             Period::Elapsed(span) => {
                 let step = millis(span).max(1);
@@ -136,6 +150,15 @@ impl Every {
                 Timestamp::checked(next).map(Slot)
             }
             Period::Calendar { months, days } => self.next_date(months, days, after),
+        }
+    }
+
+    /// The same period from another anchor.
+    fn counted_from(&self, anchor: Timestamp) -> Self {
+        Self {
+            anchor,
+            after_completion: false,
+            ..self.clone()
         }
     }
 

@@ -183,6 +183,7 @@ fn time_ends_with_the_year_9999() {
             period,
             anchor: Timestamp::MIN,
             zone: Zone::utc(),
+            after_completion: false,
         };
         assert!(
             every

@@ -5,11 +5,9 @@ use std::fmt;
 
 use super::ScheduleError;
 use super::cron::Dialect;
+use super::names;
 use super::rule::Years;
 use crate::hash::hash;
-
-const MONTHS: &[u8] = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC";
-const WEEKDAYS: &[u8] = b"SUNMONTUEWEDTHUFRISAT";
 
 /// A field of an expression, in the order of its seven fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,8 +207,8 @@ impl Reader {
             };
         }
         let named = match self.field {
-            Field::Month => name(text, MONTHS).map(|place| place + 1),
-            Field::Weekday => name(text, WEEKDAYS),
+            Field::Month => names::month_number(text),
+            Field::Weekday => names::weekday_number(text),
             Field::Second | Field::Minute | Field::Hour | Field::Day | Field::Year => None,
         };
         named.ok_or_else(|| self.refuse(item, self.fix()))
@@ -272,12 +270,4 @@ impl Range {
 pub(super) fn digits(text: &str) -> Option<u32> {
     let fine = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if fine { text.parse().ok() } else { None }
-}
-
-/// The place of a name in a row of three-letter names.
-fn name(text: &str, names: &[u8]) -> Option<u32> {
-    let place = names
-        .chunks(3)
-        .position(|name| text.as_bytes().eq_ignore_ascii_case(name))?;
-    u32::try_from(place).ok()
 }

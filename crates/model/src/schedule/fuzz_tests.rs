@@ -3,7 +3,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Cron, CronOptions, Dialect, DstGap, DstOverlap, Every, Schedule, Zone, parse_span};
+use super::{
+    Asked, CalendarName, Cron, CronOptions, DateRange, Day, Dialect, DstGap, DstOverlap, Every,
+    Kind, Schedule, Weekly, Yearly, Zone, parse_span,
+};
 use crate::time::Timestamp;
 
 /// What expressions are made of; arbitrary bytes alone would hardly ever be one.
@@ -103,7 +106,13 @@ fn read(bytes: &[u8]) -> bool {
     assert!(!schedule.words().is_empty());
     _ = schedule.notes(now);
     _ = schedule.shortest_period();
-    if let Schedule::Cron(cron) = &schedule {
+    let last = Timestamp::MAX;
+    for moment in [after, if first & 1 == 0 { last } else { now }] {
+        assert!(!schedule.explain(&Asked::Moment(moment)).steps.is_empty());
+        let local = moment.as_millis() / 1_000;
+        assert!(!schedule.explain(&Asked::Local(local)).steps.is_empty());
+    }
+    if let Kind::Cron(cron) = &schedule.kind {
         let kept = CronOptions {
             zone: Some(cron.zone().clone()),
             ..options
@@ -125,6 +134,67 @@ fn no_text_breaks_the_readers() {
         .for_each(|bytes: &[u8]| {
             read(bytes);
         });
+}
+
+/// What the entries of calendars are made of.
+const CALENDAR_PARTS: [&str; 24] = [
+    "2026-12-25",
+    "2027-02-28",
+    "12-25",
+    "02-29",
+    "SAT",
+    "SUN",
+    "mon",
+    "-",
+    "/",
+    "T",
+    " ",
+    " ",
+    ":",
+    "09:00",
+    "17:00",
+    "24:00",
+    "00:00",
+    "2",
+    "0",
+    "9",
+    "é",
+    "9999",
+    "1970",
+    "FRI-MON",
+];
+
+#[test]
+fn no_text_breaks_the_readers_of_calendars() {
+    let accepted = AtomicU32::new(0);
+    bolero::check!()
+        .with_iterations(30_000)
+        .with_max_len(6)
+        .for_each(|bytes: &[u8]| {
+            let part = |byte: &u8| CALENDAR_PARTS[usize::from(*byte) % CALENDAR_PARTS.len()];
+            let text: String = bytes.iter().map(part).collect();
+            _ = Asked::parse(&text);
+            _ = CalendarName::new(&text);
+            let mut count = 0;
+            if let Ok(day) = Day::parse(&text) {
+                assert_eq!(day.to_string(), text);
+                count += 1;
+            }
+            if let Ok(yearly) = Yearly::parse(&text) {
+                assert_eq!(yearly.to_string(), text);
+                count += 1;
+            }
+            if let Ok(weekly) = Weekly::parse(&text) {
+                assert_eq!(Weekly::parse(&weekly.to_string()), Ok(weekly), "{text:?}");
+                count += 1;
+            }
+            if let Ok(range) = DateRange::parse(&text) {
+                assert_eq!(range.to_string(), text);
+                count += 1;
+            }
+            accepted.fetch_add(count, Ordering::Relaxed);
+        });
+    assert!(accepted.into_inner() > 300);
 }
 
 /// Items that every field takes, and some that only one of them does or none.

@@ -43,6 +43,32 @@ pub(super) fn weekday(number: u32) -> &'static str {
         .unwrap_or("")
 }
 
+/// "MON", Sunday being 0.
+pub(super) fn weekday_short(number: u32) -> &'static str {
+    let short = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+    short.get(number as usize % 7).copied().unwrap_or("")
+}
+
+/// The number of a weekday from its short or its full name, in any case.
+pub(super) fn weekday_number(text: &str) -> Option<u32> {
+    let named = |number: &u32| {
+        [weekday(*number), weekday_short(*number)]
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(text))
+    };
+    (0..7).find(named)
+}
+
+/// The number of a month from the first three letters or the whole of its name, in any case.
+pub(super) fn month_number(text: &str) -> Option<u32> {
+    let named = |name: &&str| {
+        let short = name.get(..3);
+        name.eq_ignore_ascii_case(text) || short.is_some_and(|it| it.eq_ignore_ascii_case(text))
+    };
+    let place = MONTHS.iter().position(named)?;
+    u32::try_from(place + 1).ok()
+}
+
 /// A set of weekdays as numbers from 1 (Monday) to 7 (Sunday), so that a week ends with its weekend.
 pub(super) fn weekday_order(set: u8) -> Vec<u32> {
     (1..=7).filter(|day| set >> (day % 7) & 1 == 1).collect()
@@ -77,6 +103,15 @@ pub(super) fn ordinal(number: u32) -> String {
         (_, _) => "th",
     };
     format!("{number}{ending}")
+}
+
+/// "hour" is one hour; anything longer has its number already.
+pub(super) fn counted(span: &str) -> String {
+    if span.starts_with(|c: char| c.is_ascii_digit()) {
+        span.to_owned()
+    } else {
+        format!("1 {span}")
+    }
 }
 
 /// "1 hour", "2 hours".

@@ -1,28 +1,38 @@
-//! What the author of a schedule may not expect: what a field came to mean, which months have no slot, and
-//! what happens on the days when the clocks change.
+//! What the author of a schedule may not expect: what a field came to mean, which months have no slot, what
+//! happens on the days when the clocks change, and what calendars leave out.
 
 use super::civil::DAY;
 use super::cron::{Dialect, DstGap, DstOverlap};
 use super::days::{Days, bits};
+use super::explain::local_of;
 use super::expression::Fields;
 use super::field::{Field, Range, Reader};
 use super::rule::Rule;
 use super::zone::{Shift, Zone};
-use super::{Cron, Every, Period, Schedule, names, words};
+use super::{Cron, Every, Found, Kind, Period, Schedule, names, words};
+use crate::run::Stretch;
 use crate::time::{Slot, Timestamp};
 
 /// How far ahead changes of the clocks are looked for: a year and a little more.
 const AHEAD: i64 = 400 * DAY;
+/// So many stretches that calendars leave out are named.
+const LEFT_OUT_MAX: usize = 3;
+/// Edges of calendars that are looked at to find them.
+const LOOKS_MAX: usize = 1_000;
 /// A schedule in many expressions does not get a page of notes.
 const NOTES_MAX: usize = 32;
 
 pub(super) fn of(schedule: &Schedule, from: Timestamp) -> Vec<String> {
-    let mut notes = match schedule {
-        Schedule::Cron(cron) => of_cron(cron, from),
-        Schedule::Every(every) => of_every(every, from),
-        Schedule::Once(_) => Vec::new(),
+    let mut notes = match &schedule.kind {
+        Kind::Cron(cron) => of_cron(cron, from),
+        Kind::Every(every) => of_every(every, from),
+        Kind::Once(_) => Vec::new(),
+        Kind::Broken(broken) => vec![broken.error.clone()],
     };
     notes.extend(of_next(schedule, from));
+    if schedule.leaves_out() && matches!(schedule.find_kept(from), Found::Kept(_)) {
+        notes.extend(of_left_out(schedule, from));
+    }
     // Two expressions may well have the same surprise.
     let mut seen = std::collections::BTreeSet::new();
     notes.retain(|note| seen.insert(note.clone()));
@@ -30,18 +40,76 @@ pub(super) fn of(schedule: &Schedule, from: Timestamp) -> Vec<String> {
     notes
 }
 
-/// No slot at all, or none for a long time.
-fn of_next(schedule: &Schedule, from: Timestamp) -> Option<String> {
-    let Some(Slot(next)) = schedule.next_after(from) else {
-        return Some(format!("has no slot after {from}"));
+/// No slot at all, none for a long time, or no more after a while.
+fn of_next(schedule: &Schedule, from: Timestamp) -> Vec<String> {
+    let date = |moment: Timestamp| names::date(local_of(moment, &schedule.zone()));
+    let far = |next: Timestamp| next.as_millis() - from.as_millis() > 366 * DAY * 1_000;
+    let mut notes = match schedule.find_kept(from) {
+        Found::Nothing => return vec![format!("has no slot after {from}")],
+        Found::Kept(Slot(next)) if far(next) => {
+            vec![format!("the next slot is on {}", date(next))]
+        }
+        Found::Kept(_) => Vec::new(),
+        Found::LeftOut(_) if !schedule.is_recurring() => {
+            vec![format!(
+                "its slot is left out by {}",
+                schedule.calendars.named()
+            )]
+        }
+        Found::LeftOut(Slot(last)) => vec![format!(
+            "every slot until {} is left out by {}",
+            date(last),
+            schedule.calendars.named()
+        )],
     };
-    let far = next.as_millis() - from.as_millis() > 366 * DAY * 1_000;
-    far.then(|| {
-        format!(
-            "the next slot is on {}",
-            names::date(next.as_millis() / 1_000)
-        )
-    })
+    let soon = |end: &Timestamp| end.as_millis() < from.as_millis() + AHEAD * 1_000;
+    if let Some(end) = schedule.bounds.ends_at.filter(soon) {
+        notes.push(format!("ends on {}", date(end)));
+    }
+    notes
+}
+
+/// The first slots that calendars leave out, while there are others that they keep.
+fn of_left_out(schedule: &Schedule, from: Timestamp) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut after = from;
+    let until = Timestamp::from_millis(from.as_millis() + AHEAD * 1_000);
+    // Nothing is looked for twice: one step goes from one edge of a calendar to the next.
+    for _ in 0..LOOKS_MAX {
+        let left = schedule.left_out(after, until);
+        let stretches = left.stretches.iter();
+        notes.extend(stretches.map(|(it, name)| of_stretch(schedule, it, name)));
+        match left
+            .next
+            .filter(|_| left.kept && notes.len() < LEFT_OUT_MAX)
+        {
+            Some(first) => after = schedule.kept_stretch(first, until).last.0,
+            None => break,
+        }
+    }
+    notes.truncate(LEFT_OUT_MAX);
+    notes
+}
+
+/// "25 December 2026 is left out by holidays", with times if only a part of the day is.
+fn of_stretch(schedule: &Schedule, stretch: &Stretch, name: &str) -> String {
+    let zone = schedule.zone();
+    let local = |slot: Slot| local_of(slot.0, &zone);
+    let (first, last) = (local(stretch.first), local(stretch.last));
+    let day = |local: i64| local.div_euclid(DAY);
+    let before = schedule.last_before(stretch.first.0).map(local);
+    let after = schedule.next_after(stretch.last.0).map(local);
+    let whole = before.map(day) != Some(day(first)) && after.map(day) != Some(day(last));
+    let (first_date, last_date) = (names::date(first), names::date(last));
+    let (from, to) = (names::clock(first), names::clock(last));
+    let what = match (whole, day(first) == day(last)) {
+        (true, true) => first_date,
+        (true, false) => format!("{first_date} to {last_date}"),
+        (false, true) if stretch.count == 1 => format!("{from} on {first_date}"),
+        (false, true) => format!("{from} to {to} on {first_date}"),
+        (false, false) => format!("{from} on {first_date} to {to} on {last_date}"),
+    };
+    format!("{what} is left out by {name}")
 }
 
 fn of_cron(cron: &Cron, from: Timestamp) -> Vec<String> {
@@ -230,7 +298,11 @@ fn of_every(every: &Every, from: Timestamp) -> Vec<String> {
         period,
         anchor,
         zone,
+        after_completion,
     } = every;
+    if *after_completion {
+        return vec!["slots shown assume runs that take no time".to_owned()];
+    }
     let anchor = anchor.as_millis() / 1_000;
     let local = anchor + zone.offset_at(anchor);
     match period {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::schedule::CronOptions;
+use crate::schedule::samples::{at, calendar, cron, every};
 
 fn notes_of(text: &str, zone: &str, options: CronOptions, from: &str) -> Vec<String> {
     let options = CronOptions {
@@ -184,4 +185,95 @@ fn intervals_have_notes_too() {
         ],
     );
     check("@every P1W", "Europe/Berlin", &[]);
+}
+
+fn of_narrowed(schedule: &Schedule) -> Vec<String> {
+    schedule.notes(at("2026-06-01T00:00:00Z"))
+}
+
+#[test]
+fn an_end_within_a_year_is_noted() {
+    let daily = || cron("0 9 * * *", "Europe/Berlin");
+    let ending = |end: &str| of_narrowed(&daily().ending(end));
+    assert_eq!(ending("2026-09-30T23:00:00Z"), ["ends on 1 October 2026"]);
+    assert_eq!(ending("2028-09-30T23:00:00Z"), [""; 0]);
+    assert_eq!(
+        ending("2026-05-30T00:00:00Z"),
+        ["has no slot after 2026-06-01T00:00:00.000Z"]
+    );
+    assert_eq!(
+        of_narrowed(&daily().starting("2030-01-01T00:00:00Z")),
+        ["the next slot is on 1 January 2030"]
+    );
+}
+
+#[test]
+fn days_that_calendars_leave_out_are_noted() {
+    let holidays = || calendar("holidays", &["12-25", "12-26", "2026-07-14"]);
+    let notes = |text: &str| of_narrowed(&cron(text, "UTC").excluding(holidays()));
+    let days = [
+        "14 July 2026 is left out by holidays",
+        "25 December 2026 to 26 December 2026 is left out by holidays",
+    ];
+    assert_eq!(notes("0 9 * * *"), days);
+    assert_eq!(notes("*/5 * * * *"), days);
+    assert_eq!(notes("0 9 * JAN *"), [""; 0]);
+    let lunch = calendar("lunch", &["MON-FRI 12:00-13:00"]);
+    assert_eq!(
+        of_narrowed(&cron("*/20 8-16 * * *", "UTC").excluding(lunch)),
+        [
+            "12:00 to 12:40 on 1 June 2026 is left out by lunch",
+            "12:00 to 12:40 on 2 June 2026 is left out by lunch",
+            "12:00 to 12:40 on 3 June 2026 is left out by lunch",
+        ]
+    );
+    let office = calendar("office", &["MON-FRI 09:00-17:00"]);
+    assert_eq!(
+        of_narrowed(&cron("0 * * * *", "UTC").only(office))[1],
+        "17:00 on 1 June 2026 to 08:00 on 2 June 2026 is left out by office"
+    );
+    let noon = calendar("noon", &["2026-06-03T11:00/2026-06-03T13:00"]);
+    assert_eq!(
+        of_narrowed(&cron("0 10,12 * * *", "UTC").excluding(noon)),
+        ["12:00 on 3 June 2026 is left out by noon"]
+    );
+}
+
+#[test]
+fn what_never_runs_for_its_calendars_is_noted() {
+    let christmas = cron("0 9 25 12 *", "UTC").excluding(calendar("holidays", &["12-25"]));
+    let found = of_narrowed(&christmas);
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("every slot until 25 December "),
+        "{found:?}"
+    );
+    assert!(found[0].ends_with(" is left out by holidays"), "{found:?}");
+    let ending = cron("0 9 * * *", "UTC")
+        .ending("2026-06-20T00:00:00Z")
+        .excluding(calendar("june", &["2026-06-01/2026-06-30"]));
+    assert_eq!(
+        of_narrowed(&ending),
+        [
+            "every slot until 19 June 2026 is left out by june",
+            "ends on 20 June 2026",
+        ]
+    );
+    let once = Schedule::from(Slot(at("2026-06-20T00:00:00Z")))
+        .excluding(calendar("june", &["2026-06-01/2026-06-30"]));
+    assert_eq!(of_narrowed(&once), ["its slot is left out by june"]);
+    let far = cron("0 9 * * *", "UTC").only(calendar("later", &["2031-02-03"]));
+    assert_eq!(of_narrowed(&far)[0], "the next slot is on 3 February 2031");
+}
+
+#[test]
+fn a_job_that_waits_for_its_runs_is_noted() {
+    let mut delay = every("1d", "2026-06-01T00:00:00Z", "Europe/Berlin");
+    if let Kind::Every(every) = &mut delay.kind {
+        every.after_completion = true;
+    }
+    assert_eq!(
+        of_narrowed(&delay),
+        ["slots shown assume runs that take no time"]
+    );
 }

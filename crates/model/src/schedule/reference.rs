@@ -207,15 +207,15 @@ fn list(text: &str, lowest: i64, highest: i64) -> Vec<i64> {
 }
 
 /// Chance that is the same in every run.
-pub(super) struct Chance(pub(super) u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(1);
         hash(7, &[self.0]) % bound
     }
 
-    pub(super) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len() as u64) as usize]
     }
 }

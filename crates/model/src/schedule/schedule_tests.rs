@@ -85,7 +85,7 @@ fn a_bare_string_may_name_its_zone() {
 
 #[test]
 fn a_one_off_has_one_slot_and_no_period() {
-    let once = Schedule::Once(Slot(at("2026-12-24T18:00:00Z")));
+    let once = Schedule::from(Slot(at("2026-12-24T18:00:00Z")));
     assert_eq!(
         slots(&once, "2026-12-24T17:59:59.999Z", 2),
         ["2026-12-24T18:00:00Z"]

@@ -1,5 +1,6 @@
 //! A schedule in words, made from what was understood rather than from what was written.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::civil::{DAY, Date, weekday};
@@ -7,15 +8,53 @@ use super::days::{Days, bits};
 use super::names;
 use super::rule::{Rule, Years};
 use super::times::{of_time, plain};
-use super::{Cron, Every, Period, Schedule};
-use crate::time::Slot;
+use super::{Bounds, Calendar, Calendars, Cron, Every, Kind, Period, Schedule, Zone};
+use crate::time::{Slot, Timestamp};
 
 pub(super) fn of(schedule: &Schedule) -> String {
-    match schedule {
-        Schedule::Cron(cron) => of_cron(cron),
-        Schedule::Every(every) => of_every(every),
-        Schedule::Once(slot) => of_once(*slot),
+    let mut words = match &schedule.kind {
+        Kind::Cron(cron) => of_cron(cron),
+        Kind::Every(every) => of_every(every),
+        Kind::Once(slot) => of_once(*slot),
+        Kind::Broken(_) => "never: it cannot be read any more".to_owned(),
+    };
+    words.push_str(&of_bounds(&schedule.bounds, &schedule.zone()));
+    words.push_str(&of_calendars(&schedule.calendars));
+    words
+}
+
+fn of_bounds(bounds: &Bounds, zone: &Zone) -> String {
+    let moment = |moment: Timestamp| {
+        let seconds = moment.as_millis().div_euclid(1_000);
+        let local = seconds + zone.offset_at(seconds);
+        format!("{} {}", names::date(local), names::clock(local))
+    };
+    let mut words = String::new();
+    if let Some(start) = bounds.starts_at {
+        words.push_str(&format!(", from {}", moment(start)));
     }
+    if let Some(end) = bounds.ends_at {
+        words.push_str(&format!(", until {}", moment(end)));
+    }
+    if let Some(max) = bounds.runs_max {
+        words.push_str(&format!(", at most {}", names::count(max.into(), "run")));
+    }
+    words
+}
+
+fn of_calendars(calendars: &Calendars) -> String {
+    let named = |list: &[Arc<Calendar>]| {
+        let named: Vec<String> = list.iter().map(|it| it.name.to_string()).collect();
+        names::list(&named)
+    };
+    let mut words = String::new();
+    if !calendars.only.is_empty() {
+        words.push_str(&format!(", only during {}", named(&calendars.only)));
+    }
+    if !calendars.exclude.is_empty() {
+        words.push_str(&format!(", except during {}", named(&calendars.exclude)));
+    }
+    words
 }
 
 fn of_cron(cron: &Cron) -> String {
@@ -45,7 +84,7 @@ fn of_rule(rule: &Rule) -> String {
     words
 }
 
-fn of_years(years: &Years) -> String {
+pub(super) fn of_years(years: &Years) -> String {
     let Years { first, last, step } = *years;
     match step {
         _ if first == last => first.to_string(),
@@ -54,7 +93,7 @@ fn of_years(years: &Years) -> String {
     }
 }
 
-fn of_days(days: &Days) -> String {
+pub(super) fn of_days(days: &Days) -> String {
     match (days.by_date, days.by_weekday) {
         (false, false) => String::new(),
         (true, false) => format!("on {}", of_dates(days)),
@@ -119,12 +158,39 @@ pub(super) fn of_weekdays(days: &Days) -> String {
     names::list(&items)
 }
 
+/// "1 hour 30 minutes", "1 month and 15 days".
+pub(super) fn of_period(period: Period) -> String {
+    let (months, days) = match period {
+        Period::Elapsed(span) => return of_duration(span),
+        Period::Calendar { months, days } => (months, days),
+    };
+    let parts = [(months, "month"), (days, "day")].into_iter();
+    let named: Vec<String> = parts
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, unit)| names::count(number.into(), unit))
+        .collect();
+    names::list(&named)
+}
+
+/// A period that begins anew at the end of each run.
+fn of_delay(period: Period, zone: &Zone) -> String {
+    let words = format!("{} after the end of each run", of_period(period));
+    match period {
+        Period::Elapsed(_) => words,
+        Period::Calendar { .. } => format!("{words}, {zone}"),
+    }
+}
+
 fn of_every(every: &Every) -> String {
     let Every {
         period,
         anchor,
         zone,
+        after_completion,
     } = every;
+    if *after_completion {
+        return of_delay(*period, zone);
+    }
     let seconds = anchor.as_millis().div_euclid(1_000);
     let local = seconds + zone.offset_at(seconds);
     let (date, clock) = (names::date(local), names::clock(local));
@@ -178,7 +244,12 @@ fn of_every(every: &Every) -> String {
     format!("{when} at {clock}{counted}, {zone}")
 }
 
-/// "90 seconds", "1 hour 30 minutes".
+/// "1 hour", "1 hour 30 minutes".
+pub(super) fn of_duration(span: Duration) -> String {
+    names::counted(&of_span(span))
+}
+
+/// "90 seconds", "1 hour 30 minutes"; one of a unit is the unit itself.
 pub(super) fn of_span(span: Duration) -> String {
     let text = super::format_span(span);
     let mut words = Vec::new();
@@ -206,7 +277,7 @@ pub(super) fn of_span(span: Duration) -> String {
     words.join(" ")
 }
 
-fn of_once(slot: Slot) -> String {
+pub(super) fn of_once(slot: Slot) -> String {
     let seconds = slot.0.as_millis().div_euclid(1_000);
     format!(
         "once at {} on {}, UTC",

@@ -1,5 +1,6 @@
 use super::*;
-use crate::schedule::{CronOptions, Dialect, Zone};
+use crate::schedule::samples::{calendar, cron, every};
+use crate::schedule::{Broken, CronOptions, Dialect, Zone};
 use crate::time::Timestamp;
 
 fn check(text: &str, words: &str) {
@@ -110,7 +111,7 @@ fn several_expressions_are_told_one_by_one() {
     let texts = ["0 9 * * MON-FRI", "0 12 * * SAT"].map(str::to_owned);
     let cron = Cron::parse(&texts, CronOptions::default()).unwrap();
     assert_eq!(
-        Schedule::Cron(cron).words(),
+        Schedule::from(cron).words(),
         "at 09:00 on Monday to Friday; and at 12:00 on Saturday, UTC"
     );
     let quartz = CronOptions {
@@ -119,7 +120,7 @@ fn several_expressions_are_told_one_by_one() {
     };
     let cron = Cron::parse(&["0 0 12 ? * 2-6".to_owned()], quartz).unwrap();
     assert_eq!(
-        Schedule::Cron(cron).words(),
+        Schedule::from(cron).words(),
         "at 12:00 on Monday to Friday, UTC"
     );
 }
@@ -156,7 +157,81 @@ fn intervals_and_one_offs_are_told() {
     );
     let slot = Slot(Timestamp::parse("2026-12-24T18:00:00Z").unwrap());
     assert_eq!(
-        Schedule::Once(slot).words(),
+        Schedule::from(slot).words(),
         "once at 18:00 on 24 December 2026, UTC"
     );
+}
+
+#[test]
+fn bounds_are_told_in_the_zone_of_the_schedule() {
+    let daily = || cron("0 9 * * *", "Europe/Berlin");
+    assert_eq!(
+        daily()
+            .starting("2026-06-01T07:00:00Z")
+            .ending("2026-12-24T17:00:30Z")
+            .words(),
+        "at 09:00 every day, Europe/Berlin, from 1 June 2026 09:00, until 24 December 2026 18:00:30"
+    );
+    let mut few = daily();
+    few.bounds.runs_max = Some(10);
+    assert_eq!(
+        few.words(),
+        "at 09:00 every day, Europe/Berlin, at most 10 runs"
+    );
+    few.bounds.runs_max = Some(1);
+    assert_eq!(
+        few.words(),
+        "at 09:00 every day, Europe/Berlin, at most 1 run"
+    );
+}
+
+#[test]
+fn calendars_are_told() {
+    let office = || {
+        cron("0 * * * *", "UTC")
+            .excluding(calendar("holidays", &["12-25"]))
+            .excluding(calendar("lunch", &["MON-FRI 12:00-13:00"]))
+    };
+    assert_eq!(
+        office().words(),
+        "every hour, UTC, except during holidays and lunch"
+    );
+    let only = office().only(calendar("office", &["MON-FRI"]));
+    assert_eq!(
+        only.words(),
+        "every hour, UTC, only during office, except during holidays and lunch"
+    );
+}
+
+#[test]
+fn delays_after_runs_are_told() {
+    let delay = |text: &str| {
+        let mut schedule = every(text, "2026-06-01T00:00:00Z", "Europe/Berlin");
+        if let Kind::Every(every) = &mut schedule.kind {
+            every.after_completion = true;
+        }
+        schedule.words()
+    };
+    assert_eq!(delay("90s"), "90 seconds after the end of each run");
+    assert_eq!(delay("1h"), "1 hour after the end of each run");
+    assert_eq!(
+        delay("P1D"),
+        "1 day after the end of each run, Europe/Berlin"
+    );
+    assert_eq!(
+        delay("P1M15D"),
+        "1 month and 15 days after the end of each run, Europe/Berlin"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_any_more_says_so() {
+    let broken = Broken {
+        stored: "{}".to_owned(),
+        error: "the zone is gone".to_owned(),
+        recurring: true,
+    };
+    let broken = Schedule::from(Kind::Broken(Arc::new(broken)));
+    assert_eq!(broken.words(), "never: it cannot be read any more");
+    assert_eq!(broken.notes(Timestamp::MIN)[0], "the zone is gone");
 }

@@ -7,6 +7,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase, TimeZoneTransition};
 
 use super::ScheduleError;
 use super::civil::DAY;
+use crate::hash::hash;
 
 /// Only the bundled tables, never `/usr/share/zoneinfo`: two nodes must not disagree about a slot.
 static TABLES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
@@ -76,6 +77,21 @@ impl Zone {
 
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
+    }
+
+    /// A number for all its changes of offset from 1970 to 2100: another one means other rules.
+    pub fn digest(&self) -> u64 {
+        const UNTIL: i64 = 4_102_444_800;
+        let shifts = std::iter::successors(self.shift_after(0), |shift| self.shift_after(shift.at));
+        shifts
+            .take_while(|shift| shift.at < UNTIL)
+            .fold(self.offset_at(0).cast_unsigned(), |digest, shift| {
+                hash(
+                    digest,
+                    &[shift.at.cast_unsigned(), shift.after.cast_unsigned()],
+                )
+            })
+            .max(1)
     }
 
     /// Seconds to add to UTC at a moment, given in seconds since the epoch.

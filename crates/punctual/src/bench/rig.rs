@@ -72,7 +72,7 @@ pub fn job(schedule: Schedule, target: Target) -> Arc<Job> {
 }
 
 pub fn one_off(due_at: Timestamp, target: Target) -> Arc<Job> {
-    job(Schedule::Once(Slot(due_at)), target)
+    job(Schedule::from(Slot(due_at)), target)
 }
 
 /// One-offs that were due in the last few seconds, one after another, as a backlog is.

@@ -119,8 +119,9 @@ pub async fn recurring(folder: &Path) -> Result<Figures, Failure> {
                 period,
                 anchor,
                 zone: Zone::utc(),
+                after_completion: false,
             };
-            rig::job(Schedule::Every(every), rig::no_op())
+            rig::job(Schedule::from(every), rig::no_op())
         })
         .collect();
     rig::load(&store, &jobs).await?;

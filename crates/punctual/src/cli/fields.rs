@@ -10,12 +10,24 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::when::{CalendarFields, ScheduleFields};
 use crate::failure::Failure;
+
+/// The groups of flags that say what a job is. A file says all of it, or none.
+pub const GROUPS: [&str; 5] = [
+    "Fields",
+    "ScheduleFields",
+    "BoundFields",
+    "CalendarFields",
+    "TargetFields",
+];
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Fields {
     #[command(flatten)]
     schedule: ScheduleFields,
+    #[command(flatten)]
+    calendars: CalendarFields,
     #[command(flatten)]
     target: TargetFields,
     /// The payload, as JSON
@@ -56,46 +68,6 @@ pub struct Fields {
     /// A label; may be given several times
     #[arg(long = "label", value_name = "NAME=VALUE")]
     labels: Vec<String>,
-}
-
-#[derive(Debug, Clone, Default, Args)]
-struct ScheduleFields {
-    /// A cron expression, such as "0 9 * * MON-FRI"; given several times, their union
-    #[arg(
-        long,
-        value_name = "EXPR",
-        group = "when",
-        help_heading = "When it is due"
-    )]
-    cron: Vec<String>,
-    /// An interval, such as 90s, 15m or P1D
-    #[arg(
-        long,
-        value_name = "SPAN",
-        group = "when",
-        help_heading = "When it is due"
-    )]
-    every: Option<String>,
-    /// A moment, such as 2026-12-24T18:00:00Z
-    #[arg(
-        long,
-        value_name = "MOMENT",
-        group = "when",
-        help_heading = "When it is due"
-    )]
-    at: Option<String>,
-    /// A while from now, such as 2h
-    #[arg(
-        long = "in",
-        value_name = "SPAN",
-        group = "when",
-        help_heading = "When it is due"
-    )]
-    within: Option<String>,
-    /// The time zone of --cron or --every, such as Europe/Berlin
-    #[arg(long, value_name = "ZONE", help_heading = "When it is due")]
-    #[arg(conflicts_with_all = ["at", "within"])]
-    tz: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -215,36 +187,10 @@ impl Fields {
     }
 
     fn put_schedule(&self, body: &mut Map<String, Value>, stands: &Value) -> Result<(), Failure> {
-        let ScheduleFields {
-            cron,
-            every,
-            at,
-            within,
-            tz,
-        } = &self.schedule;
-        let mut schedule = Map::new();
-        match cron.as_slice() {
-            [] => {}
-            [one] => put(&mut schedule, "cron", Some(one)),
-            several => {
-                schedule.insert("cron".to_owned(), several.into());
-            }
+        if let Some(schedule) = self.schedule.to_json(stands)? {
+            body.insert("schedule".to_owned(), schedule);
         }
-        put(&mut schedule, "every", every.as_deref());
-        put(&mut schedule, "at", at.as_deref());
-        put(&mut schedule, "in", within.as_deref());
-        match (schedule.is_empty(), tz) {
-            (true, None) => return Ok(()),
-            (false, None) => {}
-            (true, Some(tz)) => {
-                schedule = stands.as_object().cloned().ok_or_else(|| {
-                    Failure::usage("--tz needs a schedule: say --cron or --every as well")
-                })?;
-                put(&mut schedule, "timezone", Some(tz));
-            }
-            (false, Some(tz)) => put(&mut schedule, "timezone", Some(tz)),
-        }
-        body.insert("schedule".to_owned(), schedule.into());
+        self.calendars.put(body);
         Ok(())
     }
 

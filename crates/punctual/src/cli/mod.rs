@@ -2,15 +2,19 @@
 
 mod backup;
 mod batch;
+mod calendar;
 mod completions;
 mod config;
+mod explain;
 mod fields;
 mod job;
 mod next;
 mod openapi;
 pub mod output;
 mod run;
+mod slots;
 mod view;
+mod when;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -22,7 +26,7 @@ use crate::serve;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the server refused, or there is no such job or run
+  1  the server refused, or there is no such job, run or calendar
   2  the command line, the configuration, a file or the data folder is at fault
   3  no server answers
 
@@ -72,7 +76,10 @@ enum Command {
     /// Show runs, cancel and replay them
     #[command(subcommand)]
     Run(run::Command),
-    /// Show when a schedule is due; needs no server
+    /// Write, show and delete calendars: days and hours that jobs leave out or keep to
+    #[command(subcommand)]
+    Calendar(calendar::Command),
+    /// Show when a schedule is due; needs no server, unless calendars are named
     #[command(after_help = next::HELP)]
     Next(next::Next),
     /// Copy the data folder's database to a file, also while a server uses it
@@ -102,6 +109,12 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
         }),
         Command::Run(command) => ask(&remote, async |client| {
             run::execute(command, &client, json).await
+        }),
+        Command::Calendar(command) => ask(&remote, async |client| {
+            calendar::execute(command, &client, json).await
+        }),
+        Command::Next(next) if next.needs_server() => ask(&remote, async |client| {
+            next::ask(&next, &client, json).await
         }),
         Command::Next(next) => next::execute(&next, json),
         Command::Backup(backup) => backup::execute(&backup, json),

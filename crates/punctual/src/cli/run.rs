@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::job::Name as JobName;
+use super::view::run as run_view;
 use super::{output, view};
 use crate::client::{Call, Client, encode};
 use crate::failure::Failure;
@@ -42,7 +43,7 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
         Command::List(list) => list.execute(client, json).await,
         Command::Show(name) => {
             let answer = client.send(Call::get(name.path())).await?;
-            view::print(&answer, json, view::run)
+            view::print(&answer, json, run_view::run)
         }
         Command::Cancel(name) => {
             let answer = client
@@ -91,6 +92,6 @@ impl List {
             ),
             None => "/v1/runs".to_owned(),
         };
-        view::list(client, &path, query, &self.page, json, view::runs).await
+        view::list(client, &path, query, &self.page, json, run_view::runs).await
     }
 }

@@ -110,7 +110,9 @@ impl Running {
         let clock = Arc::new(SystemClock);
         let started = Node::start(Arc::clone(&store), clock, registry, node_config(config)).await;
         let node = started.map_err(|error| unusable(config, &error))?;
-        let api = server::Api::new(store, node.handle()).with_features(["sqlite", "http"]);
+        let api = server::Api::new(store, node.handle())
+            .with_history_keep(config.history_keep)
+            .with_features(["sqlite", "http"]);
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server::serve(listener, server::router(api), stop.clone()));
         if is_new {
@@ -159,6 +161,7 @@ fn unusable(config: &Config, error: &StoreError) -> Failure {
 
 fn node_config(config: &Config) -> NodeConfig {
     NodeConfig {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         name: config.node.clone(),
         running_max: config.running_max,
         history_keep: config.history_keep,

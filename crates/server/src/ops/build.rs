@@ -5,24 +5,15 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use model::job::Definition;
-use model::schedule::{Cron, CronOptions, Every, ScheduleError, Zone, format_span};
-use model::{CatchUp, RetryPolicy, Schedule, Slot, Timestamp, limits};
+use model::schedule::{Calendars, format_span};
+use model::{CatchUp, RetryPolicy, limits};
 
 use super::Patch;
-use super::draft::{CatchUpDraft, CronDraft, EveryDraft, JobDraft, RetryDraft, ScheduleDraft};
+use super::draft::{CatchUpDraft, JobDraft, RetryDraft};
 use super::fault::{Fault, FieldError};
+use super::schedule::{self, Context};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
-
-/// What a schedule needs to know of its job.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
-    pub now: Timestamp,
-    /// The job's own number.
-    pub hash: u64,
-    /// The schedule that stands: an interval that is said again keeps its anchor.
-    pub before: Option<&'a Schedule>,
-}
 
 impl JobDraft {
     /// A whole definition: what is not said takes its default.
@@ -36,7 +27,16 @@ impl JobDraft {
                 "write \"@daily\", {\"every\": \"15m\"} or {\"at\": \"2030-01-01T00:00:00Z\"}",
             )
         })?;
-        let schedule = schedule.build(context)?;
+        let mut schedule = schedule.build(context)?;
+        let stands = context.before.map(|before| &before.calendars);
+        let said = [&self.exclude, &self.only].map(|list| match list {
+            Patch::Keep => &Patch::Reset,
+            said @ (Patch::Reset | Patch::Set(_)) => said,
+        });
+        schedule.calendars = context.calendars(said, stands.unwrap_or(&Calendars::default()))?;
+        if context.before != Some(&schedule) {
+            schedule::check_ahead(&schedule, context.now)?;
+        }
         let target = self.target.given().ok_or_else(|| {
             missing(
                 "target",
@@ -64,6 +64,12 @@ impl JobDraft {
                 };
                 def.schedule = schedule.build(context)?;
             }
+        }
+        let said = [&self.exclude, &self.only];
+        def.schedule.calendars = context.calendars(said, &stands.schedule.calendars)?;
+        schedule::check_readable(&def.schedule)?;
+        if def.schedule != stands.schedule {
+            schedule::check_ahead(&def.schedule, context.now)?;
         }
         match std::mem::take(&mut self.target) {
             Patch::Keep => {}
@@ -250,87 +256,4 @@ fn check_spread(def: &Definition) -> Result<(), FieldError> {
     let (spread, period) = (format_span(def.spread), format_span(period));
     let detail = format!("{spread} is not shorter than the schedule's shortest period, {period}");
     Err(FieldError::invalid("spread", detail))
-}
-
-impl ScheduleDraft {
-    pub fn build(&self, context: Context<'_>) -> Result<Schedule, FieldError> {
-        let refused = |field: &'static str| {
-            move |error: ScheduleError| FieldError::new(Fault::Schedule, field, error.to_string())
-        };
-        match self {
-            Self::Text(cron) => {
-                let text = cron.texts.first().map_or("", String::as_str);
-                Schedule::parse_text(text, cron.options(context.hash), context.now)
-                    .map(|schedule| keep_anchor(schedule, context.before))
-                    .map_err(refused("schedule"))
-            }
-            Self::Cron(cron) => Cron::parse(&cron.texts, cron.options(context.hash))
-                .map(Schedule::Cron)
-                .map_err(refused("schedule.cron")),
-            Self::Every(every) => every.build(context).map_err(refused("schedule.every")),
-            Self::At(moment) => once(*moment, context.now),
-            Self::In(span) => {
-                let moment = context.now.plus(*span);
-                if moment == Timestamp::MAX {
-                    return Err(FieldError::invalid(
-                        "schedule.in",
-                        "the moment lies beyond the year 9999",
-                    ));
-                }
-                Ok(Schedule::Once(Slot(moment)))
-            }
-        }
-    }
-}
-
-/// A one-off that lies a little in the past runs at once; one from long ago is a mistake.
-fn once(moment: Timestamp, now: Timestamp) -> Result<Schedule, FieldError> {
-    let ago = now.since(moment);
-    if ago > limits::PAST_TOLERANCE {
-        let tolerance = limits::PAST_TOLERANCE.as_secs() / 3_600;
-        let hours = ago.as_secs() / 3_600;
-        let detail = format!(
-            "{moment} was {hours} hours ago: a one-off runs at once up to {tolerance} hours after \
-             its moment, an older one is refused; it is now {now}"
-        );
-        return Err(FieldError::new(Fault::Past, "schedule.at", detail));
-    }
-    Ok(Schedule::Once(Slot(moment)))
-}
-
-impl CronDraft {
-    fn options(&self, hash: u64) -> CronOptions {
-        CronOptions {
-            zone: self.zone.clone(),
-            dialect: self.dialect.unwrap_or_default(),
-            dst_gap: self.dst_gap.unwrap_or_default(),
-            dst_overlap: self.dst_overlap.unwrap_or_default(),
-            hash,
-        }
-    }
-}
-
-impl EveryDraft {
-    fn build(&self, context: Context<'_>) -> Result<Schedule, ScheduleError> {
-        let zone = self.zone.clone().unwrap_or_else(Zone::utc);
-        let anchor = self.anchor.unwrap_or(context.now);
-        let schedule = Schedule::Every(Every::parse(&self.period, anchor, zone)?);
-        Ok(if self.anchor.is_some() {
-            schedule
-        } else {
-            keep_anchor(schedule, context.before)
-        })
-    }
-}
-
-/// The same interval said again goes on from its old anchor: saying a thing twice changes nothing.
-fn keep_anchor(schedule: Schedule, before: Option<&Schedule>) -> Schedule {
-    match (&schedule, before) {
-        (Schedule::Every(new), Some(Schedule::Every(old)))
-            if new.period == old.period && new.zone == old.zone =>
-        {
-            Schedule::Every(old.clone())
-        }
-        (Schedule::Every(_) | Schedule::Cron(_) | Schedule::Once(_), _) => schedule,
-    }
 }

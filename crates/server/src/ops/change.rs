@@ -3,11 +3,11 @@
 //! A fire in between moves the job's next slot without changing its version; the write then meets a
 //! conflict, and is decided anew from what stands, as long as the version is the one expected.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use model::{Job, JobState, Reason, RunId, Stretch, TenantId, Timestamp, Version};
-use store::{JobChange, JobChanged, RunsOfChange};
+use model::{Job, JobState, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version};
+use store::{JobChange, JobChanged, Page, RunFilter, RunsOfChange};
 
 use super::error::OpError;
 use super::preview::{Difference, difference};
@@ -18,6 +18,18 @@ use crate::api::Api;
 const TRIES_MAX: u32 = 32;
 /// Tries that follow at once; later ones wait a little.
 const TRIES_AT_ONCE: u32 = 4;
+
+/// Who changes things until requests say whose they are.
+pub static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("anonymous"));
+
+/// Whether a change is written, or only shown as it would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    #[default]
+    Write,
+    /// Everything is checked and nothing is written.
+    Dry,
+}
 
 /// Which versions of a job a request may change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,8 +68,19 @@ pub struct Changed {
 /// What is to be written.
 pub struct Edit {
     pub after: Job,
-    pub skipped: Option<(Stretch, Reason)>,
+    pub skipped: Vec<Skip>,
     pub runs: RunsOfChange,
+}
+
+impl Edit {
+    /// What the model answers of a change, and what it means for runs that are alive.
+    pub fn new((after, skipped): (Job, Vec<Skip>), runs: RunsOfChange) -> Self {
+        Self {
+            after,
+            skipped,
+            runs,
+        }
+    }
 }
 
 /// Changes a job as `decide` says, which answers nothing when the job is already as wished.
@@ -66,6 +89,7 @@ pub async fn change(
     tenant: TenantId,
     job: Job,
     expect: &Expect,
+    mode: Mode,
     decide: impl Fn(&Job, Timestamp) -> Result<Option<Edit>, OpError> + Send + Sync,
 ) -> Result<Changed, OpError> {
     let mut before = Arc::new(job);
@@ -82,6 +106,9 @@ pub async fn change(
                 slots: None,
             });
         };
+        if mode == Mode::Dry {
+            return rehearse(api, tenant, &before, edit.after).await;
+        }
         let change = JobChange {
             before: Arc::clone(&before),
             after: Arc::new(edit.after),
@@ -124,12 +151,57 @@ async fn finish(
         true => api.store.get_job(tenant, job.id).await.ok().flatten(),
         false => None,
     };
-    let (before, after) = (&change.before.def.schedule, &change.after.def.schedule);
-    let slots = (before != after).then(|| difference(before, after, change.after.updated_at));
+    let slots = difference(&change.before, &change.after, change.after.updated_at);
     Changed {
         job: Arc::new(again.unwrap_or(job)),
         runs,
         written: true,
         slots,
     }
+}
+
+/// What the write would answer, with the refusals that only the store knows of.
+async fn rehearse(
+    api: &Api,
+    tenant: TenantId,
+    before: &Job,
+    after: Job,
+) -> Result<Changed, OpError> {
+    if after.key != before.key {
+        key_free(api, &after).await?;
+    }
+    let slots = difference(before, &after, after.updated_at);
+    let rests = after.def.schedule.after_completion() && runs_a_slot(api, tenant, before).await?;
+    let job = if rests { after.resting() } else { after };
+    Ok(Changed {
+        job: Arc::new(job),
+        runs: Withdrawn::default(),
+        written: false,
+        slots,
+    })
+}
+
+/// Refuses a key that another job has.
+pub async fn key_free(api: &Api, job: &Job) -> Result<(), OpError> {
+    let Some(key) = &job.key else {
+        return Ok(());
+    };
+    match api.store.find_job(job.tenant, key).await? {
+        Some(holder) if holder.id != job.id => Err(OpError::KeyTaken(holder.id)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether a run of one of its slots is alive.
+async fn runs_a_slot(api: &Api, tenant: TenantId, job: &Job) -> Result<bool, OpError> {
+    let filter = RunFilter {
+        job: Some(job.id),
+        states: vec![RunState::Ready, RunState::Running, RunState::Retrying],
+    };
+    let page = Page {
+        before: None,
+        limit: 100,
+    };
+    let runs = api.store.list_runs(tenant, &filter, page).await?;
+    Ok(runs.iter().any(|run| run.kind == RunKind::Slot))
 }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::schedule::{Dialect, DstGap, DstOverlap, Zone};
-use model::{Backoff, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, Target, Timestamp};
+use model::schedule::{Bounds, DateRange, Day, Dialect, DstGap, DstOverlap, Weekly, Yearly, Zone};
+use model::{
+    Backoff, CalendarName, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, Target, Timestamp,
+};
 
 /// What is said about one field.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -58,6 +60,9 @@ impl<T> Patch<T> {
 pub struct JobDraft {
     pub key: Patch<JobKey>,
     pub schedule: Patch<ScheduleDraft>,
+    /// Calendars by their names; each list is replaced whole.
+    pub exclude: Patch<Vec<CalendarName>>,
+    pub only: Patch<Vec<CalendarName>>,
     pub target: Patch<Target>,
     pub payload: Patch<Bytes>,
     pub retry: Patch<RetryDraft>,
@@ -71,6 +76,14 @@ pub struct JobDraft {
     pub finish_within: Patch<Duration>,
     /// A label without a value is taken away.
     pub labels: Patch<BTreeMap<String, Option<String>>>,
+}
+
+impl JobDraft {
+    /// Every calendar that it names.
+    pub fn calendars(&self) -> impl Iterator<Item = &CalendarName> {
+        let lists = [self.exclude.given(), self.only.given()];
+        lists.into_iter().flatten().flatten()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -92,13 +105,29 @@ pub struct CatchUpDraft {
 
 /// When a job is to be due, before the job's own number and the moment of the request are known.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ScheduleDraft {
+pub struct ScheduleDraft {
+    pub kind: KindDraft,
+    pub bounds: Bounds,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum KindDraft {
     /// The short form: an expression, a macro, or `@every 90s`.
     Text(CronDraft),
     Cron(CronDraft),
     Every(EveryDraft),
     At(Timestamp),
     In(Duration),
+}
+
+impl KindDraft {
+    /// Whether it can have more than one slot, so that bounds mean something to it.
+    pub fn repeats(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Cron(_) | Self::Every(_) => true,
+            Self::At(_) | Self::In(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -115,4 +144,17 @@ pub struct EveryDraft {
     pub period: String,
     pub anchor: Option<Timestamp>,
     pub zone: Option<Zone>,
+    pub after_completion: bool,
+}
+
+/// What a client says about a calendar. It is always the whole of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CalendarDraft {
+    pub name: Option<CalendarName>,
+    pub note: Option<String>,
+    pub zone: Option<Zone>,
+    pub dates: Vec<Day>,
+    pub yearly: Vec<Yearly>,
+    pub weekly: Vec<Weekly>,
+    pub ranges: Vec<DateRange>,
 }

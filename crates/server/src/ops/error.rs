@@ -1,6 +1,6 @@
 //! What can come of an operation when it does not come off.
 
-use model::{JobId, JobState, Reason, RunId, RunState, Version};
+use model::{CalendarName, JobId, JobState, Reason, RunId, RunState, Version, limits};
 use store::StoreError;
 
 use super::fault::FieldError;
@@ -39,9 +39,31 @@ pub enum OpError {
     JobOfRunGone(RunId),
     #[error("the job has no dead run")]
     NoDeadRun,
+    #[error(transparent)]
+    Calendar(#[from] CalendarFault),
     /// Others changed it as often as we tried.
-    #[error("the job keeps changing")]
+    #[error("it keeps changing")]
     Contended,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What can be wrong with a calendar, or with what is asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum CalendarFault {
+    #[error("there is no such calendar")]
+    Missing,
+    #[error("there is a calendar {0} already")]
+    Exists(CalendarName),
+    /// The request wanted no calendar, and there is one.
+    #[error("there is such a calendar already, at version {0}")]
+    Stands(Version),
+    #[error("the calendar is at version {0}")]
+    VersionConflict(Version),
+    #[error("there is no such calendar, so it has no version")]
+    NothingToMatch,
+    #[error("{count} {} it", if *count == 1 { "job names" } else { "jobs name" })]
+    InUse { jobs: Vec<JobId>, count: u64 },
+    #[error("there are {} calendars already", limits::CALENDARS_MAX)]
+    Full,
 }

@@ -19,6 +19,10 @@ pub enum Fault {
     Schedule,
     /// A one-off too long ago.
     Past,
+    /// A schedule without a slot that could run.
+    Never,
+    /// A calendar that is not there.
+    Calendar,
 }
 
 /// One fault: the path of the field (empty for the whole document), and how to put it right.

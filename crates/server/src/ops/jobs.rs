@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use model::job::Definition;
-use model::{Job, JobId, JobKey, JobState, Reason, TenantId, Timestamp};
+use model::{CalendarName, Job, JobId, JobKey, JobState, TenantId, Timestamp};
 use store::{Created, Idempotency, JobFilter, NewJob, Page, RunsOfChange};
 
-use super::build::Context;
-use super::change::{self, Changed, Edit, Expect};
+use super::calendars;
+use super::change::{self, ANONYMOUS, Changed, Edit, Expect, Mode};
 use super::draft::JobDraft;
 use super::error::OpError;
 use super::fault::FieldError;
 use super::page::{self, Listed};
+use super::schedule::{Context, Known};
 use crate::api::Api;
 use crate::metrics::Way;
 
@@ -26,13 +27,19 @@ pub struct Made {
 }
 
 /// A draft becomes a job that can be written: its id is chosen here, once.
-pub fn draw(tenant: TenantId, draft: JobDraft, now: Timestamp) -> Result<Arc<Job>, FieldError> {
+pub fn draw(
+    tenant: TenantId,
+    draft: JobDraft,
+    known: &Known,
+    now: Timestamp,
+) -> Result<Arc<Job>, FieldError> {
     let id = JobId::new(now, rand::random());
     let key = draft.key.given().cloned();
     let def = draft.define(Context {
         now,
         hash: id.hash(),
         before: None,
+        known,
     })?;
     Ok(Arc::new(Job::new(id, tenant, key, def, now)))
 }
@@ -42,8 +49,17 @@ pub async fn create(
     tenant: TenantId,
     draft: JobDraft,
     idempotency: Option<Idempotency>,
+    mode: Mode,
 ) -> Result<Made, OpError> {
-    let job = draw(tenant, draft, api.engine.now())?;
+    let known = calendars::known(api, tenant, draft.calendars()).await?;
+    let job = draw(tenant, draft, &known, api.engine.now())?;
+    if mode == Mode::Dry {
+        change::key_free(api, &job).await?;
+        return Ok(Made {
+            job,
+            repeated: false,
+        });
+    }
     let new = NewJob {
         job: Arc::clone(&job),
         idempotency,
@@ -72,19 +88,82 @@ pub async fn create(
     }
 }
 
+/// One of many jobs, as far as it can be drawn by itself.
+pub enum Drawn {
+    Whole(NewJob),
+    /// It names calendars, which are read for many at once.
+    Named(Box<JobDraft>, Option<Idempotency>),
+}
+
+impl Drawn {
+    pub fn of(
+        tenant: TenantId,
+        draft: JobDraft,
+        idempotency: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<Self, FieldError> {
+        if draft.calendars().next().is_some() {
+            return Ok(Self::Named(Box::new(draft), idempotency));
+        }
+        let job = draw(tenant, draft, &Known::default(), now)?;
+        Ok(Self::Whole(NewJob { job, idempotency }))
+    }
+
+    fn calendars(&self) -> impl Iterator<Item = &CalendarName> {
+        let draft = match self {
+            Self::Whole(_) => None,
+            Self::Named(draft, _) => Some(draft),
+        };
+        draft.into_iter().flat_map(|draft| draft.calendars())
+    }
+
+    fn finish(self, tenant: TenantId, known: &Known, now: Timestamp) -> Result<NewJob, FieldError> {
+        match self {
+            Self::Whole(new) => Ok(new),
+            Self::Named(draft, idempotency) => Ok(NewJob {
+                job: draw(tenant, *draft, known, now)?,
+                idempotency,
+            }),
+        }
+    }
+}
+
 /// Many at once; each is answered by itself, in order.
 pub async fn create_many(
     api: &Api,
-    news: Vec<NewJob>,
+    tenant: TenantId,
+    drawn: Vec<Drawn>,
+) -> Result<Vec<Result<(JobId, bool), OpError>>, OpError> {
+    let known = calendars::known(api, tenant, drawn.iter().flat_map(Drawn::calendars)).await?;
+    let now = api.engine.now();
+    let mut news = Vec::with_capacity(drawn.len());
+    let mut refused = Vec::new();
+    for (index, drawn) in drawn.into_iter().enumerate() {
+        match drawn.finish(tenant, &known, now) {
+            Ok(new) => news.push(new),
+            Err(error) => refused.push((index, error)),
+        }
+    }
+    let mut answers = write_many(api, &news).await?;
+    // In order of their places, so that each is right when its turn comes.
+    for (index, error) in refused {
+        answers.insert(index, Err(error.into()));
+    }
+    Ok(answers)
+}
+
+async fn write_many(
+    api: &Api,
+    news: &[NewJob],
 ) -> Result<Vec<Result<(JobId, bool), OpError>>, OpError> {
     if news.is_empty() {
         return Ok(Vec::new());
     }
-    let created = api.store.create_jobs(&news).await?;
+    let created = api.store.create_jobs(news).await?;
     let mut count = 0;
     let mut answers = Vec::with_capacity(news.len());
     let mut created = created.into_iter();
-    for new in &news {
+    for new in news {
         answers.push(
             judge(created.next(), &new.job).map(|written| match written {
                 Written::New => {
@@ -165,6 +244,7 @@ pub async fn put(
     key: &JobKey,
     mut draft: JobDraft,
     expect: &Expect,
+    mode: Mode,
 ) -> Result<Put, OpError> {
     match draft.key.given() {
         Some(given) if given != key => {
@@ -175,7 +255,7 @@ pub async fn put(
     }
     for _ in 0..PUT_TRIES_MAX {
         if let Some(job) = api.store.find_job(tenant, key).await? {
-            match replace(api, tenant, job, &draft, expect).await {
+            match replace(api, tenant, job, &draft, expect, mode).await {
                 Err(OpError::JobMissing) => continue,
                 changed => return changed.map(Put::Updated),
             }
@@ -184,11 +264,12 @@ pub async fn put(
             Expect::Anything | Expect::Absent => {}
             Expect::Existing | Expect::OneOf(_) => {
                 // Whoever sends nonsense hears about that first.
-                draw(tenant, draft, api.engine.now())?;
+                let known = calendars::known(api, tenant, draft.calendars()).await?;
+                draw(tenant, draft, &known, api.engine.now())?;
                 return Err(OpError::NothingToMatch);
             }
         }
-        match create(api, tenant, draft.clone(), None).await {
+        match create(api, tenant, draft.clone(), None, mode).await {
             // Someone else made it meanwhile: look again.
             Err(OpError::KeyTaken(_)) => {}
             made => return made.map(|made| Put::Created(made.job)),
@@ -203,8 +284,10 @@ async fn replace(
     job: Job,
     draft: &JobDraft,
     expect: &Expect,
+    mode: Mode,
 ) -> Result<Changed, OpError> {
-    edit(api, tenant, job, expect, |job, now| {
+    let known = calendars::known(api, tenant, draft.calendars()).await?;
+    edit(api, tenant, job, expect, mode, |job, now| {
         let before = Some(&job.def.schedule);
         Ok((
             job.key.clone(),
@@ -212,6 +295,7 @@ async fn replace(
                 now,
                 hash: job.id.hash(),
                 before,
+                known: &known,
             })?,
         ))
     })
@@ -225,15 +309,18 @@ pub async fn patch(
     id: JobId,
     draft: JobDraft,
     expect: &Expect,
+    mode: Mode,
 ) -> Result<Changed, OpError> {
     let job = get(api, tenant, id).await?;
-    edit(api, tenant, job, expect, |job, now| {
+    let known = calendars::known(api, tenant, draft.calendars()).await?;
+    edit(api, tenant, job, expect, mode, |job, now| {
         let mut key = job.key.clone();
         draft.key.clone().put_option(&mut key);
         let context = Context {
             now,
             hash: job.id.hash(),
             before: None,
+            known: &known,
         };
         Ok((key, draft.clone().amend(&job.def, context)?))
     })
@@ -246,21 +333,16 @@ async fn edit(
     tenant: TenantId,
     job: Job,
     expect: &Expect,
+    mode: Mode,
     draw: impl Fn(&Job, Timestamp) -> Result<(Option<JobKey>, Definition), OpError> + Send + Sync,
 ) -> Result<Changed, OpError> {
-    let changed = change::change(api, tenant, job, expect, |job, now| {
+    let changed = change::change(api, tenant, job, expect, mode, |job, now| {
         let (key, def) = draw(job, now)?;
         if key == job.key && def == *job.def && job.state != JobState::Invalid {
             return Ok(None);
         }
-        // What was due by the old schedule and had no turn yet does not vanish with it.
-        let dropped = job.dropped_by(&def, now);
-        let after = job.edited(key, def, now);
-        Ok(Some(Edit {
-            after,
-            skipped: dropped.map(|stretch| (stretch, Reason::Missed)),
-            runs: RunsOfChange::TakeBack,
-        }))
+        let edited = job.edited(key, def, now, &ANONYMOUS);
+        Ok(Some(Edit::new(edited, RunsOfChange::TakeBack)))
     })
     .await?;
     if changed.written {
@@ -275,17 +357,18 @@ pub async fn delete(
     job: Job,
     expect: &Expect,
 ) -> Result<Changed, OpError> {
-    change::change(api, tenant, job, expect, |job, now| {
-        Ok(Some(Edit {
-            after: job.deleted(now),
-            // What was due and had no turn yet does not vanish with its job.
-            skipped: job
-                .undecided(now)
-                .map(|stretch| (stretch, Reason::JobDeleted)),
-            runs: RunsOfChange::Cancel,
-        }))
+    change::change(api, tenant, job, expect, Mode::Write, |job, now| {
+        let deleted = job.deleted(now, &ANONYMOUS);
+        Ok(Some(Edit::new(deleted, RunsOfChange::Cancel)))
     })
     .await
+}
+
+fn refuse(job: &Job, verb: &'static str) -> OpError {
+    OpError::JobState {
+        state: job.state,
+        verb,
+    }
 }
 
 /// Pausing what is paused changes nothing.
@@ -297,48 +380,53 @@ pub async fn pause(
     expect: &Expect,
 ) -> Result<Changed, OpError> {
     let job = get(api, tenant, id).await?;
-    change::change(api, tenant, job, expect, |job, now| match job.state {
-        JobState::Paused => Ok(None),
-        JobState::Active => {
-            let after = job.paused(now, note.clone());
-            Ok(Some(Edit {
-                after,
-                skipped: None,
-                runs: RunsOfChange::TakeBack,
-            }))
-        }
-        JobState::Finished | JobState::Invalid | JobState::Deleted => Err(OpError::JobState {
-            state: job.state,
-            verb: "paused",
-        }),
-    })
+    change::change(
+        api,
+        tenant,
+        job,
+        expect,
+        Mode::Write,
+        |job, now| match job.state {
+            JobState::Paused => Ok(None),
+            JobState::Active => {
+                let paused = job.paused(now, note.clone(), &ANONYMOUS);
+                Ok(Some(Edit::new(paused, RunsOfChange::TakeBack)))
+            }
+            JobState::Finished | JobState::Invalid | JobState::Deleted => {
+                Err(refuse(job, "paused"))
+            }
+        },
+    )
     .await
 }
 
-/// Goes on from now; the slots that passed meanwhile become one skipped stretch.
+/// Goes on from now, and the slots that passed meanwhile become one skipped stretch; or from where the
+/// pause began, and the catch-up policy decides about them.
 pub async fn resume(
     api: &Api,
     tenant: TenantId,
     id: JobId,
+    catch_up: bool,
     expect: &Expect,
 ) -> Result<Changed, OpError> {
     let job = get(api, tenant, id).await?;
-    let changed = change::change(api, tenant, job, expect, |job, now| match job.state {
-        JobState::Active => Ok(None),
-        JobState::Paused => {
-            let (after, passed) = job.resumed(now);
-            let skipped = passed.map(|stretch| (stretch, Reason::Paused));
-            Ok(Some(Edit {
-                after,
-                skipped,
-                runs: RunsOfChange::Keep,
-            }))
-        }
-        JobState::Finished | JobState::Invalid | JobState::Deleted => Err(OpError::JobState {
-            state: job.state,
-            verb: "resumed",
-        }),
-    })
+    let changed = change::change(
+        api,
+        tenant,
+        job,
+        expect,
+        Mode::Write,
+        |job, now| match job.state {
+            JobState::Active => Ok(None),
+            JobState::Paused => {
+                let resumed = job.resumed(now, catch_up, &ANONYMOUS);
+                Ok(Some(Edit::new(resumed, RunsOfChange::Keep)))
+            }
+            JobState::Finished | JobState::Invalid | JobState::Deleted => {
+                Err(refuse(job, "resumed"))
+            }
+        },
+    )
     .await?;
     if changed.written {
         api.engine.offer(&changed.job);

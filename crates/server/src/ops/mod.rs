@@ -1,23 +1,33 @@
 //! What a client can do: one function each, and no word of any protocol. Tenant first, then what is
 //! asked; out comes what stands now, or an [`OpError`] that a client can act on.
 //!
-//! In reading order: `fault` and `draft` (what a client may say about a job), `build` (from there to
-//! a definition that holds), `jobs`, `change` and `withdraw` (how an edit reaches what was already
-//! claimed), `runs`, `page` (listings), `preview`.
+//! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
+//! there to a definition that holds), `jobs`, `change` and `withdraw` (how an edit reaches what was already
+//! claimed), `calendars`, `runs`, `page` (listings); then what people ask about time: `ahead` (a walk over
+//! slots), `preview`, `slots` and `explain`.
 
+mod ahead;
 mod build;
+pub mod calendars;
 mod change;
 mod draft;
 mod error;
+pub mod explain;
 mod fault;
 pub mod jobs;
 mod page;
 pub mod preview;
 pub mod runs;
+mod schedule;
+pub mod slots;
 mod withdraw;
 
-pub use change::{Changed, Expect};
-pub use draft::{CatchUpDraft, CronDraft, EveryDraft, JobDraft, Patch, RetryDraft, ScheduleDraft};
-pub use error::OpError;
+pub use change::{Changed, Expect, Mode};
+pub use draft::{
+    CalendarDraft, CatchUpDraft, CronDraft, EveryDraft, JobDraft, KindDraft, Patch, RetryDraft,
+    ScheduleDraft,
+};
+pub use error::{CalendarFault, OpError};
 pub use fault::{Fault, FieldError};
+pub use schedule::Known;
 pub use withdraw::{Wish, Withdrawn};

@@ -124,6 +124,8 @@ fn draw(
         settled_at: None,
         payload,
         stretch: None,
+        note: None,
+        by: None,
         attempts: Vec::new(),
     }
 }

@@ -1,21 +1,23 @@
 //! How answers leave: JSON, the version as ETag, cursors.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use model::{Job, JobId, RunId, limits};
+use model::{CalendarName, Job, JobId, RunId, Slot, Timestamp, Version, limits};
 use serde::Serialize;
 use store::Page;
 
 use super::extract::{Params, refuse};
-use crate::ops::Changed;
+use crate::ops::{Changed, Mode, Withdrawn, preview};
 use crate::problem::{Kind, Problem};
 use crate::wire;
 
 /// Entries of a page when the client does not say.
-const LIMIT_DEFAULT: usize = 50;
+pub const LIMIT_DEFAULT: usize = 50;
 
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -41,25 +43,50 @@ pub fn job(status: StatusCode, job: &Job) -> Answer {
     tagged(status, job, &wire::Job::of(job))
 }
 
-/// A job after a change, with what became of its runs.
-pub fn changed(changed: &Changed) -> Answer {
-    let answer = wire::JobAnswer {
+/// A job after a change, with what became of its runs. A rehearsal's has no ETag: there is no such version.
+pub fn changed(changed: &Changed, mode: Mode) -> Answer {
+    let mut answer = wire::JobAnswer {
         job: wire::Job::of(&changed.job),
         runs: wire::Runs::of(&changed.runs),
         slots: changed.slots.as_ref().map(wire::Slots::of),
+        dry_run: None,
     };
-    tagged(StatusCode::OK, &changed.job, &answer)
+    match mode {
+        Mode::Write => tagged(StatusCode::OK, &changed.job, &answer),
+        Mode::Dry => {
+            answer.dry_run = Some(true);
+            json(StatusCode::OK, &answer)
+        }
+    }
+}
+
+/// A job that would be created.
+pub fn rehearsed(job: &Arc<Job>) -> Answer {
+    let changed_to = Changed {
+        job: Arc::clone(job),
+        runs: Withdrawn::default(),
+        written: false,
+        slots: Some(preview::of_new(job)),
+    };
+    changed(&changed_to, Mode::Dry)
 }
 
 fn tagged(status: StatusCode, job: &Job, value: &impl Serialize) -> Answer {
+    let path = format!("/v1/jobs/{}", job.id);
+    versioned(status, job.version, &path, value)
+}
+
+/// What has versions: ETag, and where it is if it is new.
+pub fn versioned(
+    status: StatusCode,
+    version: Version,
+    path: &str,
+    value: &impl Serialize,
+) -> Answer {
     let mut response = json(status, value)?;
-    set(&mut response, header::ETAG, &format!("\"{}\"", job.version));
+    set(&mut response, header::ETAG, &format!("\"{version}\""));
     if status == StatusCode::CREATED {
-        set(
-            &mut response,
-            header::LOCATION,
-            &format!("/v1/jobs/{}", job.id),
-        );
+        set(&mut response, header::LOCATION, path);
     }
     Ok(response)
 }
@@ -71,73 +98,103 @@ pub fn set(response: &mut Response, name: HeaderName, value: &str) {
     }
 }
 
-/// An id that can stand in a cursor.
-pub trait CursorId: Sized {
+/// What can stand in a cursor.
+pub trait Cursor: Sized {
     const MARK: u8;
-    fn bytes(&self) -> &[u8; 16];
-    fn of(bytes: [u8; 16]) -> Self;
+    fn bytes(&self) -> Vec<u8>;
+    fn of(bytes: &[u8]) -> Option<Self>;
 }
 
-impl CursorId for JobId {
+impl Cursor for JobId {
     const MARK: u8 = b'j';
 
-    fn bytes(&self) -> &[u8; 16] {
-        self.as_bytes()
+    fn bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
     }
 
-    fn of(bytes: [u8; 16]) -> Self {
-        Self::from_bytes(bytes)
+    fn of(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self::from_bytes)
     }
 }
 
-impl CursorId for RunId {
+impl Cursor for RunId {
     const MARK: u8 = b'r';
 
-    fn bytes(&self) -> &[u8; 16] {
-        self.as_bytes()
+    fn bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
     }
 
-    fn of(bytes: [u8; 16]) -> Self {
-        Self::from_bytes(bytes)
+    fn of(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
+impl Cursor for Slot {
+    const MARK: u8 = b's';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.0.as_millis().to_be_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let millis = i64::from_be_bytes(bytes.try_into().ok()?);
+        Timestamp::checked(millis).map(Self)
+    }
+}
+
+impl Cursor for CalendarName {
+    const MARK: u8 = b'c';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        Self::new(str::from_utf8(bytes).ok()?).ok()
     }
 }
 
 /// Opaque to clients; the mark keeps a cursor of one listing out of another.
-pub fn cursor<Id: CursorId>(id: &Id) -> String {
-    let mut bytes = vec![Id::MARK];
-    bytes.extend_from_slice(id.bytes());
+pub fn cursor<T: Cursor>(at: &T) -> String {
+    let mut bytes = vec![T::MARK];
+    bytes.extend_from_slice(&at.bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-pub fn page<Id: CursorId>(params: &Params) -> Result<Page<Id>, Problem> {
-    let before = params.one("cursor")?.map(read_cursor).transpose()?;
-    let limit = match params.one("limit")? {
-        None => LIMIT_DEFAULT,
-        Some(text) => {
-            let number = text
-                .parse()
-                .ok()
-                .filter(|limit| (1..=limits::PAGE_MAX).contains(limit));
-            number.ok_or_else(|| {
-                refuse(
-                    "limit",
-                    format!("limit is a whole number from 1 to {}", limits::PAGE_MAX),
-                )
-            })?
-        }
-    };
-    Ok(Page { before, limit })
+pub fn page<Id: Cursor>(params: &Params) -> Result<Page<Id>, Problem> {
+    Ok(Page {
+        before: cursor_of(params)?,
+        limit: limit_of(params, LIMIT_DEFAULT)?,
+    })
 }
 
-fn read_cursor<Id: CursorId>(text: &str) -> Result<Id, Problem> {
+/// How many entries a page may have.
+pub fn limit_of(params: &Params, default: usize) -> Result<usize, Problem> {
+    let Some(text) = params.one("limit")? else {
+        return Ok(default);
+    };
+    let number = text.parse().ok();
+    let fits = number.filter(|limit| (1..=limits::PAGE_MAX).contains(limit));
+    fits.ok_or_else(|| {
+        let detail = format!("limit is a whole number from 1 to {}", limits::PAGE_MAX);
+        refuse("limit", detail)
+    })
+}
+
+/// Where the page begins.
+pub fn cursor_of<T: Cursor>(params: &Params) -> Result<Option<T>, Problem> {
+    params.one("cursor")?.map(read_cursor).transpose()
+}
+
+fn read_cursor<T: Cursor>(text: &str) -> Result<T, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-    let id = bytes
+    let at = bytes
         .as_deref()
         .and_then(|bytes| match bytes.split_first() {
-            Some((mark, id)) if *mark == Id::MARK => id.try_into().ok().map(Id::of),
+            Some((mark, at)) if *mark == T::MARK => T::of(at),
             Some(_) | None => None,
         });
-    id.ok_or_else(|| {
+    at.ok_or_else(|| {
         refuse(
             "cursor",
             "the cursor is not one of ours: use next_cursor as it was answered",

@@ -20,16 +20,15 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use model::limits;
-use store::NewJob;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::TENANT;
 use super::answer::Answer;
-use super::extract::{check_media_type, idempotency, idempotency_key};
+use super::extract::{NoParams, check_media_type, idempotency, idempotency_key};
 use super::split::{Line, Splitter};
 use crate::api::{Api, BATCHES_MAX};
-use crate::ops::jobs;
+use crate::ops::jobs::{self, Drawn};
 use crate::problem::{Kind, Problem};
 use crate::wire::{self, schema};
 
@@ -60,7 +59,7 @@ const NDJSON: &str = "application/x-ndjson";
         schema::Refused,
     ),
 )]
-pub async fn create(State(api): State<Arc<Api>>, request: Request) -> Answer {
+pub async fn create(State(api): State<Arc<Api>>, _: NoParams, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     check_media_type(&parts.headers, NDJSON)?;
     let key = idempotency_key(&parts.headers)?.map(str::to_owned);
@@ -97,7 +96,7 @@ struct Gone;
 struct Chunk {
     lines: Vec<(u64, Option<Problem>)>,
     /// One for each line without a problem.
-    news: Vec<NewJob>,
+    news: Vec<Drawn>,
     bytes: usize,
 }
 
@@ -195,14 +194,18 @@ impl Batch {
         self.make_room().await
     }
 
-    fn decode(&self, text: &[u8]) -> Result<NewJob, Problem> {
+    fn decode(&self, text: &[u8]) -> Result<Drawn, Problem> {
         let draft = wire::job_draft(text)?;
-        let job = jobs::draw(TENANT, draft, self.api.engine.now())?;
         let idempotency = self
             .key
             .as_ref()
             .map(|key| idempotency(format!("{key}#{}", self.line), text));
-        Ok(NewJob { job, idempotency })
+        Ok(Drawn::of(
+            TENANT,
+            draft,
+            idempotency,
+            self.api.engine.now(),
+        )?)
     }
 
     fn refuse(&mut self, line: u64, problem: Problem) {
@@ -265,7 +268,7 @@ impl Batch {
 /// Writes a chunk, and what came of each of its lines.
 async fn write(api: Arc<Api>, chunk: Chunk) -> Bytes {
     let mut text = String::with_capacity(chunk.lines.len() * 80);
-    let (mut made, failed) = match jobs::create_many(&api, chunk.news).await {
+    let (mut made, failed) = match jobs::create_many(&api, TENANT, chunk.news).await {
         Ok(made) => (made.into_iter(), None),
         Err(error) => (Vec::new().into_iter(), Some(Problem::from(error))),
     };

@@ -10,12 +10,13 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use model::{JobId, JobKey, RunId, Version, limits};
+use model::schedule::CalendarError;
+use model::{CalendarName, JobId, JobKey, RunId, Timestamp, Version, limits};
 use sha2::{Digest, Sha256};
 use store::Idempotency;
 
 use crate::api::Api;
-use crate::ops::Expect;
+use crate::ops::{Expect, Mode};
 use crate::problem::{Kind, Problem};
 
 /// How long a body may take to arrive.
@@ -78,6 +79,52 @@ impl FromRequestParts<Arc<Api>> for KeyPath {
     }
 }
 
+/// A calendar's name in the path.
+pub struct CalendarPath(pub CalendarName);
+
+impl FromRequestParts<Arc<Api>> for CalendarPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::CalendarNotFound).await?;
+        let refused =
+            |error: CalendarError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
+        CalendarName::new(&text).map(Self).map_err(refused)
+    }
+}
+
+/// A request that has no use for parameters: whoever sends one means something else.
+pub struct NoParams;
+
+impl FromRequestParts<Arc<Api>> for NoParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let params = Params::from_request_parts(parts, api).await?;
+        params.known(&[])?;
+        Ok(Self)
+    }
+}
+
+/// A request that may ask for a rehearsal, with `dry_run`.
+pub struct DryRun(pub Mode);
+
+impl FromRequestParts<Arc<Api>> for DryRun {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let params = Params::from_request_parts(parts, api).await?;
+        params.known(&["dry_run"])?;
+        let given: Vec<&str> = params.all("dry_run").collect();
+        match given.as_slice() {
+            [] | ["false"] => Ok(Self(Mode::Write)),
+            ["true"] => Ok(Self(Mode::Dry)),
+            // Also one without a value: nobody may guess whether this was to be written.
+            _ => Err(refuse("dry_run", "dry_run is true or false, once")),
+        }
+    }
+}
+
 /// Query parameters, each known to its reader.
 pub struct Params(Vec<(String, String)>);
 
@@ -131,6 +178,19 @@ impl Params {
             None => Ok(first.filter(|value| !value.is_empty())),
             Some(_) => Err(refuse(name, format!("{name} is given twice"))),
         }
+    }
+}
+
+impl Params {
+    /// A moment: RFC 3339, or epoch seconds or milliseconds.
+    pub fn moment(&self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
+        let read = |text: &str| match text.parse() {
+            Ok(number) => Timestamp::from_number(number),
+            // An offset's plus, sent as it is, arrives as a space.
+            Err(_) => Timestamp::parse(&text.replace(' ', "+")),
+        };
+        let moment = self.one(name)?.map(read).transpose();
+        moment.map_err(|error| refuse(name, error.to_string()))
     }
 }
 
@@ -262,7 +322,7 @@ pub fn idempotency(key: String, body: &[u8]) -> Idempotency {
     }
 }
 
-/// What `If-Match` and `If-None-Match` expect of the job.
+/// What `If-Match` and `If-None-Match` expect of the job or calendar.
 pub fn expect(headers: &HeaderMap) -> Result<Expect, Problem> {
     let refused = |name: &'static str, detail: &str| {
         Problem::new(Kind::HeaderInvalid, detail.to_owned()).at(name)
@@ -286,6 +346,6 @@ pub fn expect(headers: &HeaderMap) -> Result<Expect, Problem> {
             .map(|tag| tag.trim().trim_matches('"').parse().ok().map(Version))
             .collect::<Option<Vec<_>>>()
             .map(Expect::OneOf)
-            .ok_or_else(|| refused("If-Match", "write If-Match: \"3\", with the job's version")),
+            .ok_or_else(|| refused("If-Match", "write If-Match: \"3\", with the version")),
     }
 }

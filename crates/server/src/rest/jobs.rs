@@ -10,9 +10,11 @@ use store::JobFilter;
 use super::TENANT;
 use super::answer::{self, Answer, REPLAYED};
 use super::extract::{
-    JobPath, JsonBody, KeyPath, Params, expect, idempotency, idempotency_key, refuse, shown,
+    DryRun, JobPath, JsonBody, KeyPath, NoParams, Params, expect, idempotency, idempotency_key,
+    refuse, shown,
 };
 use crate::api::Api;
+use crate::ops::Mode;
 use crate::ops::jobs::{self, Put};
 use crate::problem::Problem;
 use crate::wire::{self, schema};
@@ -20,22 +22,30 @@ use crate::wire::{self, schema};
 /// Create a job.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "create_job",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours")),
+    params(
+        ("dry_run" = Option<bool>, Query, description = "Check everything, show what would be, and write nothing"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours"),
+    ),
     request_body = schema::JobRequest,
     responses(
+        (status = 200, body = wire::JobAnswer, description = "With dry_run: what would be created"),
         (status = 201, body = wire::Job, description = "Created; or made before by the same request, then with Idempotency-Replayed: true"),
         schema::Refused,
     ),
 )]
 pub async fn create(
     State(api): State<Arc<Api>>,
+    DryRun(mode): DryRun,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let key = idempotency_key(&headers)?;
     let draft = wire::job_draft(&body)?;
     let idempotency = key.map(|key| idempotency(key.to_owned(), &body));
-    let made = jobs::create(&api, TENANT, draft, idempotency).await?;
+    let made = jobs::create(&api, TENANT, draft, idempotency, mode).await?;
+    if mode == Mode::Dry {
+        return answer::rehearsed(&made.job);
+    }
     let mut response = answer::job(StatusCode::CREATED, &made.job)?;
     if made.repeated {
         response
@@ -156,6 +166,7 @@ pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer 
     put, path = "/v1/jobs/by-key/{key}", tag = "jobs", operation_id = "put_job_by_key",
     params(
         ("key" = String, Path, description = "The job's own key"),
+        ("dry_run" = Option<bool>, Query, description = "Check everything, show what would be, and write nothing"),
         ("If-Match" = Option<String>, Header, description = "The version that is to be changed"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: only create"),
     ),
@@ -169,14 +180,16 @@ pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer 
 pub async fn put(
     State(api): State<Arc<Api>>,
     KeyPath(key): KeyPath,
+    DryRun(mode): DryRun,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let expect = expect(&headers)?;
     let draft = wire::job_draft(&body)?;
-    match jobs::put(&api, TENANT, &key, draft, &expect).await? {
+    match jobs::put(&api, TENANT, &key, draft, &expect, mode).await? {
+        Put::Created(job) if mode == Mode::Dry => answer::rehearsed(&job),
         Put::Created(job) => answer::job(StatusCode::CREATED, &job),
-        Put::Updated(changed) => answer::changed(&changed),
+        Put::Updated(changed) => answer::changed(&changed, mode),
     }
 }
 
@@ -185,6 +198,7 @@ pub async fn put(
     patch, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "patch_job",
     params(
         ("id" = String, Path, description = "The job's id"),
+        ("dry_run" = Option<bool>, Query, description = "Check everything, show what would be, and write nothing"),
         ("If-Match" = Option<String>, Header, description = "The version that is to be changed"),
     ),
     request_body = schema::JobPatch,
@@ -196,12 +210,14 @@ pub async fn put(
 pub async fn patch(
     State(api): State<Arc<Api>>,
     JobPath(id): JobPath,
+    DryRun(mode): DryRun,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let expect = expect(&headers)?;
     let draft = wire::job_draft(&body)?;
-    answer::changed(&jobs::patch(&api, TENANT, id, draft, &expect).await?)
+    let changed = jobs::patch(&api, TENANT, id, draft, &expect, mode).await?;
+    answer::changed(&changed, mode)
 }
 
 /// Delete a job; its runs that have not ended are cancelled.
@@ -219,11 +235,13 @@ pub async fn patch(
 pub async fn delete(
     State(api): State<Arc<Api>>,
     JobPath(id): JobPath,
+    _: NoParams,
     headers: HeaderMap,
 ) -> Answer {
     let expect = expect(&headers)?;
     let job = jobs::get(&api, TENANT, id).await?;
-    answer::changed(&jobs::delete(&api, TENANT, job, &expect).await?)
+    let changed = jobs::delete(&api, TENANT, job, &expect).await?;
+    answer::changed(&changed, Mode::Write)
 }
 
 /// Delete the job of a key.
@@ -241,11 +259,13 @@ pub async fn delete(
 pub async fn delete_by_key(
     State(api): State<Arc<Api>>,
     KeyPath(key): KeyPath,
+    _: NoParams,
     headers: HeaderMap,
 ) -> Answer {
     let expect = expect(&headers)?;
     let job = jobs::find(&api, TENANT, &key).await?;
-    answer::changed(&jobs::delete(&api, TENANT, job, &expect).await?)
+    let changed = jobs::delete(&api, TENANT, job, &expect).await?;
+    answer::changed(&changed, Mode::Write)
 }
 
 /// Pause a job: none of its slots runs until it is resumed.
@@ -264,21 +284,24 @@ pub async fn delete_by_key(
 pub async fn pause(
     State(api): State<Arc<Api>>,
     JobPath(id): JobPath,
+    _: NoParams,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let expect = expect(&headers)?;
     let request = wire::pause(&body)?;
-    answer::changed(&jobs::pause(&api, TENANT, id, request.note, &expect).await?)
+    let changed = jobs::pause(&api, TENANT, id, request.note, &expect).await?;
+    answer::changed(&changed, Mode::Write)
 }
 
-/// Resume a paused job, from now on.
+/// Resume a paused job: from now on, or from where it was paused.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/resume", tag = "jobs", operation_id = "resume_job",
     params(
         ("id" = String, Path, description = "The job's id"),
         ("If-Match" = Option<String>, Header, description = "The version that is to be resumed"),
     ),
+    request_body(content = Option<schema::ResumeBody>),
     responses(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
         schema::Refused,
@@ -287,10 +310,12 @@ pub async fn pause(
 pub async fn resume(
     State(api): State<Arc<Api>>,
     JobPath(id): JobPath,
+    _: NoParams,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let expect = expect(&headers)?;
-    wire::nothing(&body)?;
-    answer::changed(&jobs::resume(&api, TENANT, id, &expect).await?)
+    let catch_up = wire::resume(&body)?;
+    let changed = jobs::resume(&api, TENANT, id, catch_up, &expect).await?;
+    answer::changed(&changed, Mode::Write)
 }

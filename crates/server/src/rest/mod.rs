@@ -1,11 +1,12 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
-//! In reading order: `extract` (what requests are made of), `jobs`, `runs`, `batch`, `preview`,
-//! `system` (health and the like), `pages` (one per problem), `observe` (what is done around every
+//! In reading order: `extract` (what requests are made of), `jobs`, `runs`, `batch`, `calendars`, `preview`,
+//! `slots`, `system` (health and the like), `pages` (one per problem), `observe` (what is done around every
 //! request), `openapi` (the contract).
 
 mod answer;
 mod batch;
+mod calendars;
 mod extract;
 mod jobs;
 mod observe;
@@ -13,6 +14,7 @@ mod openapi;
 mod pages;
 mod preview;
 mod runs;
+mod slots;
 mod split;
 mod system;
 
@@ -36,6 +38,9 @@ const TENANT: TenantId = TenantId::DEFAULT;
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let by_key = get(jobs::find).put(jobs::put).delete(jobs::delete_by_key);
+    let calendar = get(calendars::show)
+        .put(calendars::put)
+        .delete(calendars::delete);
     Router::new()
         .route("/v1/jobs", post(jobs::create).get(jobs::list))
         .route("/v1/jobs/batch", post(batch::create))
@@ -49,11 +54,18 @@ pub fn router(api: Api) -> Router {
         .route("/v1/jobs/{id}/run", post(runs::start))
         .route("/v1/jobs/{id}/retry", post(runs::retry))
         .route("/v1/jobs/{id}/runs", get(runs::list_of_job))
+        .route("/v1/jobs/{id}/slots", get(slots::list))
+        .route("/v1/jobs/{id}/explain", get(slots::explain))
         .route("/v1/runs", get(runs::list))
         .route("/v1/runs/{id}", get(runs::show))
         .route("/v1/runs/{id}/cancel", post(runs::cancel))
         .route("/v1/runs/{id}/replay", post(runs::replay))
         .route("/v1/schedules/preview", post(preview::preview))
+        .route(
+            "/v1/calendars",
+            post(calendars::create).get(calendars::list),
+        )
+        .route("/v1/calendars/{name}", calendar)
         .route("/healthz", get(system::healthz))
         .route("/readyz", get(system::readyz))
         .route("/version", get(system::version))

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use utoipa::OpenApi;
 
-use super::{batch, jobs, preview, runs, system};
+use super::{batch, calendars, jobs, preview, runs, slots, system};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -17,13 +17,15 @@ use super::{batch, jobs, preview, runs, system};
         jobs::create, jobs::list, batch::create, jobs::show, jobs::patch, jobs::delete,
         jobs::find, jobs::put, jobs::delete_by_key, jobs::pause, jobs::resume,
         runs::start, runs::retry, runs::list_of_job, runs::list, runs::show, runs::cancel,
-        runs::replay, preview::preview,
+        runs::replay, slots::list, slots::explain, preview::preview,
+        calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
         system::healthz, system::readyz, system::version, system::metrics,
     ),
     tags(
         (name = "jobs", description = "What is due, and where it goes"),
         (name = "runs", description = "What came of each slot"),
         (name = "schedules", description = "When something is due"),
+        (name = "calendars", description = "Named times that jobs leave out, or keep to"),
         (name = "system", description = "How the node is"),
     ),
 )]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 
+use super::TENANT;
 use super::answer::{self, Answer};
-use super::extract::JsonBody;
+use super::extract::{JsonBody, NoParams};
 use crate::api::Api;
 use crate::ops;
 use crate::wire::{self, schema};
@@ -20,17 +21,8 @@ use crate::wire::{self, schema};
         schema::Refused,
     ),
 )]
-pub async fn preview(State(api): State<Arc<Api>>, JsonBody(body): JsonBody) -> Answer {
-    let request = wire::preview(&body)?;
-    let now = api.engine.now();
-    let from = request.from.unwrap_or(now);
-    let preview = ops::preview::preview(&request.schedule, from, request.count, now)?;
-    answer::json(
-        StatusCode::OK,
-        &wire::Preview {
-            slots: preview.slots.iter().map(ToString::to_string).collect(),
-            words: preview.words,
-            notes: preview.notes,
-        },
-    )
+pub async fn preview(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): JsonBody) -> Answer {
+    let asked = wire::preview(&body)?;
+    let preview = ops::preview::preview(&api, TENANT, asked).await?;
+    answer::json(StatusCode::OK, &wire::Preview::of(preview))
 }

@@ -9,7 +9,7 @@ use store::RunFilter;
 
 use super::TENANT;
 use super::answer::{self, Answer};
-use super::extract::{JobPath, JsonBody, Params, RunPath, refuse, shown};
+use super::extract::{JobPath, JsonBody, NoParams, Params, RunPath, refuse, shown};
 use crate::api::Api;
 use crate::ops::{jobs, runs};
 use crate::problem::Problem;
@@ -127,6 +127,7 @@ pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
 pub async fn cancel(
     State(api): State<Arc<Api>>,
     RunPath(id): RunPath,
+    _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     wire::nothing(&body)?;
@@ -157,6 +158,7 @@ pub async fn cancel(
 pub async fn start(
     State(api): State<Arc<Api>>,
     JobPath(id): JobPath,
+    _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
@@ -176,6 +178,7 @@ pub async fn start(
 pub async fn retry(
     State(api): State<Arc<Api>>,
     JobPath(id): JobPath,
+    _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
@@ -195,6 +198,7 @@ pub async fn retry(
 pub async fn replay(
     State(api): State<Arc<Api>>,
     RunPath(id): RunPath,
+    _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;

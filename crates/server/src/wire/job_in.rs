@@ -7,14 +7,16 @@ use model::schedule::format_span;
 use model::{Backoff, CatchUp, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, limits};
 
 use super::read::{self, Fields, Path, Read, Shape, Value, shown};
-use super::schedule_in::schedule;
+use super::schedule_in::{calendars, schedule};
 use super::sound;
 use super::target_in::target;
 use crate::ops::{CatchUpDraft, Fault, JobDraft, Patch, RetryDraft};
 
-pub const JOB_FIELDS: [&str; 14] = [
+pub const JOB_FIELDS: [&str; 16] = [
     "key",
     "schedule",
+    "exclude",
+    "only",
     "target",
     "payload",
     "retry",
@@ -62,6 +64,8 @@ pub fn job_draft(body: &[u8]) -> Read<JobDraft> {
     Ok(JobDraft {
         key: fields.patch("key", key)?,
         schedule: fields.patch("schedule", schedule)?,
+        exclude: fields.patch("exclude", calendars)?,
+        only: fields.patch("only", calendars)?,
         target: fields.patch("target", target)?,
         payload: fields.patch("payload", payload)?,
         retry: fields.patch("retry", |value, _| retry(value))?,

@@ -1,11 +1,12 @@
 //! Jobs as we answer them: in full, every default written out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::schedule::{self, Dialect, DstGap, DstOverlap, format_span};
-use model::{Overlap as OverlapPolicy, RunId, Slot, Target as ModelTarget, Timestamp};
+use model::schedule::{self, Broken, Dialect, DstGap, DstOverlap, Kind, format_span};
+use model::{Calendar, Overlap as OverlapPolicy, RunId, Slot, Target as ModelTarget, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -23,13 +24,24 @@ pub struct Job {
     pub state: &'static str,
     /// Counts edits; what `If-Match` names.
     pub version: u32,
-    /// The next nominal moment; none unless the job is active.
+    /// The next nominal moment that calendars keep; none unless the job is active.
     #[schema(format = DateTime)]
     pub next_slot: Option<String>,
     /// When that slot is due: the slot and the job's own offset within `spread`.
     #[schema(format = DateTime)]
     pub due_at: Option<String>,
+    /// Its run has not ended: the end of it sets the next slot.
+    pub resting: bool,
+    /// Runs of slots that are still to come; none unless `runs_max` bounds them.
+    pub runs_left: Option<u32>,
+    /// What should be looked at, such as calendars that leave nothing over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     pub schedule: Schedule,
+    /// Calendars whose times are left out.
+    pub exclude: Vec<String>,
+    /// Calendars outside of whose times everything is left out.
+    pub only: Vec<String>,
     pub target: Target,
     /// JSON as it was sent.
     #[schema(value_type = Option<serde_json::Value>)]
@@ -50,6 +62,8 @@ pub struct Job {
     pub labels: BTreeMap<String, String>,
     /// Why it is in its state, if someone said so.
     pub note: Option<String>,
+    /// Who paused it.
+    pub paused_by: Option<String>,
     #[schema(format = DateTime)]
     pub created_at: String,
     #[schema(format = DateTime)]
@@ -62,9 +76,12 @@ pub struct JobAnswer {
     #[serde(flatten)]
     pub job: Job,
     pub runs: Runs,
-    /// Of another schedule only.
+    /// Only where slots ahead are others than before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
+    /// Nothing was written: this is how it would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
 }
 
 /// What another schedule means for the slots ahead: the first few of each.
@@ -92,7 +109,7 @@ pub struct JobList {
     pub next_cursor: Option<String>,
 }
 
-/// When a job is due: `cron`, `every` or `at`, whichever it is.
+/// When a job is due: `cron`, `every` or `at`, whichever it is; `broken` if it cannot be read any more.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Schedule {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +130,27 @@ pub struct Schedule {
     pub dst_gap: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dst_overlap: Option<&'static str>,
+    /// Of an interval: whether slots are counted from the ends of runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_completion: Option<bool>,
+    /// There is no slot before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub starts_at: Option<String>,
+    /// There is no slot after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub ends_at: Option<String>,
+    /// After so many runs of its slots the job is finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_max: Option<u32>,
+    /// The schedule as it was stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub broken: Option<Box<RawValue>>,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -174,14 +212,25 @@ pub struct CatchUp {
 impl Job {
     pub fn of(job: &model::Job) -> Self {
         let def = &job.def;
+        let calendars = &def.schedule.calendars;
+        // A slot that calendars leave out is next only where they leave out all that was looked at.
+        let left_out = job.next_slot.filter(|slot| !def.schedule.keeps(*slot));
+        let next = job.next_slot.filter(|_| left_out.is_none());
         Self {
             id: job.id.to_string(),
             key: job.key.as_ref().map(ToString::to_string),
             state: job.state.as_str(),
             version: job.version.0,
-            next_slot: job.next_slot.map(|slot| slot.to_string()),
-            due_at: job.next_due_at().as_ref().map(moment),
+            next_slot: next.map(|slot| slot.to_string()),
+            due_at: next.map(|slot| moment(&job.due_at(slot))),
+            resting: job.is_resting(),
+            runs_left: job.runs_left,
+            warning: left_out.map(|slot| {
+                format!("calendars leave out every slot up to {slot}: it will not run until then")
+            }),
             schedule: Schedule::of(&def.schedule),
+            exclude: names(&calendars.exclude),
+            only: names(&calendars.only),
             target: Target::of(&def.target),
             payload: def.payload.as_ref().and_then(raw),
             retry: Retry {
@@ -205,6 +254,7 @@ impl Job {
             finish_within: def.finish_within.map(span),
             labels: def.labels.clone(),
             note: job.note.clone(),
+            paused_by: job.paused_by.as_ref().map(ToString::to_string),
             created_at: moment(&job.created_at),
             updated_at: moment(&job.updated_at),
         }
@@ -234,16 +284,32 @@ impl Runs {
 
 impl Schedule {
     pub fn of(schedule: &model::Schedule) -> Self {
-        match schedule {
-            model::Schedule::Cron(cron) => Self::of_cron(cron),
-            model::Schedule::Every(every) => Self {
+        let bounds = &schedule.bounds;
+        Self {
+            starts_at: bounds.starts_at.as_ref().map(moment),
+            ends_at: bounds.ends_at.as_ref().map(moment),
+            runs_max: bounds.runs_max,
+            ..Self::of_kind(&schedule.kind)
+        }
+    }
+
+    fn of_kind(kind: &Kind) -> Self {
+        match kind {
+            Kind::Cron(cron) => Self::of_cron(cron),
+            Kind::Every(every) => Self {
                 every: Some(every.period.text()),
                 anchor: Some(moment(&every.anchor)),
                 timezone: Some(every.zone.name().to_owned()),
+                after_completion: Some(every.after_completion),
                 ..Self::default()
             },
-            model::Schedule::Once(slot) => Self {
+            Kind::Once(slot) => Self {
                 at: Some(slot.to_string()),
+                ..Self::default()
+            },
+            Kind::Broken(broken) => Self {
+                broken: stored(broken),
+                error: Some(broken.error.clone()),
                 ..Self::default()
             },
         }
@@ -332,4 +398,15 @@ fn span(span: Duration) -> String {
 fn raw(payload: &Bytes) -> Option<Box<RawValue>> {
     let text = str::from_utf8(payload).ok()?;
     RawValue::from_string(text.to_owned()).ok()
+}
+
+/// A stored schedule is JSON; what is not, is shown as the text that it is.
+fn stored(broken: &Broken) -> Option<Box<RawValue>> {
+    let text = RawValue::from_string(broken.stored.clone());
+    text.or_else(|_| serde_json::value::to_raw_value(&broken.stored))
+        .ok()
+}
+
+fn names(calendars: &[Arc<Calendar>]) -> Vec<String> {
+    calendars.iter().map(|it| it.name.to_string()).collect()
 }

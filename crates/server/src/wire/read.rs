@@ -176,6 +176,27 @@ impl<'a> Value<'a> {
         Timestamp::parse(&text).map_err(|error| path.invalid(error.to_string()))
     }
 
+    /// A list of at most `most` values, each read as told.
+    pub fn list<T>(
+        self,
+        path: Path<'_>,
+        what: &str,
+        most: usize,
+        read: impl Fn(Value<'a>, Path<'_>) -> Read<T>,
+    ) -> Read<Vec<T>> {
+        if self.shape() != Shape::List {
+            return Err(self.expected(path, what));
+        }
+        let list: Vec<&'a RawValue> =
+            serde_json::from_str(self.0).map_err(|_| self.expected(path, what))?;
+        if list.len() > most {
+            let count = list.len();
+            return Err(path.invalid(format!("{count} entries: at most {most}")));
+        }
+        let values = list.into_iter().map(|raw| Value(raw.get()));
+        values.map(|value| read(value, path)).collect()
+    }
+
     /// One of a few words.
     pub fn choice<T>(
         self,

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::job_out::{Runs, moment};
+use crate::ops::preview;
 
 /// What came of one slot, or of one request to run a job now.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,6 +45,12 @@ pub struct Run {
     /// The slots that one skipped entry stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Stretch>,
+    /// Of a skipped entry: the calendar's name, or what was said when the job was paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Of a skipped entry: a node, or whoever changed the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// A run after it was asked to end, and whether its holder agreed.
@@ -93,11 +100,37 @@ pub struct Stretch {
 /// The slots ahead of a schedule, in words too.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Preview {
-    /// Strictly after `from`.
+    /// Strictly after `from`; those that calendars keep.
     pub slots: Vec<String>,
+    /// The first that calendars leave out between those shown.
+    pub excluded: Vec<ExcludedSlot>,
     pub words: String,
     /// What its author may not expect.
     pub notes: Vec<String>,
+}
+
+/// A slot, and the calendar that leaves it out.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ExcludedSlot {
+    #[schema(format = DateTime)]
+    pub slot: String,
+    #[schema(example = "holidays")]
+    pub calendar: String,
+}
+
+impl Preview {
+    pub fn of(preview: preview::Preview) -> Self {
+        let excluded = |(slot, calendar): (model::Slot, String)| ExcludedSlot {
+            slot: slot.to_string(),
+            calendar,
+        };
+        Self {
+            slots: preview.slots.iter().map(ToString::to_string).collect(),
+            excluded: preview.excluded.into_iter().map(excluded).collect(),
+            words: preview.words,
+            notes: preview.notes,
+        }
+    }
 }
 
 impl Run {
@@ -124,6 +157,8 @@ impl Run {
                 last: stretch.last.to_string(),
                 count: stretch.count,
             }),
+            note: run.note.clone(),
+            by: run.by.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -13,6 +13,10 @@ pub struct JobRequest {
     /// A name of your own; unique among your jobs.
     pub key: Option<String>,
     pub schedule: ScheduleForm,
+    /// Calendars by their names: slots within any of them are skipped.
+    pub exclude: Option<Vec<String>>,
+    /// Calendars by their names: slots outside of all of them are skipped.
+    pub only: Option<Vec<String>>,
     pub target: TargetForm,
     /// Any JSON; sent to the target byte for byte.
     pub payload: Option<serde_json::Value>,
@@ -33,12 +37,14 @@ pub struct JobRequest {
 }
 
 /// What an edit speaks of changes; `null` sets a field back to its default. `retry`, `catch_up` and `labels`
-/// are merged, `schedule`, `target` and `payload` are replaced whole.
+/// are merged, `schedule`, `exclude`, `only`, `target` and `payload` are replaced whole.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"timeout": "30s", "labels": {"team": "ops", "old": null}}))]
 pub struct JobPatch {
     pub key: Option<String>,
     pub schedule: Option<ScheduleForm>,
+    pub exclude: Option<Vec<String>>,
+    pub only: Option<Vec<String>>,
     pub target: Option<TargetForm>,
     pub payload: Option<serde_json::Value>,
     pub retry: Option<RetryRequest>,
@@ -58,7 +64,7 @@ pub struct JobPatch {
 #[serde(untagged)]
 pub enum ScheduleForm {
     Short(String),
-    Full(ScheduleRequest),
+    Full(Box<ScheduleRequest>),
 }
 
 /// Exactly one of `cron`, `every`, `at` and `in`.
@@ -79,8 +85,16 @@ pub struct ScheduleRequest {
     pub dst_gap: Option<String>,
     /// `first` or `both`.
     pub dst_overlap: Option<String>,
-    /// Slot 0 of an interval; now by default.
+    /// Slot 0 of an interval; `starts_at` by default, or now.
     pub anchor: Option<MomentForm>,
+    /// Of an interval: a slot is a period after the end of the run before it. False by default.
+    pub after_completion: Option<bool>,
+    /// There is no slot before it; one at this very moment is the first. Of `cron` and `every`.
+    pub starts_at: Option<MomentForm>,
+    /// There is no slot after it; one at this very moment is the last. Of `cron` and `every`.
+    pub ends_at: Option<MomentForm>,
+    /// After so many runs of its slots the job is finished. Of `cron` and `every`.
+    pub runs_max: Option<u32>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -168,6 +182,46 @@ pub struct PauseBody {
     pub note: Option<String>,
 }
 
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResumeBody {
+    /// Go on from where the pause began, as `catch_up` of the job says, instead of from now.
+    pub catch_up: Option<bool>,
+}
+
+/// A named set of local times: the union of its entries, of which there is at least one.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"name": "holidays", "yearly": ["01-01", "12-25"], "dates": ["2027-03-26"]}))]
+pub struct CalendarRequest {
+    /// 1 to 128 letters, digits or any of . _ -; in the path when a calendar is put.
+    pub name: Option<String>,
+    pub note: Option<String>,
+    /// The zone its dates are meant in; that of the job by default.
+    pub timezone: Option<String>,
+    /// Whole days, such as `2026-12-25`.
+    pub dates: Option<Vec<String>>,
+    /// Whole days of every year, such as `12-25`, month first.
+    pub yearly: Option<Vec<String>>,
+    /// Days of every week, such as `SAT-SUN` or `MON-FRI 09:00-17:00`.
+    pub weekly: Option<Vec<String>>,
+    pub ranges: Option<Vec<RangeForm>>,
+}
+
+/// `2026-12-24/2027-01-02`, both days included; or an object with its ends.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum RangeForm {
+    Short(String),
+    Full(RangeRequest),
+}
+
+/// From one local time to another; a date alone means the whole of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"from": "2026-12-24T18:00", "to": "2026-12-27T06:00"}))]
+pub struct RangeRequest {
+    pub from: String,
+    pub to: String,
+}
+
 /// What a manual run, a replay or a retry may carry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StartBody {
@@ -181,6 +235,13 @@ pub struct StartBody {
 #[schema(example = json!({"schedule": "30 2 * * *", "timezone": "Europe/Berlin", "count": 3}))]
 pub struct PreviewBody {
     pub schedule: ScheduleForm,
+    /// Bounds stand here or within the schedule.
+    pub starts_at: Option<MomentForm>,
+    pub ends_at: Option<MomentForm>,
+    pub runs_max: Option<u32>,
+    /// Calendars by their names, as of a job.
+    pub exclude: Option<Vec<String>>,
+    pub only: Option<Vec<String>>,
     /// Slots strictly after this moment; now by default.
     pub from: Option<MomentForm>,
     /// 1 to 1000; 10 by default.

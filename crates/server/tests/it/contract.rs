@@ -26,7 +26,10 @@ async fn every_operation_of_the_contract_is_served() {
     let mut count = 0;
     for (name, operations) in contract["paths"].as_object().unwrap() {
         for method in operations.as_object().unwrap().keys() {
-            let path = name.replace("{id}", "x").replace("{key}", "x");
+            let path = name
+                .replace("{id}", "x")
+                .replace("{key}", "x")
+                .replace("{name}", "x");
             let reply = world.call(&method.to_uppercase(), &path, &[], "").await;
             assert_ne!(reply.status, 405, "{method} {path}");
             if reply.status == 404 {
@@ -47,7 +50,7 @@ async fn every_operation_of_the_contract_is_served() {
             count += 1;
         }
     }
-    assert_eq!(count, 23);
+    assert_eq!(count, 30);
 }
 
 #[test]
@@ -87,6 +90,12 @@ fn the_contract_describes_every_field_that_is_read() {
     assert_eq!(fields("PreviewBody"), known(&server::wire::PREVIEW_FIELDS));
     assert_eq!(fields("StartBody"), known(&server::wire::START_FIELDS));
     assert_eq!(fields("PauseBody"), known(&server::wire::PAUSE_FIELDS));
+    assert_eq!(fields("ResumeBody"), known(&server::wire::RESUME_FIELDS));
+    assert_eq!(
+        fields("CalendarRequest"),
+        known(&server::wire::CALENDAR_FIELDS)
+    );
+    assert_eq!(fields("RangeRequest"), known(&server::wire::RANGE_FIELDS));
 }
 
 #[tokio::test]

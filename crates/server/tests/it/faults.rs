@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use model::shard::ShardSet;
-use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
+use model::{
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
+};
 use serde_json::json;
 use store::mem::MemStore;
 use store::*;
@@ -76,9 +79,17 @@ faulty! {
         fn cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
         fn get_run(tenant: TenantId, run: RunId) -> Option<Run>;
         fn list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
+        fn list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
+        fn put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
+        fn get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
+        fn list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
+        fn drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
     }
     passed {
-        fn join(node: &NodeName) -> PresenceId;
+        fn join(node: &NodeInfo) -> PresenceId;
+        fn rules_changed() -> Vec<Rule>;
+        fn jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
+        fn rule_applied(rule: &Rule) -> ();
         fn beat(presence: PresenceId) -> Beat;
         fn lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
         fn leave(presence: PresenceId) -> ();
@@ -121,6 +132,7 @@ async fn a_store_that_fails_is_told_without_its_secrets() {
         let job = "/v1/jobs/job_0192f0c1a2b37def8123456789abcdef";
         let run = "/v1/runs/run_0192f0c1a2b38def8123456789abcdef";
         let body = json!({"schedule": "@daily", "target": OK});
+        let calendar = json!({"name": "c", "dates": ["2030-01-01"]});
         for reply in [
             world.post("/v1/jobs", body.clone()).await,
             world.put("/v1/jobs/by-key/a", body).await,
@@ -133,6 +145,13 @@ async fn a_store_that_fails_is_told_without_its_secrets() {
             world.post_empty(&format!("{job}/run")).await,
             world.post_empty(&format!("{job}/pause")).await,
             world.post_empty(&format!("{run}/cancel")).await,
+            world.get(&format!("{job}/slots")).await,
+            world.get(&format!("{job}/explain?at=0")).await,
+            world.get("/v1/calendars").await,
+            world.get("/v1/calendars/c").await,
+            world.delete("/v1/calendars/c").await,
+            world.put("/v1/calendars/c", calendar.clone()).await,
+            world.post("/v1/calendars", calendar).await,
         ] {
             reply.refused(status, problem);
             assert_eq!(reply.header("retry-after"), retry_after);

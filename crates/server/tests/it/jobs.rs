@@ -101,6 +101,9 @@ async fn what_is_answered_can_be_sent_again() {
         json!({"every": "P1M", "anchor": "2026-01-31T12:00:00Z", "timezone": "Europe/Berlin"}),
         json!({"at": "2099-12-24T18:00:00+01:00"}),
         json!("@every 90s"),
+        json!({"every": "1h", "after_completion": true}),
+        json!({"every": "1h", "starts_at": "2099-01-01T00:10:00Z", "ends_at": 4_102_444_800_i64}),
+        json!({"cron": "@hourly", "ends_at": "2099-01-01T00:00:00+02:00", "runs_max": 7}),
     ];
     for (index, schedule) in schedules.into_iter().enumerate() {
         let key = format!("job-{index}");
@@ -117,7 +120,10 @@ async fn what_is_answered_can_be_sent_again() {
             "version",
             "next_slot",
             "due_at",
+            "resting",
+            "runs_left",
             "note",
+            "paused_by",
             "created_at",
             "updated_at",
         ] {

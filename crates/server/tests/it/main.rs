@@ -6,8 +6,12 @@
 )]
 
 mod batch;
+mod bounds;
+mod calendars;
 mod contract;
+mod dry_run;
 mod edits;
+mod explain;
 mod faults;
 mod idempotency;
 mod jobs;
@@ -16,6 +20,7 @@ mod preview;
 mod refusals;
 mod requests;
 mod runs;
+mod slots;
 mod sockets;
 mod system;
 mod waits;

@@ -94,3 +94,103 @@ async fn a_preview_has_ten_slots_unless_told() {
         ["1970-01-01T01:00:00.000Z"]
     );
 }
+
+#[tokio::test]
+async fn bounds_stand_within_the_schedule_or_beside_it() {
+    let world = World::new().await;
+    let (from, to) = ("2026-01-01T00:00:00Z", "2026-01-03T09:00:00Z");
+    let within = json!({"schedule": {"cron": "0 9 * * *", "ends_at": to}, "from": from});
+    let beside = json!({"schedule": "0 9 * * *", "ends_at": to, "from": from});
+    let expected = [
+        "2026-01-01T09:00:00.000Z",
+        "2026-01-02T09:00:00.000Z",
+        "2026-01-03T09:00:00.000Z",
+    ];
+    assert_eq!(slots(&world, within).await, expected);
+    assert_eq!(slots(&world, beside.clone()).await, expected);
+    let mut some = beside;
+    some["runs_max"] = json!(2);
+    assert_eq!(slots(&world, some.clone()).await, expected[..2]);
+    some["starts_at"] = json!("2026-01-02T09:00:00Z");
+    assert_eq!(slots(&world, some).await, expected[1..]);
+    // An interval without an anchor is counted from its start.
+    let every =
+        json!({"schedule": {"every": "90m"}, "starts_at": "2026-01-01T10:00:00Z", "from": from});
+    let expected = ["2026-01-01T10:00:00.000Z", "2026-01-01T11:30:00.000Z"];
+    assert_eq!(slots(&world, every).await[..2], expected);
+}
+
+#[tokio::test]
+async fn what_calendars_leave_out_is_named() {
+    let world = World::new().await;
+    let holidays = json!({"dates": ["2026-01-02"], "yearly": ["01-04"]});
+    world.put("/v1/calendars/holidays", holidays).await.is(201);
+    let weekends = json!({"weekly": ["SAT-SUN"]});
+    world.put("/v1/calendars/weekends", weekends).await.is(201);
+    let body = json!({"schedule": "0 9,10 * * *", "from": "2026-01-01T09:30:00Z", "count": 3,
+        "exclude": ["holidays", "weekends"]});
+    let reply = world
+        .post("/v1/schedules/preview", body)
+        .await
+        .is(200)
+        .json();
+    assert_eq!(
+        reply["slots"],
+        json!([
+            "2026-01-01T10:00:00.000Z",
+            "2026-01-05T09:00:00.000Z",
+            "2026-01-05T10:00:00.000Z"
+        ])
+    );
+    let left = |day: u32, hour: &str, calendar: &str| json!({"slot": format!("2026-01-{day:02}T{hour}:00:00.000Z"), "calendar": calendar});
+    assert_eq!(
+        reply["excluded"],
+        json!([
+            left(2, "09", "holidays"),
+            left(2, "10", "holidays"),
+            left(3, "09", "weekends"),
+            left(3, "10", "weekends"),
+            left(4, "09", "holidays"),
+            left(4, "10", "holidays"),
+        ])
+    );
+    let only = json!({"schedule": "0 9 * * *", "from": "2026-01-01T00:00:00Z", "count": 2, "only": ["weekends"]});
+    let reply = world
+        .post("/v1/schedules/preview", only)
+        .await
+        .is(200)
+        .json();
+    assert_eq!(
+        reply["slots"],
+        json!(["2026-01-03T09:00:00.000Z", "2026-01-04T09:00:00.000Z"])
+    );
+    assert_eq!(reply["excluded"].as_array().unwrap().len(), 2);
+    let none = json!({"schedule": "0 9 * * *", "exclude": ["weekends"], "only": ["weekends"]});
+    let reply = world
+        .post("/v1/schedules/preview", none)
+        .await
+        .is(200)
+        .json();
+    assert_eq!(reply["slots"], json!([]));
+    assert_eq!(reply["excluded"].as_array().unwrap().len(), 20);
+    let notes = reply["notes"].to_string();
+    assert!(notes.contains("calendars leave out every slot"), "{notes}");
+}
+
+#[tokio::test]
+async fn slots_that_follow_runs_are_said_to() {
+    let world = World::new().await;
+    let body =
+        json!({"schedule": {"every": "1h", "after_completion": true}, "from": 0, "count": 2});
+    let reply = world
+        .post("/v1/schedules/preview", body)
+        .await
+        .is(200)
+        .json();
+    assert_eq!(
+        reply["slots"],
+        json!(["1970-01-01T01:00:00.000Z", "1970-01-01T02:00:00.000Z"])
+    );
+    let notes = reply["notes"].to_string();
+    assert!(notes.contains("follows the end of the run"), "{notes}");
+}

@@ -46,6 +46,14 @@ async fn world() -> World {
     let world = World::new().await;
     let body = json!({"schedule": "@yearly", "target": OK});
     world.put("/v1/jobs/by-key/stands", body).await.is(201);
+    for (name, calendar) in [
+        ("stands", json!({"weekly": ["SAT-SUN"]})),
+        ("always", json!({"weekly": ["MON-SUN"]})),
+        ("long-ago", json!({"dates": ["2001-01-01"]})),
+    ] {
+        let path = format!("/v1/calendars/{name}");
+        world.put(&path, calendar).await.is(201);
+    }
     world
 }
 
@@ -64,6 +72,8 @@ async fn fields_of_the_wrong_type_are_refused() {
         ];
         let fits = |value: &Value| match field {
             "schedule" | "target" | "lane" | "delivery" => false,
+            // An empty list is none.
+            "exclude" | "only" => *value == json!([]),
             _ => value.is_null(),
         };
         all.into_iter().filter(|value| !fits(value)).collect()
@@ -71,6 +81,8 @@ async fn fields_of_the_wrong_type_are_refused() {
     for field in [
         "key",
         "schedule",
+        "exclude",
+        "only",
         "target",
         "retry",
         "timeout",

@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use model::{
-    Definition, Job, JobId, JobKey, JobState, Reason, RunId, RunState, Stretch, TenantId, Version,
-};
+use model::{Definition, Job, JobId, JobKey, JobState, Skip, TenantId, Version};
 
 use super::subject::new;
-use super::{Kept, Subject, at, job, slot};
+use super::{Kept, Subject, at, job, slot, someone};
 use crate::{BoxError, Created, JobChange, JobChanged, RunsOfChange};
 
-fn change(before: &Arc<Job>, after: Job) -> JobChange {
+fn change(before: &Arc<Job>, (after, skipped): (Job, Vec<Skip>)) -> JobChange {
     let (before, after) = (before.clone(), Arc::new(after));
     JobChange {
         before,
         after,
-        skipped: None,
+        skipped,
         runs: RunsOfChange::Keep,
     }
 }
@@ -39,9 +37,11 @@ pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
     let before = subject.put(keyed(1, "a")?).await?;
     let mut def = another(&before);
     def.labels.insert("team".to_owned(), "ops".to_owned());
-    let mut after = before.edited(Some(JobKey::new("b")?), def, at(90));
+    let (mut after, _) = before.edited(Some(JobKey::new("b")?), def, at(90), &someone());
     after.note = Some("by hand".to_owned());
-    let changed = store.change_job(&change(&before, after.clone())).await?;
+    let changed = store
+        .change_job(&change(&before, (after.clone(), Vec::new())))
+        .await?;
     assert_eq!(
         changed,
         JobChanged::Done {
@@ -61,12 +61,18 @@ pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
 pub async fn a_change_of_a_stale_read_is_a_conflict(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let before = subject.put(job(1)?).await?;
-    let first = change(&before, before.paused(at(1), Some("first".to_owned())));
+    let first = change(
+        &before,
+        before.paused(at(1), Some("first".to_owned()), &someone()),
+    );
     assert!(matches!(
         store.change_job(&first).await?,
         JobChanged::Done { .. }
     ));
-    let second = change(&before, before.edited(None, another(&before), at(2)));
+    let second = change(
+        &before,
+        before.edited(None, another(&before), at(2), &someone()),
+    );
     let expected = JobChanged::Conflict(Box::new(Job::clone(&first.after)));
     assert_eq!(store.change_job(&second).await?, expected);
     assert_eq!(
@@ -82,7 +88,7 @@ pub async fn a_change_that_a_firing_overtook_is_a_conflict(subject: Subject) -> 
     let before = subject.put(job(1)?).await?;
     subject.claimed(before.id).await?;
     let stands = subject.job(before.id).await?;
-    let late = change(&before, before.paused(at(61), None));
+    let late = change(&before, before.paused(at(61), None, &someone()));
     let changed = subject.store.change_job(&late).await?;
     assert_eq!(changed, JobChanged::Conflict(Box::new(Job::clone(&stands))));
     Ok(())
@@ -92,16 +98,16 @@ pub async fn a_change_of_a_job_that_is_gone_changes_nothing(subject: Subject) ->
     let Subject { store, .. } = &subject;
     let never = Arc::new(job(1)?);
     let changed = store
-        .change_job(&change(&never, never.paused(at(1), None)))
+        .change_job(&change(&never, never.paused(at(1), None, &someone())))
         .await?;
     assert_eq!(changed, JobChanged::Missing);
     let job = subject.put(job(2)?).await?;
     let (gone, _) = subject
-        .change(&job, job.deleted(at(1)), RunsOfChange::Keep)
+        .change(&job, job.deleted(at(1), &someone()), RunsOfChange::Keep)
         .await?;
     let gone = Arc::new(gone);
     let changed = store
-        .change_job(&change(&gone, gone.deleted(at(2))))
+        .change_job(&change(&gone, gone.deleted(at(2), &someone())))
         .await?;
     assert_eq!(changed, JobChanged::Missing);
     Ok(())
@@ -111,7 +117,7 @@ pub async fn a_rename_takes_the_new_key_and_frees_the_old(subject: Subject) -> K
     let Subject { store, .. } = &subject;
     let before = subject.put(keyed(1, "a")?).await?;
     let (a, b) = (JobKey::new("a")?, JobKey::new("b")?);
-    let renamed = before.edited(Some(b.clone()), another(&before), at(1));
+    let renamed = before.edited(Some(b.clone()), another(&before), at(1), &someone());
     subject.change(&before, renamed, RunsOfChange::Keep).await?;
     assert_eq!(store.find_job(TenantId::DEFAULT, &a).await?, None);
     let found = store.find_job(TenantId::DEFAULT, &b).await?;
@@ -129,7 +135,7 @@ pub async fn a_rename_takes_the_new_key_and_frees_the_old(subject: Subject) -> K
 pub async fn a_rename_to_a_key_in_use_changes_nothing(subject: Subject) -> Kept {
     let holder = subject.put(keyed(1, "a")?).await?;
     let before = subject.put(keyed(2, "b")?).await?;
-    let renamed = before.edited(holder.key.clone(), another(&before), at(1));
+    let renamed = before.edited(holder.key.clone(), another(&before), at(1), &someone());
     let changed = subject.store.change_job(&change(&before, renamed)).await?;
     assert_eq!(changed, JobChanged::KeyTaken(holder.id));
     assert_eq!(subject.job(before.id).await?, before);
@@ -140,7 +146,11 @@ pub async fn a_deleted_job_is_gone_and_frees_its_key(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let before = subject.put(keyed(1, "a")?).await?;
     let (gone, _) = subject
-        .change(&before, before.deleted(at(1)), RunsOfChange::Cancel)
+        .change(
+            &before,
+            before.deleted(at(1), &someone()),
+            RunsOfChange::Cancel,
+        )
         .await?;
     assert_eq!(gone.state, JobState::Deleted);
     assert_eq!(store.get_job(TenantId::DEFAULT, before.id).await?, None);
@@ -156,39 +166,20 @@ pub async fn a_deleted_job_is_gone_and_frees_its_key(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn the_end_of_a_pause_is_one_entry(subject: Subject) -> Kept {
-    let job = subject.put(job(1)?).await?;
-    let (paused, _) = subject
-        .change(&job, job.paused(at(30), None), RunsOfChange::Keep)
-        .await?;
-    let (resumed, passed) = paused.resumed(at(310));
-    let passed: Stretch = passed.ok_or("slots passed")?;
-    let change = JobChange {
-        before: Arc::new(paused),
-        after: Arc::new(resumed.clone()),
-        skipped: Some((passed, Reason::Paused)),
-        runs: RunsOfChange::Keep,
-    };
-    let changed = subject.store.change_job(&change).await?;
+pub async fn a_pause_says_who_and_why(subject: Subject) -> Kept {
+    let before = subject.put(job(1)?).await?;
+    let note = Some("too \"loud\"".to_owned());
+    let paused = before.paused(at(30), note, &someone());
+    let (paused, _) = subject.change(&before, paused, RunsOfChange::Keep).await?;
+    let stands = subject.job(before.id).await?;
+    assert_eq!(*stands, paused);
     assert_eq!(
-        changed,
-        JobChanged::Done {
-            job: Box::new(resumed),
-            asked: vec![]
-        }
+        (stands.note.as_deref(), stands.paused_by.as_deref()),
+        (Some("too \"loud\""), Some("someone"))
     );
-    let entry = subject.run(RunId::for_slot(job.id, slot(60))).await?;
-    assert_eq!(
-        (entry.state, entry.reason),
-        (RunState::Skipped, Some(Reason::Paused))
-    );
-    assert_eq!((entry.slot, entry.due_at), (Some(slot(60)), at(60)));
-    assert_eq!(entry.settled_at, Some(at(310)));
-    let stretch = Stretch {
-        first: slot(60),
-        last: slot(300),
-        count: 5,
-    };
-    assert_eq!(entry.stretch, Some(stretch));
+    let resumed = stands.resumed(at(40), false, &someone());
+    subject.change(&stands, resumed, RunsOfChange::Keep).await?;
+    let stands = subject.job(before.id).await?;
+    assert_eq!((&stands.note, &stands.paused_by), (&None, &None));
     Ok(())
 }

@@ -5,7 +5,7 @@ use model::{
 };
 
 use super::subject::SECOND;
-use super::{Kept, Subject, at, attempt, job, job_with, settlement, slot};
+use super::{DONE, Kept, Subject, at, attempt, job, job_with, settlement, slot, someone};
 use crate::{BoxError, Claimed, Leases, RunsOfChange};
 
 impl Subject {
@@ -63,7 +63,7 @@ pub async fn a_claim_takes_the_job_as_it_stands(subject: Subject) -> Kept {
     let (edited, _) = subject
         .change(
             &stands,
-            stands.edited(None, def, at(61)),
+            stands.edited(None, def, at(61), &someone()),
             RunsOfChange::TakeBack,
         )
         .await?;
@@ -171,6 +171,6 @@ pub async fn a_run_under_way_is_marked_by_its_holder_only(subject: Subject) -> K
     let settled = subject
         .settle(settlement(&running, Verdict::Succeed))
         .await?;
-    assert_eq!(settled, crate::Settled::Done { freed: None });
+    assert_eq!(settled, DONE);
     Ok(())
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::policy::{CatchUp, CatchUpPolicy};
+use model::policy::CatchUpPolicy;
 use model::shard::ShardSet;
 use model::{
-    AttemptNo, Definition, Job, JobState, Overlap, Reason, Run, RunId, RunKind, RunState, Stretch,
-    TenantId, Verdict, Version,
+    AttemptNo, Definition, Job, JobState, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId,
+    Verdict, Version,
 };
 
-use super::{Kept, Subject, at, every, firing, job, job_with, once, settlement, slot};
+use super::{Kept, Subject, at, every, firing, job, job_with, once, settlement, slot, someone};
 use crate::{BoxError, Epoch, Fired, Firing, Leases, Page, RunFilter, RunsOfChange};
 
 impl Subject {
@@ -39,17 +39,6 @@ impl Subject {
             .lease(self.other.presence, &ShardSet::ALL)
             .await?)
     }
-}
-
-fn catching_up(policy: CatchUpPolicy) -> Result<Job, BoxError> {
-    let window = Duration::from_secs(3_600);
-    job_with(1, |def| {
-        def.catch_up = CatchUp {
-            policy,
-            window,
-            max: 9,
-        }
-    })
 }
 
 pub async fn a_slot_fires_once(subject: Subject) -> Kept {
@@ -108,7 +97,11 @@ pub async fn a_repeated_fire_answers_the_same_run(subject: Subject) -> Kept {
 
 pub async fn a_repeated_fire_answers_the_same_skip(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
-    let missed = subject.put(catching_up(CatchUpPolicy::None)?).await?;
+    let missed = subject
+        .put(job_with(1, |def| {
+            def.catch_up.policy = CatchUpPolicy::None
+        })?)
+        .await?;
     let skipping = subject
         .put(job_with(2, |def| def.overlap = Overlap::Skip)?)
         .await?;
@@ -241,7 +234,11 @@ pub async fn an_edited_job_is_stale(subject: Subject) -> Kept {
         ..Definition::clone(&job.def)
     };
     let (edited, _) = subject
-        .change(&job, job.edited(None, def, at(1)), RunsOfChange::TakeBack)
+        .change(
+            &job,
+            job.edited(None, def, at(1), &someone()),
+            RunsOfChange::TakeBack,
+        )
         .await?;
     assert_eq!(
         edited.next_slot, job.next_slot,
@@ -259,7 +256,11 @@ pub async fn an_edited_job_is_stale(subject: Subject) -> Kept {
 pub async fn a_paused_job_is_stale(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     subject
-        .change(&job, job.paused(at(1), None), RunsOfChange::TakeBack)
+        .change(
+            &job,
+            job.paused(at(1), None, &someone()),
+            RunsOfChange::TakeBack,
+        )
         .await?;
     let fired = subject
         .store
@@ -274,7 +275,7 @@ pub async fn a_deleted_job_is_stale(subject: Subject) -> Kept {
     let never = Arc::new(job(2)?);
     let job = subject.put(job(1)?).await?;
     subject
-        .change(&job, job.deleted(at(1)), RunsOfChange::Cancel)
+        .change(&job, job.deleted(at(1), &someone()), RunsOfChange::Cancel)
         .await?;
     let batch = [firing(&job, at(60)), firing(&never, at(60))];
     let fired = subject.store.fire(&subject.leases, &batch).await?;
@@ -323,65 +324,6 @@ pub async fn a_last_slot_finishes_its_job(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn a_stretch_of_missed_slots_is_one_entry(subject: Subject) -> Kept {
-    let job = subject.put(catching_up(CatchUpPolicy::None)?).await?;
-    let fired = subject
-        .store
-        .fire(&subject.leases, &[firing(&job, at(290))])
-        .await?;
-    assert_eq!(fired, [Fired::Skipped(Reason::Missed)]);
-    let missed = Stretch {
-        first: slot(60),
-        last: slot(240),
-        count: 4,
-    };
-    let entry = Run::skipped(&job, missed, Reason::Missed, at(240));
-    assert_eq!(entry.stretch, Some(missed));
-    assert_eq!(subject.runs().await?, [entry]);
-    let stands = subject.job(job.id).await?;
-    assert_eq!(
-        (stands.next_slot, stands.slot_last),
-        (Some(slot(300)), Some(at(240)))
-    );
-    Ok(())
-}
-
-pub async fn one_missed_slot_is_an_entry_of_its_own(subject: Subject) -> Kept {
-    let job = subject.put(catching_up(CatchUpPolicy::None)?).await?;
-    subject
-        .store
-        .fire(&subject.leases, &[firing(&job, at(100))])
-        .await?;
-    let runs = subject.runs().await?;
-    let [entry] = runs.as_slice() else {
-        return Err(format!("{runs:?}").into());
-    };
-    assert_eq!((entry.stretch, entry.slot), (None, Some(slot(60))));
-    assert_eq!((entry.due_at, entry.settled_at), (at(60), Some(at(60))));
-    Ok(())
-}
-
-pub async fn the_slot_that_catches_up_runs_beside_the_missed_entry(subject: Subject) -> Kept {
-    let job = subject.put(catching_up(CatchUpPolicy::Latest)?).await?;
-    let batch = [firing(&job, at(290))];
-    let id = RunId::for_slot(job.id, slot(240));
-    let fired = subject.store.fire(&subject.leases, &batch).await?;
-    assert_eq!(fired, [Fired::Claimed(id)]);
-    let missed = Stretch {
-        first: slot(60),
-        last: slot(180),
-        count: 3,
-    };
-    let entry = Run::skipped(&job, missed, Reason::Missed, at(180));
-    let run = Run {
-        claim: Some(subject.presence()),
-        ..Run::of_slot(&job, slot(240))
-    };
-    assert_eq!(subject.runs().await?, [entry, run]);
-    assert_eq!(subject.store.fire(&subject.leases, &batch).await?, fired);
-    Ok(())
-}
-
 pub async fn each_firing_of_a_batch_has_its_own_answer(subject: Subject) -> Kept {
     let mut jobs = Vec::new();
     for number in 1..=4 {
@@ -389,7 +331,11 @@ pub async fn each_firing_of_a_batch_has_its_own_answer(subject: Subject) -> Kept
     }
     let mut batch: Vec<_> = jobs.iter().map(|job| firing(job, at(60))).collect();
     subject
-        .change(&jobs[1], jobs[1].paused(at(1), None), RunsOfChange::Keep)
+        .change(
+            &jobs[1],
+            jobs[1].paused(at(1), None, &someone()),
+            RunsOfChange::Keep,
+        )
         .await?;
     batch[2].claim = false;
     let fired = subject.store.fire(&subject.leases, &batch).await?;
@@ -416,7 +362,9 @@ pub async fn a_run_that_is_alive_already_is_refused_and_nothing_written(subject:
         slot_last: None,
         ..Job::clone(&stands)
     };
-    let (astray, _) = subject.change(&stands, astray, RunsOfChange::Keep).await?;
+    let (astray, _) = subject
+        .change(&stands, (astray, Vec::new()), RunsOfChange::Keep)
+        .await?;
     let astray = Arc::new(astray);
     let fired = subject
         .store
@@ -441,7 +389,9 @@ pub async fn a_decided_slot_of_an_edited_job_is_passed_over(subject: Subject) ->
             version: stands.version.next(),
             ..Job::clone(&stands)
         };
-        let (astray, _) = subject.change(&stands, astray, RunsOfChange::Keep).await?;
+        let (astray, _) = subject
+            .change(&stands, (astray, Vec::new()), RunsOfChange::Keep)
+            .await?;
         let batch = [firing(&Arc::new(astray), at(60))];
         let fired = subject.store.fire(&subject.leases, &batch).await?;
         assert_eq!(fired, [Fired::Decided], "ended: {ended}");

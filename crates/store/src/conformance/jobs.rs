@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::policy::{CatchUp, CatchUpPolicy, Delivery};
-use model::schedule::{Cron, CronOptions};
+use model::schedule::{Bounds, Cron, CronOptions};
 use model::target::HttpTarget;
 use model::{
     Backoff, Job, JobId, JobKey, JobState, Lane, Outcome, Overlap, RetryPolicy, Schedule, Target,
@@ -14,8 +14,8 @@ use model::{
 };
 
 use super::subject::new;
-use super::{Kept, Subject, at, attempt, job, job_with, once, settlement};
-use crate::{BoxError, Created, Idempotency, JobFilter, NewJob, Page, RunsOfChange, Settled};
+use super::{DONE, Kept, Subject, at, attempt, job, job_with, once, settlement, someone};
+use crate::{BoxError, Created, Idempotency, JobFilter, NewJob, Page, RunsOfChange};
 
 const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
@@ -50,7 +50,14 @@ fn elaborate(number: u8) -> Result<Job, BoxError> {
     let cron = Cron::parse(&["0 9 * * MON-FRI".to_owned()], CronOptions::default())?;
     let day = Duration::from_secs(86_400);
     let mut job = job_with(number, |def| {
-        def.schedule = Schedule::Cron(cron);
+        def.schedule = Schedule {
+            bounds: Bounds {
+                starts_at: Some(at(7)),
+                ends_at: Some(at(999_999_999)),
+                runs_max: Some(77),
+            },
+            ..Schedule::from(cron)
+        };
         def.target = Target::Http(target);
         def.payload = Some(Bytes::from_static(br#"{"report":  "daily"}"#));
         def.retry = RetryPolicy {
@@ -76,6 +83,9 @@ fn elaborate(number: u8) -> Result<Job, BoxError> {
     })?;
     job.key = Some(JobKey::new("Nightly/report:1")?);
     job.note = Some("it's \"new\"".to_owned());
+    job.paused_by = Some(Arc::from("Ana Ö."));
+    job.runs_left = Some(76);
+    job.slot_last = Some(at(3));
     Ok(job)
 }
 
@@ -118,10 +128,7 @@ pub async fn nul_bytes_survive(subject: Subject) -> Kept {
     ended.error = Some("no \\0 here".to_owned());
     let mut settlement = settlement(&run, Verdict::Succeed);
     settlement.attempt = Some(ended.clone());
-    assert_eq!(
-        subject.settle(settlement).await?,
-        Settled::Done { freed: None }
-    );
+    assert_eq!(subject.settle(settlement).await?, DONE);
     assert_eq!(subject.run(run.id).await?.attempts, [ended]);
     Ok(())
 }
@@ -328,14 +335,11 @@ pub async fn jobs_are_listed_by_state_label_and_part_of_the_key(subject: Subject
     let labelled = subject
         .put(job_with(3, |def| label(&mut def.labels, 1))?)
         .await?;
-    let paused = subject.put(job(4)?).await?;
-    let gone = subject.put(job(5)?).await?;
-    subject
-        .change(&paused, paused.paused(at(1), None), RunsOfChange::Keep)
-        .await?;
-    subject
-        .change(&gone, gone.deleted(at(1)), RunsOfChange::Keep)
-        .await?;
+    let (paused, gone) = (subject.put(job(4)?).await?, subject.put(job(5)?).await?);
+    let pausing = paused.paused(at(1), None, &someone());
+    subject.change(&paused, pausing, RunsOfChange::Keep).await?;
+    let deleting = gone.deleted(at(1), &someone());
+    subject.change(&gone, deleting, RunsOfChange::Keep).await?;
     subject.claimed(plain.id).await?;
 
     let check = async |filter: JobFilter, expected: &[JobId]| -> Kept {

@@ -5,14 +5,17 @@
 //! conformance_suite!(async || Subject::mem().await); // one #[tokio::test] per promise
 //! ```
 //!
-//! In the order of a run's life: `presence`, `leases`, `jobs`, `changes`, `plan`, `fire`, `overlap`, `claim`,
-//! `start`, `withdraw`, `settle`, `history`, `retention`. `alike` then asks two stores the same random
-//! questions, and wants the same answers.
+//! In the order of a run's life: `presence`, `leases`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
+//! `skips`, `bounds`, `overlap`, `claim`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
+//! `retention`. `alike` then asks two stores the same random questions, and wants the same answers.
 
 #[cfg(test)]
 mod alike;
+pub mod bounds;
+pub mod calendars;
 pub mod changes;
 pub mod claim;
+pub mod completion;
 pub mod fire;
 pub mod history;
 pub mod jobs;
@@ -20,15 +23,19 @@ pub mod leases;
 pub mod overlap;
 pub mod plan;
 pub mod presence;
+pub mod rest;
 pub mod retention;
+pub mod rules;
 pub mod settle;
+pub mod skips;
+pub mod slots;
 pub mod start;
 mod subject;
 pub mod withdraw;
 
 pub use subject::{
-    Kept, Opened, Reopen, Subject, TestClock, at, attempt, every, firing, job, job_with, once,
-    settlement, slot,
+    DONE, Kept, NODE, Opened, Reopen, Subject, TestClock, after_completion, at, attempt, every,
+    firing, freed, job, job_with, node, once, settlement, skip, slot, someone,
 };
 
 #[cfg(all(test, feature = "sqlite"))]
@@ -88,7 +95,35 @@ macro_rules! conformance_promises {
                 a_rename_takes_the_new_key_and_frees_the_old
                 a_rename_to_a_key_in_use_changes_nothing
                 a_deleted_job_is_gone_and_frees_its_key
-                the_end_of_a_pause_is_one_entry
+                a_pause_says_who_and_why
+            }
+            calendars {
+                a_calendar_reads_back_whole
+                a_calendar_is_written_over_the_version_named
+                calendars_come_in_the_order_asked_for
+                calendars_are_listed_by_name
+                a_tenant_has_its_own_calendars
+                a_calendar_counts_the_jobs_that_name_it
+                a_tenant_has_so_many_calendars_and_no_more
+                a_calendar_in_use_is_not_dropped
+                a_calendar_that_no_job_names_any_more_can_be_dropped
+                a_calendar_is_dropped_at_the_version_named
+                a_job_is_read_with_its_calendars_as_they_are_now
+                a_job_written_with_an_old_calendar_is_read_with_the_new
+                what_calendars_leave_out_is_written_with_the_slot_after_it
+                opening_again_keeps_calendars_and_what_is_to_be_applied
+            }
+            rules {
+                a_new_calendar_is_not_changed
+                a_changed_calendar_is_named_until_it_is_applied
+                a_calendar_that_changed_again_stays_changed
+                a_calendar_that_is_gone_is_not_changed
+                each_tenants_calendar_changes_for_itself
+                jobs_under_a_calendar_are_those_that_name_it
+                a_zone_is_named_while_its_tables_are_others
+                an_edit_makes_a_zone_known_too
+                jobs_under_a_zone_are_those_whose_slots_it_moves
+                a_job_aimed_anew_goes_by_the_calendar_that_stands
             }
             plan {
                 due_jobs_come_in_the_order_they_are_due
@@ -99,6 +134,8 @@ macro_rules! conformance_promises {
                 due_runs_are_those_that_anyone_may_claim
                 due_runs_come_in_the_order_they_are_due
                 a_parked_job_leaves_the_plan_and_says_why
+                a_schedule_that_cannot_be_read_is_named_and_not_planned
+                a_schedule_that_cannot_be_read_stays_as_it_was_stored
                 the_pulse_tells_the_oldest_that_nobody_holds
             }
             fire {
@@ -115,13 +152,31 @@ macro_rules! conformance_promises {
                 a_deleted_job_is_stale
                 a_firing_moves_its_job_onward
                 a_last_slot_finishes_its_job
-                a_stretch_of_missed_slots_is_one_entry
-                one_missed_slot_is_an_entry_of_its_own
-                the_slot_that_catches_up_runs_beside_the_missed_entry
                 each_firing_of_a_batch_has_its_own_answer
                 a_run_that_is_alive_already_is_refused_and_nothing_written
                 a_decided_slot_of_an_edited_job_is_passed_over
                 a_run_is_due_when_its_spread_says
+            }
+            skips {
+                a_stretch_of_missed_slots_is_one_entry
+                one_missed_slot_is_an_entry_of_its_own
+                the_slot_that_catches_up_runs_beside_the_missed_entry
+                every_skip_of_a_decision_is_kept_whole
+                every_skip_of_a_change_is_kept_whole
+                a_change_that_is_refused_explains_nothing
+                the_end_of_a_pause_is_one_entry
+                a_pause_that_is_to_catch_up_leaves_its_slots_to_be_decided
+            }
+            bounds {
+                runs_left_counts_down_with_every_run_that_is_born
+                the_last_run_allowed_finishes_its_job
+                a_repeated_fire_counts_once
+                a_slot_that_makes_no_run_does_not_count
+                a_run_by_hand_does_not_count
+                a_run_taken_back_counts_again
+                a_slot_that_was_decided_before_counts_once
+                an_edit_counts_the_runs_that_were_made
+                a_slot_at_the_very_end_is_the_last
             }
             overlap {
                 a_job_that_allows_overlap_starts_every_slot
@@ -163,6 +218,7 @@ macro_rules! conformance_promises {
                 a_run_ahead_that_nobody_holds_goes_back_with_the_edit
                 runs_go_back_in_any_order
                 what_is_past_or_by_hand_or_retried_is_not_taken_back
+                a_run_more_than_a_lead_ahead_is_not_taken_back
                 a_run_that_had_left_is_too_late
                 only_the_holder_answers_for_a_run
                 a_barred_presence_withdraws_nothing
@@ -193,11 +249,53 @@ macro_rules! conformance_promises {
                 a_released_run_that_was_asked_back_is_decided_anew
                 each_settlement_of_a_batch_has_its_own_answer
             }
+            completion {
+                a_job_rests_while_its_run_lives
+                every_verdict_that_ends_a_run_wakes_its_job
+                each_end_of_a_batch_wakes_its_own_job
+                a_retry_wakes_nobody
+                a_run_that_nobody_holds_wakes_its_job_when_it_is_cancelled
+                a_held_run_wakes_its_job_when_its_holder_ends_it
+                a_lost_run_that_is_buried_wakes_its_job
+                a_run_taken_back_leaves_its_slot_to_be_decided_anew
+                a_run_that_is_replaced_by_hand_wakes_its_job
+                a_held_run_that_is_replaced_wakes_its_job_at_its_end
+                the_end_of_a_run_by_hand_wakes_nobody
+                a_slot_skipped_by_overlap_goes_on_from_the_slot
+            }
+            rest {
+                an_edit_leaves_a_job_resting_while_its_run_lives
+                an_edit_of_anything_else_leaves_a_job_resting
+                an_edit_to_another_kind_of_schedule_ends_the_rest
+                an_edit_to_one_that_rests_waits_for_all_that_live
+                a_run_taken_back_beside_another_leaves_the_job_resting
+                a_slot_taken_back_that_bounds_leave_out_is_not_decided
+                a_pause_outlasts_the_end_of_the_run
+                a_resumed_job_rests_while_its_run_lives
+                a_parked_job_is_not_woken
+                a_deleted_job_is_not_woken
+                a_finished_job_is_not_woken
+                an_end_beyond_the_bounds_finishes_the_job
+                a_change_that_the_end_of_a_run_overtook_is_a_conflict
+                opening_again_keeps_a_job_resting
+            }
             history {
                 live_and_ended_runs_are_one_list
                 run_pages_neither_repeat_nor_lose
                 runs_are_listed_by_job_and_by_state
                 a_tenant_reads_only_its_own_runs
+            }
+            slots {
+                slots_come_oldest_first_whatever_came_of_them
+                a_range_of_slots_has_its_beginning_and_not_its_end
+                so_many_slots_are_listed_as_were_asked_for
+                a_stretch_is_listed_where_it_covers_the_beginning
+                a_stretch_that_began_days_before_is_found
+                slots_of_many_days_are_one_list
+                runs_by_hand_are_no_slots
+                slots_are_listed_to_their_tenant_job_by_job
+                a_slot_decided_again_is_listed_once
+                slots_taken_back_and_forgotten_are_not_listed
             }
             retention {
                 history_is_dropped_by_whole_days

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{Ask, Definition, Overlap, Reason, Run, RunId, RunState, TenantId, Verdict};
 
-use super::{Kept, Subject, at, job_with, settlement, slot};
-use crate::{BoxError, Cancelled, Fired, RunsOfChange, Settled, StartRun, Started, Withdrawal};
+use super::{DONE, Kept, Subject, at, freed, job_with, settlement, skip, slot, someone};
+use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, Started, Withdrawal};
 
 async fn put(subject: &Subject, overlap: Overlap) -> Result<Arc<model::Job>, BoxError> {
     subject.put(job_with(1, |def| def.overlap = overlap)?).await
@@ -39,11 +39,8 @@ pub async fn an_overlapping_slot_is_skipped_with_its_reason(subject: Subject) ->
         Fired::Skipped(Reason::Overlap)
     );
     let entry = subject.run(id(&job, 120)).await?;
-    let stretch = model::Stretch::one(slot(120));
-    assert_eq!(
-        entry,
-        Run::skipped(&before, stretch, Reason::Overlap, at(120))
-    );
+    let skip = skip(120, 120, Reason::Overlap);
+    assert_eq!(entry, Run::skipped(&before, &skip, at(120)));
     let stands = subject.job(job.id).await?;
     assert_eq!(
         (stands.next_slot, stands.slot_last),
@@ -116,12 +113,7 @@ pub async fn a_waiting_run_is_freed_by_the_end_of_the_one_before(subject: Subjec
     assert_eq!(subject.due_run_ids(at(999)).await?, []);
     let settled = subject.settle(settlement(&first, Verdict::Succeed)).await?;
     let second = id(&job, 120);
-    assert_eq!(
-        settled,
-        Settled::Done {
-            freed: Some(second)
-        }
-    );
+    assert_eq!(settled, freed(second));
     assert_eq!(subject.due_run_ids(at(999)).await?, [second]);
     assert!(!subject.run(second).await?.waiting);
     Ok(())
@@ -136,12 +128,7 @@ pub async fn waiting_runs_are_freed_one_by_one_from_the_oldest(subject: Subject)
     for secs in [120, 180] {
         let verdict = Verdict::Bury(Reason::Refused);
         let settled = subject.settle(settlement(&run, verdict)).await?;
-        assert_eq!(
-            settled,
-            Settled::Done {
-                freed: Some(id(&job, secs))
-            }
-        );
+        assert_eq!(settled, freed(id(&job, secs)));
         subject
             .store
             .claim(&subject.leases, &[id(&job, secs)])
@@ -149,7 +136,7 @@ pub async fn waiting_runs_are_freed_one_by_one_from_the_oldest(subject: Subject)
         run = subject.run(id(&job, secs)).await?;
     }
     let settled = subject.settle(settlement(&run, Verdict::Succeed)).await?;
-    assert_eq!(settled, Settled::Done { freed: None });
+    assert_eq!(settled, DONE);
     Ok(())
 }
 
@@ -161,7 +148,7 @@ pub async fn a_retry_frees_nobody(subject: Subject) -> Kept {
         subject.store.claim(&subject.leases, &[first.id]).await?;
         let run = subject.run(first.id).await?;
         let settled = subject.settle(settlement(&run, verdict)).await?;
-        assert_eq!(settled, Settled::Done { freed: None }, "{verdict:?}");
+        assert_eq!(settled, DONE, "{verdict:?}");
     }
     assert!(subject.run(id(&job, 120)).await?.waiting);
     Ok(())
@@ -199,12 +186,7 @@ pub async fn a_newer_run_waits_for_the_one_it_stops(subject: Subject) -> Kept {
     );
     let verdict = Verdict::Cancel(Reason::Replaced);
     let settled = subject.settle(settlement(&first, verdict)).await?;
-    assert_eq!(
-        settled,
-        Settled::Done {
-            freed: Some(second)
-        }
-    );
+    assert_eq!(settled, freed(second));
     let first = subject.run(first.id).await?;
     assert_eq!(ended(&first), (RunState::Cancelled, Some(Reason::Replaced)));
     Ok(())
@@ -223,7 +205,7 @@ pub async fn a_newer_run_replaces_those_that_wait(subject: Subject) -> Kept {
     );
     assert!(!second.waiting);
     let settled = subject.settle(settlement(&first, Verdict::Succeed)).await?;
-    assert_eq!(settled, Settled::Done { freed: Some(third) });
+    assert_eq!(settled, freed(third));
     Ok(())
 }
 
@@ -267,7 +249,7 @@ pub async fn a_run_taken_back_frees_the_one_that_waits(subject: Subject) -> Kept
     subject.ready(job.id).await?;
     let asked = queued_by_hand(&subject, &job).await?;
     let stands = subject.job(job.id).await?;
-    let edited = stands.edited(None, Definition::clone(&job.def), at(10));
+    let edited = stands.edited(None, Definition::clone(&job.def), at(58), &someone());
     subject
         .change(&stands, edited, RunsOfChange::TakeBack)
         .await?;
@@ -280,7 +262,7 @@ pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept 
     let held = subject.claimed(job.id).await?;
     let asked = queued_by_hand(&subject, &job).await?;
     let stands = subject.job(job.id).await?;
-    let edited = stands.edited(None, Definition::clone(&job.def), at(10));
+    let edited = stands.edited(None, Definition::clone(&job.def), at(58), &someone());
     subject
         .change(&stands, edited, RunsOfChange::TakeBack)
         .await?;
@@ -291,7 +273,7 @@ pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept 
     };
     subject
         .store
-        .withdraw(subject.presence(), &[answer], at(11))
+        .withdraw(subject.presence(), &[answer], at(59))
         .await?;
     assert_eq!(subject.due_run_ids(at(999)).await?, [asked.id]);
     Ok(())

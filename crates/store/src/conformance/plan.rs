@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::schedule::Kind;
 use model::shard::ShardSet;
-use model::{Job, JobState, Overlap, RunId, RunState, Shard, Timestamp, Verdict};
+use model::{Definition, Job, JobState, Lane, Overlap, RunId, RunState, Shard, Timestamp, Verdict};
 
-use super::{Kept, Subject, at, job, job_with, once, settlement, slot};
-use crate::{BoxError, DueCursor, DueRun, Fired, RunsOfChange};
+use super::{Kept, Subject, at, every, job, job_with, once, settlement, slot, someone};
+use crate::{BoxError, DueCursor, DueRun, Fired, RunsOfChange, doc};
 
 impl Subject {
     /// Everything planned up to a moment, read in pages of `limit`.
@@ -74,10 +75,14 @@ pub async fn only_active_jobs_are_planned(subject: Subject) -> Kept {
     let gone = subject.put(job(3)?).await?;
     let finished = subject.put(once(4, 60)?).await?;
     subject
-        .change(&paused, paused.paused(at(1), None), RunsOfChange::Keep)
+        .change(
+            &paused,
+            paused.paused(at(1), None, &someone()),
+            RunsOfChange::Keep,
+        )
         .await?;
     subject
-        .change(&gone, gone.deleted(at(1)), RunsOfChange::Keep)
+        .change(&gone, gone.deleted(at(1), &someone()), RunsOfChange::Keep)
         .await?;
     subject.claimed(finished.id).await?;
     assert_eq!(subject.due(&ShardSet::ALL, at(9_999), 100).await?, [active]);
@@ -196,6 +201,68 @@ pub async fn a_parked_job_leaves_the_plan_and_says_why(subject: Subject) -> Kept
     assert_eq!((parked.state, parked.state_at), (JobState::Invalid, at(5)));
     assert_eq!(parked.note.as_deref(), Some("zone Mars/Base is not known"));
     assert_eq!(parked.next_slot, None);
+    Ok(())
+}
+
+/// A job whose schedule was accepted once and cannot be read any more: its zone is gone.
+fn broken(number: u8) -> Result<Job, BoxError> {
+    let stored =
+        r#"{"schedule":{"cron" : ["0 9 * * *"],  "zone":"Mars/Olympus"},"target":{"fake":""}}"#;
+    let sound = job(number)?;
+    let def = doc::decode_definition(sound.id, stored.as_bytes(), None, &|_| None)?;
+    let def = Arc::new(def);
+    Ok(Job { def, ..sound })
+}
+
+pub async fn a_schedule_that_cannot_be_read_is_named_and_not_planned(subject: Subject) -> Kept {
+    let sound = subject.put(job(2)?).await?;
+    let job = subject.put(broken(1)?).await?;
+    let Kind::Broken(why) = &job.def.schedule.kind else {
+        return Err(format!("{job:?}").into());
+    };
+    let due = subject
+        .store
+        .due_jobs(&ShardSet::ALL, at(60), None, 9)
+        .await?;
+    assert_eq!(due.jobs, [sound], "it stops no other");
+    assert_eq!(due.unreadable, [(job.id, why.error.clone())]);
+    assert!(why.error.contains("Mars/Olympus"), "{}", why.error);
+    assert_eq!(subject.job(job.id).await?, job, "it can still be shown");
+    subject.store.park(&due.unreadable, at(60)).await?;
+    let parked = subject.job(job.id).await?;
+    assert_eq!(
+        (parked.state, parked.note.as_ref()),
+        (JobState::Invalid, Some(&why.error))
+    );
+    assert_eq!(parked.def, job.def);
+    Ok(())
+}
+
+pub async fn a_schedule_that_cannot_be_read_stays_as_it_was_stored(subject: Subject) -> Kept {
+    let job = subject.put(broken(1)?).await?;
+    let def = Definition {
+        lane: Lane::Batch,
+        ..Definition::clone(&job.def)
+    };
+    let edited = Job {
+        def: Arc::new(def),
+        version: job.version.next(),
+        ..Job::clone(&job)
+    };
+    subject
+        .change(&job, (edited.clone(), Vec::new()), RunsOfChange::Keep)
+        .await?;
+    let stands = subject.job(job.id).await?;
+    assert_eq!(*stands, edited);
+    assert_eq!(stands.def.schedule, job.def.schedule, "byte for byte");
+    let def = Definition {
+        schedule: every(60)?,
+        ..Definition::clone(&stands.def)
+    };
+    let mended = stands.edited(None, def, at(61), &someone());
+    subject.change(&stands, mended, RunsOfChange::Keep).await?;
+    let due = subject.due(&ShardSet::ALL, at(120), 9).await?;
+    assert_eq!(due, [subject.job(job.id).await?], "it can be mended");
     Ok(())
 }
 

@@ -6,8 +6,8 @@ use model::limits::PRESENCE_TTL;
 use model::shard::ShardSet;
 use model::{Ask, AttemptNo, PresenceId, Reason, RunId, Shard, TenantId};
 
-use super::{Kept, Subject, at, firing, job};
-use crate::{HeldClaim, NodeName, Orphan, StoreError};
+use super::{Kept, NODE, Subject, at, firing, job, node};
+use crate::{HeldClaim, Orphan, Peer, StoreError};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -19,14 +19,22 @@ pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
         ..
     } = &subject;
     let mut beat = store.beat(leases.presence).await?;
-    beat.living.sort();
-    let mut both = [leases.presence, other.presence];
-    both.sort();
-    assert_eq!(beat.living, both);
+    beat.living.sort_by_key(|peer| peer.presence);
+    let mut both = [peer(leases.presence, NODE), peer(other.presence, "second")];
+    both.sort_by_key(|peer| peer.presence);
+    assert_eq!(beat.living, both, "and what each says of itself");
     assert_eq!((beat.now, beat.asks), (at(0), vec![]));
-    let third = store.join(&NodeName("third".to_owned())).await?;
-    assert!(store.beat(leases.presence).await?.living.contains(&third));
+    let third = store.join(&node("third")).await?;
+    let living = store.beat(leases.presence).await?.living;
+    assert!(living.contains(&peer(third, "third")), "{living:?}");
     Ok(())
+}
+
+fn peer(presence: PresenceId, name: &str) -> Peer {
+    Peer {
+        presence,
+        node: node(name),
+    }
 }
 
 pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept {
@@ -44,9 +52,11 @@ pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept
         "its time is just not up"
     );
     clock.advance(MOMENT);
-    assert_eq!(store.beat(leases.presence).await?.living, [leases.presence]);
+    let living = store.beat(leases.presence).await?.living;
+    assert_eq!(living, [peer(leases.presence, NODE)]);
     store.leave(leases.presence).await?;
-    assert_eq!(store.beat(other.presence).await?.living, [other.presence]);
+    let living = store.beat(other.presence).await?.living;
+    assert_eq!(living, [peer(other.presence, "second")]);
     Ok(())
 }
 
@@ -73,7 +83,7 @@ pub async fn a_barred_presence_must_join_again(subject: Subject) -> Kept {
     assert!(matches!(leased, Err(StoreError::Barred)), "{leased:?}");
     let marked = store.mark_running(leases.presence, &[]).await;
     assert!(matches!(marked, Err(StoreError::Barred)), "{marked:?}");
-    let again = store.join(&NodeName("first".to_owned())).await?;
+    let again = store.join(&node("first")).await?;
     assert_ne!(again, leases.presence);
     assert_eq!(
         store.lease(again, &ShardSet::ALL).await?.shards(),
@@ -97,7 +107,7 @@ pub async fn a_presence_nobody_knows_is_barred(subject: Subject) -> Kept {
 pub async fn a_newcomer_bars_nobody(subject: Subject) -> Kept {
     let Subject { store, clock, .. } = &subject;
     clock.advance(Duration::from_secs(60));
-    let third = store.join(&NodeName("third".to_owned())).await?;
+    let third = store.join(&node("third")).await?;
     assert_eq!(store.bar_lapsed(third).await?, []);
     subject.pass(2, &[third]).await?;
     assert_eq!(store.bar_lapsed(third).await?, []);

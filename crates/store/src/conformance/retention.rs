@@ -7,7 +7,7 @@ use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
 use model::{Job, JobId, JobKey, JobState, Reason, RunId, TenantId, Timestamp, Verdict};
 
 use super::subject::new;
-use super::{Kept, Subject, at, job, once, settlement};
+use super::{Kept, Subject, at, job, once, settlement, someone};
 use crate::{
     BoxError, Created, Idempotency, JobFilter, Keep, NewJob, Page, Retained, RunsOfChange,
 };
@@ -102,7 +102,11 @@ pub async fn a_finished_job_stays_as_long_as_it_should(subject: Subject) -> Kept
     let active = subject.put(job(2)?).await?;
     let paused = subject.put(job(3)?).await?;
     subject
-        .change(&paused, paused.paused(at(1), None), RunsOfChange::Keep)
+        .change(
+            &paused,
+            paused.paused(at(1), None, &someone()),
+            RunsOfChange::Keep,
+        )
         .await?;
     subject.retain(at(60 + 2 * DAY - 1)).await?;
     assert_eq!(subject.job(id).await?.state, JobState::Finished);
@@ -121,7 +125,11 @@ pub async fn a_deleted_job_stays_until_its_runs_have_ended(subject: Subject) -> 
     let held = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
     subject
-        .change(&stands, stands.deleted(at(61)), RunsOfChange::Cancel)
+        .change(
+            &stands,
+            stands.deleted(at(61), &someone()),
+            RunsOfChange::Cancel,
+        )
         .await?;
     let filter = JobFilter {
         states: vec![JobState::Deleted],

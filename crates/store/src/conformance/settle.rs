@@ -6,10 +6,8 @@ use model::shard::ShardSet;
 use model::{Ask, AttemptNo, Outcome, Reason, Run, RunState, TenantId, Verdict};
 
 use super::subject::SECOND;
-use super::{Kept, Subject, at, attempt, job, settlement, slot};
+use super::{DONE, Kept, Subject, at, attempt, job, settlement, slot, someone};
 use crate::{BoxError, Claimed, JobChange, Settled, Settlement, StoreError};
-
-const DONE: Settled = Settled::Done { freed: None };
 
 impl Subject {
     /// A run of a new job, tried once, failed, and claimed again by the first presence.
@@ -364,12 +362,13 @@ pub async fn a_released_run_that_was_asked_back_is_decided_anew(subject: Subject
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
-    let edited = stands.edited(None, model::Definition::clone(&job.def), at(57));
+    let (edited, skipped) =
+        stands.edited(None, model::Definition::clone(&job.def), at(57), &someone());
     let runs = crate::RunsOfChange::TakeBack;
     let change = JobChange {
         before: stands,
         after: edited.into(),
-        skipped: None,
+        skipped,
         runs,
     };
     subject.store.change_job(&change).await?;

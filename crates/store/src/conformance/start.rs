@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{Ask, Job, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Verdict};
 
-use super::{Kept, Subject, at, job, job_with, settlement, slot};
+use super::{Kept, Subject, at, freed, job, job_with, settlement, slot, someone};
 use crate::{Claimed, RunsOfChange, StartRun, Started};
 
 /// A run by hand, asked for at second 30.
@@ -84,7 +84,7 @@ pub async fn a_job_that_is_gone_starts_nothing(subject: Subject) -> Kept {
     assert_eq!(subject.store.start_run(&never).await?, Started::Missing);
     let job = subject.put(job(2)?).await?;
     subject
-        .change(&job, job.deleted(at(1)), RunsOfChange::Cancel)
+        .change(&job, job.deleted(at(1), &someone()), RunsOfChange::Cancel)
         .await?;
     assert_eq!(
         subject.store.start_run(&by_hand(&job, 1)).await?,
@@ -104,7 +104,11 @@ pub async fn a_job_that_is_gone_starts_nothing(subject: Subject) -> Kept {
 pub async fn a_paused_job_runs_by_hand(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     subject
-        .change(&job, job.paused(at(1), None), RunsOfChange::TakeBack)
+        .change(
+            &job,
+            job.paused(at(1), None, &someone()),
+            RunsOfChange::TakeBack,
+        )
         .await?;
     assert_eq!(
         subject.store.start_run(&by_hand(&job, 1)).await?,
@@ -146,12 +150,7 @@ pub async fn a_manual_run_waits_its_turn(subject: Subject) -> Kept {
     let full = Started::Refused(Reason::QueueFull);
     assert_eq!(subject.store.start_run(&by_hand(&job, 2)).await?, full);
     let settled = subject.settle(settlement(&held, Verdict::Succeed)).await?;
-    assert_eq!(
-        settled,
-        crate::Settled::Done {
-            freed: Some(start.run.id)
-        }
-    );
+    assert_eq!(settled, freed(start.run.id));
     Ok(())
 }
 

@@ -12,13 +12,13 @@ use bytes::Bytes;
 use model::schedule::{Every, Period, Zone};
 use model::shard::ShardSet;
 use model::{
-    Attempt, AttemptNo, Definition, Job, JobId, Outcome, PresenceId, Report, Run, RunId, Schedule,
-    Slot, Target, TenantId, Timestamp, Verdict,
+    Attempt, AttemptNo, Definition, Job, JobId, Outcome, PresenceId, Reason, Report, Run, RunId,
+    Schedule, Skip, Slot, Stretch, Target, TenantId, Timestamp, Verdict,
 };
 
 use crate::mem::MemStore;
 use crate::{
-    BoxError, Created, Fired, Firing, JobChange, JobChanged, Leases, NewJob, NodeName,
+    BoxError, Created, Fired, Firing, JobChange, JobChanged, Leases, NewJob, NodeInfo,
     RunsOfChange, Settled, Settlement, Store, StoreClock,
 };
 
@@ -41,6 +41,23 @@ pub fn at(secs: i64) -> Timestamp {
 
 pub fn slot(secs: i64) -> Slot {
     Slot(at(secs))
+}
+
+/// The node that decides.
+pub const NODE: &str = "first";
+
+/// Whoever changes jobs.
+pub fn someone() -> Arc<str> {
+    Arc::from("someone")
+}
+
+/// A node that says so much of itself.
+pub fn node(name: &str) -> NodeInfo {
+    NodeInfo {
+        name: name.to_owned(),
+        version: format!("1.0 of {name}"),
+        tables: format!("2026a of {name}"),
+    }
 }
 
 /// A clock that stands still until it is moved.
@@ -93,8 +110,8 @@ pub struct Subject {
 impl Subject {
     /// A subject over a fresh, empty store that was opened with this clock.
     pub async fn over(store: Arc<dyn Store>, clock: TestClock) -> Result<Self, BoxError> {
-        let first = store.join(&NodeName("first".to_owned())).await?;
-        let second = store.join(&NodeName("second".to_owned())).await?;
+        let first = store.join(&node(NODE)).await?;
+        let second = store.join(&node("second")).await?;
         let leases = store.lease(first, &ShardSet::ALL).await?;
         let other = store.lease(second, &ShardSet::default()).await?;
         Ok(Self {
@@ -199,17 +216,17 @@ impl Subject {
             .ok_or("a settlement without an answer")?)
     }
 
-    /// Writes a change that nothing stands against.
+    /// Writes a change that nothing stands against, and the slots it explains.
     pub async fn change(
         &self,
         before: &Arc<Job>,
-        after: Job,
+        (after, skipped): (Job, Vec<Skip>),
         runs: RunsOfChange,
     ) -> Result<(Job, Vec<RunId>), BoxError> {
         let change = JobChange {
             before: before.clone(),
             after: Arc::new(after),
-            skipped: None,
+            skipped,
             runs,
         };
         let changed = self.store.change_job(&change).await?;
@@ -251,7 +268,14 @@ pub(crate) fn new(job: &Arc<Job>) -> NewJob {
 /// Every so many seconds from the beginning of time.
 pub fn every(secs: u64) -> Result<Schedule, BoxError> {
     let period = Period::Elapsed(Duration::from_secs(secs));
-    Ok(Schedule::Every(Every::new(period, at(0), Zone::utc())?))
+    Ok(Schedule::from(Every::new(period, at(0), Zone::utc())?))
+}
+
+/// So many seconds after the end of each run, and after the beginning of time.
+pub fn after_completion(secs: u64) -> Result<Schedule, BoxError> {
+    let period = Period::Elapsed(Duration::from_secs(secs));
+    let every = Every::new(period, at(0), Zone::utc())?;
+    Ok(Schedule::from(every.after_completion()))
 }
 
 /// A job that is due every minute, from second 60 on, and lets its runs overlap.
@@ -275,7 +299,7 @@ pub fn job_with(number: u8, change: impl FnOnce(&mut Definition)) -> Result<Job,
 
 /// A job that is due once.
 pub fn once(number: u8, secs: i64) -> Result<Job, BoxError> {
-    job_with(number, |def| def.schedule = Schedule::Once(slot(secs)))
+    job_with(number, |def| def.schedule = Schedule::from(slot(secs)))
 }
 
 /// The job's next slot decided at `now`, to be claimed at birth.
@@ -283,8 +307,22 @@ pub fn firing(job: &Arc<Job>, now: Timestamp) -> Firing {
     let slot = job.next_slot.unwrap_or(Slot(Timestamp::MAX));
     Firing {
         job: job.clone(),
-        decision: job.decide(slot, now),
+        decision: job.decide(slot, now, &Arc::from(NODE)),
         claim: true,
+    }
+}
+
+/// Slots of a job that is due every minute, which a node has skipped.
+pub fn skip(first: i64, last: i64, reason: Reason) -> Skip {
+    Skip {
+        slots: Stretch {
+            first: slot(first),
+            last: slot(last),
+            count: u64::try_from((last - first) / 60 + 1).unwrap_or(0),
+        },
+        reason,
+        note: None,
+        by: Arc::from(NODE),
     }
 }
 
@@ -315,6 +353,20 @@ pub fn settlement(run: &Run, verdict: Verdict) -> Settlement {
         run: run.clone(),
         verdict,
         attempt,
+    }
+}
+
+/// Settled, and nothing followed from it.
+pub const DONE: Settled = Settled::Done {
+    freed: None,
+    due_at: None,
+};
+
+/// Settled, and a run that waited may go.
+pub fn freed(run: RunId) -> Settled {
+    Settled::Done {
+        freed: Some(run),
+        due_at: None,
     }
 }
 

@@ -2,14 +2,16 @@
 //! dispatched, so what is held is asked for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use model::limits::{BEAT_EVERY, LEAD_MAX};
 use model::{
     Ask, Definition, Job, JobState, Overlap, Reason, Run, RunId, RunKind, RunState, Stretch,
     TenantId, Verdict,
 };
 
-use super::{Kept, Subject, at, job, job_with, settlement, slot};
-use crate::{BoxError, Cancelled, Fired, RunsOfChange, Settled, StartRun, StoreError, Withdrawal};
+use super::{DONE, Kept, Subject, at, every, job, job_with, settlement, slot, someone};
+use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, StoreError, Withdrawal};
 
 const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
@@ -17,7 +19,12 @@ impl Subject {
     /// Edits a job at a moment, to the definition it has.
     async fn edit(&self, id: model::JobId, secs: i64) -> Result<(Job, Vec<RunId>), BoxError> {
         let job = self.job(id).await?;
-        let edited = job.edited(job.key.clone(), Definition::clone(&job.def), at(secs));
+        let edited = job.edited(
+            job.key.clone(),
+            Definition::clone(&job.def),
+            at(secs),
+            &someone(),
+        );
         self.change(&job, edited, RunsOfChange::TakeBack).await
     }
 
@@ -32,6 +39,14 @@ impl Subject {
     async fn is_gone(&self, run: RunId) -> Result<bool, BoxError> {
         Ok(self.store.get_run(TenantId::DEFAULT, run).await?.is_none())
     }
+}
+
+/// Due every second, as seen from second 57.
+fn quick(number: u8) -> Result<Job, BoxError> {
+    let schedule = every(1)?;
+    let job = job_with(number, |def| def.schedule = schedule)?;
+    let def = Definition::clone(&job.def);
+    Ok(Job::new(job.id, job.tenant, None, def, at(57)))
 }
 
 pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
@@ -56,10 +71,10 @@ pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
 }
 
 pub async fn a_run_ahead_that_nobody_holds_goes_back_with_the_edit(subject: Subject) -> Kept {
-    let job = subject.put(job(1)?).await?;
+    let job = subject.put(quick(1)?).await?;
     let runs = [subject.ready(job.id).await?, subject.ready(job.id).await?];
     let (edited, asked) = subject.edit(job.id, 57).await?;
-    assert_eq!((edited.next_slot, asked), (Some(slot(60)), vec![]));
+    assert_eq!((edited.next_slot, asked), (Some(slot(58)), vec![]));
     assert_eq!(
         *subject.job(job.id).await?,
         edited,
@@ -73,7 +88,7 @@ pub async fn a_run_ahead_that_nobody_holds_goes_back_with_the_edit(subject: Subj
 
 pub async fn runs_go_back_in_any_order(subject: Subject) -> Kept {
     for (number, order) in [(1, [0, 1, 2]), (2, [2, 1, 0]), (3, [1, 2, 0])] {
-        let job = subject.put(job(number)?).await?;
+        let job = subject.put(quick(number)?).await?;
         let mut runs = Vec::new();
         for _ in 0..3 {
             runs.push(subject.claimed(job.id).await?.id);
@@ -85,7 +100,7 @@ pub async fn runs_go_back_in_any_order(subject: Subject) -> Kept {
         }
         assert_eq!(
             subject.job(job.id).await?.next_slot,
-            Some(slot(60)),
+            Some(slot(58)),
             "{order:?}"
         );
     }
@@ -132,6 +147,23 @@ pub async fn what_is_past_or_by_hand_or_retried_is_not_taken_back(subject: Subje
     Ok(())
 }
 
+/// Nobody fires so early: the clock has gone back, and what it was ahead of has happened.
+pub async fn a_run_more_than_a_lead_ahead_is_not_taken_back(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let runs = [subject.ready(job.id).await?, subject.claimed(job.id).await?];
+    let lead = LEAD_MAX + BEAT_EVERY;
+    let stands = subject.job(job.id).await?;
+    let before = at(60).minus(lead).minus(Duration::from_millis(1));
+    let def = Definition::clone(&job.def);
+    let edited = stands.edited(None, def, before, &someone());
+    let (edited, asked) = subject
+        .change(&stands, edited, RunsOfChange::TakeBack)
+        .await?;
+    assert_eq!((edited.next_slot, asked), (Some(slot(180)), vec![]));
+    assert_eq!(subject.runs().await?, runs);
+    Ok(())
+}
+
 pub async fn a_run_that_had_left_is_too_late(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
@@ -143,7 +175,7 @@ pub async fn a_run_that_had_left_is_too_late(subject: Subject) -> Kept {
     subject.withdraw(run.id, true).await?;
     assert!(!subject.is_gone(run.id).await?, "what was said is said");
     let settled = subject.settle(settlement(&run, Verdict::Succeed)).await?;
-    assert_eq!(settled, Settled::Done { freed: None });
+    assert_eq!(settled, DONE);
     Ok(())
 }
 
@@ -187,26 +219,28 @@ pub async fn a_barred_presence_withdraws_nothing(subject: Subject) -> Kept {
 }
 
 pub async fn a_paused_slot_goes_back_to_the_pause(subject: Subject) -> Kept {
-    let job = subject.put(job(1)?).await?;
+    let job = subject.put(quick(1)?).await?;
     let held = subject.claimed(job.id).await?;
     let ready = subject.ready(job.id).await?;
     let stands = subject.job(job.id).await?;
-    let paused = stands.paused(at(57), None);
+    let paused = stands.paused(at(57), None, &someone());
     let (_, asked) = subject
         .change(&stands, paused, RunsOfChange::TakeBack)
         .await?;
     assert_eq!(asked, [held.id]);
     subject.withdraw(held.id, true).await?;
     assert!(subject.is_gone(ready.id).await? && subject.is_gone(held.id).await?);
-    let (_, passed) = subject.job(job.id).await?.resumed(at(130));
-    assert_eq!(
-        passed,
-        Some(Stretch {
-            first: slot(60),
-            last: slot(120),
-            count: 2
-        })
-    );
+    let (_, passed) = subject
+        .job(job.id)
+        .await?
+        .resumed(at(60), false, &someone());
+    let stretch = Stretch {
+        first: slot(58),
+        last: slot(60),
+        count: 3,
+    };
+    let passed: Vec<_> = passed.iter().map(|skip| skip.slots).collect();
+    assert_eq!(passed, [stretch]);
     Ok(())
 }
 
@@ -220,7 +254,7 @@ pub async fn a_deleted_job_cancels_its_runs(subject: Subject) -> Kept {
     subject.fire(job.id, true).await?;
     let waiting = RunId::for_slot(job.id, slot(120));
     let stands = subject.job(job.id).await?;
-    let deleted = stands.deleted(at(100));
+    let deleted = stands.deleted(at(100), &someone());
     let (gone, asked) = subject
         .change(&stands, deleted, RunsOfChange::Cancel)
         .await?;
@@ -244,10 +278,14 @@ pub async fn a_marked_run_of_a_deleted_job_ends_when_its_holder_says(subject: Su
     let held = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
     subject
-        .change(&stands, stands.deleted(at(100)), RunsOfChange::Cancel)
+        .change(
+            &stands,
+            stands.deleted(at(100), &someone()),
+            RunsOfChange::Cancel,
+        )
         .await?;
     let settled = subject.settle(settlement(&held, Verdict::Succeed)).await?;
-    assert_eq!(settled, Settled::Done { freed: None });
+    assert_eq!(settled, DONE);
     assert_eq!(
         subject.run(held.id).await?.state,
         RunState::Succeeded,

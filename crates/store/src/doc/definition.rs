@@ -2,23 +2,27 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use model::policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 use model::retry::{Backoff, RetryPolicy};
-use model::schedule::{Cron, CronOptions, Dialect, DstGap, DstOverlap, Every, Period, Zone};
+use model::schedule::Kind;
 use model::target::HttpTarget;
 use model::time::millis;
-use model::{Definition, JobId, Lane, Schedule, Slot, Target, Timestamp, limits};
+use model::{Calendar, CalendarName, Definition, JobId, Lane, Schedule, Target, limits};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::DocError;
+use super::schedule::ScheduleDoc;
 
 #[derive(Serialize, Deserialize)]
 struct DefinitionDoc<'a> {
+    /// JSON by itself, so that one that cannot be read any more stays as it is.
     #[serde(borrow)]
-    schedule: ScheduleDoc<'a>,
+    schedule: Cow<'a, RawValue>,
     #[serde(borrow)]
     target: TargetDoc<'a>,
     #[serde(default, skip_serializing_if = "RetryDoc::is_default")]
@@ -43,30 +47,6 @@ struct DefinitionDoc<'a> {
     finish_within: Option<u64>,
     #[serde(borrow, default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-}
-
-/// Exactly one of `at`, `cron` and `every` is there.
-#[derive(Serialize, Deserialize, Default)]
-struct ScheduleDoc<'a> {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    at: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cron: Option<Cow<'a, [String]>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    every: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    anchor: Option<i64>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    zone: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    dialect: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    dst_gap: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    dst_overlap: Option<Cow<'a, str>>,
-    /// Only when it is not the job's own number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hash: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,7 +106,7 @@ impl CatchUpDoc<'_> {
 }
 
 /// The value, unless it is the default.
-fn other<T: PartialEq>(value: T, default: T) -> Option<T> {
+pub(super) fn other<T: PartialEq>(value: T, default: T) -> Option<T> {
     (value != default).then_some(value)
 }
 
@@ -143,7 +123,7 @@ fn span(stored: Option<u64>, default: Duration) -> Duration {
 }
 
 /// A name of one of our enums, or its default when it was left out.
-fn named<T>(
+pub(super) fn named<T>(
     what: &str,
     text: Option<Cow<'_, str>>,
     default: T,
@@ -179,7 +159,7 @@ pub fn encode_definition(job: JobId, def: &Definition) -> Result<Vec<u8>, DocErr
     let (overlap_default, window) = policies(schedule.is_recurring());
     let usual = RetryPolicy::default();
     let doc = DefinitionDoc {
-        schedule: schedule_doc(job, schedule),
+        schedule: schedule_json(job, schedule)?,
         target: target_doc(target)?,
         retry: RetryDoc {
             attempts_max: other(retry.attempts_max, usual.attempts_max),
@@ -215,14 +195,26 @@ pub fn encode_definition(job: JobId, def: &Definition) -> Result<Vec<u8>, DocErr
     Ok(bytes)
 }
 
-/// A definition from its stored form and its payload.
+fn schedule_json(job: JobId, schedule: &Schedule) -> Result<Cow<'static, RawValue>, DocError> {
+    let text = match &schedule.kind {
+        Kind::Broken(broken) => broken.stored.clone(),
+        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => {
+            serde_json::to_string(&ScheduleDoc::of(job, schedule))?
+        }
+    };
+    Ok(Cow::Owned(RawValue::from_string(text)?))
+}
+
+/// A definition from its stored form, its payload, and the calendars it names as they stand. A schedule
+/// that cannot be read any more does not hide the rest: it comes as `Kind::Broken`.
 pub fn decode_definition(
     job: JobId,
     bytes: &[u8],
     payload: Option<Bytes>,
+    calendars: &dyn Fn(&CalendarName) -> Option<Arc<Calendar>>,
 ) -> Result<Definition, DocError> {
     let doc: DefinitionDoc<'_> = serde_json::from_slice(bytes)?;
-    let schedule = schedule_of(job, doc.schedule)?;
+    let schedule = ScheduleDoc::read(job, doc.schedule.get(), calendars)?;
     let (overlap, window) = policies(schedule.is_recurring());
     let usual = RetryPolicy::default();
     let overlap = match named("overlap", doc.overlap, overlap, Overlap::parse)? {
@@ -273,82 +265,6 @@ pub fn decode_definition(
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
             .collect(),
     })
-}
-
-fn schedule_doc(job: JobId, schedule: &Schedule) -> ScheduleDoc<'_> {
-    let zone_doc = |zone: &'_ Zone| other(Cow::Owned(zone.name().to_owned()), Cow::Borrowed("UTC"));
-    match schedule {
-        Schedule::Once(slot) => ScheduleDoc {
-            at: Some(slot.0.as_millis()),
-            ..ScheduleDoc::default()
-        },
-        Schedule::Cron(cron) => ScheduleDoc {
-            cron: Some(Cow::Borrowed(cron.texts())),
-            zone: zone_doc(cron.zone()),
-            dialect: match cron.dialect() {
-                Dialect::Unix => None,
-                Dialect::Quartz => Some(Cow::Borrowed("quartz")),
-            },
-            dst_gap: match cron.dst_gap() {
-                DstGap::RunAfter => None,
-                DstGap::Skip => Some(Cow::Borrowed("skip")),
-            },
-            dst_overlap: match cron.dst_overlap() {
-                DstOverlap::First => None,
-                DstOverlap::Both => Some(Cow::Borrowed("both")),
-            },
-            hash: other(cron.hash(), job.hash()),
-            ..ScheduleDoc::default()
-        },
-        Schedule::Every(every) => ScheduleDoc {
-            every: Some(Cow::Owned(every.period.text())),
-            anchor: Some(every.anchor.as_millis()),
-            zone: zone_doc(&every.zone),
-            ..ScheduleDoc::default()
-        },
-    }
-}
-
-fn schedule_of(job: JobId, doc: ScheduleDoc<'_>) -> Result<Schedule, DocError> {
-    let refused = |error: model::schedule::ScheduleError| DocError(error.to_string());
-    let zone = match &doc.zone {
-        None => Zone::utc(),
-        Some(name) => Zone::get(name).map_err(refused)?,
-    };
-    match (doc.at, doc.cron, doc.every) {
-        (Some(at), None, None) => Timestamp::checked(at)
-            .map(|at| Schedule::Once(Slot(at)))
-            .ok_or_else(|| DocError(format!("the moment {at} is out of range"))),
-        (None, Some(texts), None) => {
-            let options = CronOptions {
-                zone: Some(zone),
-                dialect: named("dialect", doc.dialect, Dialect::Unix, |text| {
-                    (text == "quartz").then_some(Dialect::Quartz)
-                })?,
-                dst_gap: named("dst_gap", doc.dst_gap, DstGap::RunAfter, |text| {
-                    (text == "skip").then_some(DstGap::Skip)
-                })?,
-                dst_overlap: named("dst_overlap", doc.dst_overlap, DstOverlap::First, |text| {
-                    (text == "both").then_some(DstOverlap::Both)
-                })?,
-                hash: doc.hash.unwrap_or_else(|| job.hash()),
-            };
-            Cron::parse(&texts, options)
-                .map(Schedule::Cron)
-                .map_err(refused)
-        }
-        (None, None, Some(period)) => {
-            let anchor = doc.anchor.and_then(Timestamp::checked);
-            let anchor = anchor.ok_or_else(|| DocError("the interval has no anchor".to_owned()))?;
-            let period = Period::parse(&period).map_err(refused)?;
-            Every::new(period, anchor, zone)
-                .map(Schedule::Every)
-                .map_err(refused)
-        }
-        (_, _, _) => Err(DocError(
-            "the schedule is none of at, cron and every".to_owned(),
-        )),
-    }
 }
 
 fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {

@@ -1,13 +1,16 @@
-//! Stored JSON: a job's definition without its payload, and the earlier attempts of a run.
+//! Stored JSON: a job's definition without its payload, calendars, and the earlier attempts of a run.
 //!
 //! These are forms of their own: renaming a field in `model` changes no byte in a database, and
 //! golden files prove it. What has its default value is left out, so that a common one-off takes
 //! about a hundred bytes. Reading never panics; whoever reads parks a row that cannot be read.
 
 mod attempts;
+mod calendar;
 mod definition;
+mod schedule;
 
 pub use attempts::{decode_attempts, encode_attempts};
+pub use calendar::{decode_calendar, encode_calendar};
 pub use definition::{decode_definition, encode_definition};
 
 /// Why a stored form cannot be read, or a value cannot be stored; for people.

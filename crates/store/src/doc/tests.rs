@@ -1,12 +1,17 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use model::policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 use model::retry::{Backoff, RetryPolicy};
-use model::schedule::{Cron, CronOptions, Dialect, DstGap, DstOverlap, Every, Zone};
+use model::schedule::{
+    Bounds, Calendars, Cron, CronOptions, DateRange, Day, Dialect, DstGap, DstOverlap, Every, Kind,
+    Weekly, Yearly, Zone,
+};
 use model::target::HttpTarget;
 use model::{
-    Attempt, AttemptNo, Definition, JobId, Lane, Outcome, Schedule, Slot, Target, Timestamp,
+    Attempt, AttemptNo, Calendar, CalendarName, Definition, JobId, Lane, Outcome, Schedule, Slot,
+    Target, Timestamp, Version,
 };
 use proptest::prelude::*;
 
@@ -22,7 +27,7 @@ fn hook() -> HttpTarget {
 
 fn one_off() -> Definition {
     let slot = Slot(Timestamp::from_millis(1_798_138_800_000));
-    Definition::new(Schedule::Once(slot), Target::Http(hook()))
+    Definition::new(Schedule::from(slot), Target::Http(hook()))
 }
 
 fn cron() -> Definition {
@@ -31,7 +36,7 @@ fn cron() -> Definition {
         ..CronOptions::default()
     };
     let cron = Cron::parse(&["0 9 * * MON-FRI".to_owned()], options).unwrap();
-    Definition::new(Schedule::Cron(cron), Target::Http(hook()))
+    Definition::new(Schedule::from(cron), Target::Http(hook()))
 }
 
 /// Everything that can differ from its default does.
@@ -49,7 +54,7 @@ fn full() -> Definition {
         .and_then(|target| target.output_max(100))
         .unwrap();
     Definition {
-        schedule: Schedule::Cron(Cron::parse(&texts, options).unwrap()),
+        schedule: Schedule::from(Cron::parse(&texts, options).unwrap()),
         target: Target::Http(target),
         payload: Some(Bytes::from_static(b"{\"report\": \"daily\"}")),
         retry: RetryPolicy {
@@ -83,7 +88,64 @@ fn interval() -> Definition {
     let anchor = Timestamp::from_millis(1_700_000_000_000);
     let zone = Zone::get("Europe/Berlin").unwrap();
     let every = Every::parse("P1M", anchor, zone).unwrap();
-    Definition::new(Schedule::Every(every), Target::Fake("ok".to_owned()))
+    Definition::new(Schedule::from(every), Target::Fake("ok".to_owned()))
+}
+
+/// Every bound, and slots that the end of a run sets.
+fn bounded() -> Definition {
+    let anchor = Timestamp::from_millis(1_700_000_000_000);
+    let every = Every::parse("PT15M", anchor, Zone::utc()).unwrap();
+    let schedule = Schedule {
+        bounds: Bounds {
+            starts_at: Some(Timestamp::from_millis(1_700_000_000_001)),
+            ends_at: Some(Timestamp::from_millis(1_800_000_000_002)),
+            runs_max: Some(3),
+        },
+        ..Schedule::from(every.after_completion())
+    };
+    Definition::new(schedule, Target::Fake("ok".to_owned()))
+}
+
+fn calendar(name: &str) -> Calendar {
+    let moment = Timestamp::from_millis(1_700_000_000_003);
+    Calendar::new(CalendarName::new(name).unwrap(), moment)
+}
+
+/// Calendars of both kinds, which stand as they always do.
+fn by_calendars() -> Definition {
+    let named = |names: &[&str]| {
+        let all = names.iter().map(|name| Arc::new(calendar(name)));
+        all.collect()
+    };
+    let mut def = cron();
+    def.schedule.calendars = Calendars {
+        exclude: named(&["holidays.de", "freeze"]),
+        only: named(&["office_hours-1"]),
+    };
+    def
+}
+
+/// A calendar with something of everything.
+fn elaborate() -> Calendar {
+    Calendar {
+        version: Version(7),
+        note: Some("für \"alle\"".to_owned()),
+        zone: Some(Zone::get("Europe/Berlin").unwrap()),
+        dates: vec![Day::parse("2026-12-25").unwrap()],
+        yearly: vec![Yearly::parse("02-29").unwrap()],
+        weekly: ["SAT-SUN", "MON-FRI 17:00-09:00"]
+            .map(|text| Weekly::parse(text).unwrap())
+            .to_vec(),
+        ranges: ["2026-12-24/2027-01-02", "2026-12-24T18:00/2026-12-27T06:00"]
+            .map(|text| DateRange::parse(text).unwrap())
+            .to_vec(),
+        ..calendar("holidays.de")
+    }
+}
+
+/// A store that has every calendar.
+fn any(name: &CalendarName) -> Option<Arc<Calendar>> {
+    Some(Arc::new(calendar(name.as_str())))
 }
 
 fn attempts() -> Vec<Attempt> {
@@ -113,7 +175,12 @@ fn attempts() -> Vec<Attempt> {
 fn check(def: &Definition, golden: &str) {
     let stored = encode_definition(job(), def).unwrap();
     assert_eq!(String::from_utf8(stored).unwrap(), golden.trim_end());
-    let read = decode_definition(job(), golden.trim_end().as_bytes(), def.payload.clone());
+    let read = decode_definition(
+        job(),
+        golden.trim_end().as_bytes(),
+        def.payload.clone(),
+        &any,
+    );
     assert_eq!(read.as_ref(), Ok(def));
 }
 
@@ -123,6 +190,28 @@ fn stored_definitions_never_change() {
     check(&cron(), include_str!("golden/cron.json"));
     check(&full(), include_str!("golden/full.json"));
     check(&interval(), include_str!("golden/every.json"));
+    check(&bounded(), include_str!("golden/bounds.json"));
+    check(&by_calendars(), include_str!("golden/calendars.json"));
+}
+
+#[test]
+fn stored_calendars_never_change() {
+    let golden = include_str!("golden/calendar.json").trim_end();
+    let whole = elaborate();
+    let stored = encode_calendar(&whole).unwrap();
+    assert_eq!(String::from_utf8(stored).unwrap(), golden);
+    let Calendar {
+        name,
+        version,
+        updated_at,
+        ..
+    } = whole.clone();
+    let read = decode_calendar(name, version, updated_at, golden.as_bytes());
+    assert_eq!(read, Ok(whole));
+    let empty = calendar("empty");
+    assert_eq!(encode_calendar(&empty), Ok(b"{}".to_vec()));
+    let read = decode_calendar(empty.name.clone(), Version::FIRST, empty.updated_at, b"{}");
+    assert_eq!(read, Ok(empty));
 }
 
 #[test]
@@ -144,33 +233,112 @@ fn a_common_one_off_is_small() {
 #[test]
 fn what_cannot_be_read_says_why() {
     let read = |text: &str| {
-        decode_definition(job(), text.as_bytes(), None)
+        decode_definition(job(), text.as_bytes(), None, &any)
             .unwrap_err()
             .to_string()
     };
     let target = r#""target":{"fake":""}"#;
     assert!(read("").contains("EOF"));
     assert!(read("{}").contains("schedule"));
-    assert!(read(&format!(r#"{{"schedule":{{}},{target}}}"#)).contains("none of at, cron"));
-    assert!(read(&format!(r#"{{"schedule":{{"at":-1}},{target}}}"#)).contains("out of range"));
-    assert!(read(&format!(r#"{{"schedule":{{"every":"1m"}},{target}}}"#)).contains("anchor"));
-    let mars = format!(r#"{{"schedule":{{"cron":["* * * * *"],"zone":"Mars/Olympus"}},{target}}}"#);
-    assert!(read(&mars).contains("Mars/Olympus"));
+    assert!(read(&format!(r#"{{"schedule":1,{target}}}"#)).contains("invalid"));
     let lane = format!(r#"{{"schedule":{{"at":1}},{target},"lane":"fast"}}"#);
     assert_eq!(read(&lane), "lane \"fast\" is not known");
     assert!(decode_attempts(Some(b"[{}]")).is_err());
+    let name = || CalendarName::new("a").unwrap();
+    let calendar = |text: &str| {
+        decode_calendar(name(), Version(1), Timestamp::MIN, text.as_bytes())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(calendar("").contains("EOF"));
+    assert!(calendar(r#"{"zone":"Mars/Olympus"}"#).contains("Mars/Olympus"));
+    assert!(calendar(r#"{"dates":["2026-02-30"]}"#).contains("2026-02-30"));
+    assert!(calendar(r#"{"weekly":["SAT-"]}"#).contains("SAT-"));
+}
+
+/// Whoever reads a schedule that is broken by now still reads the rest, and writes back what was there.
+#[track_caller]
+fn broken(schedule: &str, says: &str, recurring: bool) {
+    let text = format!(r#"{{"schedule":{schedule},"target":{{"fake":"it"}},"lane":"batch"}}"#);
+    let none = |_: &CalendarName| None;
+    let def = decode_definition(job(), text.as_bytes(), None, &none).unwrap();
+    assert_eq!(
+        (def.lane, &def.target),
+        (Lane::Batch, &Target::Fake("it".to_owned()))
+    );
+    let Kind::Broken(it) = &def.schedule.kind else {
+        panic!("{:?}", def.schedule);
+    };
+    assert!(it.error.contains(says), "{}", it.error);
+    assert_eq!((it.recurring, it.stored.as_str()), (recurring, schedule));
+    assert_eq!(
+        (def.schedule.bounds, def.schedule.calendars.is_empty()),
+        (Bounds::default(), true)
+    );
+    let stored = encode_definition(job(), &def).unwrap();
+    assert_eq!(String::from_utf8(stored).unwrap(), text);
+}
+
+#[test]
+fn a_broken_schedule_hides_nothing_else_and_is_stored_back_byte_for_byte() {
+    broken("{}", "none of at, cron", true);
+    broken(r#"{"at":1,"every":"1m"}"#, "none of at, cron", false);
+    broken(r#"{"at":-1}"#, "out of range", false);
+    broken(r#"{"at":1,"ends_at":-1}"#, "out of range", false);
+    broken(r#"{"every":"1m"}"#, "anchor", true);
+    broken(r#"{ "every" : "1ms", "anchor" : 1 }"#, "1ms", true);
+    broken(r#"{"cron":["61 * * * *"]}"#, "61", true);
+    broken(r#"{"cron":["* * * * *"],"dst_gap":"jump"}"#, "jump", true);
+    let mars = r#"{"runs_max":3,  "cron":["* * * * *"], "zone":"Mars/Olympus", "later":[1, {}]}"#;
+    broken(mars, "Mars/Olympus", true);
+    let gone = r#"{"cron":["* * * * *"],"exclude":["holidays"]}"#;
+    broken(
+        gone,
+        "the calendar \"holidays\" does not exist any more",
+        true,
+    );
+    broken(r#"{"at":1,"only":["a b"]}"#, "a b", false);
+}
+
+#[test]
+fn calendars_are_read_as_they_stand() {
+    let golden = include_str!("golden/calendars.json").trim_end();
+    let now = |name: &CalendarName| {
+        Some(Arc::new(Calendar {
+            version: Version(9),
+            ..calendar(name.as_str())
+        }))
+    };
+    let def = decode_definition(job(), golden.as_bytes(), None, &now).unwrap();
+    let Calendars { exclude, only } = &def.schedule.calendars;
+    let read: Vec<_> = exclude.iter().chain(only).collect();
+    assert_eq!(read.len(), 3);
+    assert!(read.iter().all(|it| it.version == Version(9)), "{read:?}");
+    let stored = encode_definition(job(), &def).unwrap();
+    assert_eq!(String::from_utf8(stored).unwrap(), golden, "by name only");
 }
 
 proptest! {
     /// A stored form with one byte changed is read, or refused; nothing else.
     #[test]
     fn no_damage_makes_reading_panic(at in 0_usize..900, byte: u8) {
-        for golden in [include_str!("golden/full.json"), include_str!("golden/every.json")] {
+        for golden in [
+            include_str!("golden/full.json"),
+            include_str!("golden/every.json"),
+            include_str!("golden/bounds.json"),
+            include_str!("golden/calendars.json"),
+            include_str!("golden/calendar.json"),
+        ] {
             let mut bytes = golden.as_bytes().to_vec();
             let at = at % bytes.len();
             bytes[at] = byte;
-            let _either = decode_definition(job(), &bytes, None);
-            let _either = decode_definition(job(), &bytes[..at], None);
+            for bytes in [&bytes[..], &bytes[..at]] {
+                if let Ok(def) = decode_definition(job(), bytes, None, &any) {
+                    prop_assert!(encode_definition(job(), &def).is_ok());
+                }
+                let name = CalendarName::new("a").unwrap();
+                let _either = decode_calendar(name, Version(1), Timestamp::MIN, bytes);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::job::Decision;
 use model::policy::Admission;
 use model::{
-    Ask, AttemptNo, Job, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Stretch,
+    Ask, AttemptNo, Job, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Skip,
     Timestamp, Version,
 };
 
@@ -35,22 +35,29 @@ impl State {
         let Some(job) = job.filter(|job| swaps(job) || blind) else {
             return self.fired_before(leases.presence, firing);
         };
-        let run = firing.decision.start.map(|slot| Run::of_slot(&job, slot));
+        let decision = &firing.decision;
+        let run = decision.start.map(|slot| Run::of_slot(&job, slot));
         if let Some(run) = run.as_ref().filter(|_| !blind) {
             if job.version > Version::FIRST && self.was_decided(run.id) {
-                self.decide(&job, &firing.decision);
+                self.decide(&job, decision, false);
                 return Fired::Decided;
             }
             if self.live.runs.contains_key(&run.id) {
                 return Fired::Refused(format!("{} is alive already", run.id));
             }
         }
-        self.decide(&job, &firing.decision);
         let Some(run) = run else {
-            return Fired::Skipped(Reason::Missed);
+            self.decide(&job, decision, false);
+            return match decision.passed.last() {
+                Some(skip) => Fired::Skipped(skip.reason),
+                None => Fired::Decided,
+            };
         };
         let claim = firing.claim.then_some(leases.presence);
-        self.bear(&job, run, claim)
+        let fired = self.bear(&job, run, claim, decision);
+        let born = !matches!(fired, Fired::Skipped(_));
+        self.decide(&job, decision, born);
+        fired
     }
 
     /// An edit may have taken back an earlier slot than one that was dispatched: whoever has a run,
@@ -61,23 +68,28 @@ impl State {
     }
 
     /// Moves the job onward, and writes down what it passed over.
-    fn decide(&mut self, job: &Job, decision: &Decision) {
-        if let Some(missed) = decision.missed {
-            let entry = Run::skipped(job, missed, Reason::Missed, job.due_at(missed.last));
+    fn decide(&mut self, job: &Job, decision: &Decision, born: bool) {
+        self.skip(job, &decision.passed, decision.at);
+        let stands = job.standing_after(decision, born);
+        self.jobs.insert(job.id, Arc::new(job.at_standing(stands)));
+    }
+
+    /// Writes down slots that will not run.
+    pub fn skip(&mut self, job: &Job, skips: &[Skip], at: Timestamp) {
+        for skip in skips {
+            let entry = Run::skipped(job, skip, at);
             self.history.insert(entry.id, entry);
         }
-        let mut onward = job.clone();
-        onward.slot_last = decision.slot_last().or(job.slot_last);
-        onward.next_slot = decision.next;
-        if decision.next.is_none() {
-            onward.state = JobState::Finished;
-            onward.state_at = onward.slot_last.unwrap_or(job.state_at);
-        }
-        self.jobs.insert(job.id, Arc::new(onward));
     }
 
     /// A slot's run comes to life, as the job's overlap has it.
-    fn bear(&mut self, job: &Job, run: Run, claim: Option<PresenceId>) -> Fired {
+    fn bear(
+        &mut self,
+        job: &Job,
+        run: Run,
+        claim: Option<PresenceId>,
+        decision: &Decision,
+    ) -> Fired {
         let id = run.id;
         match self.admit(job, run.due_at) {
             Birth::Moving => {
@@ -95,17 +107,14 @@ impl State {
                 Fired::Waiting(id)
             }
             Birth::Not(reason) => {
-                let settled_at = Some(run.due_at);
-                let (state, reason_kept) = (RunState::Skipped, Some(reason));
-                self.history.insert(
-                    id,
-                    Run {
-                        state,
-                        reason: reason_kept,
-                        settled_at,
-                        ..run
-                    },
-                );
+                let entry = Run {
+                    state: RunState::Skipped,
+                    reason: Some(reason),
+                    settled_at: Some(decision.at),
+                    by: Some(Arc::clone(&decision.by)),
+                    ..run
+                };
+                self.history.insert(id, entry);
                 Fired::Skipped(reason)
             }
         }
@@ -149,16 +158,10 @@ impl State {
     /// The job is not where the firing saw it: either someone moved it, or this very firing did and its
     /// answer was lost.
     fn fired_before(&self, presence: PresenceId, firing: &Firing) -> Fired {
-        let Decision {
-            missed,
-            start,
-            next: _,
-        } = firing.decision;
+        let Decision { passed, start, .. } = &firing.decision;
         let named = |slot| RunId::for_slot(firing.job.id, slot);
-        let Some(id) = start
-            .or(missed.map(|stretch: Stretch| stretch.first))
-            .map(named)
-        else {
+        let last = passed.last();
+        let Some(id) = start.or(last.map(|skip| skip.slots.first)).map(named) else {
             return Fired::Stale;
         };
         let live = self
@@ -183,7 +186,9 @@ impl State {
             .get(&id)
             .filter(|run| run.state == RunState::Skipped);
         match skipped.and_then(|run| run.reason) {
-            Some(reason) if start.is_some() || reason == Reason::Missed => Fired::Skipped(reason),
+            Some(reason) if start.is_some() || last.is_some_and(|skip| skip.reason == reason) => {
+                Fired::Skipped(reason)
+            }
             Some(_) | None => Fired::Stale,
         }
     }
@@ -237,6 +242,8 @@ impl State {
             ask: None,
             ..asked.clone()
         };
+        // It may have replaced a slot's run that its job rested for.
+        self.wake(job.id, asked.due_at);
         match birth {
             Birth::Moving => {
                 self.live.insert(Run {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
-use model::{Job, JobId, JobState, Run, RunId, TenantId, Timestamp};
+use model::{Job, JobId, JobState, Run, RunId, RunKind, TenantId, Timestamp};
 
 use super::state::State;
 use crate::{Keep, Page, Retained, RunFilter};
@@ -27,6 +27,28 @@ impl State {
         };
         let newest_first = self.all_runs().into_values().rev();
         newest_first.filter(fits).take(page.limit).collect()
+    }
+
+    pub fn list_slots(
+        &self,
+        tenant: TenantId,
+        job: JobId,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+    ) -> Vec<Run> {
+        let runs = self.all_runs().into_values();
+        let of_job =
+            |run: &Run| run.tenant == tenant && run.job == job && run.kind == RunKind::Slot;
+        let (earlier, later): (Vec<Run>, Vec<Run>) =
+            runs.filter(of_job).partition(|run| run.id.at() < from);
+        let covers = |run: &Run| {
+            let stretch = run.stretch;
+            stretch.is_some_and(|stretch| stretch.last.0 >= from)
+        };
+        let begun = earlier.into_iter().next_back().filter(covers);
+        let within = later.into_iter().filter(|run| run.id.at() < to);
+        begun.into_iter().chain(within).take(limit).collect()
     }
 
     pub fn retain(&mut self, keep: &Keep) -> Retained {

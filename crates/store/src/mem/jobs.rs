@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use model::run::Stretch;
-use model::{
-    Ask, AttemptNo, Job, JobId, JobKey, JobState, Reason, Run, RunId, RunKind, RunState, TenantId,
-};
+use model::{Ask, Job, JobId, JobKey, JobState, Reason, Run, RunId, TenantId};
 
 use super::state::{Request, State};
 use crate::{Created, JobChange, JobChanged, JobFilter, NewJob, Page, RunsOfChange};
@@ -63,14 +60,13 @@ impl State {
             return JobChanged::KeyTaken(other);
         }
         self.put_job(Job::clone(after));
-        if let Some((stretch, reason)) = skipped {
-            self.skip(after, *stretch, *reason);
-        }
+        self.skip(after, skipped, after.updated_at);
         let asked = match runs {
             RunsOfChange::Keep => Vec::new(),
             RunsOfChange::TakeBack => self.take_back_runs(after),
             RunsOfChange::Cancel => self.cancel_runs(after),
         };
+        self.rest(after.id);
         let job = self.jobs.get(&after.id).unwrap_or(after);
         JobChanged::Done {
             job: Box::new(Job::clone(job)),
@@ -78,19 +74,9 @@ impl State {
         }
     }
 
-    fn skip(&mut self, job: &Job, stretch: Stretch, reason: Reason) {
-        let entry = Run::skipped(job, stretch, reason, job.updated_at);
-        self.history.insert(entry.id, entry);
-    }
-
     /// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
     fn take_back_runs(&mut self, after: &Job) -> Vec<RunId> {
-        let ahead = |run: &&Run| {
-            run.kind == RunKind::Slot
-                && run.attempt == AttemptNo::FIRST
-                && run.state == RunState::Ready
-                && run.slot.is_some_and(|slot| slot.0 > after.updated_at)
-        };
+        let ahead = |run: &&Run| run.is_ahead(after.updated_at);
         let runs: Vec<_> = self
             .live
             .of_job(after.id)
@@ -108,7 +94,7 @@ impl State {
                 }
             }
         }
-        self.free(after.id);
+        self.free(after.id, after.updated_at);
         asked.reverse();
         asked
     }
@@ -148,6 +134,8 @@ impl State {
         if let Some(key) = job.key.clone().filter(|_| job.state != JobState::Deleted) {
             self.keys.insert((job.tenant, key), job.id);
         }
+        let job = self.with_calendars(job);
+        self.know_zone(&job);
         self.jobs.insert(job.id, Arc::new(job));
     }
 

@@ -2,7 +2,7 @@
 //! simple enough to be obviously right; the simulator runs on it, and every other store must answer as it
 //! does.
 //!
-//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `plan`,
+//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `rules`, `plan`,
 //! `fire`, `withdraw`, `settle`, `history`, each the body of the trait's methods of that step. All of them are
 //! plain functions of the state and their arguments; this file takes the lock and reads the clock.
 
@@ -11,6 +11,7 @@ mod history;
 mod jobs;
 mod plan;
 mod presence;
+mod rules;
 mod settle;
 mod state;
 mod withdraw;
@@ -19,13 +20,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use model::shard::ShardSet;
-use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
+use model::{
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
+};
 
 use crate::{
-    Beat, Cancelled, Claimed, Created, DueCursor, DueJobs, DueRun, Fired, Firing, HeldClaim,
-    JobChange, JobChanged, JobFilter, Keep, Leases, NewJob, NodeName, Orphan, Page, Pulse,
-    Retained, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError,
-    Withdrawal,
+    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobFilter, Keep, Leases,
+    NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
+    StartRun, Started, Store, StoreClock, StoreError, Withdrawal,
 };
 use state::State;
 
@@ -90,7 +94,7 @@ impl MemStore {
 
 #[async_trait]
 impl Store for MemStore {
-    async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError> {
+    async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
         Ok(self
             .state()
             .join(node, self.clock.now(), self.clock.uptime()))
@@ -153,6 +157,59 @@ impl Store for MemStore {
         page: Page<JobId>,
     ) -> Result<Vec<Job>, StoreError> {
         Ok(self.state().list_jobs(tenant, filter, page))
+    }
+
+    async fn put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Result<CalendarPut, StoreError> {
+        Ok(self.state().put_calendar(tenant, calendar, before))
+    }
+
+    async fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
+        Ok(self.state().get_calendars(tenant, names))
+    }
+
+    async fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Result<Vec<CalendarUse>, StoreError> {
+        Ok(self.state().list_calendars(tenant, after, limit))
+    }
+
+    async fn drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Result<CalendarDropped, StoreError> {
+        Ok(self.state().drop_calendar(tenant, name, before))
+    }
+
+    async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
+        Ok(self.state().rules_changed())
+    }
+
+    async fn jobs_under(
+        &self,
+        rule: &Rule,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, JobId)>, StoreError> {
+        Ok(self.state().jobs_under(rule, after, limit))
+    }
+
+    async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError> {
+        self.state().rule_applied(rule);
+        Ok(())
     }
 
     async fn due_jobs(
@@ -246,6 +303,17 @@ impl Store for MemStore {
         page: Page<RunId>,
     ) -> Result<Vec<Run>, StoreError> {
         Ok(self.state().list_runs(tenant, filter, page))
+    }
+
+    async fn list_slots(
+        &self,
+        tenant: TenantId,
+        job: JobId,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        Ok(self.state().list_slots(tenant, job, from, to, limit))
     }
 
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {

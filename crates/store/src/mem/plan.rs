@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::schedule::Kind;
 use model::shard::ShardSet;
 use model::{Job, JobId, JobState, Run, RunId, Timestamp};
 
@@ -28,9 +29,16 @@ impl State {
         let more = due.len() > limit;
         let page: Vec<_> = due.into_iter().take(limit).collect();
         let next = page.last().map(|(at, _)| *at).filter(|_| more);
+        let (broken, jobs): (Vec<_>, Vec<_>) = page
+            .into_iter()
+            .map(|(_, job)| job)
+            .partition(|job| error_of(job).is_some());
+        let unreadable = broken
+            .into_iter()
+            .filter_map(|job| Some((job.id, error_of(&job)?)));
         DueJobs {
-            jobs: page.into_iter().map(|(_, job)| job).collect(),
-            unreadable: vec![],
+            jobs,
+            unreadable: unreadable.collect(),
             next,
         }
     }
@@ -89,6 +97,14 @@ impl State {
             oldest_due_at: slots.chain(runs).min(),
             live: self.live.runs.len() as u64,
         }
+    }
+}
+
+/// Why a schedule cannot be read any more.
+fn error_of(job: &Job) -> Option<String> {
+    match &job.def.schedule.kind {
+        Kind::Broken(broken) => Some(broken.error.clone()),
+        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => None,
     }
 }
 

@@ -8,11 +8,11 @@ use model::shard::ShardSet;
 use model::{PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
-use crate::{Beat, Epoch, HeldClaim, Leases, NodeName, Orphan, StoreError, presence_end};
+use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Orphan, Peer, StoreError, presence_end};
 
 impl State {
     /// Presences are numbered rather than drawn, so that a seed tells the same story twice.
-    pub fn join(&mut self, _node: &NodeName, now: Timestamp, uptime: Duration) -> PresenceId {
+    pub fn join(&mut self, node: &NodeInfo, now: Timestamp, uptime: Duration) -> PresenceId {
         let mut number = [0; 10];
         for (to, from) in number[2..]
             .iter_mut()
@@ -22,6 +22,7 @@ impl State {
         }
         let id = PresenceId::new(now, number);
         let presence = Presence {
+            node: node.clone(),
             expires: uptime + PRESENCE_TTL,
             beaten: uptime,
             unbroken: uptime,
@@ -55,10 +56,14 @@ impl State {
             .presences
             .iter()
             .filter(|(_, presence)| lives(presence));
+        let peer = |(id, presence): (&PresenceId, &Presence)| Peer {
+            presence: *id,
+            node: presence.node.clone(),
+        };
         Ok(Beat {
             now,
             asks,
-            living: living.map(|(id, _)| *id).collect(),
+            living: living.map(peer).collect(),
         })
     }
 

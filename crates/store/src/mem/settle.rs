@@ -31,6 +31,7 @@ impl State {
             }
             (Verdict::Release, Some(Ask::TakeBack)) => {
                 self.take_back(settlement.run.id, now);
+                self.rest(settlement.run.job);
                 true
             }
             (Verdict::RetryAt(at), None | Some(Ask::TakeBack | Ask::TooLate)) => {
@@ -54,13 +55,16 @@ impl State {
                 true
             }
         };
-        Settled::Done {
-            freed: if left {
-                self.free(settlement.run.job)
-            } else {
-                None
-            },
+        if !left {
+            return Settled::Done {
+                freed: None,
+                due_at: None,
+            };
         }
+        let attempt = settlement.attempt.as_ref();
+        let ended_at = attempt.map_or(now, |attempt| attempt.settled_at);
+        let (freed, due_at) = self.free(settlement.run.job, ended_at);
+        Settled::Done { freed, due_at }
     }
 
     /// The claim is the one named, and its holder is `by` or gone.

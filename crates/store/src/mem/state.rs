@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use model::policy::Living;
 use model::{
-    Job, JobId, JobKey, PresenceId, Reason, Run, RunId, RunState, Shard, TenantId, Timestamp,
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Reason, Run, RunId, RunKind, RunState,
+    Shard, TenantId, Timestamp, Version,
 };
 
-use crate::{Epoch, Leases, StoreError};
+use crate::{Epoch, Leases, NodeInfo, StoreError};
 
 /// Everything the store knows. What always holds: `keys` names jobs that are not deleted; a live run's job
 /// is in `jobs`; an id that is in both `live` and `history` was decided again, and `live` is what counts.
@@ -21,6 +22,9 @@ pub(super) struct State {
     pub leases: BTreeMap<Shard, Lease>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,
     pub keys: BTreeMap<(TenantId, JobKey), JobId>,
+    pub calendars: BTreeMap<(TenantId, CalendarName), Kept>,
+    /// Zones that jobs follow, with the digest of the tables they were aimed by.
+    pub zones: BTreeMap<String, u64>,
     pub requests: BTreeMap<(TenantId, String), Request>,
     pub live: Live,
     pub history: BTreeMap<RunId, Run>,
@@ -28,11 +32,18 @@ pub(super) struct State {
 
 /// A node that lives, or has lived. Expiry is uptime; the end is wall time, for readers and verdicts.
 pub(super) struct Presence {
+    pub node: NodeInfo,
     pub expires: Duration,
     /// Its last beat, and since when no gap between beats was longer than its time to live.
     pub beaten: Duration,
     pub unbroken: Duration,
     pub ended_at: Option<Timestamp>,
+}
+
+/// A calendar, and the version that all jobs which name it were aimed by.
+pub(super) struct Kept {
+    pub calendar: Arc<Calendar>,
+    pub applied: Version,
 }
 
 /// Who holds a shard; nobody after it was given up.
@@ -131,8 +142,13 @@ impl State {
         }
     }
 
-    /// Lets the oldest waiting run of a job go when no other moves.
-    pub fn free(&mut self, job: JobId) -> Option<RunId> {
+    /// What the end of a run at `ended_at` means for its job: the oldest waiting run may go when no
+    /// other moves, and a job that rests gets its next slot when no slot's run is left.
+    pub fn free(&mut self, job: JobId, ended_at: Timestamp) -> (Option<RunId>, Option<Timestamp>) {
+        (self.free_waiting(job), self.wake(job, ended_at))
+    }
+
+    fn free_waiting(&mut self, job: JobId) -> Option<RunId> {
         if self.live.living(job).moving > 0 {
             return None;
         }
@@ -140,6 +156,30 @@ impl State {
         let run = self.live.runs.get_mut(&id)?;
         run.waiting = false;
         Some(id)
+    }
+
+    /// A job that rests gets its next slot when no run of its slots is left.
+    pub fn wake(&mut self, id: JobId, ended_at: Timestamp) -> Option<Timestamp> {
+        if self.has_slot_run(id) {
+            return None;
+        }
+        let job = self.jobs.get_mut(&id).filter(|job| job.is_resting())?;
+        *job = Arc::new(job.rested(ended_at));
+        job.next_due_at()
+    }
+
+    /// A job whose next slot is set by the end of its run rests while one lives.
+    pub fn rest(&mut self, id: JobId) {
+        if self.has_slot_run(id)
+            && let Some(job) = self.jobs.get_mut(&id)
+        {
+            *job = Arc::new(job.resting());
+        }
+    }
+
+    fn has_slot_run(&self, id: JobId) -> bool {
+        let mut runs = self.live.of_job(id);
+        runs.any(|run| run.kind == RunKind::Slot)
     }
 
     /// Live and history in one.

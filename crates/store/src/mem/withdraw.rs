@@ -34,7 +34,7 @@ impl State {
         let Some(ended) = self.cancel(id, Reason::Asked, now) else {
             return Cancelled::Missing;
         };
-        self.free(ended.job);
+        self.free(ended.job, now);
         Cancelled::Done(Box::new(ended))
     }
 
@@ -55,7 +55,8 @@ impl State {
             if answer.taken_back {
                 let (id, job) = (run.id, run.job);
                 self.take_back(id, now);
-                self.free(job);
+                self.rest(job);
+                self.free(job, now);
             } else {
                 run.ask = Some(Ask::TooLate);
             }

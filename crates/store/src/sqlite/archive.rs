@@ -115,6 +115,8 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
             .map(|stretch| i64::try_from(stretch.count).unwrap_or(i64::MAX)),
         run.payload.as_deref(),
         attempts,
+        run.note,
+        run.by.as_deref(),
     ])?;
     Ok(())
 }

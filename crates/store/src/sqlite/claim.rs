@@ -1,6 +1,6 @@
 //! Claim: runs get a holder; and the runs that are asked for by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::policy::Admission;
@@ -8,12 +8,13 @@ use model::{Job, JobId, JobState, Overlap, PresenceId, Reason, Run, RunId, RunSt
 use rusqlite::{OptionalExtension, params};
 
 use super::archive::ended;
+use super::calendars::Lookup;
 use super::db::{Birth, Db};
 use super::fault::{Done, bad_row};
 use super::fire::living;
 use super::history::{ended_run, live_row};
-use super::jobs::{job_row, load_job};
-use super::rows::{JobRow, LiveRow, RunRow};
+use super::jobs::load_job;
+use super::rows::{JobRow, LiveRow, RunRow, Unreadable};
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
 
 /// A claim as the rows have it: reading the definitions is left to the caller's own thread.
@@ -26,7 +27,30 @@ pub(super) enum ClaimRow {
 /// What a call of claim brings: each run's answer, and the jobs of those that are ours.
 pub(super) struct ClaimRows {
     pub runs: Vec<ClaimRow>,
-    pub jobs: Vec<JobRow>,
+    pub jobs: Vec<JobFound>,
+}
+
+/// A job whose definition is left to the caller's own thread, unless it takes a connection to read it.
+pub(super) enum JobFound {
+    Row(Box<JobRow>),
+    Read(Box<Result<Job, Unreadable>>),
+}
+
+impl JobFound {
+    fn read(lookup: &Lookup<'_>, id: JobId) -> Done<Option<Self>> {
+        Ok(match lookup.row(id)? {
+            None => None,
+            Some(row) if row.names_calendars => Some(Self::Read(Box::new(lookup.decode(row)?))),
+            Some(row) => Some(Self::Row(Box::new(row))),
+        })
+    }
+
+    fn decode(self) -> Result<Job, Unreadable> {
+        match self {
+            Self::Row(row) => row.decode(&|_| None),
+            Self::Read(job) => *job,
+        }
+    }
 }
 
 impl ClaimRows {
@@ -71,15 +95,17 @@ impl Db {
             found.runs.extend(runs.iter().map(|_| ClaimRow::LeaseLost));
             return Ok(found);
         };
-        let mut known = std::collections::BTreeSet::new();
+        let mut jobs = BTreeSet::new();
         for id in runs {
             let row = self.claim_one(leases, no, *id)?;
-            if let ClaimRow::Ours(run) = &row
-                && known.insert(run.run.job)
-            {
-                found.jobs.extend(job_row(&self.conn, run.run.job)?);
+            if let ClaimRow::Ours(run) = &row {
+                jobs.insert(run.run.job);
             }
             found.runs.push(row);
+        }
+        let lookup = Lookup::new(&self.conn);
+        for id in jobs {
+            found.jobs.extend(JobFound::read(&lookup, id)?);
         }
         Ok(found)
     }
@@ -142,6 +168,7 @@ impl Db {
             let job = run.job;
             self.put_ended(&ended(run)?)?;
             self.free_waiting(job)?;
+            self.wake(job, now)?;
         }
         Ok(())
     }

@@ -11,7 +11,9 @@ use rusqlite::{CachedStatement, Connection, params};
 use super::archive::{Archive, Ranges};
 use super::fault::Done;
 use super::presence::{LeaseTable, Presences};
+use super::rest::Resting;
 use super::rows::{Code, EndedRow, LiveRow, Tenant, slot_column};
+use super::rules::Zones;
 use super::writer::execute;
 use crate::{StoreClock, presence_end};
 
@@ -76,6 +78,8 @@ pub(super) struct Db {
     /// Whether any run may be waiting for another to end; nearly always none is, and then settle
     /// need not look.
     pub crowded: bool,
+    pub resting: Resting,
+    pub zones: Zones,
     /// The latest moment seen that is written down.
     noted: Timestamp,
     /// What SQLite had counted when the transaction began.
@@ -109,6 +113,8 @@ impl Db {
             ranges: Ranges::default(),
             live,
             crowded: true,
+            resting: Resting::default(),
+            zones: Zones::default(),
             noted: Timestamp::from_millis(seen),
             changes: 0,
             unsure: false,
@@ -180,6 +186,8 @@ impl Db {
         self.shared.presences().learn(&self.conn)?;
         self.leases = LeaseTable::read(&self.conn)?;
         self.ranges = Ranges::read(&self.conn)?;
+        self.resting = Resting::read(&self.conn)?;
+        self.zones = Zones::read(&self.conn)?;
         self.unsure = false;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What can go wrong inside SQLite, and what a caller is told of it.
 
+use model::schedule::CalendarError;
 use rusqlite::{Error, ErrorCode};
 
 use crate::StoreError;
@@ -39,6 +40,14 @@ impl From<Fault> for StoreError {
 pub(super) fn bad_row(what: impl ToString, error: &DocError) -> StoreError {
     StoreError::BadRow {
         what: what.to_string(),
+        detail: error.to_string(),
+    }
+}
+
+/// A name of ours that cannot be one.
+pub(super) fn bad_name(name: &str, error: &CalendarError) -> StoreError {
+    StoreError::BadRow {
+        what: format!("calendar {name}"),
         detail: error.to_string(),
     }
 }

@@ -1,19 +1,23 @@
 //! Fire: slots become runs. One compare-and-swap and one insert for each, and nothing is looked up
 //! for jobs whose runs may overlap.
 
+use std::sync::Arc;
+
 use model::job::Decision;
 use model::policy::{Admission, Living};
 use model::{
-    Ask, AttemptNo, JobId, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard, Slot,
-    Timestamp, Version,
+    Ask, AttemptNo, Job, JobId, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard,
+    Skip, Timestamp, Version,
 };
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::archive::{Archive, Ranges, ended};
 use super::db::{Birth, Db, insert_live};
 use super::fault::{Done, bad_row};
 use super::history::{ended_run, live_run};
-use super::rows::{EndedRow, LiveRow};
+use super::presence::LeaseTable;
+use super::rest::Resting;
+use super::rows::{Code, EndedRow, LiveRow};
 use crate::{Fired, Firing, Leases, StoreError};
 
 /// A firing, worked out before it reaches the writer.
@@ -23,17 +27,50 @@ pub(super) struct FiringRow {
     version: u32,
     /// What plan saw; nothing never matches.
     slot: Option<i64>,
-    next_slot: Option<i64>,
-    due_at: Option<i64>,
-    slot_last: Option<i64>,
-    /// 0 for active, 2 for finished, and when it finished.
-    state: i64,
-    state_at: Option<i64>,
+    onward: Onward,
+    /// If what starts is not born after all, and that makes a difference.
+    unborn: Option<Onward>,
     overlap: Overlap,
     claim: bool,
-    decision: Decision,
     run: Option<LiveRow>,
-    missed: Option<EndedRow>,
+    passed: Vec<EndedRow>,
+    decision: Decision,
+    /// As planned, if its runs are numbered: how many are left may have changed since.
+    bounded: Option<Arc<Job>>,
+}
+
+/// Where a firing leaves its job, as columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Onward {
+    next_slot: Option<i64>,
+    due_at: Option<i64>,
+    /// Stays as it is when nothing was decided.
+    slot_last: Option<i64>,
+    state: i64,
+    /// Only when it has finished.
+    state_at: Option<i64>,
+    runs_left: Option<u32>,
+}
+
+impl Onward {
+    fn new(job: &Job, decision: &Decision, born: bool) -> Self {
+        let stands = job.standing_after(decision, born);
+        let finished = stands.state == JobState::Finished;
+        let due_at = stands.next_slot.map(|slot| job.due_at(slot).as_millis());
+        Self {
+            next_slot: stands.next_slot.map(|slot| slot.0.as_millis()),
+            due_at,
+            slot_last: decision.slot_last().map(Timestamp::as_millis),
+            state: stands.state.code(),
+            state_at: finished.then_some(stands.state_at.as_millis()),
+            runs_left: stands.runs_left,
+        }
+    }
+
+    /// Whether only the end of its run sets its next slot.
+    fn rests(&self) -> bool {
+        self.state == JobState::Active.code() && self.next_slot.is_none()
+    }
 }
 
 impl FiringRow {
@@ -44,38 +81,37 @@ impl FiringRow {
             claim,
         } = firing;
         let bad = |error| bad_row(job.id, &error);
-        let moment = |slot: Slot| slot.0.as_millis();
-        let slot_last = decision.slot_last().map(Timestamp::as_millis);
-        let finished = decision.next.is_none();
-        let skipped = |missed| Run::skipped(job, missed, Reason::Missed, job.due_at(missed.last));
+        let starts = decision.start.is_some();
+        let onward = Onward::new(job, decision, starts);
+        let unborn = starts.then(|| Onward::new(job, decision, false));
+        let skipped = |skip: &Skip| EndedRow::new(Run::skipped(job, skip, decision.at));
+        let passed = decision.passed.iter().map(skipped);
         Ok(Self {
             job: job.id,
             shard: job.shard(),
             version: job.version.0,
-            slot: job.next_slot.map(moment),
-            next_slot: decision.next.map(moment),
-            due_at: decision.next.map(|slot| job.due_at(slot).as_millis()),
-            slot_last,
-            state: if finished { 2 } else { 0 },
-            // A job that ends with this slot has been finished since then.
-            state_at: slot_last
-                .or(job.slot_last.map(Timestamp::as_millis))
-                .filter(|_| finished),
+            slot: job.next_slot.map(|slot| slot.0.as_millis()),
+            onward,
+            unborn: unborn.filter(|unborn| *unborn != onward),
             overlap: job.def.overlap,
             claim: *claim,
-            decision: *decision,
             run: decision
                 .start
                 .map(|slot| LiveRow::new(Run::of_slot(job, slot)))
                 .transpose()
                 .map_err(bad)?,
-            missed: decision
-                .missed
-                .map(skipped)
-                .map(EndedRow::new)
-                .transpose()
-                .map_err(bad)?,
+            passed: passed.collect::<Result<_, _>>().map_err(bad)?,
+            decision: decision.clone(),
+            bounded: job.runs_left.map(|_| Arc::clone(job)),
         })
+    }
+
+    /// Where the job goes on, as far as plan could know.
+    fn onward(&self, born: bool) -> Onward {
+        match self.unborn {
+            Some(unborn) if !born => unborn,
+            Some(_) | None => self.onward,
+        }
     }
 }
 
@@ -93,6 +129,7 @@ struct Fire<'a> {
     born: CachedStatement<'a>,
     archive: Archive<'a>,
     live: &'a mut u64,
+    resting: &'a mut Resting,
     presence: PresenceId,
     no: i64,
 }
@@ -124,14 +161,7 @@ impl Db {
         rows: &'r [FiringRow],
         answers: &mut Vec<Fired>,
     ) -> Done<Option<&'r FiringRow>> {
-        let Self {
-            conn,
-            leases: table,
-            ranges,
-            live,
-            ..
-        } = self;
-        let mut fire = Fire::new(conn, ranges, live, leases.presence, no)?;
+        let (table, mut fire) = self.firing(leases.presence, no)?;
         for row in rows {
             if !table.holds(no, leases, row.shard) {
                 answers.push(Fired::LeaseLost);
@@ -143,6 +173,29 @@ impl Db {
             }
         }
         Ok(None)
+    }
+
+    /// What a firing looks at, and what it writes with.
+    fn firing(&mut self, presence: PresenceId, no: i64) -> Done<(&LeaseTable, Fire<'_>)> {
+        let Self {
+            conn,
+            leases,
+            ranges,
+            live,
+            resting,
+            ..
+        } = self;
+        let fire = Fire {
+            conn,
+            swap: conn.prepare_cached(include_str!("sql/fire.sql"))?,
+            born: conn.prepare_cached(include_str!("sql/put_live.sql"))?,
+            archive: Archive::new(conn, ranges),
+            live,
+            resting,
+            presence,
+            no,
+        };
+        Ok((leases, fire))
     }
 
     /// Waiting runs and those that nobody holds end here; the others are asked to.
@@ -159,6 +212,7 @@ impl Db {
                 }
             }
         }
+        self.wake(job, due_at)?;
         Ok(left)
     }
 
@@ -176,10 +230,7 @@ impl Db {
         presence: PresenceId,
         no: i64,
     ) -> Done<Fired> {
-        let Self {
-            conn, ranges, live, ..
-        } = self;
-        let mut fire = Fire::new(conn, ranges, live, presence, no)?;
+        let (_, mut fire) = self.firing(presence, no)?;
         let claim = row.claim.then_some(no);
         let Some(run) = &row.run else {
             return Ok(Fired::Stale);
@@ -191,31 +242,13 @@ impl Db {
     }
 }
 
-impl<'a> Fire<'a> {
-    fn new(
-        conn: &'a Connection,
-        ranges: &'a mut Ranges,
-        live: &'a mut u64,
-        presence: PresenceId,
-        no: i64,
-    ) -> Done<Self> {
-        Ok(Self {
-            conn,
-            swap: conn.prepare_cached(include_str!("sql/fire.sql"))?,
-            born: conn.prepare_cached(include_str!("sql/put_live.sql"))?,
-            archive: Archive::new(conn, ranges),
-            live,
-            presence,
-            no,
-        })
-    }
-
+impl Fire<'_> {
     fn one(&mut self, row: &FiringRow) -> Done<Step> {
         let Some(run) = &row.run else {
             return self.pass_over(row).map(Step::Fired);
         };
         if row.version > Version::FIRST.0 && self.was_decided(run.run.id)? && self.stands(row)? {
-            self.swapped(row)?;
+            self.swapped(row, false)?;
             return Ok(Step::Fired(Fired::Decided));
         }
         let moving = Birth::moving(row.claim.then_some(self.no));
@@ -260,7 +293,7 @@ impl<'a> Fire<'a> {
                 self.before(row)
             };
         }
-        if !self.swapped(row)? {
+        if !self.swapped(row, true)? {
             let mut remove = self
                 .conn
                 .prepare_cached(include_str!("sql/remove_live.sql"))?;
@@ -276,13 +309,14 @@ impl<'a> Fire<'a> {
     }
 
     fn skip(&mut self, row: &FiringRow, run: &LiveRow, reason: Reason) -> Done<Fired> {
-        if !self.swapped(row)? {
+        if !self.swapped(row, false)? {
             return self.before(row);
         }
         let entry = Run {
             state: RunState::Skipped,
             reason: Some(reason),
-            settled_at: Some(run.run.due_at),
+            settled_at: Some(row.decision.at),
+            by: Some(Arc::clone(&row.decision.by)),
             ..run.run.clone()
         };
         self.archive.put(&ended(entry)?)?;
@@ -290,29 +324,59 @@ impl<'a> Fire<'a> {
     }
 
     fn pass_over(&mut self, row: &FiringRow) -> Done<Fired> {
-        if self.swapped(row)? {
-            Ok(Fired::Skipped(Reason::Missed))
-        } else {
-            self.before(row)
+        if !self.swapped(row, false)? {
+            return self.before(row);
         }
+        Ok(match row.decision.passed.last() {
+            Some(skip) => Fired::Skipped(skip.reason),
+            None => Fired::Decided,
+        })
     }
 
     /// Moves the job onward, and writes down what it passed over; false if it is not where plan saw it.
-    fn swapped(&mut self, row: &FiringRow) -> Done<bool> {
+    fn swapped(&mut self, row: &FiringRow, born: bool) -> Done<bool> {
+        let onward = self.onward(row, born)?;
         let swapped = self.swap.execute(params![
-            row.next_slot,
-            row.due_at,
-            row.slot_last,
-            row.state,
-            row.state_at,
+            onward.next_slot,
+            onward.due_at,
+            onward.slot_last,
+            onward.state,
+            onward.state_at,
+            onward.runs_left,
             row.job.as_bytes(),
             row.version,
             row.slot,
         ])? == 1;
-        if let Some(missed) = row.missed.as_ref().filter(|_| swapped) {
-            self.archive.put(missed)?;
+        if !swapped {
+            return Ok(false);
         }
-        Ok(swapped)
+        if onward.rests() {
+            self.resting.insert(row.job);
+        }
+        for entry in &row.passed {
+            self.archive.put(entry)?;
+        }
+        Ok(true)
+    }
+
+    /// Where the job goes on. A run that was taken back since plan looked has left one more to come.
+    fn onward(&self, row: &FiringRow, born: bool) -> Done<Onward> {
+        let Some(planned) = &row.bounded else {
+            return Ok(row.onward(born));
+        };
+        let mut select = self
+            .conn
+            .prepare_cached(include_str!("sql/fire_left.sql"))?;
+        let left = select.query_row([row.job.as_bytes()], |row| row.get(0));
+        let runs_left: Option<u32> = left.optional()?.flatten();
+        if runs_left == planned.runs_left {
+            return Ok(row.onward(born));
+        }
+        let job = Job {
+            runs_left,
+            ..Job::clone(planned)
+        };
+        Ok(Onward::new(&job, &row.decision, born))
     }
 
     fn stands(&self, row: &FiringRow) -> Done<bool> {
@@ -353,12 +417,9 @@ fn fired_before(
     presence: PresenceId,
     row: &FiringRow,
 ) -> Done<Fired> {
-    let Decision {
-        missed,
-        start,
-        next: _,
-    } = row.decision;
-    let Some(slot) = start.or(missed.map(|stretch| stretch.first)) else {
+    let Decision { passed, start, .. } = &row.decision;
+    let last = passed.last();
+    let Some(slot) = start.or(last.map(|skip| skip.slots.first)) else {
         return Ok(Fired::Stale);
     };
     let id = RunId::for_slot(row.job, slot);
@@ -374,7 +435,9 @@ fn fired_before(
     }
     let skipped = ended_run(conn, ranges, id)?.filter(|run| run.state == RunState::Skipped);
     Ok(match skipped.and_then(|run| run.reason) {
-        Some(reason) if start.is_some() || reason == Reason::Missed => Fired::Skipped(reason),
+        Some(reason) if start.is_some() || last.is_some_and(|skip| skip.reason == reason) => {
+            Fired::Skipped(reason)
+        }
         Some(_) | None => Fired::Stale,
     })
 }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{
-    Ask, AttemptNo, Job, JobId, JobKey, JobState, Reason, Run, RunId, RunKind, RunState, TenantId,
-    Timestamp,
-};
+use model::schedule::Zone;
+use model::{Ask, Job, JobId, JobKey, JobState, Reason, Run, RunId, RunState, TenantId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::archive::ended;
+use super::calendars::{Lookup, follow_calendars, is_broken, name_calendars};
 use super::db::Db;
 use super::fault::{Done, Fault, bad_row};
 use super::rows::{Code, EndedRow, JobRow, Tenant};
@@ -26,6 +25,21 @@ impl JobToPut {
         let doc = doc::encode_definition(job.id, &job.def);
         let doc = doc.map_err(|error: DocError| bad_row(job.id, &error))?;
         Ok(Self { job, doc })
+    }
+
+    /// The zone that it follows.
+    fn zone(&self) -> Option<&str> {
+        self.job.def.schedule.zone_followed().map(Zone::name)
+    }
+
+    /// The same as a column: a deleted job follows none.
+    fn zone_column(&self) -> Option<&str> {
+        self.zone().filter(|_| !is_gone(&self.job))
+    }
+
+    /// Whether reading it takes more than its own row.
+    fn names_calendars(&self) -> bool {
+        !self.job.def.schedule.calendars.is_empty() || is_broken(&self.job)
     }
 }
 
@@ -48,7 +62,7 @@ impl CreateRow {
 pub(super) struct ChangeRow {
     before: Arc<Job>,
     after: JobToPut,
-    skipped: Option<EndedRow>,
+    skipped: Vec<EndedRow>,
     runs: RunsOfChange,
 }
 
@@ -60,28 +74,28 @@ impl ChangeRow {
             skipped,
             runs,
         } = change;
-        let entry = skipped
-            .map(|(stretch, reason)| Run::skipped(after, stretch, reason, after.updated_at))
-            .map(EndedRow::new)
-            .transpose();
+        let entries = skipped
+            .iter()
+            .map(|skip| EndedRow::new(Run::skipped(after, skip, after.updated_at)))
+            .collect::<Result<_, _>>();
         Ok(Self {
             before: before.clone(),
             after: JobToPut::new(after.clone())?,
-            skipped: entry.map_err(|error| bad_row(after.id, &error))?,
+            skipped: entries.map_err(|error| bad_row(after.id, &error))?,
             runs: *runs,
         })
     }
 }
 
 /// When a job is to be planned: active ones only.
-fn due_column(job: &Job) -> Option<i64> {
+pub(super) fn due_column(job: &Job) -> Option<i64> {
     match job.state {
         JobState::Active => job.next_due_at().map(Timestamp::as_millis),
         JobState::Paused | JobState::Finished | JobState::Invalid | JobState::Deleted => None,
     }
 }
 
-fn is_gone(job: &Job) -> bool {
+pub(super) fn is_gone(job: &Job) -> bool {
     job.state == JobState::Deleted
 }
 
@@ -92,11 +106,7 @@ pub(super) fn job_row(conn: &Connection, id: JobId) -> Done<Option<JobRow>> {
 }
 
 pub(super) fn load_job(conn: &Connection, id: JobId) -> Done<Option<Job>> {
-    let row = job_row(conn, id)?;
-    Ok(row
-        .map(JobRow::decode)
-        .transpose()
-        .map_err(StoreError::from)?)
+    Lookup::new(conn).job(id)
 }
 
 pub(super) fn get_job(conn: &Connection, tenant: TenantId, id: JobId) -> Done<Option<Job>> {
@@ -121,12 +131,18 @@ fn key_holder(conn: &Connection, tenant: TenantId, key: &JobKey) -> Done<Option<
 
 impl Db {
     pub fn create_jobs(&mut self, rows: &[CreateRow]) -> Done<Vec<Created>> {
-        let conn = &self.conn;
+        let Self {
+            conn,
+            resting,
+            zones,
+            ..
+        } = self;
         let mut narrow = conn.prepare_cached(include_str!("sql/create_jobs.sql"))?;
         let mut wide = conn.prepare_cached(include_str!("sql/create_jobs_def.sql"))?;
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows {
-            let JobToPut { job, doc } = &row.put;
+            let put = &row.put;
+            let JobToPut { job, doc } = put;
             if let Some(answer) = answered_before(conn, row)? {
                 answers.push(answer);
                 continue;
@@ -140,6 +156,7 @@ impl Db {
                 due_column(job),
                 job.slot_last.map(Timestamp::as_millis),
                 job.state_at.as_millis(),
+                job.runs_left,
             ])?;
             if created == 0 {
                 answers.push(Created::Repeated(job.id));
@@ -155,8 +172,14 @@ impl Db {
                 job.note,
                 doc,
                 job.def.payload.as_deref(),
+                job.paused_by.as_deref(),
+                put.names_calendars(),
+                put.zone_column(),
             ])?;
             put_labels(conn, job)?;
+            name_calendars(conn, job)?;
+            zones.know(conn, put.zone())?;
+            resting.follow(job);
             put_request(conn, row)?;
             answers.push(Created::Done);
         }
@@ -186,7 +209,7 @@ impl Db {
             return Ok(JobChanged::KeyTaken(other));
         }
         self.put_job(&job, after)?;
-        if let Some(entry) = skipped {
+        for entry in skipped {
             self.put_ended(entry)?;
         }
         let asked = match runs {
@@ -194,12 +217,8 @@ impl Db {
             RunsOfChange::TakeBack => self.take_back_runs(&after.job)?,
             RunsOfChange::Cancel => self.cancel_runs(&after.job)?,
         };
-        let job = match runs {
-            RunsOfChange::Keep | RunsOfChange::Cancel => Job::clone(&after.job),
-            RunsOfChange::TakeBack => {
-                load_job(&self.conn, after.job.id)?.unwrap_or_else(|| Job::clone(&after.job))
-            }
-        };
+        let job = load_job(&self.conn, before.id)?.unwrap_or_else(|| Job::clone(&after.job));
+        let job = self.rest(job)?;
         Ok(JobChanged::Done {
             job: Box::new(job),
             asked,
@@ -221,7 +240,13 @@ impl Db {
             job.note,
             doc,
             job.def.payload.as_deref(),
+            job.paused_by.as_deref(),
+            after.names_calendars(),
+            after.zone_column(),
+            is_broken(job) && !is_gone(job),
         ])?;
+        self.zones.know(&self.conn, after.zone())?;
+        follow_calendars(&self.conn, before, job)?;
         if before.def.labels != job.def.labels {
             drop_labels(&self.conn, job.id)?;
             put_labels(&self.conn, job)?;
@@ -229,51 +254,31 @@ impl Db {
         Ok(())
     }
 
-    /// The narrow row of a job: where it stands.
-    fn put_standing(&mut self, job: &Job) -> Done<()> {
-        let mut narrow = self
-            .conn
-            .prepare_cached(include_str!("sql/change_job.sql"))?;
-        narrow.execute(params![
-            job.id.as_bytes(),
-            job.state.code(),
-            job.version.0,
-            job.next_slot.map(|slot| slot.0.as_millis()),
-            due_column(job),
-            job.slot_last.map(Timestamp::as_millis),
-            job.state_at.as_millis(),
-        ])?;
-        Ok(())
-    }
-
-    /// Takes a run back as if it had never been fired: its job decides the slot anew.
-    pub fn take_back(&mut self, run: &Run, now: Timestamp) -> Done<()> {
+    /// Takes a run back as if it had never been fired: its job, which this answers, decides the slot anew.
+    pub fn take_back(&mut self, run: &Run, now: Timestamp) -> Done<Option<Job>> {
         self.remove_live(run.id)?;
         let job = match load_job(&self.conn, run.job) {
             // It is or will be parked, and decides nothing: the others of this call go on.
             Err(Fault::Store(StoreError::BadRow { .. })) => None,
             read => read?,
         };
-        if let Some(slot) = run.slot
-            && let Some(job) = job
-        {
-            self.put_standing(&job.taken_back(slot, now))?;
-        }
-        Ok(())
+        let (Some(slot), Some(job)) = (run.slot, job) else {
+            return Ok(None);
+        };
+        let job = job.taken_back(slot, now);
+        self.put_standing(&job)?;
+        Ok(Some(job))
     }
 
     /// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
     fn take_back_runs(&mut self, after: &Job) -> Done<Vec<RunId>> {
-        let ahead = |run: &Run| {
-            run.kind == RunKind::Slot
-                && run.attempt == AttemptNo::FIRST
-                && run.state == RunState::Ready
-                && run.slot.is_some_and(|slot| slot.0 > after.updated_at)
-        };
+        let ahead = |run: &Run| run.is_ahead(after.updated_at);
         let mut asked = Vec::new();
         for run in self.live_of_job(after.id)?.into_iter().rev().filter(ahead) {
             match run.claim {
-                None => self.take_back(&run, after.updated_at)?,
+                None => {
+                    self.take_back(&run, after.updated_at)?;
+                }
                 Some(_) => {
                     self.ask(&run, Ask::TakeBack)?;
                     asked.push(run.id);
@@ -281,6 +286,7 @@ impl Db {
             }
         }
         self.free_waiting(after.id)?;
+        self.wake(after.id, after.updated_at)?;
         asked.reverse();
         Ok(asked)
     }

@@ -3,9 +3,9 @@
 use model::{Job, JobId, JobState, TenantId};
 use rusqlite::{Connection, ToSql, params};
 
+use super::calendars::Lookup;
 use super::fault::Done;
 use super::history::AFTER_ALL;
-use super::jobs::job_row;
 use super::rows::{Code, Tenant};
 use crate::{JobFilter, Page};
 
@@ -52,9 +52,11 @@ pub(super) fn list_jobs(
         part: filter.q.as_ref().map(|part| part.to_ascii_lowercase()),
         limit: page.limit,
     };
+    let lookup = Lookup::new(conn);
     let mut jobs = Vec::new();
     for id in listing.ids(conn)? {
-        match job_row(conn, id)?.map(|row| row.decode()) {
+        let row = lookup.row(id)?;
+        match row.map(|row| lookup.decode(row)).transpose()? {
             Some(Ok(job)) => jobs.push(job),
             // One row that cannot be read must not hide all others.
             Some(Err(bad)) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),

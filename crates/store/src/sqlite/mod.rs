@@ -6,11 +6,12 @@
 //! for each day of UTC, dropped whole (`retain`).
 //!
 //! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `rows` (words as columns); then the
-//! steps: `presence`, `jobs`, `list`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `history`, `retain`;
-//! last `backup`. Statements are in `sql/`, named after the method they belong to.
+//! steps: `presence`, `jobs`, `list`, `calendars`, `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
+//! `history`, `slots`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
 
 mod archive;
 mod backup;
+mod calendars;
 mod claim;
 mod db;
 mod fault;
@@ -22,9 +23,12 @@ mod open;
 mod plan;
 mod presence;
 mod reader;
+mod rest;
 mod retain;
 mod rows;
+mod rules;
 mod settle;
+mod slots;
 mod withdraw;
 mod writer;
 
@@ -34,15 +38,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use model::shard::ShardSet;
-use model::{Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp};
+use model::{
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
+};
 use nix::fcntl::Flock;
 use rusqlite::Connection;
 
 use crate::{
-    Beat, Cancelled, Claimed, Created, DueCursor, DueJobs, DueRun, Fired, Firing, HeldClaim,
-    JobChange, JobChanged, JobFilter, Keep, Leases, NewJob, NodeName, Orphan, Page, Pulse,
-    Retained, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError,
-    Withdrawal,
+    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobFilter, Keep, Leases,
+    NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
+    StartRun, Started, Store, StoreClock, StoreError, Withdrawal,
 };
 
 pub use backup::backup;
@@ -140,7 +147,7 @@ fn collect<A, B>(
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn join(&self, node: &NodeName) -> Result<PresenceId, StoreError> {
+    async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
         let (id, node) = (self.new_presence(), node.clone());
         self.write(1, move |db| db.join(id, &node)).await
     }
@@ -233,6 +240,69 @@ impl Store for SqliteStore {
         let filter = filter.clone();
         self.read(move |conn| list::list_jobs(conn, tenant, &filter, page))
             .await
+    }
+
+    async fn put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Result<CalendarPut, StoreError> {
+        let put = calendars::CalendarToPut::new(calendar)?;
+        self.write(1, move |db| db.put_calendar(tenant, &put, before))
+            .await
+    }
+
+    async fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
+        let names = names.to_vec();
+        self.read(move |conn| calendars::get_calendars(conn, tenant, &names))
+            .await
+    }
+
+    async fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Result<Vec<CalendarUse>, StoreError> {
+        let after = after.cloned();
+        self.read(move |conn| calendars::list_calendars(conn, tenant, after.as_ref(), limit))
+            .await
+    }
+
+    async fn drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Result<CalendarDropped, StoreError> {
+        let name = name.clone();
+        self.write(1, move |db| db.drop_calendar(tenant, &name, before))
+            .await
+    }
+
+    async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
+        self.read(rules::rules_changed).await
+    }
+
+    async fn jobs_under(
+        &self,
+        rule: &Rule,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, JobId)>, StoreError> {
+        let rule = rule.clone();
+        self.read(move |conn| rules::jobs_under(conn, &rule, after, limit))
+            .await
+    }
+
+    async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError> {
+        let rule = rule.clone();
+        self.write(1, move |db| db.rule_applied(&rule)).await
     }
 
     async fn due_jobs(
@@ -355,6 +425,18 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn list_slots(
+        &self,
+        tenant: TenantId,
+        job: JobId,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.read(move |conn| slots::list_slots(conn, tenant, job, from, to, limit))
+            .await
+    }
+
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         let keep = *keep;
         let (from, until) = (*self.retained(), keep.now.minus(keep.finished));
@@ -383,3 +465,6 @@ impl Store for SqliteStore {
 #[cfg(test)]
 #[path = "sqlite_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod time_tests;

@@ -11,13 +11,19 @@ use nix::fcntl::{Flock, FlockArg};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::archive::Ranges;
 use super::fault::{Done, Fault};
 use crate::StoreError;
 
 /// `PRAGMA application_id`: "Pnct".
 const APPLICATION_ID: i32 = 0x506e_6374;
 /// Migrations in order; the file's `user_version` says how many it has had.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_init.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_init.sql"),
+    include_str!("migrations/0002_time.sql"),
+];
+/// What follows this line in a migration is done to the table of every day.
+const RANGE_PART: &str = "-- For every day of history:\n";
 pub const FILE: &str = "punctual.db";
 
 /// Statements kept prepared: more than there are files of SQL, with some days of history.
@@ -225,7 +231,7 @@ fn prepare_writer(conn: &Connection) -> Done<()> {
     Ok(())
 }
 
-fn migrate(conn: &Connection) -> Done<()> {
+pub(super) fn migrate(conn: &Connection) -> Done<()> {
     let had: u32 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let id: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -237,18 +243,32 @@ fn migrate(conn: &Connection) -> Done<()> {
     }
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(had as usize) {
         conn.execute_batch("BEGIN EXCLUSIVE")?;
-        let made = conn
-            .execute_batch(migration)
-            .and_then(|()| conn.pragma_update(None, "application_id", APPLICATION_ID))
-            .and_then(|()| conn.pragma_update(None, "user_version", index as i64 + 1))
-            .and_then(|()| conn.execute_batch("COMMIT"));
-        if let Err(error) = made {
+        let made = migrate_to(conn, index as i64 + 1, migration);
+        if let Err(fault) = made {
             if !conn.is_autocommit() {
                 conn.execute_batch("ROLLBACK")?;
             }
-            return Err(error.into());
+            return Err(fault);
         }
     }
+    Ok(())
+}
+
+/// One migration, in the transaction that has begun: all of it, or nothing.
+fn migrate_to(conn: &Connection, version: i64, migration: &'static str) -> Done<()> {
+    let (once, range) = match migration.split_once(RANGE_PART) {
+        Some((once, range)) => (once, Some(range)),
+        None => (migration, None),
+    };
+    conn.execute_batch(once)?;
+    if let Some(range) = range {
+        for day in Ranges::read(conn)?.0 {
+            conn.execute_batch(&Ranges::sql(range, day))?;
+        }
+    }
+    conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+    conn.pragma_update(None, "user_version", version)?;
+    conn.execute_batch("COMMIT")?;
     Ok(())
 }
 
@@ -292,3 +312,7 @@ pub(super) fn file_of(path: &Path) -> PathBuf {
 #[cfg(test)]
 #[path = "open_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "migrate_tests.rs"]
+mod migrate_tests;

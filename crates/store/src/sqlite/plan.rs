@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::schedule::Kind;
 use model::shard::ShardSet;
 use model::{Job, JobId, PresenceId, RunId, Shard, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::db::{Db, Shared};
+use super::calendars::Lookup;
+use super::db::Shared;
 use super::fault::Done;
 use super::history::live_run;
-use super::jobs::{job_row, load_job};
 use super::rows::{Tenant, Word};
 use crate::{DueCursor, DueJobs, DueRun, HeldClaim, Orphan, StoreError};
 
@@ -28,6 +29,7 @@ pub(super) fn due_jobs(
     };
     let mut rows = select.query(params![from, id, up_to.as_millis()])?;
     let mut due = DueJobs::default();
+    let lookup = Lookup::new(conn);
     let mut last = None;
     let mut count = 0;
     while let Some(row) = rows.next()? {
@@ -44,15 +46,27 @@ pub(super) fn due_jobs(
         }
         count += 1;
         last = Some(at);
-        match job_row(conn, at.job)?.map(|row| row.decode()) {
-            Some(Ok(job)) => due.jobs.push(Arc::new(job)),
-            Some(Err(bad)) => due.unreadable.push((bad.job, bad.detail)),
-            None => due
-                .unreadable
-                .push((at.job, "its definition is missing".to_owned())),
+        match planned(&lookup, at.job)? {
+            Ok(job) => due.jobs.push(Arc::new(job)),
+            Err(why) => due.unreadable.push((at.job, why)),
         }
     }
     Ok(due)
+}
+
+/// A job that is due, or why it cannot be planned.
+fn planned(lookup: &Lookup<'_>, id: JobId) -> Done<Result<Job, String>> {
+    let Some(row) = lookup.row(id)? else {
+        return Ok(Err("its definition is missing".to_owned()));
+    };
+    let job = match lookup.decode(row)? {
+        Ok(job) => job,
+        Err(bad) => return Ok(Err(bad.detail)),
+    };
+    Ok(match &job.def.schedule.kind {
+        Kind::Broken(broken) => Err(broken.error.clone()),
+        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => Ok(job),
+    })
 }
 
 pub(super) fn due_runs(
@@ -130,6 +144,7 @@ pub(super) fn orphans(
     let mut select = conn.prepare_cached(include_str!("sql/orphans.sql"))?;
     let mut rows = select.query([])?;
     let mut jobs: BTreeMap<JobId, Option<Arc<Job>>> = BTreeMap::new();
+    let lookup = Lookup::new(conn);
     while let Some(row) = rows.next()? {
         if orphans.found.len() == limit {
             return Ok(orphans);
@@ -149,7 +164,7 @@ pub(super) fn orphans(
             Some(job) => job.clone(),
             None => jobs
                 .entry(job)
-                .or_insert(readable(load_job(conn, job))?.map(Arc::new))
+                .or_insert(readable(lookup.job(job))?.map(Arc::new))
                 .clone(),
         };
         match (job, readable(live_run(conn, id))?) {
@@ -231,17 +246,4 @@ pub(super) fn oldest_due(conn: &Connection) -> Done<Option<Timestamp>> {
         .chain(run)
         .min()
         .map(Timestamp::from_millis))
-}
-
-impl Db {
-    pub fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
-        let mut narrow = self.conn.prepare_cached(include_str!("sql/park.sql"))?;
-        let mut wide = self.conn.prepare_cached(include_str!("sql/park_def.sql"))?;
-        for (id, error) in jobs {
-            if narrow.execute(params![id.as_bytes(), now.as_millis()])? == 1 {
-                wide.execute(params![id.as_bytes(), now.as_millis(), error])?;
-            }
-        }
-        Ok(())
-    }
 }

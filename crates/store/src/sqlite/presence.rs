@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 
 use super::db::Db;
 use super::fault::Done;
-use crate::{Epoch, Leases, NodeName, StoreError};
+use crate::{Epoch, Leases, NodeInfo, Peer, StoreError};
 
 /// Every presence that lives, or has ended and may still have claims.
 #[derive(Default)]
@@ -26,6 +26,7 @@ pub(super) struct Presences {
 
 struct Known {
     no: i64,
+    node: NodeInfo,
     ended_at: Option<Timestamp>,
     expires: Duration,
     /// Its last beat, and since when no gap between beats was longer than its time to live.
@@ -47,10 +48,16 @@ impl Presences {
                 self.known.get(&id).map_or_else(Default::default, |known| {
                     (known.expires, known.beaten, known.unbroken)
                 });
+            let node = NodeInfo {
+                name: row.get(3)?,
+                version: row.get(4)?,
+                tables: row.get(5)?,
+            };
             known.insert(
                 id,
                 Known {
                     no,
+                    node,
                     ended_at,
                     expires,
                     beaten,
@@ -85,11 +92,7 @@ impl Presences {
     }
 
     /// Hears a presence, and answers everyone who lives.
-    pub fn beat(
-        &mut self,
-        id: PresenceId,
-        uptime: Duration,
-    ) -> Result<Vec<PresenceId>, StoreError> {
+    pub fn beat(&mut self, id: PresenceId, uptime: Duration) -> Result<Vec<Peer>, StoreError> {
         let known = self
             .known
             .get_mut(&id)
@@ -102,12 +105,12 @@ impl Presences {
         known.beaten = uptime;
         known.expires = uptime.saturating_add(PRESENCE_TTL);
         let lives = |known: &Known| known.ended_at.is_none() && uptime <= known.expires;
-        Ok(self
-            .known
-            .iter()
-            .filter(|(_, known)| lives(known))
-            .map(|(id, _)| *id)
-            .collect())
+        let living = self.known.iter().filter(|(_, known)| lives(known));
+        let peer = |(id, known): (&PresenceId, &Known)| Peer {
+            presence: *id,
+            node: known.node.clone(),
+        };
+        Ok(living.map(peer).collect())
     }
 
     /// Ends everyone whose time is up, by the word of one that was heard all the while. Judged and
@@ -136,10 +139,11 @@ impl Presences {
         ended
     }
 
-    fn joined(&mut self, id: PresenceId, no: i64, uptime: Duration) {
+    fn joined(&mut self, id: PresenceId, no: i64, node: &NodeInfo, uptime: Duration) {
         let expires = uptime.saturating_add(PRESENCE_TTL);
         let known = Known {
             no,
+            node: node.clone(),
             ended_at: None,
             expires,
             beaten: uptime,
@@ -213,15 +217,21 @@ impl LeaseTable {
 }
 
 impl Db {
-    pub fn join(&mut self, id: PresenceId, node: &NodeName) -> Done<PresenceId> {
+    pub fn join(&mut self, id: PresenceId, node: &NodeInfo) -> Done<PresenceId> {
         let now = self.shared.clock.now();
         self.conn
             .prepare_cached(include_str!("sql/join.sql"))?
-            .execute(params![id.as_bytes(), node.0, now.as_millis()])?;
+            .execute(params![
+                id.as_bytes(),
+                node.name,
+                node.version,
+                node.tables,
+                now.as_millis()
+            ])?;
         let no = self.conn.last_insert_rowid();
         self.shared
             .presences()
-            .joined(id, no, self.shared.clock.uptime());
+            .joined(id, no, node, self.shared.clock.uptime());
         Ok(id)
     }
 

@@ -6,6 +6,7 @@ use model::{JobId, RunId, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::archive::Ranges;
+use super::calendars::unname_calendars;
 use super::db::Db;
 use super::fault::Done;
 use super::jobs::drop_labels;
@@ -119,6 +120,7 @@ impl Db {
             if narrow.execute(params![id.as_bytes(), finished.as_millis()])? == 1 {
                 wide.execute([id.as_bytes()])?;
                 drop_labels(conn, *id)?;
+                unname_calendars(conn, *id)?;
                 dropped += 1;
             }
         }

@@ -1,10 +1,12 @@
 //! Rows: how the model's words stand in columns. Every number here is in files that people keep, so
 //! none may ever change its meaning; a test pins them all.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use model::{
-    Ask, Attempt, AttemptNo, Job, JobId, JobKey, JobState, Lane, Outcome, PresenceId, Reason, Run,
-    RunId, RunKind, RunState, Slot, Stretch, TenantId, Timestamp, Version,
+    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, Lane, Outcome,
+    PresenceId, Reason, Run, RunId, RunKind, RunState, Slot, Stretch, TenantId, Timestamp, Version,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Result, Row};
@@ -46,6 +48,7 @@ codes! {
     Reason {
         Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
         Lost = 6, Poison = 7, Asked = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
+        Calendar = 12, Invalid = 13,
     }
 }
 
@@ -132,6 +135,8 @@ pub(super) struct JobRow {
     key: Option<String>,
     doc: Vec<u8>,
     payload: Option<Bytes>,
+    /// Whether the definition names calendars: then it takes a connection to read it.
+    pub names_calendars: bool,
 }
 
 /// What of a job cannot be unreadable.
@@ -147,6 +152,8 @@ struct JobHead {
     created_at: Timestamp,
     updated_at: Timestamp,
     note: Option<String>,
+    runs_left: Option<u32>,
+    paused_by: Option<String>,
 }
 
 impl JobRow {
@@ -163,21 +170,33 @@ impl JobRow {
             created_at: moment(row, 7)?,
             updated_at: moment(row, 8)?,
             note: row.get(9)?,
+            runs_left: row.get(13)?,
+            paused_by: row.get(14)?,
         };
         Ok(Self {
             job,
             key: row.get(10)?,
             doc: row.get(11)?,
             payload: maybe_bytes(row, 12)?,
+            names_calendars: row.get(15)?,
         })
     }
 
-    pub fn decode(self) -> std::result::Result<Job, Unreadable> {
+    pub fn tenant(&self) -> TenantId {
+        self.job.tenant
+    }
+
+    /// The job, with the calendars that it names as `find` knows them.
+    pub fn decode(
+        self,
+        find: &dyn Fn(&CalendarName) -> Option<Arc<Calendar>>,
+    ) -> std::result::Result<Job, Unreadable> {
         let Self {
             job,
             key,
             doc,
             payload,
+            names_calendars: _,
         } = self;
         let unreadable = |detail: String| Unreadable {
             job: job.id,
@@ -188,7 +207,7 @@ impl JobRow {
             Some(Ok(key)) => Some(key),
             Some(Err(error)) => return Err(unreadable(error.to_string())),
         };
-        let def = doc::decode_definition(job.id, &doc, payload)
+        let def = doc::decode_definition(job.id, &doc, payload, find)
             .map_err(|error| unreadable(error.to_string()))?;
         Ok(Job {
             id: job.id,
@@ -198,11 +217,13 @@ impl JobRow {
             state: job.state,
             state_at: job.state_at,
             note: job.note,
+            paused_by: job.paused_by.map(Arc::from),
             next_slot: job.next_slot,
             slot_last: job.slot_last,
+            runs_left: job.runs_left,
             created_at: job.created_at,
             updated_at: job.updated_at,
-            def: std::sync::Arc::new(def),
+            def: Arc::new(def),
         })
     }
 }
@@ -275,6 +296,8 @@ impl RunRow {
                 .map(PresenceId::from_bytes),
             settled_at: None,
             stretch: None,
+            note: None,
+            by: None,
             attempts: Vec::new(),
         };
         Ok(Self {
@@ -319,6 +342,8 @@ impl RunRow {
             ask: None,
             waiting: false,
             stretch,
+            note: row.get(23)?,
+            by: row.get::<_, Option<String>>(24)?.map(Arc::from),
             attempts: Vec::new(),
         };
         let last = read_last(row, &run)?;

@@ -24,20 +24,24 @@ fn numbers_of_words_never_change() {
     check(&RunKind::ALL, &[0, 1, 2]);
     check(&Lane::ALL, &[0, 1, 2]);
     check(&Outcome::ALL, &[0, 1, 2, 3, 4]);
-    check(&Reason::ALL, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    check(
+        &Reason::ALL,
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+    );
     let asks = [
         Ask::TakeBack,
         Ask::TooLate,
         Ask::Cancel(Reason::Overlap),
         Ask::Cancel(Reason::Asked),
+        Ask::Cancel(Reason::Invalid),
     ];
-    check(&asks, &[1, 2, 16, 24]);
+    check(&asks, &[1, 2, 16, 24, 29]);
 }
 
 fn run() -> Run {
     let at = Timestamp::from_millis(1_700_000_000_000);
     let def = model::Definition::new(
-        model::Schedule::Once(Slot(at)),
+        model::Schedule::from(Slot(at)),
         model::Target::Fake(String::new()),
     );
     let job = Job::new(JobId::new(at, [1; 10]), TenantId::DEFAULT, None, def, at);

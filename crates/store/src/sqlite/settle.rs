@@ -7,11 +7,13 @@ use model::{
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
-use super::archive::{Archive, Ranges, ended};
+use super::archive::{Archive, ended};
 use super::db::Db;
 use super::fault::{Done, bad_row};
 use super::history::live_run;
+use super::rest::Resting;
 use super::rows::{EndedRow, Word};
+use super::withdraw::free_waiting;
 use crate::doc;
 use crate::{Settled, Settlement, StoreError};
 
@@ -106,6 +108,8 @@ fn ended_by(
         settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
         payload: run.payload.clone(),
         stretch: run.stretch,
+        note: run.note.clone(),
+        by: run.by.clone(),
         attempts: run.attempts.iter().chain(attempt).cloned().collect(),
     }
 }
@@ -125,8 +129,15 @@ struct Settle<'a> {
     remove: CachedStatement<'a>,
     archive: Archive<'a>,
     live: &'a mut u64,
+    resting: &'a mut Resting,
     crowded: bool,
 }
+
+/// It goes on in the live table: nothing was freed, and nothing is due.
+const MOVED: Settled = Settled::Done {
+    freed: None,
+    due_at: None,
+};
 
 impl Db {
     pub fn settle(
@@ -164,9 +175,17 @@ impl Db {
             live,
             shared,
             crowded,
+            resting,
             ..
         } = self;
-        let mut settle = Settle::new(conn, ranges, live, *crowded)?;
+        let mut settle = Settle {
+            conn,
+            remove: conn.prepare_cached(include_str!("sql/settle.sql"))?,
+            archive: Archive::new(conn, ranges),
+            live,
+            resting,
+            crowded: *crowded,
+        };
         for row in rows {
             if token.0 != row.claim {
                 *token = (row.claim, shared.presences().settles(by, row.claim));
@@ -205,7 +224,7 @@ impl Db {
                     attempts,
                 ])?;
                 if moved == 1 {
-                    return Ok(Settled::Done { freed: None });
+                    return Ok(MOVED);
                 }
                 settlement
             }
@@ -215,7 +234,7 @@ impl Db {
                     .prepare_cached(include_str!("sql/settle_release.sql"))?;
                 let moved = update.execute(params![row.run.as_bytes(), no, row.attempt.0])?;
                 if moved == 1 {
-                    return Ok(Settled::Done { freed: None });
+                    return Ok(MOVED);
                 }
                 settlement
             }
@@ -250,31 +269,20 @@ impl Db {
                 let Some(run) = live_run(&self.conn, row.run)? else {
                     return Ok(Settled::Stale);
                 };
-                self.take_back(&run, now)?;
+                self.take_back_alone(&run, now)?;
             }
             Some(Word(Ask::TooLate)) | None => return Ok(Settled::Stale),
         }
-        let freed = self.free_waiting(row.job)?;
-        Ok(Settled::Done { freed })
+        let attempt = settlement.attempt.as_ref();
+        let ended_at = attempt.map_or(now, |attempt| attempt.settled_at);
+        Ok(Settled::Done {
+            freed: self.free_waiting(row.job)?,
+            due_at: self.wake(row.job, ended_at)?,
+        })
     }
 }
 
-impl<'a> Settle<'a> {
-    fn new(
-        conn: &'a Connection,
-        ranges: &'a mut Ranges,
-        live: &'a mut u64,
-        crowded: bool,
-    ) -> Done<Self> {
-        Ok(Self {
-            conn,
-            remove: conn.prepare_cached(include_str!("sql/settle.sql"))?,
-            archive: Archive::new(conn, ranges),
-            live,
-            crowded,
-        })
-    }
-
+impl Settle<'_> {
     fn end(&mut self, row: &SettleRow, no: i64, ended: &EndedRow) -> Done<Settled> {
         let gone = self
             .remove
@@ -284,17 +292,12 @@ impl<'a> Settle<'a> {
         }
         *self.live = self.live.saturating_sub(1);
         self.archive.put(ended)?;
-        if !self.crowded {
-            return Ok(Settled::Done { freed: None });
-        }
-        let mut update = self
-            .conn
-            .prepare_cached(include_str!("sql/free_waiting.sql"))?;
-        let freed = update
-            .query_row([row.job.as_bytes()], |row| row.get(0))
-            .optional()?;
-        Ok(Settled::Done {
-            freed: freed.map(RunId::from_bytes),
-        })
+        let freed = match self.crowded {
+            true => free_waiting(self.conn, row.job)?,
+            false => None,
+        };
+        let ended_at = ended.run.settled_at.unwrap_or(ended.run.due_at);
+        let due_at = self.resting.wake(self.conn, row.job, ended_at)?;
+        Ok(Settled::Done { freed, due_at })
     }
 }

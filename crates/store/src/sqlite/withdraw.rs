@@ -2,7 +2,7 @@
 //! dispatched, so what is held is marked, and its holder answers.
 
 use model::{Ask, JobId, PresenceId, Reason, Run, RunId, TenantId, Timestamp};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::db::Db;
 use super::fault::Done;
@@ -39,13 +39,15 @@ impl Db {
 
     /// Lets the oldest waiting run of a job go when no other moves.
     pub fn free_waiting(&mut self, job: JobId) -> Done<Option<RunId>> {
-        let mut update = self
-            .conn
-            .prepare_cached(include_str!("sql/free_waiting.sql"))?;
-        let freed = update
-            .query_row([job.as_bytes()], |row| row.get(0))
-            .optional()?;
-        Ok(freed.map(RunId::from_bytes))
+        free_waiting(&self.conn, job)
+    }
+
+    /// Takes a run back as its holder says so; others of its job may live on.
+    pub fn take_back_alone(&mut self, run: &Run, now: Timestamp) -> Done<()> {
+        if let Some(job) = self.take_back(run, now)? {
+            self.rest(job)?;
+        }
+        Ok(())
     }
 
     pub fn cancel_run(&mut self, tenant: TenantId, id: RunId, now: Timestamp) -> Done<Cancelled> {
@@ -63,6 +65,7 @@ impl Db {
         }
         let run = self.cancel(run, Reason::Asked, now)?;
         self.free_waiting(run.job)?;
+        self.wake(run.job, now)?;
         Ok(Cancelled::Done(Box::new(run)))
     }
 
@@ -78,12 +81,21 @@ impl Db {
                 .filter(|run| run.claim == Some(presence) && run.ask == Some(Ask::TakeBack));
             let Some(run) = run else { continue };
             if answer.taken_back {
-                self.take_back(&run, now)?;
+                self.take_back_alone(&run, now)?;
                 self.free_waiting(run.job)?;
+                self.wake(run.job, now)?;
             } else {
                 self.ask(&run, Ask::TooLate)?;
             }
         }
         Ok(())
     }
+}
+
+pub(super) fn free_waiting(conn: &Connection, job: JobId) -> Done<Option<RunId>> {
+    let mut update = conn.prepare_cached(include_str!("sql/free_waiting.sql"))?;
+    let freed = update
+        .query_row([job.as_bytes()], |row| row.get(0))
+        .optional()?;
+    Ok(freed.map(RunId::from_bytes))
 }

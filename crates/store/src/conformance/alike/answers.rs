@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Job, JobState, PresenceId, RunId, TenantId, Timestamp};
+use model::{Job, JobState, PresenceId, RunId, Schedule, Slot, TenantId, Timestamp};
 
 use super::calls::{Call, JobCall, PresenceCall};
 use super::people::key;
 use super::world::{STRANGER, World};
-use crate::{Claimed, Fired, JobChanged, JobFilter, Leases, NodeName, Page, Retained, RunFilter};
+use crate::conformance::node;
+use crate::{Claimed, Fired, JobChanged, JobFilter, Leases, Orphan, Page, Retained, RunFilter};
 
 impl World {
     /// Makes a call. `learn`: whether the answer arrives.
@@ -19,7 +21,7 @@ impl World {
         match call {
             Call::Nothing => String::new(),
             Call::Join => {
-                let joined = store.join(&NodeName("some".to_owned())).await;
+                let joined = store.join(&node("some")).await;
                 self.joined.extend(joined.as_ref().ok());
                 if let (Ok(presence), true) = (&joined, learn) {
                     // Few are remembered, so that most questions are asked by the living.
@@ -34,6 +36,7 @@ impl World {
             }
             Call::Presence(by, call) => self.make_as(*by, call, learn).await,
             Call::Job(call) => self.make_job(call, learn).await,
+            Call::Rule(call) => self.make_rule(call).await,
             Call::Fire(leases, firings) => {
                 let mut fired = store.fire(leases, firings).await;
                 let mut runs = Vec::new();
@@ -57,7 +60,7 @@ impl World {
                 };
                 let runs: Vec<_> = claimed.iter().flatten().filter_map(ours).collect();
                 self.learn_runs(&runs, learn).await;
-                self.show(claimed)
+                self.show(claimed.map(|all| all.into_iter().map(seen).collect::<Vec<_>>()))
             }
             Call::Start(start) => {
                 let started = store.start_run(start).await;
@@ -66,6 +69,9 @@ impl World {
             }
             Call::Cancel(tenant, run, now) => {
                 self.show(store.cancel_run(*tenant, *run, *now).await)
+            }
+            Call::Slots(tenant, job, from, to, limit) => {
+                self.show(store.list_slots(*tenant, *job, *from, *to, *limit).await)
             }
         }
     }
@@ -76,7 +82,7 @@ impl World {
             PresenceCall::Beat => {
                 let mut beat = store.beat(by).await;
                 if let Ok(beat) = &mut beat {
-                    self.in_order(&mut beat.living);
+                    self.in_order(&mut beat.living, |peer| peer.presence);
                 }
                 self.show(beat)
             }
@@ -93,7 +99,7 @@ impl World {
             PresenceCall::Bar => {
                 let mut barred = store.bar_lapsed(by).await;
                 if let Ok(barred) = &mut barred {
-                    self.in_order(barred);
+                    self.in_order(barred, |id| *id);
                 }
                 self.show(barred)
             }
@@ -144,11 +150,11 @@ impl World {
         }
     }
 
-    fn in_order(&self, presences: &mut [PresenceId]) {
-        presences.sort_by_key(|id| self.joined.iter().position(|joined| joined == id));
+    fn in_order<T>(&self, them: &mut [T], id: impl Fn(&T) -> PresenceId) {
+        them.sort_by_key(|it| self.joined.iter().position(|joined| *joined == id(it)));
     }
 
-    fn show(&self, answer: impl std::fmt::Debug) -> String {
+    pub(super) fn show(&self, answer: impl std::fmt::Debug) -> String {
         let mut text = format!("{answer:?}");
         for (number, presence) in self.joined.iter().enumerate() {
             text = text.replace(&presence.to_string(), &format!("presence {number}"));
@@ -170,7 +176,8 @@ impl World {
                 limit: 10_000,
             };
             let jobs = store.list_jobs(tenant, &states, page).await.unwrap();
-            all.extend(jobs.iter().map(|job| self.show(job)));
+            all.extend(jobs.iter().map(|job| self.show(nameless(job))));
+            self.dump_slots(&jobs, &mut all).await;
             let page = Page {
                 before: None,
                 limit: 10_000,
@@ -195,11 +202,52 @@ impl World {
         let due = store.due_jobs(&shards, last, None, 10_000).await.unwrap();
         all.push(self.show((due.jobs, due.unreadable)));
         all.push(self.show(store.due_runs(&shards, last, None, 10_000).await));
-        all.push(self.show(store.orphans(&shards, 10_000).await));
+        let orphans = store.orphans(&shards, 10_000).await.unwrap();
+        let orphans = orphans.into_iter().map(|orphan| Orphan {
+            job: Arc::new(nameless(&orphan.job)),
+            ..orphan
+        });
+        all.push(self.show(orphans.collect::<Vec<_>>()));
         for presence in &self.joined {
             all.push(self.show(store.claims(*presence, None, 10_000).await));
         }
         all.push(self.show(store.pulse().await));
+        self.dump_rules(&mut all).await;
         all
+    }
+
+    /// What came of every slot, and what is told from the middle of each entry on.
+    async fn dump_slots(&self, jobs: &[Job], all: &mut Vec<String>) {
+        let (first, last) = (Timestamp::MIN, Timestamp::MAX);
+        for job in jobs {
+            let (tenant, id) = (job.tenant, job.id);
+            let list = async |from, limit| {
+                let slots = self.store.list_slots(tenant, id, from, last, limit);
+                slots.await.unwrap()
+            };
+            let slots = list(first, 10_000).await;
+            for run in &slots {
+                let later = run.id.at().plus(Duration::from_millis(1));
+                all.push(self.show(list(later, 2).await));
+            }
+            all.push(self.show(slots));
+        }
+    }
+}
+
+/// A deleted job names no calendar, so what it once named may be gone; and whether that can still be told
+/// is a store's own affair.
+fn nameless(job: &Job) -> Job {
+    let mut job = job.clone();
+    if job.state == JobState::Deleted {
+        Arc::make_mut(&mut job.def).schedule = Schedule::from(Slot(job.created_at));
+    }
+    job
+}
+
+fn seen(claimed: Claimed) -> Claimed {
+    match claimed {
+        Claimed::Ours(run, job) => Claimed::Ours(run, Arc::new(nameless(&job))),
+        Claimed::Stale | Claimed::LeaseLost => claimed,
     }
 }

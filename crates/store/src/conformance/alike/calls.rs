@@ -1,9 +1,9 @@
 //! Calls on a store, whole, so that one can be made again.
 
 use model::shard::ShardSet;
-use model::{JobId, PresenceId, RunId, TenantId, Timestamp};
+use model::{Calendar, CalendarName, JobId, PresenceId, RunId, TenantId, Timestamp, Version};
 
-use crate::{Firing, JobChange, Keep, Leases, NewJob, Settlement, StartRun, Withdrawal};
+use crate::{Firing, JobChange, Keep, Leases, NewJob, Rule, Settlement, StartRun, Withdrawal};
 
 #[derive(Debug, Clone)]
 pub(super) enum Call {
@@ -12,10 +12,22 @@ pub(super) enum Call {
     Join,
     Presence(PresenceId, PresenceCall),
     Job(JobCall),
+    Rule(RuleCall),
     Fire(Leases, Vec<Firing>),
     Claim(Leases, Vec<RunId>),
     Start(Box<StartRun>),
     Cancel(TenantId, RunId, Timestamp),
+    Slots(TenantId, JobId, Timestamp, Timestamp, usize),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum RuleCall {
+    Put(TenantId, Box<Calendar>, Option<Version>),
+    Drop(TenantId, CalendarName, Option<Version>),
+    List(TenantId, CalendarName, usize),
+    Changed,
+    Under(Rule, Option<JobId>, usize),
+    Applied(Rule),
 }
 
 /// What is done as a presence, and refused when it has ended.

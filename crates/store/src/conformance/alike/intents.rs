@@ -9,15 +9,15 @@ use model::limits::OUTPUT_EARLIER_MAX;
 use model::retry::LostClaim;
 use model::shard::ShardSet;
 use model::{
-    Attempt, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard, Slot, TenantId,
+    Attempt, Job, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard, Slot, TenantId,
     Timestamp, Verdict,
 };
 
 use super::calls::{Call, JobCall, PresenceCall};
 use super::ops::{By, Change, ClientOp, End, EngineOp, JobOp, Op, PresenceOp, TimeOp, Want};
-use super::people::{edited, new_job, renamed};
+use super::people::{edited, new_job, owner, renamed};
 use super::world::{World, pick};
-use crate::conformance::{at, firing};
+use crate::conformance::{at, firing, someone};
 use crate::mem::MemStore;
 use crate::{Firing, JobChange, Keep, RunsOfChange, Settlement, StartRun, Withdrawal};
 
@@ -31,6 +31,7 @@ impl World {
             }
             Op::Presence(by, op) => self.presence_call(*by, *op).await,
             Op::Job(op) => self.job_call(op).await,
+            Op::Rule(op) => self.rule_call(*op).await,
             Op::Engine(by, op) => self.engine_call(*by, op).await,
             Op::Client(ClientOp::Start { job, nonce, force }) => {
                 self.start(*job, *nonce, *force).await
@@ -38,6 +39,20 @@ impl World {
             Op::Client(ClientOp::Cancel { run, own }) => match self.known(&[*run]).first() {
                 Some(run) if *own => Call::Cancel(run.tenant, run.id, self.now()),
                 Some(run) => Call::Cancel(TenantId(uuid::Uuid::max()), run.id, self.now()),
+                None => Call::Nothing,
+            },
+            Op::Client(ClientOp::Slots {
+                job,
+                from,
+                minutes,
+                limit,
+            }) => match self.job(*job, true).await {
+                Some(job) => {
+                    let last = job.slot_last.unwrap_or(at(0));
+                    let from = last.minus(Duration::from_secs(u64::from(*from) * 30));
+                    let to = from.plus(Duration::from_secs(u64::from(*minutes) * 60));
+                    Call::Slots(job.tenant, job.id, from, to, usize::from(*limit))
+                }
                 None => Call::Nothing,
             },
         }
@@ -83,9 +98,14 @@ impl World {
 
     async fn job_call(&mut self, op: &JobOp) -> Call {
         let call = match op {
-            JobOp::Create(numbers) => self.create(numbers),
-            JobOp::Change { job, kind, fresh } => match self.change(*job, *kind, *fresh).await {
-                Some(change) => JobCall::Change(Box::new(change)),
+            JobOp::Create(numbers) => self.create(numbers).await,
+            JobOp::Change {
+                job,
+                kind,
+                fresh,
+                ahead,
+            } => match self.job(*job, *fresh).await {
+                Some(job) => JobCall::Change(Box::new(self.change(job, *kind, *ahead).await)),
                 None => return Call::Nothing,
             },
             JobOp::Park(job) => match self.job(*job, false).await {
@@ -105,11 +125,12 @@ impl World {
     }
 
     /// Each number is one job, created once: ids are never used twice.
-    fn create(&mut self, numbers: &[u8]) -> JobCall {
+    async fn create(&mut self, numbers: &[u8]) -> JobCall {
         let mut batch = Vec::new();
         for number in numbers {
             if self.created.insert(*number) {
-                let new = new_job(*number, self.now());
+                let known = self.calendars(owner(*number)).await;
+                let new = new_job(*number, &known, self.now());
                 self.jobs.insert(*number, new.job.clone());
                 batch.push(new);
             }
@@ -117,32 +138,33 @@ impl World {
         JobCall::Create(batch)
     }
 
-    async fn change(&mut self, number: u8, kind: Change, fresh: bool) -> Option<JobChange> {
-        let before = self.job(number, fresh).await?;
-        let now = self.now();
-        let mut skipped = None;
-        let (after, runs) = match kind {
+    async fn change(&self, before: Arc<Job>, kind: Change, ahead: bool) -> JobChange {
+        let last = before.slot_last.filter(|_| ahead);
+        let now = last.map_or(self.now(), |last| last.minus(Duration::from_secs(1)));
+        let ((after, skipped), runs) = match kind {
             Change::Pause => (
-                before.paused(now, Some("why".to_owned())),
+                before.paused(now, Some("why".to_owned()), &someone()),
                 RunsOfChange::TakeBack,
             ),
-            Change::Resume => {
-                let (resumed, passed) = before.resumed(now);
-                skipped = passed.map(|stretch| (stretch, Reason::Paused));
-                (resumed, RunsOfChange::Keep)
-            }
-            Change::Edit { overlap, every } => {
-                (edited(&before, overlap, every, now), RunsOfChange::TakeBack)
+            Change::Resume { catch_up } => (
+                before.resumed(now, catch_up, &someone()),
+                RunsOfChange::Keep,
+            ),
+            Change::Edit { overlap, schedule } => {
+                let known = self.calendars(before.tenant).await;
+                let edited = edited(&before, overlap, schedule, &known, now);
+                (edited, RunsOfChange::TakeBack)
             }
             Change::Rename(key) => (renamed(&before, key, now), RunsOfChange::TakeBack),
-            Change::Delete => (before.deleted(now), RunsOfChange::Cancel),
+            Change::AimAnew => (before.aimed_anew(now, &someone()), RunsOfChange::TakeBack),
+            Change::Delete => (before.deleted(now, &someone()), RunsOfChange::Cancel),
         };
-        Some(JobChange {
+        JobChange {
             before,
             after: Arc::new(after),
             skipped,
             runs,
-        })
+        }
     }
 
     async fn start(&mut self, number: u8, nonce: u8, force: bool) -> Call {

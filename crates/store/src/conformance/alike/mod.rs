@@ -2,14 +2,15 @@
 //!
 //! `ops` makes up what happens: few jobs, few presences, every method, in any order, with clocks that move,
 //! answers that get lost and calls that are made twice. A `world` turns that into calls on one store (`intents`),
-//! knowing only what that store answered, and writes down each answer (`answers`). Here two worlds go side by
-//! side.
+//! knowing only what that store answered, and writes down each answer (`answers`); `rules` does both for calendars
+//! and zones. Here two worlds go side by side.
 
 mod answers;
 mod calls;
 mod intents;
 mod ops;
 mod people;
+mod rules;
 mod world;
 
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
@@ -67,7 +68,11 @@ async fn compare(
 ) -> Result<(), TestCaseError> {
     for (number, step) in steps.iter().enumerate() {
         let answers = (first.take(step).await, second.take(step).await);
-        check(&format!("step {number}, {step:?}"), answers)?;
+        let when = format!("step {number}, {step:?}");
+        check(&when, answers)?;
+        if let Some(job) = first.unsound().await {
+            return Err(TestCaseError::fail(format!("{when} leaves {job:?}")));
+        }
     }
     check("at the end", (first.dump().await, second.dump().await))
 }

@@ -4,6 +4,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::people::SCHEDULES;
+
 /// One thing that happens, and whether its answer is lost first.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
@@ -19,6 +21,7 @@ pub(super) enum Op {
     Time(TimeOp),
     Presence(By, PresenceOp),
     Job(JobOp),
+    Rule(RuleOp),
     Engine(By, EngineOp),
     Client(ClientOp),
 }
@@ -51,9 +54,45 @@ pub(super) enum PresenceOp {
 #[derive(Debug, Clone)]
 pub(super) enum JobOp {
     Create(Vec<u8>),
-    Change { job: u8, kind: Change, fresh: bool },
+    Change {
+        job: u8,
+        kind: Change,
+        fresh: bool,
+        /// At the store's moment, or a moment before the slot that was decided last.
+        ahead: bool,
+    },
     Park(u8),
     Retain,
+}
+
+/// About calendars and zones. `fresh`: about what stands; else about something that may never have been.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RuleOp {
+    Put {
+        name: u8,
+        holds: u8,
+        fresh: bool,
+        ours: bool,
+    },
+    Drop {
+        name: u8,
+        fresh: bool,
+        ours: bool,
+    },
+    List {
+        after: u8,
+        limit: u8,
+    },
+    Changed,
+    Under {
+        rule: u8,
+        after: u8,
+        limit: u8,
+    },
+    Applied {
+        rule: u8,
+        fresh: bool,
+    },
 }
 
 /// `fresh`: about things as they stand, not as they once were.
@@ -98,6 +137,13 @@ pub(super) enum ClientOp {
         run: u8,
         own: bool,
     },
+    /// What came of so many minutes of a job's slots.
+    Slots {
+        job: u8,
+        from: u8,
+        minutes: u8,
+        limit: u8,
+    },
 }
 
 /// Who acts.
@@ -118,9 +164,16 @@ pub(super) enum Want {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change {
     Pause,
-    Resume,
-    Edit { overlap: u8, every: u8 },
+    Resume {
+        catch_up: bool,
+    },
+    Edit {
+        overlap: u8,
+        schedule: u8,
+    },
     Rename(u8),
+    /// A rule has changed, or not.
+    AimAnew,
     Delete,
 }
 
@@ -135,16 +188,21 @@ pub(super) enum End {
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = (op(), prop::bool::weighted(0.15)).prop_map(|(op, lost)| Step { op, lost });
-    // The first job is there from the start, so that few sequences are about nothing.
-    vec(step, 20..80).prop_map(|mut steps| {
-        steps.insert(
-            0,
-            Step {
-                op: Op::Job(JobOp::Create((0..6).collect())),
-                lost: false,
-            },
-        );
-        steps
+    // Some calendars and jobs are there from the start, so that few sequences are about nothing.
+    let put = |name, ours| {
+        let (holds, fresh) = (name, true);
+        Op::Rule(RuleOp::Put {
+            name,
+            holds,
+            fresh,
+            ours,
+        })
+    };
+    let create = Op::Job(JobOp::Create((0..9).collect()));
+    let given = [put(0, true), put(1, true), put(0, false), create];
+    vec(step, 20..80).prop_map(move |steps| {
+        let given = given.clone().map(|op| Step { op, lost: false });
+        given.into_iter().chain(steps).collect()
     })
 }
 
@@ -153,7 +211,8 @@ fn op() -> impl Strategy<Value = Op> {
         4 => Just(Op::Again),
         11 => time().prop_map(Op::Time),
         20 => (by(), presence()).prop_map(|(by, op)| Op::Presence(by, op)),
-        20 => job().prop_map(Op::Job),
+        24 => job().prop_map(Op::Job),
+        12 => rule().prop_map(Op::Rule),
         60 => (by(), engine()).prop_map(|(by, op)| Op::Engine(by, op)),
         14 => client().prop_map(Op::Client),
     ]
@@ -182,10 +241,25 @@ fn presence() -> impl Strategy<Value = PresenceOp> {
 fn job() -> impl Strategy<Value = JobOp> {
     prop_oneof![
         4 => vec(0_u8..24, 1..4).prop_map(JobOp::Create),
-        16 => (any::<u8>(), change(), fresh())
-            .prop_map(|(job, kind, fresh)| JobOp::Change { job, kind, fresh }),
+        16 => (any::<u8>(), change(), fresh(), any::<bool>())
+            .prop_map(|(job, kind, fresh, ahead)| JobOp::Change { job, kind, fresh, ahead }),
         1 => any::<u8>().prop_map(JobOp::Park),
         2 => Just(JobOp::Retain),
+    ]
+}
+
+fn rule() -> impl Strategy<Value = RuleOp> {
+    let ours = || prop::bool::weighted(0.8);
+    prop_oneof![
+        6 => (0_u8..3, 0_u8..6, fresh(), ours())
+            .prop_map(|(name, holds, fresh, ours)| RuleOp::Put { name, holds, fresh, ours }),
+        4 => (0_u8..3, fresh(), ours())
+            .prop_map(|(name, fresh, ours)| RuleOp::Drop { name, fresh, ours }),
+        1 => (0_u8..4, 0_u8..3).prop_map(|(after, limit)| RuleOp::List { after, limit }),
+        2 => Just(RuleOp::Changed),
+        2 => (0_u8..5, any::<u8>(), 0_u8..4)
+            .prop_map(|(rule, after, limit)| RuleOp::Under { rule, after, limit }),
+        3 => (0_u8..5, fresh()).prop_map(|(rule, fresh)| RuleOp::Applied { rule, fresh }),
     ]
 }
 
@@ -199,7 +273,7 @@ fn engine() -> impl Strategy<Value = EngineOp> {
         3 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Mark { runs, fresh }),
         16 => (many(), fresh(), end())
             .prop_map(|(runs, fresh, end)| EngineOp::Settle { runs, fresh, end }),
-        6 => prop::bool::weighted(0.7).prop_map(|taken_back| EngineOp::Withdraw { taken_back }),
+        9 => prop::bool::weighted(0.6).prop_map(|taken_back| EngineOp::Withdraw { taken_back }),
         5 => Just(EngineOp::Recover),
     ]
 }
@@ -210,6 +284,14 @@ fn client() -> impl Strategy<Value = ClientOp> {
             .prop_map(|(job, nonce, force)| ClientOp::Start { job, nonce, force }),
         (any::<u8>(), prop::bool::weighted(0.9))
             .prop_map(|(run, own)| ClientOp::Cancel { run, own }),
+        (any::<u8>(), 0_u8..20, 0_u8..20, 0_u8..5).prop_map(|(job, from, minutes, limit)| {
+            ClientOp::Slots {
+                job,
+                from,
+                minutes,
+                limit,
+            }
+        }),
     ]
 }
 
@@ -228,8 +310,10 @@ fn want() -> impl Strategy<Value = Want> {
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         2 => Just(Change::Pause),
-        2 => Just(Change::Resume),
-        4 => (0_u8..5, 0_u8..3).prop_map(|(overlap, every)| Change::Edit { overlap, every }),
+        2 => any::<bool>().prop_map(|catch_up| Change::Resume { catch_up }),
+        4 => (0_u8..5, 0_u8..SCHEDULES)
+            .prop_map(|(overlap, schedule)| Change::Edit { overlap, schedule }),
+        2 => Just(Change::AimAnew),
         1 => (0_u8..3).prop_map(Change::Rename),
         1 => Just(Change::Delete),
     ]

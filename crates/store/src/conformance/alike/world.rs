@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Job, PresenceId, Run, RunId, TenantId, Timestamp};
+use model::schedule::Bounds;
+use model::{Job, JobId, JobState, PresenceId, Run, RunId, RunKind, RunState, TenantId, Timestamp};
 
 use super::calls::Call;
 use super::ops::{By, Step};
 use crate::conformance::{Reopen, Subject, TestClock};
-use crate::{Leases, Store, StoreClock};
+use crate::{JobFilter, Leases, Page, RunFilter, Store, StoreClock};
 
 pub(super) const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
@@ -138,6 +139,59 @@ impl World {
         let job = read.unwrap_or(job);
         self.jobs.insert(number, job.clone());
         Some(job)
+    }
+}
+
+/// What holds whatever happens.
+impl World {
+    /// A job that would never be due again without having ended, or be due while it should rest.
+    pub async fn unsound(&self) -> Option<Job> {
+        let live: BTreeSet<JobId> = self.live_slots().await;
+        for tenant in [TenantId::DEFAULT, STRANGER] {
+            let page = Page {
+                before: None,
+                limit: 1_000,
+            };
+            let filter = JobFilter::default();
+            let jobs = self.store.list_jobs(tenant, &filter, page).await.unwrap();
+            let fails = |job: &Job| {
+                let Bounds { runs_max, .. } = job.def.schedule.bounds;
+                let moves = job.next_slot.is_some();
+                let rests = job.def.schedule.after_completion() && live.contains(&job.id);
+                let stands = match job.state {
+                    JobState::Active => moves != rests && (moves || live.contains(&job.id)),
+                    JobState::Paused
+                    | JobState::Finished
+                    | JobState::Invalid
+                    | JobState::Deleted => !moves,
+                };
+                !stands || job.runs_left.is_some() != runs_max.is_some() || job.runs_left > runs_max
+            };
+            if let Some(job) = jobs.into_iter().find(fails) {
+                return Some(job);
+            }
+        }
+        None
+    }
+
+    /// Jobs that have a run of a slot alive.
+    async fn live_slots(&self) -> BTreeSet<JobId> {
+        let states = RunState::ALL.into_iter().filter(|state| state.is_live());
+        let filter = RunFilter {
+            job: None,
+            states: states.collect(),
+        };
+        let mut jobs = BTreeSet::new();
+        for tenant in [TenantId::DEFAULT, STRANGER] {
+            let page = Page {
+                before: None,
+                limit: 10_000,
+            };
+            let runs = self.store.list_runs(tenant, &filter, page).await.unwrap();
+            let slots = runs.iter().filter(|run| run.kind == RunKind::Slot);
+            jobs.extend(slots.map(|run| run.job));
+        }
+        jobs
     }
 }
 

@@ -23,7 +23,9 @@ CREATE TABLE history_{day} (
     stretch_last  INTEGER,
     stretch_count INTEGER,
     payload       BLOB,
-    attempts      BLOB
+    attempts      BLOB,
+    note          TEXT,
+    actor         TEXT
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX history_{day}_job ON history_{day} (job);

@@ -1,2 +1,2 @@
 -- park: and says why.
-UPDATE defs SET updated_at = ?2, note = ?3 WHERE id = ?1
+UPDATE defs SET updated_at = ?2, note = ?3, paused_by = NULL WHERE id = ?1

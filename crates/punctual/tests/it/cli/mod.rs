@@ -1,5 +1,9 @@
 //! The command line against a real server.
 
+mod calendars;
+mod changes;
+mod slots;
+
 use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;

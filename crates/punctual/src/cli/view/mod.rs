@@ -1,6 +1,10 @@
 //! Answers as people read them: tables for lists, lines for one thing. Every text comes from a server, so
 //! every text is cleaned before it is shown.
 
+pub mod job;
+pub mod plan;
+pub mod run;
+
 use clap::Args;
 use comfy_table::{Cell, Color};
 use engine::{Clock, SystemClock};
@@ -9,23 +13,36 @@ use model::schedule::format_span;
 use serde_json::{Value, json};
 
 use super::output::{self, clean};
-use crate::client::{Call, Client, encode};
+use crate::client::{Call, Client, with_query};
 use crate::failure::Failure;
 
 /// What people look for first in a job or a run.
-const FIRST: [&str; 14] = [
+const FIRST: [&str; 27] = [
     "id",
     "key",
+    "name",
     "job",
     "kind",
     "slot",
+    "stretch",
     "state",
     "reason",
     "outcome",
     "note",
+    "by",
+    "paused_by",
+    "warning",
     "next_slot",
+    "resting",
     "due_at",
+    "runs_left",
     "schedule",
+    "starts_at",
+    "ends_at",
+    "runs_max",
+    "after_completion",
+    "exclude",
+    "only",
     "target",
     "payload",
 ];
@@ -83,18 +100,13 @@ pub async fn list(
             .cloned()
             .chain(limit)
             .chain(cursor.map(|cursor| ("cursor", cursor)));
-        let query: Vec<_> = parts
-            .map(|(name, value)| format!("{name}={}", encode(&value)))
-            .collect();
-        let mark = if query.is_empty() { "" } else { "?" };
-        let answer = client
-            .send(Call::get(format!("{path}{mark}{}", query.join("&"))))
-            .await?;
+        let asked = with_query(path, &parts.collect::<Vec<_>>());
+        let answer = client.send(Call::get(asked)).await?;
         let read = parse(&answer)?;
         if json {
             output::json(&answer)?;
         } else {
-            show(read["items"].as_array().map_or(&[], Vec::as_slice), first)?;
+            show(items(&read["items"]), first)?;
         }
         cursor = read["next_cursor"].as_str().map(str::to_owned);
         match &cursor {
@@ -111,71 +123,18 @@ pub async fn list(
     }
 }
 
-/// What a create or a change did to a job, to runs that it met on their way, and to the slots ahead.
-pub fn changed(done: &str, job: &Value) -> Result<(), Failure> {
-    let mut line = format!("{done} {}", text(&job["id"]));
-    if let Some(key) = job["key"].as_str() {
-        line.push_str(&format!(" ({})", clean(key)));
-    }
-    if job["next_slot"].is_string() {
-        line.push_str(&format!(", next due {}", moment(&job["next_slot"], true)));
-    }
-    output::line(&line)?;
-    let beside = [
-        ("runs", "dispatched", "was on its way already"),
-        (
-            "runs",
-            "unconfirmed",
-            "may still run: its holder has not answered",
-        ),
-        ("slots", "removed", "is no slot any more"),
-        ("slots", "added", "is a new slot"),
-    ];
-    for (of, name, meaning) in beside {
-        for one in job[of][name].as_array().map_or(&[][..], Vec::as_slice) {
-            output::note(&format!("note: {} {meaning}", text(one)));
-        }
-    }
-    Ok(())
+/// What a list holds; nothing if it is none.
+pub fn items(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
 }
 
-pub fn jobs(items: &[Value], first: bool) -> Result<(), Failure> {
-    let rows = items.iter().map(|job| {
-        let next = moment(&job["next_slot"], output::is_terminal());
-        vec![
-            Cell::new(text(&job["id"])),
-            Cell::new(text(&job["key"])),
-            state(&job["state"]),
-            Cell::new(next),
-            Cell::new(schedule(&job["schedule"])),
-            Cell::new(target(&job["target"])),
-        ]
-    });
-    rows_of(
-        &["ID", "KEY", "STATE", "NEXT SLOT", "SCHEDULE", "TARGET"],
-        rows.collect(),
-        first,
-        "jobs",
-    )
-}
-
-pub fn runs(items: &[Value], first: bool) -> Result<(), Failure> {
-    let rows = items.iter().map(|run| {
-        vec![
-            Cell::new(text(&run["id"])),
-            Cell::new(moment(&run["due_at"], output::is_terminal())),
-            state(&run["state"]),
-            Cell::new(text(&run["attempt"])),
-            Cell::new(text(&run["outcome"])),
-            Cell::new(text(&run["reason"])),
-            Cell::new(text(&run["job"])),
-        ]
-    });
-    let head = ["ID", "DUE", "STATE", "ATTEMPT", "OUTCOME", "REASON", "JOB"];
-    rows_of(&head, rows.collect(), first, "runs")
-}
-
-fn rows_of(head: &[&str], rows: Vec<Vec<Cell>>, first: bool, what: &str) -> Result<(), Failure> {
+/// Prints rows, with their head if they are the first.
+pub fn rows_of(
+    head: &[&str],
+    rows: Vec<Vec<Cell>>,
+    first: bool,
+    what: &str,
+) -> Result<(), Failure> {
     if rows.is_empty() {
         if first {
             output::note(&format!("no {what}"));
@@ -189,51 +148,8 @@ fn rows_of(head: &[&str], rows: Vec<Vec<Cell>>, first: bool, what: &str) -> Resu
     }
 }
 
-/// One job, a field to a line.
-pub fn job(job: &Value) -> Result<(), Failure> {
-    fields(job)
-}
-
-/// One run, a field to a line, its attempts as a table below.
-pub fn run(run: &Value) -> Result<(), Failure> {
-    let mut head = run.clone();
-    let attempts = head.as_object_mut().and_then(|run| run.remove("attempts"));
-    fields(&head)?;
-    let attempts = attempts
-        .as_ref()
-        .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
-    if attempts.is_empty() {
-        return Ok(());
-    }
-    output::line("")?;
-    let row = |attempt: &Value| {
-        let said = if attempt["error"].is_null() {
-            &attempt["output"]
-        } else {
-            &attempt["error"]
-        };
-        vec![
-            Cell::new(text(&attempt["no"])),
-            Cell::new(moment(&attempt["dispatched_at"], false)),
-            Cell::new(moment(&attempt["settled_at"], false)),
-            state(&attempt["outcome"]),
-            Cell::new(text(&attempt["status"])),
-            Cell::new(cut(&text(said))),
-        ]
-    };
-    let head = [
-        "ATTEMPT",
-        "DISPATCHED",
-        "SETTLED",
-        "OUTCOME",
-        "STATUS",
-        "SAID",
-    ];
-    output::table(&head, attempts.iter().map(row).collect())
-}
-
-fn fields(thing: &Value) -> Result<(), Failure> {
+/// One thing, a field to a line.
+pub fn fields(thing: &Value) -> Result<(), Failure> {
     let Some(thing) = thing.as_object() else {
         return Err(Failure::refused("the server's answer is not an object"));
     };
@@ -270,7 +186,7 @@ pub fn text(value: &Value) -> String {
 }
 
 /// The beginning of a long text.
-fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     match text.char_indices().nth(SAID_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
         None => text.to_owned(),
@@ -278,7 +194,7 @@ fn cut(text: &str) -> String {
 }
 
 /// A moment, and how far away it is.
-fn moment(value: &Value, relative: bool) -> String {
+pub fn moment(value: &Value, relative: bool) -> String {
     let shown = text(value);
     match Timestamp::parse(&shown) {
         Ok(moment) if relative => {
@@ -306,34 +222,8 @@ pub fn distance(moment: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A schedule in a few words.
-fn schedule(value: &Value) -> String {
-    let zone = value["timezone"].as_str().filter(|zone| *zone != "UTC");
-    let when = if let Some(several) = value["cron"].as_array() {
-        several.iter().map(text).collect::<Vec<_>>().join(" | ")
-    } else if value["cron"].is_string() {
-        text(&value["cron"])
-    } else if !value["every"].is_null() {
-        format!("every {}", text(&value["every"]))
-    } else if !value["at"].is_null() {
-        format!("at {}", text(&value["at"]))
-    } else {
-        text(value)
-    };
-    zone.map_or(when.clone(), |zone| format!("{when} {}", clean(zone)))
-}
-
-fn target(value: &Value) -> String {
-    let http = &value["http"];
-    if http.is_object() {
-        format!("{} {}", text(&http["method"]), text(&http["url"]))
-    } else {
-        text(value)
-    }
-}
-
 /// A state in the colour of its mood.
-fn state(value: &Value) -> Cell {
+pub fn state(value: &Value) -> Cell {
     let cell = Cell::new(text(value));
     match value.as_str().unwrap_or("") {
         "active" | "succeeded" => cell.fg(Color::Green),
@@ -361,23 +251,6 @@ mod tests {
         check(3_599, "in 59m");
         check(-7_300, "2h ago");
         check(10 * 86_400 + 5, "in 10d");
-    }
-
-    #[test]
-    fn schedules_and_targets_fit_a_cell() {
-        assert_eq!(
-            schedule(&json!({ "cron": "@daily", "timezone": "Asia/Tokyo" })),
-            "@daily Asia/Tokyo"
-        );
-        assert_eq!(
-            schedule(&json!({ "cron": ["a", "b"], "timezone": "UTC" })),
-            "a | b"
-        );
-        assert_eq!(schedule(&json!({ "every": "5s" })), "every 5s");
-        assert_eq!(
-            target(&json!({ "http": { "url": "http://a/", "method": "GET" } })),
-            "GET http://a/"
-        );
     }
 
     #[test]

@@ -1,0 +1,188 @@
+//! Offset: the store's clock is the cluster's. A node learns with every beat how far its own steady clock is
+//! from it, and tells the time by that, whatever its wall clock says.
+//!
+//! ```text
+//!   sent ───────▶ store reads its clock        the store's moment lies somewhere between sent and received,
+//!   received ◀──┘                              so the middle is wrong by half the way there and back at most
+//! ```
+//!
+//! What always holds: the time told is never ahead of the store's. It stays behind by the uncertainty, so that
+//! nothing is early; and it stays known how large that is.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use model::{Timestamp, limits};
+
+use crate::clock::{Alarm, Clock};
+use crate::lock;
+
+/// Beats that are remembered; the one that was answered quickest tells the offset.
+const SAMPLES: usize = 16;
+/// How far two clocks may drift apart, in millionths.
+const DRIFT: f64 = 100e-6;
+/// A beat that disagrees by more than both can be wrong, and by this, shows a step of the store's clock.
+const STEP: f64 = 0.005;
+
+/// One beat: what the store's clock read, and when, all in seconds. `offset` is store minus steady.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    offset: f64,
+    half: f64,
+    at: f64,
+}
+
+impl Sample {
+    /// How wrong it may be at a later moment.
+    fn uncertainty(&self, now: f64) -> f64 {
+        self.half + (now - self.at).max(0.0) * DRIFT
+    }
+}
+
+/// How this node's clock stands to the store's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    /// What the wall clock is ahead of the store's, in seconds.
+    pub wall: f64,
+    /// How well the store's clock is known, in seconds; infinite before the first beat.
+    pub uncertainty: f64,
+}
+
+impl Standing {
+    /// Why a node that stands so must not fire.
+    pub fn unfit(&self, skew_max: Duration) -> Option<String> {
+        if self.uncertainty > limits::UNCERTAINTY_MAX.as_secs_f64() {
+            return Some(format!(
+                "the store's clock is known no better than ±{:.0} ms",
+                self.uncertainty.min(1e6) * 1e3
+            ));
+        }
+        if self.wall.abs() > skew_max.as_secs_f64() {
+            return Some(format!(
+                "the wall clock is {:.1} s off the store's, more than clock_skew_max allows",
+                self.wall
+            ));
+        }
+        None
+    }
+}
+
+/// The store's clock, told from this machine's.
+pub struct OffsetClock {
+    inner: Arc<dyn Clock>,
+    samples: Arc<Mutex<VecDeque<Sample>>>,
+}
+
+impl OffsetClock {
+    pub fn new(inner: Arc<dyn Clock>) -> Self {
+        Self {
+            inner,
+            samples: Arc::default(),
+        }
+    }
+
+    /// A beat was sent and answered, by uptime; in between the store's clock read `store_micros`.
+    pub fn observe(&self, sent: Duration, received: Duration, store_micros: i64) {
+        let (sent, received) = (sent.as_secs_f64(), received.as_secs_f64());
+        let sample = Sample {
+            offset: store_micros as f64 * 1e-6 - (sent + received) / 2.0,
+            half: (received - sent).max(0.0) / 2.0,
+            at: received,
+        };
+        let mut samples = lock(&self.samples);
+        if let Some(best) = best(&samples, received) {
+            let doubt = best.uncertainty(received) + sample.half + STEP;
+            if (best.offset - sample.offset).abs() > doubt {
+                samples.clear();
+            }
+        }
+        if samples.len() == SAMPLES {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+
+    pub fn standing(&self) -> Standing {
+        let now = self.inner.uptime().as_secs_f64();
+        let wall = self.inner.now_micros() as f64 * 1e-6;
+        match best(&lock(&self.samples), now) {
+            Some(best) => Standing {
+                wall: wall - (now + best.offset),
+                uncertainty: best.uncertainty(now),
+            },
+            None => Standing {
+                wall: 0.0,
+                uncertainty: f64::INFINITY,
+            },
+        }
+    }
+}
+
+/// What the store's clock reads at the least; the wall clock before anything is known of it.
+fn told(samples: &Mutex<VecDeque<Sample>>, inner: &dyn Clock) -> i64 {
+    let now = inner.uptime().as_secs_f64();
+    match best(&lock(samples), now) {
+        Some(best) => ((now + best.offset - best.uncertainty(now)) * 1e6) as i64,
+        None => inner.now_micros(),
+    }
+}
+
+fn best(samples: &VecDeque<Sample>, now: f64) -> Option<Sample> {
+    let by_doubt = |one: &&Sample, other: &&Sample| {
+        let (one, other) = (one.uncertainty(now), other.uncertainty(now));
+        one.total_cmp(&other)
+    };
+    samples.iter().min_by(by_doubt).copied()
+}
+
+#[async_trait]
+impl Clock for OffsetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now_micros().div_euclid(1_000))
+    }
+
+    fn now_micros(&self) -> i64 {
+        told(&self.samples, self.inner.as_ref())
+    }
+
+    fn uptime(&self) -> Duration {
+        self.inner.uptime()
+    }
+
+    async fn sleep(&self, span: Duration) {
+        self.inner.sleep(span).await;
+    }
+
+    fn alarm(&self) -> io::Result<Box<dyn Alarm>> {
+        Ok(Box::new(OffsetAlarm {
+            inner: self.inner.alarm()?,
+            clock: Arc::clone(&self.inner),
+            samples: Arc::clone(&self.samples),
+        }))
+    }
+}
+
+struct OffsetAlarm {
+    inner: Box<dyn Alarm>,
+    clock: Arc<dyn Clock>,
+    samples: Arc<Mutex<VecDeque<Sample>>>,
+}
+
+#[async_trait]
+impl Alarm for OffsetAlarm {
+    async fn wait_micros(&mut self, moment: i64) {
+        let left = moment.saturating_sub(told(&self.samples, self.clock.as_ref()));
+        if left > 0 {
+            self.inner
+                .wait_micros(self.clock.now_micros().saturating_add(left))
+                .await;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "offset_tests.rs"]
+mod tests;

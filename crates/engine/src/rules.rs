@@ -1,0 +1,195 @@
+//! Rules: when a calendar changes, or a new release brings other tables for a time zone, the jobs under it
+//! are aimed anew, page by page. One node does it: the one that holds the first shard.
+//!
+//! What always holds: a rule is marked as applied after every job under it was aimed by it, so whoever
+//! comes after a crash begins that rule again; aiming twice changes nothing but the version.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream::{self, StreamExt};
+use model::schedule::{Kind, tzdb_version};
+use model::{Job, JobId, JobState, Shard, TenantId, Timestamp, limits};
+use store::{JobChange, JobChanged, Rule, RunsOfChange, StoreError};
+use tracing::{debug, info, warn};
+
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lock;
+use crate::node::Context;
+
+/// How often changed rules are looked for without a nudge.
+const EVERY: Duration = Duration::from_secs(5);
+/// Jobs of one step, and how many of them are written at once.
+const PAGE: usize = 500;
+const AT_ONCE: usize = 64;
+/// How often one job is decided anew when others change it meanwhile.
+const TRIES_MAX: u32 = 32;
+
+pub struct Rules {
+    context: Arc<Context>,
+    under_way: Option<UnderWay>,
+}
+
+struct UnderWay {
+    rule: Rule,
+    after: Option<JobId>,
+    jobs: u64,
+    moved: u64,
+}
+
+impl Rules {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self {
+            context,
+            under_way: None,
+        }
+    }
+
+    /// The first changed rule that may be applied now.
+    async fn find(&self) -> Result<Option<UnderWay>, StoreError> {
+        let changed = self.context.store.rules_changed().await?;
+        let fit = |rule: &Rule| match rule {
+            Rule::Calendar { .. } => true,
+            // A node with other tables would aim the same jobs elsewhere at their next slot.
+            Rule::Zone { .. } => {
+                let peers = lock(&self.context.peers);
+                let known = !peers.is_empty();
+                known && peers.iter().all(|peer| peer.node.tables == tzdb_version())
+            }
+        };
+        Ok(changed.into_iter().find(fit).map(|rule| UnderWay {
+            rule,
+            after: None,
+            jobs: 0,
+            moved: 0,
+        }))
+    }
+
+    /// One page of jobs; true when it was the last.
+    async fn apply(&self, work: &mut UnderWay) -> Result<bool, StoreError> {
+        let context = &self.context;
+        let page = context
+            .store
+            .jobs_under(&work.rule, work.after, PAGE)
+            .await?;
+        let (count, last) = (page.len(), page.last().map(|(_, job)| *job));
+        let aim = |(tenant, job)| aim(Arc::clone(context), tenant, job);
+        let mut aims = stream::iter(page).map(aim).buffered(AT_ONCE);
+        while let Some(moved) = aims.next().await {
+            work.moved += u64::from(moved?);
+        }
+        work.jobs += count as u64;
+        work.after = last;
+        Ok(count < PAGE)
+    }
+}
+
+/// Aims one job by its rules as they are now; true if that moved its next slot.
+async fn aim(context: Arc<Context>, tenant: TenantId, id: JobId) -> Result<bool, StoreError> {
+    let job = match context.store.get_job(tenant, id).await {
+        // Plan parks it when it is due.
+        Err(StoreError::BadRow { .. }) => None,
+        read => read?,
+    };
+    let Some(mut before) = job else {
+        return Ok(false);
+    };
+    for _ in 0..TRIES_MAX {
+        if before.state != JobState::Active {
+            return Ok(false);
+        }
+        let now = context.now();
+        if let Kind::Broken(broken) = &before.def.schedule.kind {
+            warn!(job = %id, error = %broken.error, "cannot be planned any more and is parked");
+            context
+                .store
+                .park(&[(id, broken.error.clone())], now)
+                .await?;
+            return Ok(true);
+        }
+        let (after, skipped) = before.aimed_anew(now, &context.node);
+        let change = JobChange {
+            before: Arc::new(before),
+            after: Arc::new(after),
+            skipped,
+            runs: RunsOfChange::TakeBack,
+        };
+        match context.store.change_job(&change).await? {
+            JobChanged::Done { job, asked } => {
+                if !asked.is_empty() {
+                    context.shared.nudges.beat.now();
+                }
+                return Ok(aimed(&context, &change.before, &job));
+            }
+            JobChanged::Conflict(found) => before = *found,
+            JobChanged::KeyTaken(_) | JobChanged::Missing => return Ok(false),
+        }
+    }
+    // It changes all the time; whoever changes it aims it by the rules as they are.
+    Ok(false)
+}
+
+fn aimed(context: &Context, before: &Job, after: &Job) -> bool {
+    let horizon = context.now().plus(limits::HORIZON);
+    if after.next_due_at().is_some_and(|due_at| due_at <= horizon) {
+        context.shared.offer((after.tenant, after.id));
+    }
+    let moved = before.next_slot != after.next_slot;
+    if moved {
+        let shown = |job: &Job| {
+            job.next_slot
+                .map_or("none".to_owned(), |slot| slot.to_string())
+        };
+        info!(job = %after.id, before = shown(before), after = shown(after), "next slot has moved");
+    } else {
+        debug!(job = %after.id, "was aimed anew");
+    }
+    moved
+}
+
+#[async_trait]
+impl Duty for Rules {
+    fn name(&self) -> &'static str {
+        "rules"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.rules
+    }
+
+    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+        let first = Shard::all().next();
+        let ours = first.is_some_and(|first| self.context.leases().epoch(first).is_some());
+        if !ours || !self.context.is_present() {
+            self.under_way = None;
+            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        }
+        if self.under_way.is_none() {
+            self.under_way = self.find().await?;
+        }
+        let Some(mut work) = self.under_way.take() else {
+            return Ok(Wake::At(now.plus(EVERY)));
+        };
+        if !self.apply(&mut work).await? {
+            self.under_way = Some(work);
+            return Ok(Wake::Now);
+        }
+        self.context.store.rule_applied(&work.rule).await?;
+        let (jobs, moved) = (work.jobs, work.moved);
+        match &work.rule {
+            Rule::Calendar { name, version, .. } => {
+                info!(calendar = %name, %version, jobs, moved, "jobs follow a changed calendar");
+            }
+            Rule::Zone { name, .. } => {
+                let tables = tzdb_version();
+                info!(
+                    zone = name,
+                    tables, jobs, moved, "jobs follow changed zone tables"
+                );
+            }
+        }
+        Ok(Wake::Now)
+    }
+}

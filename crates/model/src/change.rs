@@ -1,0 +1,311 @@
+//! Changes: what people and calendars do to a job, and which slots each change explains. A change never
+//! creates a slot in the past, nor one that was decided, and none that it passes is left without a reason.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::job::{Definition, Job, JobKey, JobState, Version};
+use crate::limits;
+use crate::run::{Reason, Skip, Stretch};
+use crate::schedule::Schedule;
+use crate::time::{Slot, Timestamp};
+
+impl Job {
+    fn turn(&mut self, now: Timestamp, note: Option<String>) {
+        self.version = self.version.next();
+        self.updated_at = now;
+        self.state_at = now;
+        self.note = note;
+        self.paused_by = None;
+    }
+
+    /// Another definition from `now` on, and the slots that it explains. It never creates a slot in the
+    /// past, nor one that was decided. A slot that is overdue stays so under the same schedule; another
+    /// one drops it. A paused job stays paused.
+    pub fn edited(
+        &self,
+        key: Option<JobKey>,
+        def: Definition,
+        now: Timestamp,
+        by: &Arc<str>,
+    ) -> (Self, Vec<Skip>) {
+        let mut job = Self {
+            def: Arc::new(def),
+            key,
+            ..self.clone()
+        };
+        job.turn(now, None);
+        job.runs_left = self.runs_left_under(&job.def.schedule);
+        let stay = |job: &mut Self| {
+            (job.state_at, job.note) = (self.state_at, self.note.clone());
+            job.paused_by = self.paused_by.clone();
+        };
+        let same_schedule = job.def.schedule == self.def.schedule;
+        match self.state {
+            JobState::Paused => {
+                stay(&mut job);
+                if same_schedule {
+                    return (job, Vec::new());
+                }
+                let skips: Vec<Skip> = self.passed_while_paused(now, by).into_iter().collect();
+                job.account(&skips);
+                job.begin(now);
+                (job, skips)
+            }
+            JobState::Active if same_schedule && self.keeps_its_slot(now) => {
+                job.state_at = self.state_at;
+                (job, Vec::new())
+            }
+            JobState::Active | JobState::Finished | JobState::Invalid | JobState::Deleted => {
+                let skips = match self.state {
+                    JobState::Invalid => self.passed_while_invalid(now, by),
+                    JobState::Active
+                    | JobState::Paused
+                    | JobState::Finished
+                    | JobState::Deleted => self.undecided(now, Reason::Missed, by),
+                };
+                job.account(&skips);
+                if !same_schedule {
+                    job.begin(now);
+                }
+                job.aim(now);
+                if job.state == self.state {
+                    job.state_at = self.state_at;
+                }
+                (job, skips)
+            }
+        }
+    }
+
+    /// What is left of `runs_max` under another schedule: runs made so far count.
+    fn runs_left_under(&self, schedule: &Schedule) -> Option<u32> {
+        let max = schedule.bounds.runs_max?;
+        let before = self.def.schedule.bounds.runs_max;
+        let made = before
+            .zip(self.runs_left)
+            .map_or(0, |(max, left)| max - left.min(max));
+        Some(max.saturating_sub(made))
+    }
+
+    /// Another schedule begins: what lies before was told by the one it belonged to.
+    fn begin(&mut self, now: Timestamp) {
+        if self.def.schedule.is_recurring() {
+            self.slot_last = self.slot_last.max(Some(now));
+        }
+    }
+
+    /// Slots that are explained are decided.
+    fn account(&mut self, skips: &[Skip]) {
+        let last = skips.last().map(|skip| skip.slots.last.0);
+        self.slot_last = self.slot_last.max(last);
+    }
+
+    /// The next slot, if it has passed without being decided.
+    fn overdue(&self, now: Timestamp) -> Option<Slot> {
+        self.next_slot.filter(|slot| slot.0 <= now)
+    }
+
+    /// Whether the next slot stays where it is while the schedule does: it is overdue, or it was set
+    /// by the end of a run.
+    fn keeps_its_slot(&self, now: Timestamp) -> bool {
+        self.overdue(now).is_some() || self.def.schedule.after_completion()
+    }
+
+    /// The same definition under other rules: a calendar or the tables of its zone have changed.
+    pub fn aimed_anew(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
+        let mut job = self.clone();
+        let (state_at, note, paused_by) = (job.state_at, job.note.clone(), job.paused_by.clone());
+        job.turn(now, note);
+        (job.state_at, job.paused_by) = (state_at, paused_by);
+        match self.state {
+            JobState::Active if !self.keeps_its_slot(now) => {
+                let changed_at = self.def.schedule.calendars.changed_at();
+                // Tables say nothing of when they changed: no slot of theirs lies in the past.
+                let since = changed_at.map_or(now, |at| at.max(self.updated_at));
+                let skips = self.undecided(since.min(now), Reason::Missed, by);
+                job.account(&skips);
+                // From the change on, not from now: a slot that came since is late, not lost.
+                job.aim(since.min(now));
+                if job.state != self.state {
+                    job.state_at = now;
+                }
+                (job, skips)
+            }
+            JobState::Active
+            | JobState::Paused
+            | JobState::Finished
+            | JobState::Invalid
+            | JobState::Deleted => (job, Vec::new()),
+        }
+    }
+
+    /// Takes it out of the plan. What calendars left out before is written down with it.
+    pub fn paused(&self, now: Timestamp, note: Option<String>, by: &Arc<str>) -> (Self, Vec<Skip>) {
+        let mut job = Self {
+            state: JobState::Paused,
+            next_slot: None,
+            ..self.clone()
+        };
+        let overdue = self.overdue(now);
+        let before_it = |slot: Slot| slot.0.minus(Duration::from_millis(1));
+        let mut skips = Vec::new();
+        if let Some(slot) = overdue.filter(|_| self.def.schedule.after_completion()) {
+            // It is the only one, and could not be found again when the pause ends.
+            skips.push(Skip {
+                slots: Stretch::one(slot),
+                reason: Reason::Paused,
+                note: note.clone(),
+                by: Arc::clone(by),
+            });
+        } else if self.def.schedule.leaves_out() {
+            skips = self.undecided(overdue.map_or(now, before_it), Reason::Missed, by);
+        }
+        // What came before the pause is decided or missed as ever; what follows is the pause's. A slot
+        // overdue at this very moment belongs to the pause, so that it is not lost.
+        job.slot_last = match overdue.filter(|_| !self.def.schedule.after_completion()) {
+            Some(slot) => Some(before_it(slot)),
+            None => Some(self.slot_last.map_or(now, |last| last.max(now))),
+        };
+        job.turn(now, note);
+        job.paused_by = Some(Arc::clone(by));
+        (job, skips)
+    }
+
+    /// Goes on from `now`, or where the pause began if it is to catch up: then what passed is missed,
+    /// and the catch-up policy decides. Else it is skipped.
+    pub fn resumed(&self, now: Timestamp, catch_up: bool, by: &Arc<str>) -> (Self, Vec<Skip>) {
+        let mut job = self.clone();
+        job.turn(now, None);
+        if catch_up && !self.def.schedule.after_completion() {
+            job.aim(self.slot_last.unwrap_or(self.state_at));
+            return (job, Vec::new());
+        }
+        let skips: Vec<Skip> = self.passed_while_paused(now, by).into_iter().collect();
+        job.account(&skips);
+        job.aim(now);
+        (job, skips)
+    }
+
+    /// The slots a paused job has let pass up to `now`; `by` stands in for whoever paused it.
+    pub fn passed_while_paused(&self, now: Timestamp, by: &Arc<str>) -> Option<Skip> {
+        self.passed_since(self.slot_last.unwrap_or(self.state_at), now)
+            .map(|slots| Skip {
+                slots,
+                reason: Reason::Paused,
+                note: self.note.clone(),
+                by: Arc::clone(self.paused_by.as_ref().unwrap_or(by)),
+            })
+    }
+
+    /// The slots that passed while it could not be planned.
+    pub fn passed_while_invalid(&self, now: Timestamp, by: &Arc<str>) -> Vec<Skip> {
+        let slots = self.passed_since(self.slot_last.unwrap_or(self.created_at), now);
+        let skip = |slots| Skip {
+            slots,
+            reason: Reason::Invalid,
+            note: self.note.clone(),
+            by: Arc::clone(by),
+        };
+        slots.map(skip).into_iter().collect()
+    }
+
+    /// The slots after `from` and up to `now`. Those that only the end of a run sets do not exist.
+    fn passed_since(&self, from: Timestamp, now: Timestamp) -> Option<Stretch> {
+        let schedule = &self.def.schedule;
+        let first = schedule
+            .next_after(from)
+            .filter(|_| !schedule.after_completion())?;
+        (first.0 <= now).then(|| self.stretch_until(first, now))
+    }
+
+    /// Gone, and the slots that had no turn yet.
+    pub fn deleted(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
+        let skips = match self.state {
+            JobState::Active => self.undecided(now, Reason::JobDeleted, by),
+            JobState::Paused => self.passed_while_paused(now, by).into_iter().collect(),
+            JobState::Invalid => self.passed_while_invalid(now, by),
+            JobState::Finished | JobState::Deleted => Vec::new(),
+        };
+        let mut job = Self {
+            state: JobState::Deleted,
+            next_slot: None,
+            ..self.clone()
+        };
+        job.turn(now, None);
+        (job, skips)
+    }
+
+    /// Parked: it cannot be planned, and says why.
+    pub fn invalid(&self, now: Timestamp, error: String) -> Self {
+        let mut job = Self {
+            state: JobState::Invalid,
+            next_slot: None,
+            ..self.clone()
+        };
+        job.turn(now, Some(error));
+        job
+    }
+
+    /// A run of `slot` was taken back before it was dispatched, at `now`: as if never fired. The
+    /// slot is decided anew, by the definition as it stands.
+    pub fn taken_back(&self, slot: Slot, now: Timestamp) -> Self {
+        let mut job = self.clone();
+        let runs_max = self.def.schedule.bounds.runs_max;
+        job.runs_left = self
+            .runs_left
+            .map(|left| left.saturating_add(1))
+            .min(runs_max);
+        let mut before = slot.0.minus(Duration::from_millis(1));
+        let ahead = slot.0.since(self.updated_at);
+        if self.version > Version::FIRST && ahead <= limits::LEAD_MAX + limits::BEAT_EVERY {
+            // A new definition counts from its edit on: slots of its own may lie before this one. A run
+            // is made at most a lead ahead, so an edit that lies further back was made by a clock that
+            // has gone back, and what came since is decided.
+            before = before.min(self.updated_at);
+        }
+        let decided = self.slot_last.map_or(before, |last| last.min(before));
+        job.slot_last = Some(decided);
+        match self.state {
+            JobState::Active | JobState::Finished if self.def.schedule.after_completion() => {
+                // It exists because an earlier run ended; only an edit of the schedule has another, or
+                // bounds that leave it out.
+                let bounds = self.def.schedule.bounds;
+                let begun = bounds.starts_at.is_none_or(|start| slot.0 >= start);
+                let goes_on = bounds.ends_at.is_none_or(|end| slot.0 <= end);
+                job.next_slot = self.next_slot.or(Some(slot).filter(|_| begun && goes_on));
+                job.state = JobState::Active;
+                if job.next_slot.is_none() {
+                    job.aim(now);
+                }
+            }
+            JobState::Active | JobState::Finished => {
+                // From the last decided slot, not from `now`: an earlier one may have been taken
+                // back before this one, and must not be passed over.
+                job.aim(now.min(decided));
+            }
+            JobState::Paused | JobState::Invalid | JobState::Deleted => {}
+        }
+        job
+    }
+
+    /// Its run has ended: a job that rests goes on a period after `ended_at`.
+    pub fn rested(&self, ended_at: Timestamp) -> Self {
+        let mut job = self.clone();
+        if self.is_resting() {
+            job.aim(ended_at);
+            if job.state != self.state {
+                job.state_at = ended_at;
+            }
+        }
+        job
+    }
+
+    /// An edit met a run that lives: its end sets the next slot, nothing else.
+    pub fn resting(&self) -> Self {
+        let rests = self.state == JobState::Active && self.def.schedule.after_completion();
+        Self {
+            next_slot: self.next_slot.filter(|_| !rests),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,179 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::id::{JobId, TenantId};
+use crate::job::Definition;
+use crate::policy::CatchUp;
+use crate::schedule::Schedule;
+use crate::schedule::samples::{at, calendar, cron, every};
+use crate::target::Target;
+
+fn node() -> Arc<str> {
+    Arc::from("node")
+}
+
+fn job(schedule: Schedule, policy: CatchUpPolicy, window: u64, max: u32) -> Job {
+    let mut def = Definition::new(schedule, Target::Fake(String::new()));
+    def.catch_up = CatchUp {
+        policy,
+        window: Duration::from_secs(window),
+        max,
+    };
+    let now = at("2026-06-01T00:00:00Z");
+    let id = JobId::new(now, [7; 10]);
+    Job::new(id, TenantId::DEFAULT, None, def, now)
+}
+
+/// Decides until nothing is overdue; the slots that run, and all that was passed over.
+fn catch_up(mut job: Job, now: &str) -> (Vec<Slot>, Vec<Skip>) {
+    let now = at(now);
+    let (mut runs, mut skips) = (Vec::new(), Vec::new());
+    while let Some(next) = job.next_slot.filter(|slot| slot.0 <= now) {
+        let decision = job.decide(next, now, &node());
+        runs.extend(decision.start);
+        skips.extend(decision.passed.clone());
+        job = job.at_standing(job.standing_after(&decision, decision.start.is_some()));
+    }
+    (runs, skips)
+}
+
+fn slot(text: &str) -> Slot {
+    Slot(at(text))
+}
+
+fn skip(reason: Reason, first: &str, last: &str, count: u64, note: Option<&str>) -> Skip {
+    Skip {
+        slots: Stretch {
+            first: slot(first),
+            last: slot(last),
+            count,
+        },
+        reason,
+        note: note.map(str::to_owned),
+        by: node(),
+    }
+}
+
+#[test]
+fn what_calendars_leave_out_is_written_with_the_slot_that_runs() {
+    // 1 June 2026 is a Monday.
+    let office = cron("0 * * * *", "UTC").only(calendar("office", &["MON-FRI 09:00-17:00"]));
+    let mut job = job(office, CatchUpPolicy::Latest, 3_600, 1);
+    assert_eq!(job.next_slot, Some(slot("2026-06-01T09:00:00Z")));
+    assert_eq!(job.slot_last, Some(job.created_at));
+    let next = job.next_slot.unwrap();
+    let decision = job.decide(next, next.0, &node());
+    let night = skip(
+        Reason::Calendar,
+        "2026-06-01T01:00:00Z",
+        "2026-06-01T08:00:00Z",
+        8,
+        Some("office"),
+    );
+    assert_eq!(decision.passed, [night]);
+    assert_eq!(decision.start, Some(next));
+    job = job.at_standing(job.standing_after(&decision, true));
+    assert_eq!(job.next_slot, Some(slot("2026-06-01T10:00:00Z")));
+    assert_eq!(job.slot_last, Some(next.0));
+}
+
+#[test]
+fn slots_missed_on_either_side_of_a_calendar_are_caught_up_by_the_newest() {
+    let lunch = || calendar("lunch", &["MON-SUN 12:00-13:00"]);
+    let often = || cron("*/20 * * * *", "UTC").excluding(lunch());
+    let now = "2026-06-01T13:50:00Z";
+    for (policy, window, max, expected) in [
+        (CatchUpPolicy::None, 90_000, 9, vec![]),
+        (CatchUpPolicy::Latest, 90_000, 9, vec!["13:40"]),
+        (CatchUpPolicy::All, 90_000, 2, vec!["13:20", "13:40"]),
+        (
+            CatchUpPolicy::All,
+            90_000,
+            5,
+            vec!["11:20", "11:40", "13:00", "13:20", "13:40"],
+        ),
+        (
+            CatchUpPolicy::All,
+            3_600,
+            5,
+            vec!["13:00", "13:20", "13:40"],
+        ),
+        (CatchUpPolicy::All, 60, 5, vec![]),
+    ] {
+        let (runs, skips) = catch_up(job(often(), policy, window, max), now);
+        let expected: Vec<Slot> = expected
+            .into_iter()
+            .map(|time| slot(&format!("2026-06-01T{time}:00Z")))
+            .collect();
+        assert_eq!(runs, expected, "{policy:?} {window} {max}");
+        let passed: u64 = skips.iter().map(|skip| skip.slots.count).sum();
+        assert_eq!(passed + runs.len() as u64, 41, "{policy:?} {window} {max}");
+    }
+}
+
+#[test]
+fn of_very_many_missed_slots_the_newest_run() {
+    let fast = every("1s", "2026-01-01T00:00:00Z", "UTC");
+    let job = job(fast, CatchUpPolicy::All, 90_000, 3);
+    let (runs, skips) = catch_up(job, "2026-06-01T12:00:00Z");
+    // Those of the last ten seconds are only late.
+    assert_eq!(runs.len(), 3 + 11);
+    assert_eq!(runs.first(), Some(&slot("2026-06-01T11:59:47Z")));
+    let passed: u64 = skips.iter().map(|skip| skip.slots.count).sum();
+    assert_eq!(passed, 12 * 3_600 - 14);
+}
+
+#[test]
+fn a_long_outage_is_told_in_few_entries() {
+    let weekends = || calendar("weekends", &["SAT-SUN"]);
+    let hourly = || cron("0 * * * *", "UTC").excluding(weekends());
+    let job = job(hourly(), CatchUpPolicy::Latest, 0, 1);
+    let told = job.undecided(at("2026-07-01T00:00:00Z"), Reason::Missed, &node());
+    let found: Vec<(Reason, u64)> = told
+        .iter()
+        .map(|skip| (skip.reason, skip.slots.count))
+        .collect();
+    // From Monday 1 June 00:00, itself not a slot, to Wednesday 1 July 00:00.
+    let (week, weekend) = ((Reason::Missed, 120), (Reason::Calendar, 48));
+    let expected = [
+        (Reason::Missed, 119),
+        weekend,
+        week,
+        weekend,
+        week,
+        weekend,
+        week,
+        weekend,
+        (Reason::Missed, 49),
+    ];
+    assert_eq!(found, expected);
+    let years = job.undecided(at("2036-06-01T00:00:00Z"), Reason::Missed, &node());
+    assert!(years.len() <= limits::SKIPS_MAX + 2, "{}", years.len());
+    let all: u64 = years.iter().map(|skip| skip.slots.count).sum();
+    assert_eq!(all, 3_653 * 24);
+}
+
+#[test]
+fn a_one_off_is_accounted_for_with_calendars_too() {
+    let once = |calendar| Schedule::from(slot("2026-06-03T12:00:00Z")).excluding(calendar);
+    let kept = job(
+        once(calendar("weekends", &["SAT-SUN"])),
+        CatchUpPolicy::Latest,
+        60,
+        1,
+    );
+    let (_, skips) = kept.deleted(at("2026-06-03T12:00:05Z"), &node());
+    assert_eq!(skips.len(), 1);
+    assert_eq!(skips[0].reason, Reason::JobDeleted);
+    let left_out = job(
+        once(calendar("june", &["2026-06-01/2026-06-30"])),
+        CatchUpPolicy::Latest,
+        60,
+        1,
+    );
+    let (runs, skips) = catch_up(left_out, "2026-06-03T12:00:00Z");
+    assert_eq!(runs, []);
+    let noon = "2026-06-03T12:00:00Z";
+    assert_eq!(skips, [skip(Reason::Calendar, noon, noon, 1, Some("june"))]);
+}

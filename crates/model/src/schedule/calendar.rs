@@ -1,0 +1,248 @@
+//! Calendars: named sets of local times, such as the holidays of a country or the hours of an office. A job
+//! leaves out what its `exclude` calendars hold, and keeps to what its `only` calendars hold.
+//!
+//! What always holds: whether a moment is held is a pure function of calendar, zone and moment; the answer
+//! comes with the moment until which it stays the same, so that nobody has to ask slot by slot.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Zone;
+pub use super::calendar_day::{CalendarError, DateRange, Day, Weekly, Yearly};
+use super::civil::{DAY, Date, weekday};
+use crate::job::Version;
+use crate::limits;
+use crate::time::{Slot, Timestamp};
+
+/// A name that a tenant gives a calendar.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CalendarName(String);
+
+impl CalendarName {
+    /// A name stands in paths, in lists and on command lines, so its alphabet is small.
+    pub fn new(text: &str) -> Result<Self, CalendarError> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if (1..=limits::NAME_MAX).contains(&text.len()) && text.bytes().all(fits) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(CalendarError::Name)
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CalendarName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A named set of local times: the union of its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calendar {
+    pub name: CalendarName,
+    /// Counts its changes from 1.
+    pub version: Version,
+    pub updated_at: Timestamp,
+    pub note: Option<String>,
+    /// The zone its dates are meant in; none means that of the job.
+    pub zone: Option<Zone>,
+    pub dates: Vec<Day>,
+    pub yearly: Vec<Yearly>,
+    pub weekly: Vec<Weekly>,
+    pub ranges: Vec<DateRange>,
+}
+
+/// Whether a moment is held, and until when that stays so at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    inside: bool,
+    /// A local time, in seconds.
+    until: i64,
+}
+
+impl Calendar {
+    /// A calendar that holds nothing yet.
+    pub fn new(name: CalendarName, updated_at: Timestamp) -> Self {
+        Self {
+            name,
+            version: Version::FIRST,
+            updated_at,
+            note: None,
+            zone: None,
+            dates: Vec::new(),
+            yearly: Vec::new(),
+            weekly: Vec::new(),
+            ranges: Vec::new(),
+        }
+    }
+
+    /// How many entries it has.
+    pub fn len(&self) -> usize {
+        self.dates.len() + self.yearly.len() + self.weekly.len() + self.ranges.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it holds the same times as another, whatever their names and versions.
+    pub fn same_times(&self, other: &Self) -> bool {
+        let parts = |it: &Self| {
+            (
+                it.zone.clone(),
+                it.dates.clone(),
+                it.yearly.clone(),
+                it.weekly.clone(),
+                it.ranges.clone(),
+            )
+        };
+        parts(self) == parts(other)
+    }
+
+    /// Whether it holds a moment, for a job whose schedule is meant in `zone`.
+    pub fn holds(&self, moment: Timestamp, zone: &Zone) -> bool {
+        let seconds = moment.as_millis().div_euclid(1_000);
+        let zone = self.zone.as_ref().unwrap_or(zone);
+        self.at(seconds + zone.offset_at(seconds)).inside
+    }
+
+    /// The same for a moment in seconds, with the moment until which the answer stays.
+    fn look(&self, moment: i64, zone: &Zone) -> Held {
+        let zone = self.zone.as_ref().unwrap_or(zone);
+        let local = moment + zone.offset_at(moment);
+        let held = self.at(local);
+        // Local time runs evenly up to the next change of the clocks, and no further.
+        let even = moment + (held.until - local).max(1);
+        let until = match zone.shift_after(moment) {
+            Some(shift) => even.min(shift.at),
+            None => even,
+        };
+        Held { until, ..held }
+    }
+
+    fn at(&self, local: i64) -> Held {
+        let day = local.div_euclid(DAY);
+        let midnight = (day + 1) * DAY;
+        let around = self.ranges.iter().filter(|range| range.contains(local));
+        if let Some(until) = around.map(|range| range.end()).max() {
+            return Held {
+                inside: true,
+                until,
+            };
+        }
+        let date = Date::from_days(day);
+        let whole_day = self.dates.iter().any(|one| one.days() == day)
+            || self.yearly.iter().any(|one| one.is_on(date));
+        if whole_day {
+            return Held {
+                inside: true,
+                until: midnight,
+            };
+        }
+        let time = local.rem_euclid(DAY);
+        let mut held = Held {
+            inside: false,
+            until: midnight,
+        };
+        for weekly in &self.weekly {
+            for (from, to) in weekly.windows(weekday(day)) {
+                if (from..to).contains(&time) {
+                    held.inside = true;
+                }
+                for edge in [from, to] {
+                    if edge > time {
+                        held.until = held.until.min(day * DAY + edge);
+                    }
+                }
+            }
+        }
+        let starts = self.ranges.iter().map(|range| range.start());
+        let next = starts.filter(|start| *start > local).min();
+        held.until = next.map_or(held.until, |start| held.until.min(start));
+        held
+    }
+}
+
+/// The calendars that a job goes by.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Calendars {
+    /// What any of these holds is left out.
+    pub exclude: Vec<Arc<Calendar>>,
+    /// What none of these holds is left out, if there are any.
+    pub only: Vec<Arc<Calendar>>,
+}
+
+/// What calendars say about a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exclusion {
+    /// Who leaves it out; nobody if it stays.
+    pub by: Option<String>,
+    /// Until then, itself not included, they say the same.
+    pub until: Timestamp,
+}
+
+impl Calendars {
+    pub fn is_empty(&self) -> bool {
+        self.exclude.is_empty() && self.only.is_empty()
+    }
+
+    /// Every calendar named, each once.
+    pub fn names(&self) -> std::collections::BTreeSet<&CalendarName> {
+        let all = self.exclude.iter().chain(&self.only);
+        all.map(|calendar| &calendar.name).collect()
+    }
+
+    /// When one of them changed last.
+    pub fn changed_at(&self) -> Option<Timestamp> {
+        let all = self.exclude.iter().chain(&self.only);
+        all.map(|calendar| calendar.updated_at).max()
+    }
+
+    /// All their names, for people.
+    pub fn named(&self) -> String {
+        let names: Vec<&str> = self.names().into_iter().map(CalendarName::as_str).collect();
+        names.join(", ")
+    }
+
+    /// What becomes of a slot of a schedule that is meant in `zone`.
+    pub fn look(&self, slot: Slot, zone: &Zone) -> Exclusion {
+        let moment = slot.0.as_millis().div_euclid(1_000);
+        let mut until = i64::MAX;
+        for calendar in &self.exclude {
+            let held = calendar.look(moment, zone);
+            // Also those before it count: the first that holds a slot is the one to name.
+            until = until.min(held.until);
+            if held.inside {
+                return Exclusion::new(Some(calendar.name.to_string()), until);
+            }
+        }
+        let mut kept = self.only.is_empty();
+        for calendar in &self.only {
+            let held = calendar.look(moment, zone);
+            kept |= held.inside;
+            until = until.min(held.until);
+        }
+        let outside = || {
+            let names: Vec<&str> = self.only.iter().map(|it| it.name.as_str()).collect();
+            names.join(", ")
+        };
+        Exclusion::new((!kept).then(outside), until)
+    }
+}
+
+impl Exclusion {
+    fn new(by: Option<String>, until: i64) -> Self {
+        Self {
+            by,
+            until: Timestamp::from_millis(until.saturating_mul(1_000)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "calendar_tests.rs"]
+mod tests;

@@ -1,0 +1,141 @@
+//! What calendars leave of a schedule: the next slot that stays, and the stretches that do not. Both jump
+//! from one edge of a calendar to the next instead of asking slot by slot.
+
+use std::time::Duration;
+
+use super::Schedule;
+use crate::limits;
+use crate::run::Stretch;
+use crate::time::{Slot, Timestamp};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// The next slot with regard to calendars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// They keep it.
+    Kept(Slot),
+    /// They leave out every slot up to this one, itself included: the last of the schedule, or the
+    /// last that was looked at.
+    LeftOut(Slot),
+    /// There is no slot.
+    Nothing,
+}
+
+impl Found {
+    /// Where a job goes on.
+    pub(crate) fn slot(self) -> Option<Slot> {
+        match self {
+            Self::Kept(slot) | Self::LeftOut(slot) => Some(slot),
+            Self::Nothing => None,
+        }
+    }
+}
+
+/// Slots that calendars leave out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LeftOut {
+    /// In order, each with the calendar's name.
+    pub stretches: Vec<(Stretch, String)>,
+    /// The first slot after them.
+    pub next: Option<Slot>,
+    /// Whether calendars keep that one.
+    pub kept: bool,
+}
+
+impl Schedule {
+    /// The first slot after a moment that calendars keep. Bounded.
+    pub fn find_kept(&self, after: Timestamp) -> Found {
+        match self.next_after(after) {
+            Some(slot) => self.first_kept(slot),
+            None => Found::Nothing,
+        }
+    }
+
+    /// The first that calendars keep from `slot` on, which is one. Bounded.
+    pub(crate) fn first_kept(&self, mut slot: Slot) -> Found {
+        if self.calendars.is_empty() {
+            return Found::Kept(slot);
+        }
+        let zone = self.zone();
+        let mut left_out = slot;
+        for _ in 0..limits::CALENDAR_STEPS_MAX {
+            let look = self.calendars.look(slot, &zone);
+            if look.by.is_none() {
+                return Found::Kept(slot);
+            }
+            left_out = slot;
+            if self.after_completion() {
+                // No other slot depends on this one: it waits until calendars let it.
+                slot = Slot(look.until);
+                if !self.bounds.holds(slot) {
+                    return Found::Nothing;
+                }
+                continue;
+            }
+            match self.next_after(look.until.minus(MILLISECOND)) {
+                Some(next) => slot = next,
+                None => return Found::LeftOut(self.stretch(slot, look.until).last),
+            }
+        }
+        Found::LeftOut(left_out)
+    }
+
+    /// The slot after a moment at which something is to be decided: the first that calendars keep, or
+    /// the one at which those they left out are written down.
+    pub fn next_to_decide(&self, after: Timestamp) -> Option<Slot> {
+        self.find_kept(after).slot()
+    }
+
+    /// Whether calendars may leave out slots. What is set by the end of a run is not left out, but waits.
+    pub fn leaves_out(&self) -> bool {
+        !self.calendars.is_empty() && !self.after_completion()
+    }
+
+    /// Whether calendars keep a slot.
+    pub fn keeps(&self, slot: Slot) -> bool {
+        self.calendars.is_empty() || self.calendars.look(slot, &self.zone()).by.is_none()
+    }
+
+    /// The slots after a moment and up to `until` that calendars leave out, up to the first they keep.
+    /// Bounded: `next` may be one that they leave out too.
+    pub fn left_out(&self, after: Timestamp, until: Timestamp) -> LeftOut {
+        let mut found = LeftOut {
+            next: self.next_after(after),
+            ..LeftOut::default()
+        };
+        let zone = self.zone();
+        for _ in 0..limits::CALENDAR_STEPS_MAX {
+            let Some(slot) = found.next.filter(|slot| slot.0 <= until) else {
+                return found;
+            };
+            let look = self.calendars.look(slot, &zone);
+            let Some(name) = look.by else {
+                found.kept = true;
+                return found;
+            };
+            let stretch = self.stretch(slot, look.until.minus(MILLISECOND).min(until));
+            let full = found.stretches.len() >= limits::SKIPS_MAX;
+            match found.stretches.last_mut() {
+                Some((before, by)) if *by == name => {
+                    before.last = stretch.last;
+                    before.count += stretch.count;
+                }
+                Some(_) | None if full => return found,
+                Some(_) | None => found.stretches.push((stretch, name)),
+            }
+            found.next = self.next_after(stretch.last.0);
+        }
+        found
+    }
+
+    /// How far the slots from `first`, which calendars keep, go on being kept.
+    pub(crate) fn kept_stretch(&self, first: Slot, until: Timestamp) -> Stretch {
+        let look = self.calendars.look(first, &self.zone());
+        self.stretch(first, look.until.minus(MILLISECOND).min(until))
+    }
+}
+
+#[cfg(test)]
+#[path = "kept_tests.rs"]
+mod tests;

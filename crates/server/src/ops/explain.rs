@@ -1,0 +1,322 @@
+//! Why a job is, was or will be due at a moment, or why not: step by step, from the job's life over its
+//! schedule to what became of the slot.
+
+use model::schedule::{Asked, format_span};
+use model::{Job, JobId, JobState, Reason, Run, Slot, TenantId, Timestamp, Version};
+
+use super::ahead::MILLISECOND;
+use super::error::OpError;
+use super::jobs;
+use super::slots::{self, Entry, Fate, Range, Why};
+use crate::api::Api;
+
+/// One step of an explanation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub step: &'static str,
+    /// Whether it lets the moment be a slot that runs.
+    pub holds: bool,
+    pub says: String,
+}
+
+impl Step {
+    fn new(step: &'static str, holds: bool, says: impl Into<String>) -> Self {
+        Self {
+            step,
+            holds,
+            says: says.into(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    /// None where the clocks skip the time that was asked for, and nothing runs in its place.
+    pub at: Option<Timestamp>,
+    /// By the clock on the wall of the job's zone.
+    pub local: String,
+    pub zone: String,
+    /// Whether it is, was or will be a slot of the job.
+    pub slot: bool,
+    pub steps: Vec<Step>,
+    /// What became of it.
+    pub entry: Option<Entry>,
+}
+
+pub async fn explain(
+    api: &Api,
+    tenant: TenantId,
+    id: JobId,
+    asked: &Asked,
+) -> Result<Explained, OpError> {
+    let job = jobs::get(api, tenant, id).await?;
+    let explanation = job.def.schedule.explain(asked);
+    let first = explanation.moments.first().copied();
+    let at = explanation.slot.map(|slot| slot.0).or(first);
+    let entry = match at {
+        Some(at) => entry_at(api, &job, at).await?,
+        None => None,
+    };
+    let now = api.engine.now();
+    let view = View {
+        job: &job,
+        now,
+        history_from: now.minus(api.history_keep),
+        at,
+        entry: entry.as_ref(),
+    };
+    let (alive, life) = view.life();
+    let said = explanation.slot.is_some() && alive && !view.spent();
+    let slot = entry.is_some() || said;
+    let mut steps = vec![life];
+    let of_schedule = explanation.steps.into_iter();
+    steps.extend(of_schedule.filter_map(|it| view.of_schedule(it)));
+    steps.extend(view.rest(slot));
+    Ok(Explained {
+        at,
+        local: explanation.local,
+        zone: explanation.zone,
+        slot,
+        steps,
+        entry,
+    })
+}
+
+/// Whether the schedule has a slot at a moment, whatever calendars say of it.
+fn is_slot(job: &Job, at: Timestamp) -> bool {
+    let next = job.def.schedule.next_after(at.minus(MILLISECOND));
+    next.is_some_and(|slot| slot.0 == at)
+}
+
+/// What became of the slot at a moment, or will.
+async fn entry_at(api: &Api, job: &Job, at: Timestamp) -> Result<Option<Entry>, OpError> {
+    let range = Range {
+        from: at,
+        to: at.plus(MILLISECOND),
+        cursor: None,
+        limit: 2,
+    };
+    let page = slots::list(api, job.tenant, job.id, range).await?;
+    // A stretch covers moments between its slots too.
+    let fits = |entry: &Entry| entry.slots.first.0 == at || is_slot(job, at);
+    Ok(page.entries.into_iter().find(fits))
+}
+
+/// A job, and the moment that is to be explained.
+struct View<'a> {
+    job: &'a Job,
+    now: Timestamp,
+    history_from: Timestamp,
+    at: Option<Timestamp>,
+    entry: Option<&'a Entry>,
+}
+
+impl View<'_> {
+    /// Whether the job could have slots at the moment at all, and how it stood then.
+    fn life(&self) -> (bool, Step) {
+        let job = self.job;
+        let at = self.at.unwrap_or(self.now);
+        let since = format!("created {}, version {}", job.created_at, job.version);
+        let step = |holds, says: String| Step::new("job", holds, says);
+        if at < job.created_at && self.entry.is_none() {
+            let created = job.created_at;
+            let says = format!("the job was created {created}: it has no slot before");
+            return (false, step(false, says));
+        }
+        let state_at = job.state_at;
+        // What was decided by then is not the state's to say.
+        let later = at > job.slot_last.map_or(state_at, |last| last.min(state_at));
+        let decided = self.entry.is_some_and(Entry::is_decided);
+        match job.state {
+            JobState::Deleted if at > state_at => (
+                false,
+                step(false, format!("the job was deleted {state_at}")),
+            ),
+            JobState::Finished if later && !decided => (
+                false,
+                step(false, format!("the job is finished since {state_at}")),
+            ),
+            JobState::Paused if later && !decided => {
+                let by = job.paused_by.as_deref().unwrap_or("someone");
+                let why = job.note.as_deref().map(|note| format!(": {note}"));
+                let why = why.unwrap_or_default();
+                let says = format!("{since}; paused {state_at} by {by}{why}");
+                (true, step(false, says))
+            }
+            JobState::Invalid if later && !decided => {
+                let why = job.note.as_deref().unwrap_or("it cannot be planned");
+                let says = format!("{since}; invalid since {state_at}: {why}");
+                (true, step(false, says))
+            }
+            JobState::Active
+            | JobState::Paused
+            | JobState::Finished
+            | JobState::Invalid
+            | JobState::Deleted => (true, step(true, self.alive(&since))),
+        }
+    }
+
+    /// Whether all runs that the job may make are made before the moment.
+    fn spent(&self) -> bool {
+        let ahead = self.at.is_some_and(|at| at > self.now);
+        ahead && self.entry.is_none() && self.job.runs_left.is_some()
+    }
+
+    /// A step of the schedule, which does not know of slots that runs have set.
+    fn of_schedule(&self, step: model::schedule::Step) -> Option<Step> {
+        let set = self.job.def.schedule.after_completion() && self.entry.is_some();
+        match step.step {
+            "schedule" => Some(Step::new(step.step, step.holds || set, step.says)),
+            "nearest" if set => None,
+            name => Some(Step::new(name, step.holds, step.says)),
+        }
+    }
+
+    /// Which version stood at the moment, as far as that is known.
+    fn alive(&self, since: &str) -> String {
+        let job = self.job;
+        let updated_at = job.updated_at;
+        let ran = self.entry.and_then(|entry| match &entry.fate {
+            Fate::Ran(run) => Some(run.version),
+            Fate::Skipped(_) | Fate::Planned { .. } | Fate::Unknown => None,
+        });
+        let state = job.state;
+        match (ran, self.at) {
+            (Some(version), _) if version != job.version => {
+                format!("{since}; it was at version {version} then, the steps are those of now")
+            }
+            (_, Some(at)) if job.version > Version::FIRST && at < updated_at => {
+                format!("{since} since {updated_at}; the steps are those of now, not of then")
+            }
+            _ => format!("{since}, {state}"),
+        }
+    }
+
+    /// What follows once the schedule has spoken.
+    fn rest(&self, slot: bool) -> Vec<Step> {
+        let Some(at) = self.at.filter(|_| slot) else {
+            let says = match self.spent() {
+                true => {
+                    let left = self.job.runs_left.unwrap_or(0);
+                    format!("the job will be finished before: {left} runs are left")
+                }
+                false => "it is no slot: nothing is due".to_owned(),
+            };
+            return vec![Step::new("outcome", false, says)];
+        };
+        let mut steps = vec![self.spread(at)];
+        match self.entry.map(|entry| &entry.fate) {
+            Some(Fate::Ran(run)) => {
+                steps.push(self.overlap(true, "nothing stood in the way of a run"));
+                steps.push(Step::new("outcome", true, ran(run)));
+            }
+            Some(Fate::Skipped(why)) => {
+                steps.extend(self.passed_over(why));
+                steps.push(Step::new("outcome", false, skipped(why)));
+            }
+            Some(Fate::Planned { overdue }) => {
+                let says = match overdue {
+                    true => "it is overdue: a node is about to decide about it",
+                    false => "it is planned",
+                };
+                steps.push(Step::new("outcome", true, says));
+            }
+            Some(Fate::Unknown) => {
+                let says = "it should have been decided and was not; this is a fault of ours";
+                steps.push(Step::new("outcome", false, says));
+            }
+            None => steps.push(Step::new("outcome", false, self.nothing(at))),
+        }
+        steps
+    }
+
+    fn spread(&self, at: Timestamp) -> Step {
+        let due_at = self
+            .entry
+            .filter(|entry| entry.slots.first.0 == at)
+            .map_or(self.job.due_at(Slot(at)), |entry| entry.due_at);
+        let spread = self.job.def.spread;
+        let says = match spread.is_zero() {
+            true => format!("no spread: due {due_at}"),
+            false => {
+                let (offset, spread) = (format_span(due_at.since(at)), format_span(spread));
+                format!("due {due_at}, {offset} later, within a spread of {spread}")
+            }
+        };
+        Step::new("spread", true, says)
+    }
+
+    fn overlap(&self, holds: bool, says: &str) -> Step {
+        let policy = self.job.def.overlap.as_str();
+        Step::new("overlap", holds, format!("overlap is {policy}: {says}"))
+    }
+
+    /// The policy that had a slot passed over, if it was one.
+    fn passed_over(&self, why: &Why) -> Option<Step> {
+        match why.reason {
+            Reason::Overlap => Some(self.overlap(false, "a run before it was still alive")),
+            Reason::QueueFull => {
+                Some(self.overlap(false, "as many runs as allowed waited already"))
+            }
+            Reason::Missed => {
+                let catch_up = &self.job.def.catch_up;
+                let (policy, window) = (catch_up.policy.as_str(), format_span(catch_up.window));
+                let says = format!(
+                    "no node could fire it in time; catch_up is {policy}, within {window}: it was passed over"
+                );
+                Some(Step::new("catch_up", false, says))
+            }
+            Reason::Paused
+            | Reason::AttemptsSpent
+            | Reason::Refused
+            | Reason::Lost
+            | Reason::Poison
+            | Reason::Asked
+            | Reason::Replaced
+            | Reason::JobDeleted
+            | Reason::Unreadable
+            | Reason::Calendar
+            | Reason::Invalid => None,
+        }
+    }
+
+    /// Why nothing is known of a slot.
+    fn nothing(&self, at: Timestamp) -> String {
+        let job = self.job;
+        if at < self.history_from {
+            let kept = self.history_from;
+            return format!("what came of slots before {kept} is not kept any more");
+        }
+        if at <= self.now {
+            return format!(
+                "the job was changed {}: it was no slot then",
+                job.updated_at
+            );
+        }
+        "the end of a run sets the next slot: it is not known yet".to_owned()
+    }
+}
+
+fn ran(run: &Run) -> String {
+    let (state, attempt) = (run.state, run.attempt.0);
+    let ended = run.settled_at.map(|at| format!(" {at}"));
+    let ended = ended.unwrap_or_default();
+    format!("{} is {state}{ended}, attempt {attempt}", run.id)
+}
+
+fn skipped(why: &Why) -> String {
+    let mut says = match why.reason == Reason::Missed {
+        true => "missed".to_owned(),
+        false => format!("skipped: {}", why.reason.as_str()),
+    };
+    if let Some(note) = &why.note {
+        says.push_str(&format!(" ({note})"));
+    }
+    if let Some(by) = &why.by {
+        says.push_str(&format!(", by {by}"));
+    }
+    if let Some(at) = why.at {
+        says.push_str(&format!(", written down {at}"));
+    }
+    says
+}

@@ -1,0 +1,134 @@
+//! Calendars over REST.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use model::CalendarName;
+use store::CalendarUse;
+
+use super::TENANT;
+use super::answer::{self, Answer, LIMIT_DEFAULT};
+use super::extract::{CalendarPath, JsonBody, NoParams, Params, expect};
+use crate::api::Api;
+use crate::ops::calendars::{self, CalendarWritten};
+use crate::wire::{self, schema};
+
+fn answered(status: StatusCode, used: &CalendarUse) -> Answer {
+    let calendar = &used.calendar;
+    let path = format!("/v1/calendars/{}", calendar.name);
+    answer::versioned(status, calendar.version, &path, &wire::Calendar::of(used))
+}
+
+fn written(written: &CalendarWritten) -> Answer {
+    let status = if written.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    answered(status, &written.used)
+}
+
+/// Create a calendar.
+#[utoipa::path(
+    post, path = "/v1/calendars", tag = "calendars", operation_id = "create_calendar",
+    request_body = schema::CalendarRequest,
+    responses(
+        (status = 201, body = wire::Calendar, description = "Created"),
+        schema::Refused,
+    ),
+)]
+pub async fn create(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): JsonBody) -> Answer {
+    let draft = wire::calendar_draft(&body)?;
+    let name = wire::name_of(&draft)?;
+    written(&calendars::create(&api, TENANT, name, draft).await?)
+}
+
+/// List calendars by name.
+#[utoipa::path(
+    get, path = "/v1/calendars", tag = "calendars", operation_id = "list_calendars",
+    params(
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
+    ),
+    responses(
+        (status = 200, body = wire::CalendarList, description = "As asked"),
+        schema::Refused,
+    ),
+)]
+pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
+    params.known(&["cursor", "limit"])?;
+    let after: Option<CalendarName> = answer::cursor_of(&params)?;
+    let limit = answer::limit_of(&params, LIMIT_DEFAULT)?;
+    let page = calendars::list(&api, TENANT, after, limit).await?;
+    answer::json(
+        StatusCode::OK,
+        &wire::CalendarList {
+            items: page.items.iter().map(wire::Calendar::of).collect(),
+            next_cursor: page.next.as_ref().map(answer::cursor),
+        },
+    )
+}
+
+/// Show a calendar.
+#[utoipa::path(
+    get, path = "/v1/calendars/{name}", tag = "calendars", operation_id = "get_calendar",
+    params(("name" = String, Path, description = "The calendar's name")),
+    responses(
+        (status = 200, body = wire::Calendar, description = "As asked"),
+        schema::Refused,
+    ),
+)]
+pub async fn show(State(api): State<Arc<Api>>, CalendarPath(name): CalendarPath) -> Answer {
+    answered(StatusCode::OK, &calendars::get(&api, TENANT, &name).await?)
+}
+
+/// Create a calendar, or make it what the body says. Jobs that name it follow at once.
+#[utoipa::path(
+    put, path = "/v1/calendars/{name}", tag = "calendars", operation_id = "put_calendar",
+    params(
+        ("name" = String, Path, description = "The calendar's name"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be changed"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only create"),
+    ),
+    request_body = schema::CalendarRequest,
+    responses(
+        (status = 200, body = wire::Calendar, description = "Changed, or already so"),
+        (status = 201, body = wire::Calendar, description = "Created"),
+        schema::Refused,
+    ),
+)]
+pub async fn put(
+    State(api): State<Arc<Api>>,
+    CalendarPath(name): CalendarPath,
+    _: NoParams,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let expect = expect(&headers)?;
+    let draft = wire::calendar_draft(&body)?;
+    written(&calendars::put(&api, TENANT, &name, draft, &expect).await?)
+}
+
+/// Delete a calendar that no job names.
+#[utoipa::path(
+    delete, path = "/v1/calendars/{name}", tag = "calendars", operation_id = "delete_calendar",
+    params(
+        ("name" = String, Path, description = "The calendar's name"),
+        ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
+    ),
+    responses(
+        (status = 200, body = wire::Calendar, description = "Deleted; as it was"),
+        schema::Refused,
+    ),
+)]
+pub async fn delete(
+    State(api): State<Arc<Api>>,
+    CalendarPath(name): CalendarPath,
+    _: NoParams,
+    headers: HeaderMap,
+) -> Answer {
+    let expect = expect(&headers)?;
+    let used = calendars::delete(&api, TENANT, &name, &expect).await?;
+    answer::json(StatusCode::OK, &wire::Calendar::of(&used))
+}

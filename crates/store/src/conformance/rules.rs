@@ -1,0 +1,306 @@
+//! Rules: calendars and zones that have changed are named until every job under them has been aimed anew.
+
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use model::schedule::{Calendars, Cron, CronOptions, Every, Zone};
+use model::{Definition, Job, JobId, Schedule, TenantId, Version};
+
+use super::calendars::{calendar, job_without, named};
+use super::subject::new;
+use super::{Kept, Subject, at, job, job_with, someone};
+use crate::{BoxError, Created, Rule, RunsOfChange};
+
+const OURS: TenantId = TenantId::DEFAULT;
+const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
+
+fn rule(name: &str, version: u32) -> Result<Rule, BoxError> {
+    Ok(Rule::Calendar {
+        tenant: OURS,
+        name: named(name)?,
+        version: Version(version),
+    })
+}
+
+/// A zone by the tables of this binary.
+fn zone(name: &str) -> Result<Rule, BoxError> {
+    Ok(Rule::Zone {
+        name: name.to_owned(),
+        digest: Zone::get(name)?.digest(),
+    })
+}
+
+/// The same zone by other tables than these.
+fn otherwise(name: &str) -> Rule {
+    Rule::Zone {
+        name: name.to_owned(),
+        digest: 1,
+    }
+}
+
+fn cron(zone: &str) -> Result<Schedule, BoxError> {
+    let options = CronOptions {
+        zone: Some(Zone::get(zone)?),
+        ..CronOptions::default()
+    };
+    Ok(Schedule::from(Cron::parse(
+        &["0 9 * * *".to_owned()],
+        options,
+    )?))
+}
+
+fn interval(text: &str, zone: &str) -> Result<Schedule, BoxError> {
+    let every = Every::parse(text, at(0), Zone::get(zone)?)?;
+    Ok(Schedule::from(every))
+}
+
+fn scheduled(number: u8, schedule: Schedule) -> Result<Job, BoxError> {
+    job_with(number, |def| def.schedule = schedule)
+}
+
+impl Subject {
+    async fn changed(&self) -> Result<Vec<Rule>, BoxError> {
+        Ok(self.store.rules_changed().await?)
+    }
+
+    /// Jobs under a rule, read in pages of `limit`.
+    async fn under(&self, rule: &Rule, limit: usize) -> Result<Vec<(TenantId, JobId)>, BoxError> {
+        let mut all: Vec<(TenantId, JobId)> = Vec::new();
+        loop {
+            let after = all.last().map(|(_, id)| *id);
+            let page = self.store.jobs_under(rule, after, limit).await?;
+            assert!(page.len() <= limit);
+            let Some((_, first)) = page.first() else {
+                return Ok(all);
+            };
+            assert!(Some(*first) > after, "a page that is not after the last");
+            all.extend(page);
+        }
+    }
+}
+
+pub async fn a_new_calendar_is_not_changed(subject: Subject) -> Kept {
+    let a = calendar("a", 1)?;
+    subject.put_calendar(&a).await?;
+    assert_eq!(subject.changed().await?, []);
+    subject.put(job_without(1, &[&a])?).await?;
+    assert_eq!(subject.changed().await?, []);
+    let stands = subject.calendar("a").await?;
+    assert_eq!(stands.map(|it| (it.jobs, it.applied)), Some((1, true)));
+    Ok(())
+}
+
+pub async fn a_changed_calendar_is_named_until_it_is_applied(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let applied = async || -> Result<Option<bool>, BoxError> {
+        Ok(subject.calendar("a").await?.map(|it| it.applied))
+    };
+    let first = calendar("a", 1)?;
+    subject.put_calendar(&first).await?;
+    subject.put_calendar(&calendar("b", 1)?).await?;
+    subject.put(job_without(1, &[&first])?).await?;
+    subject.put_calendar(&calendar("a", 2)?).await?;
+    for _ in 0..2 {
+        assert_eq!(subject.changed().await?, [rule("a", 2)?]);
+        assert_eq!(applied().await?, Some(false));
+    }
+    let listed = store.list_calendars(OURS, None, 9).await?;
+    let listed: Vec<_> = listed.iter().map(|it| it.applied).collect();
+    assert_eq!(listed, [false, true]);
+    store.rule_applied(&rule("a", 2)?).await?;
+    assert_eq!(subject.changed().await?, []);
+    assert_eq!(applied().await?, Some(true));
+    Ok(())
+}
+
+pub async fn a_calendar_that_changed_again_stays_changed(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    for version in 1..=3 {
+        subject.put_calendar(&calendar("a", version)?).await?;
+    }
+    assert_eq!(subject.changed().await?, [rule("a", 3)?]);
+    for older in [1, 2] {
+        store.rule_applied(&rule("a", older)?).await?;
+        assert_eq!(subject.changed().await?, [rule("a", 3)?], "{older}");
+    }
+    store.rule_applied(&rule("a", 3)?).await?;
+    assert_eq!(subject.changed().await?, []);
+    Ok(())
+}
+
+pub async fn a_calendar_that_is_gone_is_not_changed(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    subject.put_calendar(&calendar("a", 1)?).await?;
+    subject.put_calendar(&calendar("a", 2)?).await?;
+    store.drop_calendar(OURS, &named("a")?, None).await?;
+    assert_eq!(subject.changed().await?, []);
+    store.rule_applied(&rule("a", 2)?).await?;
+    assert_eq!(subject.calendar("a").await?, None, "nor does it come back");
+    subject.put_calendar(&calendar("a", 1)?).await?;
+    assert_eq!(subject.changed().await?, [], "a new one of that name");
+    Ok(())
+}
+
+pub async fn each_tenants_calendar_changes_for_itself(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let theirs = Rule::Calendar {
+        tenant: STRANGER,
+        name: named("a")?,
+        version: Version(2),
+    };
+    subject.put_calendar(&calendar("a", 1)?).await?;
+    for (version, before) in [(1, None), (2, Some(Version(1)))] {
+        let calendar = calendar("a", version)?;
+        store.put_calendar(STRANGER, &calendar, before).await?;
+    }
+    assert_eq!(subject.changed().await?, from_ref(&theirs));
+    let stands = subject.calendar("a").await?;
+    assert_eq!(stands.map(|it| it.applied), Some(true));
+    store.rule_applied(&rule("a", 2)?).await?;
+    assert!(subject.changed().await?.contains(&theirs), "not ours");
+    store.rule_applied(&rule("a", 1)?).await?;
+    store.rule_applied(&theirs).await?;
+    assert_eq!(subject.changed().await?, []);
+    Ok(())
+}
+
+pub async fn jobs_under_a_calendar_are_those_that_name_it(subject: Subject) -> Kept {
+    let (a, b) = (calendar("a", 1)?, calendar("b", 1)?);
+    subject.put_calendar(&a).await?;
+    subject.put_calendar(&b).await?;
+    let shared = Arc::new(a.clone());
+    let only = subject
+        .put(job_with(6, |def| {
+            def.schedule.calendars = Calendars {
+                exclude: vec![Arc::new(b.clone()), shared.clone()],
+                only: vec![shared.clone()],
+            };
+        })?)
+        .await?;
+    let excluding = subject.put(job_without(1, &[&b, &a])?).await?;
+    let paused = subject.put(job_without(4, &[&a])?).await?;
+    let gone = subject.put(job_without(3, &[&a])?).await?;
+    let moved = subject.put(job_without(2, &[&a])?).await?;
+    subject.put(job_without(5, &[&b])?).await?;
+    subject.put(job(7)?).await?;
+    let put = subject.store.put_calendar(STRANGER, &a, None).await?;
+    assert_eq!(put, crate::CalendarPut::Done);
+    let strange = Arc::new(Job {
+        tenant: STRANGER,
+        ..job_without(8, &[&a])?
+    });
+    let created = subject.store.create_jobs(&[new(&strange)]).await?;
+    assert_eq!(created, [Created::Done]);
+    let pausing = paused.paused(at(1), None, &someone());
+    subject.change(&paused, pausing, RunsOfChange::Keep).await?;
+    subject.deletes(&gone).await?;
+    subject.goes_by(&moved, vec![Arc::new(b.clone())]).await?;
+    let expected = [excluding.id, paused.id, only.id].map(|id| (OURS, id));
+    for limit in 1..=4 {
+        let under = subject.under(&rule("a", 1)?, limit).await?;
+        assert_eq!(under, expected, "by id, {limit} at a time");
+    }
+    let whatever = subject.under(&rule("a", 9)?, 9).await?;
+    assert_eq!(whatever, expected, "they name no version");
+    assert_eq!(subject.under(&rule("c", 1)?, 9).await?, []);
+    Ok(())
+}
+
+pub async fn a_zone_is_named_while_its_tables_are_others(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let berlin = zone("Europe/Berlin")?;
+    subject.put(scheduled(1, cron("Europe/Berlin")?)?).await?;
+    subject.put(scheduled(2, cron("Asia/Kolkata")?)?).await?;
+    assert_eq!(subject.changed().await?, [], "aimed by these very tables");
+    store.rule_applied(&otherwise("Europe/Berlin")).await?;
+    assert_eq!(subject.changed().await?, from_ref(&berlin));
+    subject.put(scheduled(3, cron("Europe/Berlin")?)?).await?;
+    assert_eq!(
+        subject.changed().await?,
+        from_ref(&berlin),
+        "a new job tells nothing of the old ones"
+    );
+    store.rule_applied(&berlin).await?;
+    assert_eq!(subject.changed().await?, []);
+    Ok(())
+}
+
+pub async fn an_edit_makes_a_zone_known_too(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let def = Definition {
+        schedule: cron("Asia/Kolkata")?,
+        ..Definition::clone(&job.def)
+    };
+    let edited = job.edited(None, def, at(1), &someone());
+    subject.change(&job, edited, RunsOfChange::TakeBack).await?;
+    assert_eq!(subject.changed().await?, []);
+    let kolkata = zone("Asia/Kolkata")?;
+    assert_eq!(subject.under(&kolkata, 9).await?, [(OURS, job.id)]);
+    let elsewhere = otherwise("Asia/Kolkata");
+    subject.store.rule_applied(&elsewhere).await?;
+    assert_eq!(subject.changed().await?, [kolkata]);
+    Ok(())
+}
+
+pub async fn jobs_under_a_zone_are_those_whose_slots_it_moves(subject: Subject) -> Kept {
+    let berlin = zone("Europe/Berlin")?;
+    let daily = subject.put(scheduled(5, cron("Europe/Berlin")?)?).await?;
+    let monthly = subject
+        .put(scheduled(2, interval("P1M", "Europe/Berlin")?)?)
+        .await?;
+    let strange = Arc::new(Job {
+        tenant: STRANGER,
+        ..scheduled(3, cron("Europe/Berlin")?)?
+    });
+    let created = subject.store.create_jobs(&[new(&strange)]).await?;
+    assert_eq!(created, [Created::Done]);
+    let gone = subject.put(scheduled(4, cron("Europe/Berlin")?)?).await?;
+    subject.deletes(&gone).await?;
+    let elapsed = interval("PT1H", "Europe/Berlin")?;
+    subject.put(scheduled(6, elapsed)?).await?;
+    subject.put(scheduled(7, cron("Europe/Paris")?)?).await?;
+    subject.put(scheduled(8, cron("UTC")?)?).await?;
+    subject.put(job(9)?).await?;
+    let expected = [(OURS, monthly.id), (STRANGER, strange.id), (OURS, daily.id)];
+    for limit in 1..=4 {
+        let under = subject.under(&berlin, limit).await?;
+        assert_eq!(under, expected, "by id, {limit} at a time");
+    }
+    let stands = subject.job(daily.id).await?;
+    let def = Definition {
+        schedule: cron("Europe/Paris")?,
+        ..Definition::clone(&stands.def)
+    };
+    let edited = stands.edited(None, def, at(1), &someone());
+    subject
+        .change(&stands, edited, RunsOfChange::TakeBack)
+        .await?;
+    assert_eq!(subject.under(&berlin, 9).await?, expected[..2]);
+    Ok(())
+}
+
+/// What the engine does about a rule, step by step.
+pub async fn a_job_aimed_anew_goes_by_the_calendar_that_stands(subject: Subject) -> Kept {
+    let first = calendar("a", 1)?;
+    subject.put_calendar(&first).await?;
+    let job = subject.put(job_without(1, &[&first])?).await?;
+    assert_eq!(job.next_due_at(), Some(at(420)));
+    let second = model::Calendar {
+        weekly: vec![model::schedule::Weekly::parse("TUE 22:15-22:20")?],
+        ..calendar("a", 2)?
+    };
+    subject.put_calendar(&second).await?;
+    let stands = subject.job(job.id).await?;
+    assert_eq!(stands.next_slot, job.next_slot, "it stands where it stood");
+    let aimed = stands.aimed_anew(at(3), &someone());
+    let (aimed, _) = subject
+        .change(&stands, aimed, RunsOfChange::TakeBack)
+        .await?;
+    let read = subject.job(job.id).await?;
+    assert_eq!(*read, aimed);
+    assert_eq!(
+        (read.next_due_at(), read.version),
+        (Some(at(60)), Version(2))
+    );
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Skips: slots that will not run, and what is kept of each: why, what stands behind it, who decided and when.
+
+use std::slice::from_ref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::job::Decision;
+use model::policy::{CatchUp, CatchUpPolicy};
+use model::{Job, JobState, Reason, Run, RunId, RunState, Skip, Stretch};
+
+use super::{Kept, NODE, Subject, at, firing, job, job_with, skip, slot, someone};
+use crate::{BoxError, Fired, Firing, JobChange, JobChanged, RunsOfChange};
+
+fn catching_up(policy: CatchUpPolicy) -> Result<Job, BoxError> {
+    let window = Duration::from_secs(3_600);
+    job_with(1, |def| {
+        def.catch_up = CatchUp {
+            policy,
+            window,
+            max: 9,
+        }
+    })
+}
+
+fn noted(skip: Skip, note: &str, by: &str) -> Skip {
+    Skip {
+        note: Some(note.to_owned()),
+        by: Arc::from(by),
+        ..skip
+    }
+}
+
+/// Skips of every kind: with a note and without, of one slot and of many, by nodes and by people.
+fn some_of_each() -> [Skip; 4] {
+    [
+        noted(skip(60, 180, Reason::Calendar), "holidays.de", "node a"),
+        noted(skip(240, 240, Reason::Paused), "it's \"ö\"", "Ana Ö."),
+        skip(300, 600, Reason::Missed),
+        noted(skip(660, 720, Reason::Invalid), "", ""),
+    ]
+}
+
+pub async fn a_stretch_of_missed_slots_is_one_entry(subject: Subject) -> Kept {
+    let job = subject.put(catching_up(CatchUpPolicy::None)?).await?;
+    let fired = subject
+        .store
+        .fire(&subject.leases, &[firing(&job, at(290))])
+        .await?;
+    assert_eq!(fired, [Fired::Skipped(Reason::Missed)]);
+    let missed = skip(60, 240, Reason::Missed);
+    let entry = Run::skipped(&job, &missed, at(290));
+    assert_eq!(entry.stretch, Some(missed.slots));
+    assert_eq!(subject.runs().await?, [entry]);
+    let stands = subject.job(job.id).await?;
+    assert_eq!(
+        (stands.next_slot, stands.slot_last),
+        (Some(slot(300)), Some(at(240)))
+    );
+    Ok(())
+}
+
+pub async fn one_missed_slot_is_an_entry_of_its_own(subject: Subject) -> Kept {
+    let job = subject.put(catching_up(CatchUpPolicy::None)?).await?;
+    subject
+        .store
+        .fire(&subject.leases, &[firing(&job, at(100))])
+        .await?;
+    let runs = subject.runs().await?;
+    let [entry] = runs.as_slice() else {
+        return Err(format!("{runs:?}").into());
+    };
+    assert_eq!((entry.stretch, entry.slot), (None, Some(slot(60))));
+    assert_eq!((entry.due_at, entry.settled_at), (at(60), Some(at(100))));
+    assert_eq!((entry.by.as_deref(), &entry.note), (Some(NODE), &None));
+    Ok(())
+}
+
+pub async fn the_slot_that_catches_up_runs_beside_the_missed_entry(subject: Subject) -> Kept {
+    let job = subject.put(catching_up(CatchUpPolicy::Latest)?).await?;
+    let batch = [firing(&job, at(290))];
+    let id = RunId::for_slot(job.id, slot(240));
+    let fired = subject.store.fire(&subject.leases, &batch).await?;
+    assert_eq!(fired, [Fired::Claimed(id)]);
+    let entry = Run::skipped(&job, &skip(60, 180, Reason::Missed), at(290));
+    let run = Run {
+        claim: Some(subject.presence()),
+        ..Run::of_slot(&job, slot(240))
+    };
+    assert_eq!(subject.runs().await?, [entry, run]);
+    assert_eq!(subject.store.fire(&subject.leases, &batch).await?, fired);
+    Ok(())
+}
+
+pub async fn every_skip_of_a_decision_is_kept_whole(subject: Subject) -> Kept {
+    let Subject { store, leases, .. } = &subject;
+    let spread = Duration::from_secs(30);
+    for (number, start) in [(1, None), (2, Some(slot(780)))] {
+        let job = subject
+            .put(job_with(number, |def| def.spread = spread)?)
+            .await?;
+        let decision = Decision {
+            at: at(781),
+            by: Arc::from(NODE),
+            passed: some_of_each().to_vec(),
+            start,
+            next: Some(slot(840)),
+        };
+        let firing = [Firing {
+            job: job.clone(),
+            decision,
+            claim: true,
+        }];
+        let started = start.map(|slot| Run {
+            claim: Some(leases.presence),
+            ..Run::of_slot(&job, slot)
+        });
+        let fired = match &started {
+            Some(run) => Fired::Claimed(run.id),
+            None => Fired::Skipped(Reason::Invalid),
+        };
+        let entries = some_of_each().map(|skip| Run::skipped(&job, &skip, at(781)));
+        let expected: Vec<_> = entries.into_iter().chain(started).collect();
+        for again in [false, true] {
+            assert_eq!(
+                store.fire(leases, &firing).await?,
+                from_ref(&fired),
+                "{again}"
+            );
+            let mut runs = subject.runs().await?;
+            runs.retain(|run| run.job == job.id);
+            assert_eq!(runs, expected, "{again}");
+        }
+        let stands = subject.job(job.id).await?;
+        let last = start.map_or(at(720), |slot| slot.0);
+        assert_eq!(
+            (stands.next_slot, stands.slot_last),
+            (Some(slot(840)), Some(last))
+        );
+    }
+    Ok(())
+}
+
+pub async fn every_skip_of_a_change_is_kept_whole(subject: Subject) -> Kept {
+    let before = subject.put(job(1)?).await?;
+    let (edited, _) = before.edited(
+        None,
+        model::Definition::clone(&before.def),
+        at(9),
+        &someone(),
+    );
+    let change = JobChange {
+        before,
+        after: Arc::new(Job {
+            updated_at: at(781),
+            ..edited
+        }),
+        skipped: some_of_each().to_vec(),
+        runs: RunsOfChange::TakeBack,
+    };
+    let changed = subject.store.change_job(&change).await?;
+    assert!(matches!(changed, JobChanged::Done { .. }), "{changed:?}");
+    let entries = some_of_each().map(|skip| Run::skipped(&change.after, &skip, at(781)));
+    assert_eq!(subject.runs().await?, entries);
+    for entry in entries {
+        assert_eq!(subject.run(entry.id).await?, entry);
+    }
+    Ok(())
+}
+
+pub async fn a_change_that_is_refused_explains_nothing(subject: Subject) -> Kept {
+    let before = subject.put(job(1)?).await?;
+    let paused = before.paused(at(1), None, &someone());
+    subject.change(&before, paused, RunsOfChange::Keep).await?;
+    let change = JobChange {
+        after: Arc::clone(&before),
+        before,
+        skipped: some_of_each().to_vec(),
+        runs: RunsOfChange::Keep,
+    };
+    let changed = subject.store.change_job(&change).await?;
+    assert!(matches!(changed, JobChanged::Conflict(_)), "{changed:?}");
+    assert_eq!(subject.runs().await?, []);
+    Ok(())
+}
+
+pub async fn the_end_of_a_pause_is_one_entry(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let paused = job.paused(at(30), Some("too loud".to_owned()), &someone());
+    let (paused, _) = subject.change(&job, paused, RunsOfChange::Keep).await?;
+    let resumed = paused.resumed(at(310), false, &Arc::from("another"));
+    let expected = resumed.0.clone();
+    let paused = Arc::new(paused);
+    let (resumed, _) = subject.change(&paused, resumed, RunsOfChange::Keep).await?;
+    assert_eq!(resumed, expected);
+    let entry = subject.run(RunId::for_slot(job.id, slot(60))).await?;
+    assert_eq!(
+        (entry.state, entry.reason),
+        (RunState::Skipped, Some(Reason::Paused))
+    );
+    assert_eq!((entry.slot, entry.due_at), (Some(slot(60)), at(60)));
+    assert_eq!(entry.settled_at, Some(at(310)));
+    let stretch = Stretch {
+        first: slot(60),
+        last: slot(300),
+        count: 5,
+    };
+    assert_eq!(entry.stretch, Some(stretch));
+    assert_eq!(entry.note.as_deref(), Some("too loud"));
+    assert_eq!(entry.by.as_deref(), Some("someone"), "who paused it");
+    Ok(())
+}
+
+pub async fn a_pause_that_is_to_catch_up_leaves_its_slots_to_be_decided(subject: Subject) -> Kept {
+    let job = subject.put(catching_up(CatchUpPolicy::All)?).await?;
+    let paused = job.paused(at(90), None, &someone());
+    let (paused, _) = subject.change(&job, paused, RunsOfChange::Keep).await?;
+    assert_eq!(paused.state, JobState::Paused);
+    let paused = Arc::new(paused);
+    let resumed = paused.resumed(at(310), true, &someone());
+    subject.change(&paused, resumed, RunsOfChange::Keep).await?;
+    assert_eq!(subject.runs().await?, []);
+    let fired = subject.fire(job.id, true).await?;
+    assert_eq!(
+        fired,
+        Fired::Claimed(RunId::for_slot(job.id, slot(60))),
+        "overdue when it was paused"
+    );
+    Ok(())
+}

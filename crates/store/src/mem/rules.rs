@@ -1,0 +1,215 @@
+//! Calendars, and the rules that jobs follow.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::schedule::{Calendars, Zone};
+use model::{Calendar, CalendarName, Job, JobId, JobState, TenantId, Version, limits};
+
+use super::state::{Kept, State};
+use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule};
+
+/// Jobs named to whoever wants to drop a calendar that is in use.
+const NAMED_MAX: usize = 5;
+
+impl State {
+    pub fn put_calendar(
+        &mut self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> CalendarPut {
+        let key = (tenant, calendar.name.clone());
+        let stands = self.calendars.get(&key).map(|kept| &kept.calendar);
+        if stands.map(|stands| stands.version) != before {
+            return CalendarPut::Conflict(stands.cloned());
+        }
+        let of_tenant = self.calendars.keys().filter(|(owner, _)| *owner == tenant);
+        if before.is_none() && of_tenant.count() >= limits::CALENDARS_MAX {
+            return CalendarPut::Full;
+        }
+        let calendar = Arc::new(calendar.clone());
+        let kept = self.calendars.entry(key).or_insert_with(|| Kept {
+            calendar: Arc::clone(&calendar),
+            // No job can have named what was not there.
+            applied: calendar.version,
+        });
+        kept.calendar = Arc::clone(&calendar);
+        for job in self.jobs.values_mut() {
+            if job.tenant == tenant && names(job, &calendar.name) {
+                *job = Arc::new(with_calendar(job, &calendar));
+            }
+        }
+        CalendarPut::Done
+    }
+
+    fn use_of(&self, tenant: TenantId, kept: &Kept) -> CalendarUse {
+        CalendarUse {
+            jobs: self.users(tenant, &kept.calendar.name).count() as u64,
+            applied: kept.applied == kept.calendar.version,
+            calendar: Arc::clone(&kept.calendar),
+        }
+    }
+
+    fn users(&self, tenant: TenantId, name: &CalendarName) -> impl Iterator<Item = JobId> {
+        let jobs = self.jobs.values();
+        jobs.filter(move |job| job.tenant == tenant && names(job, name))
+            .map(|job| job.id)
+    }
+
+    pub fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Vec<Option<CalendarUse>> {
+        let one = |name: &CalendarName| {
+            let kept = self.calendars.get(&(tenant, name.clone()))?;
+            Some(self.use_of(tenant, kept))
+        };
+        names.iter().map(one).collect()
+    }
+
+    pub fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Vec<CalendarUse> {
+        let ours = self.calendars.iter().filter(|((owner, name), _)| {
+            *owner == tenant && after.is_none_or(|after| name > after)
+        });
+        ours.take(limit)
+            .map(|(_, kept)| self.use_of(tenant, kept))
+            .collect()
+    }
+
+    pub fn drop_calendar(
+        &mut self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> CalendarDropped {
+        let key = (tenant, name.clone());
+        let Some(kept) = self.calendars.get(&key) else {
+            return CalendarDropped::Missing;
+        };
+        if before.is_some_and(|before| before != kept.calendar.version) {
+            return CalendarDropped::Conflict(Arc::clone(&kept.calendar));
+        }
+        let users: Vec<JobId> = self.users(tenant, name).collect();
+        if !users.is_empty() {
+            let count = users.len() as u64;
+            return CalendarDropped::InUse(users.into_iter().take(NAMED_MAX).collect(), count);
+        }
+        self.calendars.remove(&key);
+        CalendarDropped::Done
+    }
+
+    pub fn rules_changed(&self) -> Vec<Rule> {
+        let changed = self
+            .calendars
+            .iter()
+            .filter(|(_, kept)| kept.applied != kept.calendar.version)
+            .map(|((tenant, name), kept)| Rule::Calendar {
+                tenant: *tenant,
+                name: name.clone(),
+                version: kept.calendar.version,
+            });
+        let zones = self.zones.iter().map(|(name, known)| (name, *known));
+        let moved = zones.filter_map(|(name, known)| {
+            let digest = Zone::get(name).map_or(0, |zone| zone.digest());
+            (digest != known).then(|| Rule::Zone {
+                name: name.clone(),
+                digest,
+            })
+        });
+        changed.chain(moved).collect()
+    }
+
+    pub fn jobs_under(
+        &self,
+        rule: &Rule,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Vec<(TenantId, JobId)> {
+        let under = |job: &Job| match rule {
+            Rule::Calendar { tenant, name, .. } => job.tenant == *tenant && names(job, name),
+            Rule::Zone { name, .. } => {
+                job.state != JobState::Deleted && zone_of(job) == Some(name.as_str())
+            }
+        };
+        let jobs = self.jobs.values().filter(|job| Some(job.id) > after);
+        jobs.filter(|job| under(job))
+            .map(|job| (job.tenant, job.id))
+            .take(limit)
+            .collect()
+    }
+
+    pub fn rule_applied(&mut self, rule: &Rule) {
+        match rule {
+            Rule::Calendar {
+                tenant,
+                name,
+                version,
+            } => {
+                if let Some(kept) = self.calendars.get_mut(&(*tenant, name.clone())) {
+                    kept.applied = *version;
+                }
+            }
+            Rule::Zone { name, digest } => {
+                self.zones.insert(name.clone(), *digest);
+            }
+        }
+    }
+
+    /// A zone that a job follows for the first time is known by the tables that the job was aimed by.
+    pub fn know_zone(&mut self, job: &Job) {
+        if let Some(zone) = job.def.schedule.zone_followed() {
+            self.zones
+                .entry(zone.name().to_owned())
+                .or_insert_with(|| zone.digest());
+        }
+    }
+
+    /// Calendars as they stand, whatever a caller had read.
+    pub fn with_calendars(&self, job: Job) -> Job {
+        let named = job.def.schedule.calendars.names();
+        let keys = named.into_iter().map(|name| (job.tenant, name.clone()));
+        let stand: BTreeMap<_, _> = keys
+            .filter_map(|key| Some((key.1.clone(), self.calendars.get(&key)?)))
+            .collect();
+        let mut job = job;
+        for kept in stand.values() {
+            job = with_calendar(&job, &kept.calendar);
+        }
+        job
+    }
+}
+
+fn zone_of(job: &Job) -> Option<&str> {
+    job.def.schedule.zone_followed().map(Zone::name)
+}
+
+/// Whether a job names a calendar; a deleted one names none.
+fn names(job: &Job, name: &CalendarName) -> bool {
+    job.state != JobState::Deleted && job.def.schedule.calendars.names().contains(name)
+}
+
+/// The job, with one of its calendars as it is now.
+fn with_calendar(job: &Job, calendar: &Arc<Calendar>) -> Job {
+    let now = |list: &[Arc<Calendar>]| {
+        let one = |it: &Arc<Calendar>| match it.name == calendar.name {
+            true => Arc::clone(calendar),
+            false => Arc::clone(it),
+        };
+        list.iter().map(one).collect()
+    };
+    let mut job = job.clone();
+    let Calendars { exclude, only } = &job.def.schedule.calendars;
+    let calendars = Calendars {
+        exclude: now(exclude),
+        only: now(only),
+    };
+    Arc::make_mut(&mut job.def).schedule.calendars = calendars;
+    job
+}

@@ -1,0 +1,143 @@
+//! Rules: what slots depend on besides their job. Calendars say by their version whether all of their
+//! jobs have followed; zones by a digest of their tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use model::schedule::Zone;
+use model::{CalendarName, JobId, TenantId, Version};
+use rusqlite::{Connection, Row, params};
+
+use super::db::Db;
+use super::fault::{Done, bad_name};
+use super::rows::Tenant;
+use crate::Rule;
+
+/// A number for the tables of a zone in this binary, 0 if they do not have it. Worked out once.
+pub(super) fn digest(name: &str) -> u64 {
+    static KNOWN: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(digest) = known.get(name) {
+        return *digest;
+    }
+    let digest = Zone::get(name).map_or(0, |zone| zone.digest());
+    known.insert(name.to_owned(), digest);
+    digest
+}
+
+/// The zones that have a row, known by heart.
+#[derive(Default)]
+pub(super) struct Zones(BTreeSet<String>);
+
+impl Zones {
+    pub fn read(conn: &Connection) -> Done<Self> {
+        let zones = zones(conn)?.into_iter().map(|(name, _)| name);
+        Ok(Self(zones.collect()))
+    }
+
+    /// A zone that a job follows for the first time is known by the tables that the job was aimed by.
+    pub fn know(&mut self, conn: &Connection, zone: Option<&str>) -> Done<()> {
+        let Some(name) = zone.filter(|name| !self.0.contains(*name)) else {
+            return Ok(());
+        };
+        let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_zone.sql"))?;
+        insert.execute(params![name, digest(name).cast_signed()])?;
+        self.0.insert(name.to_owned());
+        Ok(())
+    }
+}
+
+fn zones(conn: &Connection) -> Done<Vec<(String, u64)>> {
+    let mut select = conn.prepare_cached(include_str!("sql/zones.sql"))?;
+    let zones = select.query_map([], |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+    })?;
+    Ok(zones.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn rules_changed(conn: &Connection) -> Done<Vec<Rule>> {
+    let mut changed = Vec::new();
+    let mut select = conn.prepare_cached(include_str!("sql/rules_changed.sql"))?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(1)?;
+        changed.push(Rule::Calendar {
+            tenant: row.get::<_, Tenant>(0)?.0,
+            name: CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?,
+            version: Version(row.get(2)?),
+        });
+    }
+    for (name, known) in zones(conn)? {
+        let digest = digest(&name);
+        if digest != known {
+            changed.push(Rule::Zone { name, digest });
+        }
+    }
+    Ok(changed)
+}
+
+pub(super) fn jobs_under(
+    conn: &Connection,
+    rule: &Rule,
+    after: Option<JobId>,
+    limit: usize,
+) -> Done<Vec<(TenantId, JobId)>> {
+    match rule {
+        Rule::Calendar { tenant, name, .. } => jobs_naming(conn, *tenant, name, after, limit),
+        Rule::Zone { name, .. } => {
+            let mut select = conn.prepare_cached(include_str!("sql/jobs_under_zone.sql"))?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let jobs = select.query_map(params![name, bytes(after), limit], owned)?;
+            Ok(jobs.collect::<rusqlite::Result<_>>()?)
+        }
+    }
+}
+
+/// Jobs that name a calendar, by id.
+pub(super) fn jobs_naming(
+    conn: &Connection,
+    tenant: TenantId,
+    name: &CalendarName,
+    after: Option<JobId>,
+    limit: usize,
+) -> Done<Vec<(TenantId, JobId)>> {
+    let mut select = conn.prepare_cached(include_str!("sql/jobs_under_calendar.sql"))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let tenant = Tenant(tenant);
+    let jobs = select.query_map(params![tenant, name.as_str(), bytes(after), limit], owned)?;
+    Ok(jobs.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Every id is greater than no bytes at all.
+fn bytes(after: Option<JobId>) -> Vec<u8> {
+    after.map_or(Vec::new(), |after| after.as_bytes().to_vec())
+}
+
+fn owned(row: &Row<'_>) -> rusqlite::Result<(TenantId, JobId)> {
+    Ok((row.get::<_, Tenant>(0)?.0, JobId::from_bytes(row.get(1)?)))
+}
+
+impl Db {
+    pub fn rule_applied(&mut self, rule: &Rule) -> Done<()> {
+        match rule {
+            Rule::Calendar {
+                tenant,
+                name,
+                version,
+            } => {
+                let mut update = self
+                    .conn
+                    .prepare_cached(include_str!("sql/calendar_applied.sql"))?;
+                update.execute(params![Tenant(*tenant), name.as_str(), version.0])?;
+            }
+            Rule::Zone { name, digest } => {
+                let mut upsert = self
+                    .conn
+                    .prepare_cached(include_str!("sql/zone_applied.sql"))?;
+                upsert.execute(params![name, digest.cast_signed()])?;
+                self.zones.0.insert(name.clone());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,2 @@
+-- jobs_under: jobs that follow a zone.
+SELECT tenant, id FROM defs INDEXED BY defs_zone WHERE zone = ?1 AND id > ?2 ORDER BY id LIMIT ?3

@@ -1,0 +1,2 @@
+-- open, and after a rollback; rules_changed: zones that jobs follow.
+SELECT name, digest FROM zones ORDER BY name
