@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use executor::WorkOrder;
 use futures_util::FutureExt;
-use model::{Outcome, Report, Timestamp};
+use model::{Outcome, Report, Timestamp, limits};
 
 use crate::dispatch::Work;
 use crate::node::Context;
@@ -17,6 +17,9 @@ use crate::settle::{Ended, Ending};
 pub async fn run(context: Arc<Context>, first: Arc<Work>) {
     let mut next = Some(first);
     while let Some(work) = next.take() {
+        if !is_still_here(&context).await {
+            return;
+        }
         let micros = context.shared.clock.now_micros();
         let dispatched_at = Timestamp::from_millis(micros / 1_000);
         context.dispatch.lateness(&work, micros);
@@ -44,6 +47,19 @@ pub async fn run(context: Arc<Context>, first: Arc<Work>) {
         }
         next = context.dispatch.next(&context);
     }
+}
+
+/// Right before something leaves the node: a machine that stood still may have lost its presence, and
+/// does not know it yet. Waits for the next beat; false when the presence has ended.
+async fn is_still_here(context: &Context) -> bool {
+    while !context.is_present() {
+        tokio::select! {
+            biased;
+            () = context.kill.cancelled() => return false,
+            () = context.shared.clock.sleep(limits::LEAD_MIN) => {}
+        }
+    }
+    !context.kill.is_cancelled()
 }
 
 /// None when the presence ended first: then nobody may report.

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::offset::OffsetClock;
 
 /// "Look now instead of later."
 #[derive(Debug, Default)]
@@ -61,6 +62,8 @@ pub struct Health {
     pub bound: Duration,
     /// Whether the node holds its presence and has planned at least once.
     pub ready: bool,
+    /// Why it may not fire: its clock is wrong, or the store's is not known well enough.
+    pub clock: Option<String>,
 }
 
 impl Health {
@@ -75,6 +78,9 @@ pub type Offer = (TenantId, JobId);
 /// Shared between a node's duties and its handle.
 pub struct Shared {
     pub clock: Arc<dyn Clock>,
+    /// The same clock, if it is told from the store's.
+    pub offset: Option<Arc<OffsetClock>>,
+    pub clock_skew_max: Duration,
     pub nudges: Nudges,
     pub metrics: Metrics,
     pub health: std::sync::Mutex<HealthRecord>,
@@ -83,6 +89,12 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Why this node may not fire by its clock.
+    pub fn unfit(&self) -> Option<String> {
+        let offset = self.offset.as_ref()?;
+        offset.standing().unfit(self.clock_skew_max)
+    }
+
     /// A job is due soon that plan may not know of.
     pub fn offer(&self, offer: Offer) {
         if self.offers.try_send(offer).is_err() {
@@ -159,6 +171,7 @@ impl Handle {
             looked: uptime.saturating_sub(record.looked_at),
             bound: self.shared.health_bound,
             ready: record.planned && record.present,
+            clock: self.shared.unfit(),
         }
     }
 }

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
-use crate::node::Context;
+use crate::node::{Context, Flaw};
 use crate::settle::Ending;
 
 /// A wall clock that moves this much against the other one was stepped.
@@ -57,8 +57,9 @@ impl Beats {
     async fn hold_shards(&self, living: &[PresenceId]) -> Result<(), StoreError> {
         let context = &self.context;
         let me = context.presence.id;
+        let unfit = context.shared.unfit();
         let wanted: ShardSet = Shard::all()
-            .filter(|shard| shard.owner(living) == Some(me))
+            .filter(|shard| unfit.is_none() && shard.owner(living) == Some(me))
             .collect();
         let held = context.leases();
         if held.shards() == wanted {
@@ -141,9 +142,16 @@ impl Duty for Beats {
         let context = Arc::clone(&self.context);
         let sent = context.shared.clock.uptime();
         self.watch_clock(now, sent);
+        if context.config.flaw == Flaw::SkipRenewal && !lock(&context.peers).is_empty() {
+            return Ok(Wake::At(now.plus(limits::BEAT_EVERY)));
+        }
         let was_present = context.is_present();
         let beat = context.store.beat(context.presence.id).await?;
         context.presence.beaten(sent);
+        if let Some(offset) = &context.shared.offset {
+            let micros = beat.now.as_millis().saturating_mul(1_000);
+            offset.observe(sent, context.shared.clock.uptime(), micros);
+        }
         lock(&context.shared.health).present = true;
         if !was_present {
             // Whatever waited for the presence goes on.

@@ -30,7 +30,8 @@ pub mod watchdog;
 pub use clock::{Alarm, Clock, SystemClock};
 pub use handle::{Handle, Health};
 pub use metrics::Metrics;
-pub use node::{Node, NodeConfig};
+pub use node::{ClockOf, Flaw, Node, NodeConfig};
+pub use offset::OffsetClock;
 
 /// Locks, whatever a thread that panicked left behind: our locks guard plain data that is whole
 /// between any two statements.

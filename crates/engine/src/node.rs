@@ -25,6 +25,7 @@ use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
 use crate::leases::Beats;
 use crate::lock;
 use crate::metrics::Metrics;
+use crate::offset::OffsetClock;
 use crate::plan::Plan;
 use crate::retention::Retention;
 use crate::rules::Rules;
@@ -32,12 +33,26 @@ use crate::settle::{Ending, Settle};
 use crate::watchdog::Watchdog;
 use crate::wheel::Wheel;
 
+/// Whose clock a node fires by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClockOf {
+    /// An embedded store has no other.
+    #[default]
+    Machine,
+    /// Many nodes share a store, and its clock.
+    Store,
+}
+
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
     /// For people, and for targets that ask who called.
     pub name: String,
     /// Of the binary; for people.
     pub version: String,
+    /// Whose clock the node fires by.
+    pub clock: ClockOf,
+    /// How far its wall clock may be off the store's.
+    pub clock_skew_max: Duration,
     /// Attempts under way at once.
     pub running_max: usize,
     pub history_keep: Duration,
@@ -46,6 +61,16 @@ pub struct NodeConfig {
     pub health_bound: Duration,
     /// Where chance comes from.
     pub seed: u64,
+    pub flaw: Flaw,
+}
+
+/// A bug put in on purpose: the simulator must find it, or it proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flaw {
+    #[default]
+    None,
+    /// The node beats once and never again.
+    SkipRenewal,
 }
 
 impl Default for NodeConfig {
@@ -53,11 +78,14 @@ impl Default for NodeConfig {
         Self {
             name: "punctual".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            clock: ClockOf::Machine,
+            clock_skew_max: limits::CLOCK_SKEW_MAX,
             running_max: limits::RUNNING_MAX,
             history_keep: limits::HISTORY_KEEP,
             finished_keep: limits::FINISHED_KEEP,
             health_bound: Duration::from_secs(30),
             seed: 0,
+            flaw: Flaw::None,
         }
     }
 }
@@ -146,6 +174,14 @@ impl Node {
         registry: Registry,
         config: NodeConfig,
     ) -> Result<Self, StoreError> {
+        let offset = match config.clock {
+            ClockOf::Machine => None,
+            ClockOf::Store => Some(Arc::new(OffsetClock::new(Arc::clone(&clock)))),
+        };
+        let clock = match &offset {
+            None => clock,
+            Some(offset) => Arc::clone(offset) as Arc<dyn Clock>,
+        };
         let (offers, offered) = mpsc::channel(limits::OFFERS_MAX);
         let shared = Arc::new(Shared {
             nudges: Nudges::default(),
@@ -156,6 +192,8 @@ impl Node {
             }),
             offers,
             health_bound: config.health_bound,
+            offset,
+            clock_skew_max: config.clock_skew_max,
             clock,
         });
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use model::schedule::{Kind, tzdb_version};
 use model::{Job, JobId, JobState, Shard, TenantId, Timestamp, limits};
-use store::{JobChange, JobChanged, Rule, RunsOfChange, StoreError};
+use store::{JobChange, JobChanged, Peer, Rule, RunsOfChange, StoreError};
 use tracing::{debug, info, warn};
 
 use crate::duty::{Duty, Wake};
@@ -50,21 +50,26 @@ impl Rules {
     /// The first changed rule that may be applied now.
     async fn find(&self) -> Result<Option<UnderWay>, StoreError> {
         let changed = self.context.store.rules_changed().await?;
-        let fit = |rule: &Rule| match rule {
-            Rule::Calendar { .. } => true,
-            // A node with other tables would aim the same jobs elsewhere at their next slot.
-            Rule::Zone { .. } => {
-                let peers = lock(&self.context.peers);
-                let known = !peers.is_empty();
-                known && peers.iter().all(|peer| peer.node.tables == tzdb_version())
-            }
-        };
-        Ok(changed.into_iter().find(fit).map(|rule| UnderWay {
+        let rule = changed.into_iter().find(|rule| self.may_apply(rule));
+        Ok(rule.map(|rule| UnderWay {
             rule,
             after: None,
             jobs: 0,
             moved: 0,
         }))
+    }
+
+    /// A node with other tables would aim the same jobs elsewhere at their next slot: while one lives,
+    /// zones wait.
+    fn may_apply(&self, rule: &Rule) -> bool {
+        match rule {
+            Rule::Calendar { .. } => true,
+            Rule::Zone { .. } => {
+                let peers = lock(&self.context.peers);
+                let alike = |peer: &Peer| peer.node.tables == tzdb_version();
+                !peers.is_empty() && peers.iter().all(alike)
+            }
+        }
     }
 
     /// One page of jobs; true when it was the last.
@@ -75,7 +80,11 @@ impl Rules {
             .jobs_under(&work.rule, work.after, PAGE)
             .await?;
         let (count, last) = (page.len(), page.last().map(|(_, job)| *job));
-        let aim = |(tenant, job)| aim(Arc::clone(context), tenant, job);
+        let tables = match work.rule {
+            Rule::Calendar { .. } => false,
+            Rule::Zone { .. } => true,
+        };
+        let aim = |(tenant, job)| aim(Arc::clone(context), tenant, job, tables);
         let mut aims = stream::iter(page).map(aim).buffered(AT_ONCE);
         while let Some(moved) = aims.next().await {
             work.moved += u64::from(moved?);
@@ -87,7 +96,12 @@ impl Rules {
 }
 
 /// Aims one job by its rules as they are now; true if that moved its next slot.
-async fn aim(context: Arc<Context>, tenant: TenantId, id: JobId) -> Result<bool, StoreError> {
+async fn aim(
+    context: Arc<Context>,
+    tenant: TenantId,
+    id: JobId,
+    tables: bool,
+) -> Result<bool, StoreError> {
     let job = match context.store.get_job(tenant, id).await {
         // Plan parks it when it is due.
         Err(StoreError::BadRow { .. }) => None,
@@ -109,7 +123,11 @@ async fn aim(context: Arc<Context>, tenant: TenantId, id: JobId) -> Result<bool,
                 .await?;
             return Ok(true);
         }
-        let (after, skipped) = before.aimed_anew(now, &context.node);
+        let (after, skipped) = if tables {
+            before.aimed_by_tables(now, &context.node)
+        } else {
+            before.aimed_anew(now, &context.node)
+        };
         let change = JobChange {
             before: Arc::new(before),
             after: Arc::new(after),
@@ -124,7 +142,9 @@ async fn aim(context: Arc<Context>, tenant: TenantId, id: JobId) -> Result<bool,
                 return Ok(aimed(&context, &change.before, &job));
             }
             JobChanged::Conflict(found) => before = *found,
-            JobChanged::KeyTaken(_) | JobChanged::Missing => return Ok(false),
+            JobChanged::KeyTaken(_) | JobChanged::CalendarMissing(_) | JobChanged::Missing => {
+                return Ok(false);
+            }
         }
     }
     // It changes all the time; whoever changes it aims it by the rules as they are.
@@ -169,7 +189,8 @@ impl Duty for Rules {
         if self.under_way.is_none() {
             self.under_way = self.find().await?;
         }
-        let Some(mut work) = self.under_way.take() else {
+        let work = self.under_way.take();
+        let Some(mut work) = work.filter(|work| self.may_apply(&work.rule)) else {
             return Ok(Wake::At(now.plus(EVERY)));
         };
         if !self.apply(&mut work).await? {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::job::{Definition, Job, JobKey, JobState, Version};
 use crate::limits;
 use crate::run::{Reason, Skip, Stretch};
-use crate::schedule::Schedule;
 use crate::time::{Slot, Timestamp};
 
 impl Job {
@@ -35,7 +34,9 @@ impl Job {
             ..self.clone()
         };
         job.turn(now, None);
-        job.runs_left = self.runs_left_under(&job.def.schedule);
+        if job.def.schedule.bounds.runs_max.is_none() {
+            job.runs_made = 0;
+        }
         let stay = |job: &mut Self| {
             (job.state_at, job.note) = (self.state_at, self.note.clone());
             job.paused_by = self.paused_by.clone();
@@ -50,7 +51,7 @@ impl Job {
                 let skips: Vec<Skip> = self.passed_while_paused(now, by).into_iter().collect();
                 job.account(&skips);
                 job.begin(now);
-                (job, skips)
+                (job, self.by_day(skips))
             }
             JobState::Active if same_schedule && self.keeps_its_slot(now) => {
                 job.state_at = self.state_at;
@@ -72,19 +73,9 @@ impl Job {
                 if job.state == self.state {
                     job.state_at = self.state_at;
                 }
-                (job, skips)
+                (job, self.by_day(skips))
             }
         }
-    }
-
-    /// What is left of `runs_max` under another schedule: runs made so far count.
-    fn runs_left_under(&self, schedule: &Schedule) -> Option<u32> {
-        let max = schedule.bounds.runs_max?;
-        let before = self.def.schedule.bounds.runs_max;
-        let made = before
-            .zip(self.runs_left)
-            .map_or(0, |(max, left)| max - left.min(max));
-        Some(max.saturating_sub(made))
     }
 
     /// Another schedule begins: what lies before was told by the one it belonged to.
@@ -111,25 +102,34 @@ impl Job {
         self.overdue(now).is_some() || self.def.schedule.after_completion()
     }
 
-    /// The same definition under other rules: a calendar or the tables of its zone have changed.
+    /// The same definition after one of its calendars has changed: from that change on, not from now, so
+    /// that a slot which came since is late and not lost.
     pub fn aimed_anew(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
+        let changed_at = self.def.schedule.calendars.changed_at();
+        let since = changed_at.map_or(now, |at| at.max(self.updated_at));
+        self.aimed_since(since.min(now), now, by)
+    }
+
+    /// The same definition under other tables of its zone. Tables say nothing of when they changed: no
+    /// slot of theirs lies in the past.
+    pub fn aimed_by_tables(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
+        self.aimed_since(now, now, by)
+    }
+
+    fn aimed_since(&self, since: Timestamp, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
         let mut job = self.clone();
         let (state_at, note, paused_by) = (job.state_at, job.note.clone(), job.paused_by.clone());
         job.turn(now, note);
         (job.state_at, job.paused_by) = (state_at, paused_by);
         match self.state {
             JobState::Active if !self.keeps_its_slot(now) => {
-                let changed_at = self.def.schedule.calendars.changed_at();
-                // Tables say nothing of when they changed: no slot of theirs lies in the past.
-                let since = changed_at.map_or(now, |at| at.max(self.updated_at));
-                let skips = self.undecided(since.min(now), Reason::Missed, by);
+                let skips = self.undecided(since, Reason::Missed, by);
                 job.account(&skips);
-                // From the change on, not from now: a slot that came since is late, not lost.
-                job.aim(since.min(now));
+                job.aim(since);
                 if job.state != self.state {
                     job.state_at = now;
                 }
-                (job, skips)
+                (job, self.by_day(skips))
             }
             JobState::Active
             | JobState::Paused
@@ -168,7 +168,7 @@ impl Job {
         };
         job.turn(now, note);
         job.paused_by = Some(Arc::clone(by));
-        (job, skips)
+        (job, self.by_day(skips))
     }
 
     /// Goes on from `now`, or where the pause began if it is to catch up: then what passed is missed,
@@ -183,7 +183,7 @@ impl Job {
         let skips: Vec<Skip> = self.passed_while_paused(now, by).into_iter().collect();
         job.account(&skips);
         job.aim(now);
-        (job, skips)
+        (job, self.by_day(skips))
     }
 
     /// The slots a paused job has let pass up to `now`; `by` stands in for whoever paused it.
@@ -232,7 +232,7 @@ impl Job {
             ..self.clone()
         };
         job.turn(now, None);
-        (job, skips)
+        (job, self.by_day(skips))
     }
 
     /// Parked: it cannot be planned, and says why.
@@ -246,15 +246,8 @@ impl Job {
         job
     }
 
-    /// A run of `slot` was taken back before it was dispatched, at `now`: as if never fired. The
-    /// slot is decided anew, by the definition as it stands.
-    pub fn taken_back(&self, slot: Slot, now: Timestamp) -> Self {
-        let mut job = self.clone();
-        let runs_max = self.def.schedule.bounds.runs_max;
-        job.runs_left = self
-            .runs_left
-            .map(|left| left.saturating_add(1))
-            .min(runs_max);
+    /// What stays decided when a run of `slot` is taken back: everything up to here.
+    pub fn decided_before(&self, slot: Slot) -> Timestamp {
         let mut before = slot.0.minus(Duration::from_millis(1));
         let ahead = slot.0.since(self.updated_at);
         if self.version > Version::FIRST && ahead <= limits::LEAD_MAX + limits::BEAT_EVERY {
@@ -263,7 +256,23 @@ impl Job {
             // has gone back, and what came since is decided.
             before = before.min(self.updated_at);
         }
-        let decided = self.slot_last.map_or(before, |last| last.min(before));
+        self.slot_last.map_or(before, |last| last.min(before))
+    }
+
+    /// A run of `slot` was taken back before it was dispatched, at `now`: as if never fired. The
+    /// slot is decided anew, by the definition as it stands. `ran` are the slots after `decided_before` and before
+    /// this one that have a run, live or ended, oldest first: those are not decided again.
+    pub fn taken_back(&self, slot: Slot, now: Timestamp, ran: &[Slot]) -> Self {
+        let mut job = self.clone();
+        job.runs_made = self.runs_made.saturating_sub(1);
+        let mut decided = self.decided_before(slot);
+        for ran in ran {
+            // One without a run may lie before it: taken back earlier, or of a definition that is newer.
+            let next = self.def.schedule.next_after(decided);
+            if self.def.schedule.after_completion() || next.is_none_or(|next| next >= *ran) {
+                decided = decided.max(ran.0);
+            }
+        }
         job.slot_last = Some(decided);
         match self.state {
             JobState::Active | JobState::Finished if self.def.schedule.after_completion() => {
@@ -272,7 +281,10 @@ impl Job {
                 let bounds = self.def.schedule.bounds;
                 let begun = bounds.starts_at.is_none_or(|start| slot.0 >= start);
                 let goes_on = bounds.ends_at.is_none_or(|end| slot.0 <= end);
+                // A bound that was lowered may be spent even so.
+                let spent = job.runs_left() == Some(0);
                 job.next_slot = self.next_slot.or(Some(slot).filter(|_| begun && goes_on));
+                job.next_slot = job.next_slot.filter(|_| !spent);
                 job.state = JobState::Active;
                 if job.next_slot.is_none() {
                     job.aim(now);

@@ -7,7 +7,6 @@ use crate::job::{Job, JobState, Standing};
 use crate::limits;
 use crate::policy::CatchUpPolicy;
 use crate::run::{Reason, Skip, Stretch};
-use crate::schedule::Found;
 use crate::time::{Slot, Timestamp};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -46,8 +45,14 @@ struct Missed {
 impl Job {
     /// What to do about `next_slot` at `now`: what calendars leave out is skipped; a slot younger than
     /// `LATE_MAX` is only late; older ones are missed, and the catch-up policy decides. Bounded: one
-    /// decision passes over at most `STRETCH_STEP_MAX` missed slots and `SKIPS_MAX` stretches.
+    /// decision passes over at most `STRETCH_STEP_MAX` missed slots and `SKIPS_MAX` stretches, cut by days.
     pub fn decide(&self, slot: Slot, now: Timestamp, by: &Arc<str>) -> Decision {
+        let mut decision = self.decide_whole(slot, now, by);
+        decision.passed = self.by_day(decision.passed);
+        decision
+    }
+
+    fn decide_whole(&self, slot: Slot, now: Timestamp, by: &Arc<str>) -> Decision {
         let mut decision = Decision {
             at: now,
             by: Arc::clone(by),
@@ -162,28 +167,29 @@ impl Job {
     /// The slots from `first` on that were missed; those that come later are counted up to `enough`.
     fn missed(&self, first: Slot, is_missed: impl Fn(Slot) -> bool, enough: u64) -> Missed {
         let schedule = &self.def.schedule;
-        let pass = |slot| is_missed(slot) && schedule.keeps(slot);
+        let mut edges = schedule.edges();
+        let pass = |slot| is_missed(slot) && edges.keep(slot);
         let walk = self.walk(first, pass, limits::STRETCH_STEP_MAX);
-        let later = self
-            .walk_kept(walk.last.0)
-            .take_while(|slot| is_missed(*slot));
+        let mut later = 0;
+        let mut next = schedule.next_after(walk.last.0);
+        let mut steps = limits::CALENDAR_STEPS_MAX;
+        while let Some(slot) = next.filter(|slot| later < enough && steps > 0 && is_missed(*slot)) {
+            if edges.keep(slot) {
+                later += 1;
+                next = schedule.next_after(slot.0);
+            } else {
+                steps -= 1;
+                next = edges.next();
+            }
+        }
         Missed {
             all: Stretch {
                 first,
                 last: walk.last,
                 count: walk.count,
             },
-            later: later.take(enough as usize).count() as u64,
+            later,
         }
-    }
-
-    /// Slots after a moment that calendars keep.
-    fn walk_kept(&self, after: Timestamp) -> impl Iterator<Item = Slot> {
-        let kept = |after: Timestamp| match self.def.schedule.find_kept(after) {
-            Found::Kept(slot) => Some(slot),
-            Found::LeftOut(_) | Found::Nothing => None,
-        };
-        std::iter::successors(kept(after), move |slot| kept(slot.0))
     }
 
     fn start(&self, mut decision: Decision, missed: Option<Stretch>, slot: Slot) -> Decision {
@@ -211,13 +217,14 @@ impl Job {
         };
         let mut rests = false;
         if born {
-            stands.runs_left = self.runs_left.map(|left| left.saturating_sub(1));
+            let bounded = self.def.schedule.bounds.runs_max.is_some();
+            stands.runs_made = self.runs_made.saturating_add(u32::from(bounded));
             rests = self.def.schedule.after_completion();
-            if rests || stands.runs_left == Some(0) {
-                stands.next_slot = None;
-            }
         }
-        let spent = stands.runs_left == Some(0);
+        let spent = self.left_after(stands.runs_made) == Some(0);
+        if born && (rests || spent) {
+            stands.next_slot = None;
+        }
         if stands.next_slot.is_none() && (spent || !rests) {
             stands.state = JobState::Finished;
             stands.state_at = stands.slot_last.unwrap_or(self.state_at);

@@ -6,7 +6,9 @@ use crate::id::{JobId, TenantId};
 use crate::job::Definition;
 use crate::policy::CatchUp;
 use crate::schedule::Schedule;
-use crate::schedule::samples::{at, calendar, cron, every};
+use crate::schedule::samples::{
+    Chance, at, calendar, cron, every, random_calendars, random_schedule, steps,
+};
 use crate::target::Target;
 
 fn node() -> Arc<str> {
@@ -176,4 +178,81 @@ fn a_one_off_is_accounted_for_with_calendars_too() {
     assert_eq!(runs, []);
     let noon = "2026-06-03T12:00:00Z";
     assert_eq!(skips, [skip(Reason::Calendar, noon, noon, 1, Some("june"))]);
+}
+
+#[test]
+fn an_hour_of_missed_seconds_asks_calendars_once_for_each_edge() {
+    for (policy, expected) in [
+        (CatchUpPolicy::None, None),
+        (CatchUpPolicy::Latest, Some("2026-06-01T00:59:49Z")),
+        (CatchUpPolicy::All, Some("2026-06-01T00:59:30Z")),
+    ] {
+        let mut seconds = every("1s", "2026-01-01T00:00:00Z", "UTC");
+        for name in ["a", "b", "c"] {
+            seconds = seconds.excluding(calendar(name, &["12-25", "SAT-SUN", "2026-06-07"]));
+        }
+        let job = job(seconds, policy, 90_000, 20);
+        let next = job.next_slot.unwrap();
+        let (decision, took) = steps::of(|| job.decide(next, at("2026-06-01T01:00:00Z"), &node()));
+        assert_eq!(decision.start, expected.map(slot), "{policy:?}");
+        let passed: u64 = decision.passed.iter().map(|skip| skip.slots.count).sum();
+        assert!(passed > 3_500, "{policy:?} {passed}");
+        assert!(took.looks <= 5, "{policy:?} {took:?}");
+    }
+}
+
+#[test]
+fn nothing_is_looked_for_after_the_slots_that_were_missed() {
+    // What follows is left out for years, which is looked through once: for the next slot.
+    let minutes = cron("* * * * *", "UTC")
+        .only(calendar("morning", &["2026-06-01T00:00/2026-06-01T02:00"]))
+        .excluding(calendar("nights", &["MON-SUN 22:00-24:00"]));
+    let job = job(minutes, CatchUpPolicy::All, 90_000, 100);
+    let next = job.next_slot.unwrap();
+    let (decision, took) = steps::of(|| job.decide(next, at("2026-06-01T12:00:00Z"), &node()));
+    assert_eq!(decision.start, Some(slot("2026-06-01T00:20:00Z")));
+    assert!(took.looks <= 10, "{took:?}");
+}
+
+#[test]
+fn of_missed_slots_the_newest_that_calendars_keep_run() {
+    let mut chance = Chance(21);
+    let mut caught_up = 0;
+    for _ in 0..400 {
+        let policies = [
+            CatchUpPolicy::None,
+            CatchUpPolicy::Latest,
+            CatchUpPolicy::All,
+        ];
+        let policy = policies[chance.below(3) as usize];
+        let created = at("2026-06-01T00:00:00Z");
+        let around = created.as_millis() / 1_000 + 86_400;
+        let mut schedule = random_schedule(&mut chance, around);
+        schedule.calendars = random_calendars(&mut chance, around);
+        let (window, max) = (chance.below(90_000), 1 + chance.below(30) as u32);
+        let job = job(schedule, policy, window, max);
+        let now = created.plus(Duration::from_secs(chance.below(3 * 86_400)));
+        let keep = match policy {
+            CatchUpPolicy::None => 0,
+            CatchUpPolicy::Latest => 1,
+            CatchUpPolicy::All => max as usize,
+        };
+        // Slot by slot.
+        let schedule = &job.def.schedule;
+        let all = std::iter::successors(schedule.next_after(created), |slot| {
+            schedule.next_after(slot.0)
+        });
+        let all = all.take_while(|slot| slot.0 <= now);
+        let (missed, late): (Vec<Slot>, Vec<Slot>) = all
+            .filter(|slot| schedule.keeps(*slot))
+            .partition(|slot| slot.0 < now.minus(limits::LATE_MAX));
+        let newest = missed.len().saturating_sub(keep);
+        let mut expected = missed[newest..].to_vec();
+        expected.retain(|slot| now.since(slot.0) <= Duration::from_secs(window));
+        caught_up += expected.len();
+        expected.extend(late);
+        let (runs, _) = catch_up(job.clone(), &now.to_string());
+        assert_eq!(runs, expected, "{job:?} at {now}");
+    }
+    assert!(caught_up > 200, "{caught_up}");
 }

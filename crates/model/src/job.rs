@@ -168,7 +168,7 @@ pub struct Standing {
     pub state_at: Timestamp,
     pub next_slot: Option<Slot>,
     pub slot_last: Option<Timestamp>,
-    pub runs_left: Option<u32>,
+    pub runs_made: u32,
 }
 
 /// A job: its definition and where it stands.
@@ -190,8 +190,8 @@ pub struct Job {
     pub next_slot: Option<Slot>,
     /// Every slot up to here, itself included, has been decided.
     pub slot_last: Option<Timestamp>,
-    /// Runs of slots that are still to come, if they are bounded.
-    pub runs_left: Option<u32>,
+    /// Runs of slots since they are bounded; not counted while they are not.
+    pub runs_made: u32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub def: Arc<Definition>,
@@ -216,7 +216,7 @@ impl Job {
             paused_by: None,
             next_slot: None,
             slot_last: None,
-            runs_left: def.schedule.bounds.runs_max,
+            runs_made: 0,
             created_at: now,
             updated_at: now,
             def: Arc::new(def),
@@ -250,13 +250,23 @@ impl Job {
         self.state == JobState::Active && self.next_slot.is_none()
     }
 
+    /// Runs of slots that are still to come, if they are bounded.
+    pub fn runs_left(&self) -> Option<u32> {
+        self.left_after(self.runs_made)
+    }
+
+    pub(crate) fn left_after(&self, made: u32) -> Option<u32> {
+        let max = self.def.schedule.bounds.runs_max;
+        max.map(|max| max.saturating_sub(made))
+    }
+
     pub fn standing(&self) -> Standing {
         Standing {
             state: self.state,
             state_at: self.state_at,
             next_slot: self.next_slot,
             slot_last: self.slot_last,
-            runs_left: self.runs_left,
+            runs_made: self.runs_made,
         }
     }
 
@@ -267,7 +277,7 @@ impl Job {
             state_at: stands.state_at,
             next_slot: stands.next_slot,
             slot_last: stands.slot_last,
-            runs_left: stands.runs_left,
+            runs_made: stands.runs_made,
             ..self.clone()
         }
     }
@@ -292,7 +302,7 @@ impl Job {
             // What calendars leave out up to the next slot is written down with it, from here on.
             self.slot_last = Some(after);
         }
-        if self.runs_left == Some(0) {
+        if self.runs_left() == Some(0) {
             self.next_slot = None;
         }
         self.state = match self.next_slot {

@@ -201,7 +201,12 @@ fn a_long_pause_is_counted_and_not_walked() {
     let (held, _) = fired.paused(at(60), None, &me());
     let year = 365 * 86_400;
     let (resumed, passed) = held.resumed(at(60 + year), false, &me());
-    assert_eq!(passed, paused(61, 60 + year, year as u64));
+    // One entry for each day of UTC.
+    assert_eq!(passed.len(), 366);
+    let counted: u64 = passed.iter().map(|skip| skip.slots.count).sum();
+    assert_eq!(counted, year as u64);
+    let ends = (passed[0].slots.first, passed[365].slots.last);
+    assert_eq!(ends, (slot(61), slot(60 + year)));
     assert_eq!(resumed.next_slot, Some(slot(61 + year)));
 }
 
@@ -319,11 +324,11 @@ fn a_run_taken_back_is_decided_anew() {
     let mut fired = job(every(60));
     fired.slot_last = Some(at(180));
     fired.next_slot = Some(slot(240));
-    let back = fired.taken_back(slot(180), at(179));
+    let back = fired.taken_back(slot(180), at(179), &[]);
     assert_eq!(back.next_slot, Some(slot(180)));
     let (held, _) = fired.paused(at(179), None, &me());
     let (_, passed) = held
-        .taken_back(slot(180), at(179))
+        .taken_back(slot(180), at(179), &[])
         .resumed(at(200), false, &me());
     assert_eq!(passed, paused(180, 180, 1));
 }
@@ -333,13 +338,15 @@ fn runs_taken_back_in_any_order_are_all_decided_anew() {
     let mut fired = job(every(60));
     fired.slot_last = Some(at(240));
     fired.next_slot = Some(slot(300));
-    let oldest_first = fired
-        .taken_back(slot(180), at(185))
-        .taken_back(slot(240), at(185));
+    let oldest_first =
+        fired
+            .taken_back(slot(180), at(185), &[])
+            .taken_back(slot(240), at(185), &[]);
     assert_eq!(oldest_first.next_slot, Some(slot(180)));
-    let newest_first = fired
-        .taken_back(slot(240), at(185))
-        .taken_back(slot(180), at(185));
+    let newest_first =
+        fired
+            .taken_back(slot(240), at(185), &[])
+            .taken_back(slot(180), at(185), &[]);
     assert_eq!(newest_first, oldest_first);
 }
 
@@ -351,7 +358,7 @@ fn an_edit_brings_slots_of_its_own_before_the_one_taken_back() {
     let sooner = Definition::new(Schedule::from(slot(179)), Target::Fake(String::new()));
     let (edited, _) = fired.edited(None, sooner, at(178), &me());
     assert_eq!(edited.next_slot, None, "180 may have been dispatched");
-    let back = edited.taken_back(slot(180), at(178));
+    let back = edited.taken_back(slot(180), at(178), &[]);
     assert_eq!(
         (back.next_slot, back.state),
         (Some(slot(179)), JobState::Active)
@@ -383,19 +390,22 @@ fn fired(job: &Job, born: bool) -> Job {
 #[test]
 fn runs_are_counted_down_and_skipped_slots_are_not() {
     let job = limited(2);
-    assert_eq!(job.runs_left, Some(2));
+    assert_eq!(job.runs_left(), Some(2));
     let skipped = fired(&job, false);
     assert_eq!(
-        (skipped.runs_left, skipped.state),
+        (skipped.runs_left(), skipped.state),
         (Some(2), JobState::Active)
     );
     let once = fired(&skipped, true);
-    assert_eq!((once.runs_left, once.next_slot), (Some(1), Some(slot(180))));
+    assert_eq!(
+        (once.runs_left(), once.next_slot),
+        (Some(1), Some(slot(180)))
+    );
     let twice = fired(&once, true);
-    assert_eq!((twice.runs_left, twice.next_slot), (Some(0), None));
+    assert_eq!((twice.runs_left(), twice.next_slot), (Some(0), None));
     assert_eq!((twice.state, twice.state_at), (JobState::Finished, at(180)));
-    let back = twice.taken_back(slot(180), at(179));
-    assert_eq!((back.runs_left, back.state), (Some(1), JobState::Active));
+    let back = twice.taken_back(slot(180), at(179), &[]);
+    assert_eq!((back.runs_left(), back.state), (Some(1), JobState::Active));
     assert_eq!(back.next_slot, Some(slot(180)));
 }
 
@@ -407,16 +417,20 @@ fn an_edit_counts_the_runs_made_so_far() {
         job.edited(None, def, at(130), &me()).0
     };
     let once = fired(&limited(3), true);
-    assert_eq!(once.runs_left, Some(2));
-    assert_eq!(edited(&once, Some(5)).runs_left, Some(4));
-    assert_eq!(edited(&once, None).runs_left, None);
+    assert_eq!(once.runs_left(), Some(2));
+    assert_eq!(edited(&once, Some(5)).runs_left(), Some(4));
+    assert_eq!(edited(&once, None).runs_left(), None);
     let spent = edited(&once, Some(1));
     assert_eq!(
-        (spent.runs_left, spent.state),
+        (spent.runs_left(), spent.state),
         (Some(0), JobState::Finished)
     );
+    // A run from before there was a bound gives nothing back.
+    let unbounded = fired(&job(every(60)), true);
+    let bounded = edited(&unbounded, Some(2)).taken_back(slot(60), at(130), &[]);
+    assert_eq!(bounded.runs_left(), Some(2));
     let more = edited(&spent, Some(2));
-    assert_eq!((more.runs_left, more.state), (Some(1), JobState::Active));
+    assert_eq!((more.runs_left(), more.state), (Some(1), JobState::Active));
 }
 
 #[test]
@@ -452,4 +466,63 @@ fn keys_have_a_small_alphabet() {
     for key in ["", "a b", "job_1", "ümlaut", &"x".repeat(129)] {
         assert!(JobKey::new(key).is_err(), "{key}");
     }
+}
+
+#[test]
+fn a_slot_that_ran_stays_decided_when_a_later_one_comes_back() {
+    let fired = fired(&fired(&fired(&job(every(1)), true), true), true);
+    assert_eq!(fired.slot_last, Some(at(3)));
+    let (mut paused, _) = fired.paused(at(0), None, &me());
+    paused.slot_last = fired.slot_last;
+    let ran = [slot(1), slot(2)];
+    let back = paused.taken_back(slot(3), at(1), &ran);
+    assert_eq!(back.slot_last, Some(at(2)));
+    // The first came back before: it is still to be explained.
+    let back = paused.taken_back(slot(3), at(1), &ran[1..]);
+    assert_eq!(back.slot_last, Some(at(0)));
+    // A new definition has slots of its own before the one that ran.
+    let mut def = Definition::clone(&fired.def);
+    def.schedule = every(2);
+    let (edited, _) = fired.edited(None, def, at(0), &me());
+    let back = edited.taken_back(slot(3), at(0), &[slot(1)]);
+    assert_eq!(
+        (back.slot_last, back.next_slot),
+        (Some(at(1)), Some(slot(2)))
+    );
+}
+
+#[test]
+fn runs_made_are_remembered_under_a_bound_that_is_lower() {
+    let mut job = limited(10);
+    for _ in 0..5 {
+        job = fired(&job, true);
+    }
+    let edited = |job: &Job, max: u32| {
+        let mut def = Definition::clone(&job.def);
+        def.schedule.bounds.runs_max = Some(max);
+        job.edited(None, def, at(400), &me()).0
+    };
+    let low = edited(&job, 3);
+    assert_eq!((low.runs_left(), low.state), (Some(0), JobState::Finished));
+    let high = edited(&low, 6);
+    assert_eq!((high.runs_left(), high.state), (Some(1), JobState::Active));
+}
+
+#[test]
+fn other_tables_make_no_slot_in_the_past_also_beside_a_calendar() {
+    let name = crate::schedule::CalendarName::new("old").unwrap();
+    let mut schedule = every(60);
+    let calendar = crate::schedule::Calendar::new(name, at(-1_000));
+    schedule.calendars.exclude.push(Arc::new(calendar));
+    let mut moved = job(schedule);
+    // Older tables had it later.
+    moved.next_slot = Some(slot(600));
+    let (aimed, _) = moved.aimed_by_tables(at(300), &me());
+    assert_eq!(aimed.next_slot, Some(slot(360)));
+    let (aimed, _) = moved.aimed_anew(at(300), &me());
+    assert_eq!(
+        aimed.next_slot,
+        Some(slot(60)),
+        "a calendar's slots are late"
+    );
 }

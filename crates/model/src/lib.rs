@@ -18,6 +18,7 @@ pub mod policy;
 pub mod change;
 pub mod decide;
 pub mod job;
+pub mod skip;
 
 pub mod attempt;
 pub mod retry;

@@ -10,6 +10,7 @@ use super::*;
 use crate::id::{JobId, TenantId};
 use crate::job::Definition;
 use crate::policy::CatchUp;
+use crate::run::Run;
 use crate::schedule::samples::{Chance, cron, every, random_calendars, random_schedule};
 use crate::schedule::{Bounds, Schedule};
 use crate::target::Target;
@@ -257,7 +258,7 @@ impl Life {
     fn close_if_finished(&mut self) {
         if self.job.state == JobState::Finished {
             let end = self.decided().max(self.now);
-            let spent = self.job.runs_left == Some(0);
+            let spent = self.job.runs_left() == Some(0);
             let end = if spent { self.decided() } else { end };
             let span = self.spans.last_mut().unwrap();
             span.to = span.to.min(end.max(span.from));
@@ -357,7 +358,10 @@ impl Life {
         // Ahead of its time it is fired only if nothing else lives.
         let mut born = (born || late < 0) && decision.start.is_some();
         if let Some(slot) = decision.start {
-            assert!(self.job.def.schedule.keeps(slot), "{}", self.tale());
+            let schedule = &self.job.def.schedule;
+            assert!(schedule.keeps(slot), "{}", self.tale());
+            let changed_at = schedule.calendars.changed_at();
+            assert!(slot >= next || Some(slot.0) > changed_at, "{}", self.tale());
             // The store knows the slot of an edited job that ran before the edit.
             let known = self.entries.iter().any(|entry| entry.slots == [slot.0]);
             born &= !known;
@@ -423,12 +427,15 @@ impl Life {
 
     fn withdraw(&mut self, too_late: bool) {
         let asked = std::mem::take(&mut self.asked);
+        // What calendars left out within the last seconds before a run that comes back is told twice.
+        let too_late = too_late || (self.sort.fast && self.sort.calendars);
         for slot in asked.into_iter().filter(|_| !too_late) {
             self.entries.retain(|entry| entry.slots != [slot.0]);
-            self.job = self.job.taken_back(slot, self.now);
+            let ran = self.ran_before(slot);
+            self.job = self.job.taken_back(slot, self.now, &ran);
             let edited_at = self.spans.last().map(|span| span.edited_at).unwrap();
             if let [.., before, last] = self.spans.as_mut_slice()
-                && last.from > edited_at
+                && (edited_at..last.from).contains(&slot.0.minus(MILLISECOND))
             {
                 // What the old schedule made ahead of the edit is gone: the new one begins there.
                 before.to = before.to.min(edited_at);
@@ -440,11 +447,35 @@ impl Life {
         }
     }
 
+    /// Slots with a run that a run taken back must not have decided again.
+    fn ran_before(&self, slot: Slot) -> Vec<Slot> {
+        let decided = self.job.decided_before(slot);
+        let runs = self.entries.iter().filter(|entry| entry.reason.is_none());
+        let slots = runs.flat_map(|entry| &entry.slots).copied();
+        let mut ran: Vec<Slot> = slots
+            .filter(|ran| decided < *ran && *ran < slot.0)
+            .map(Slot)
+            .collect();
+        ran.sort();
+        ran
+    }
+
+    /// The slots that have a run.
+    fn ran(&self) -> Vec<Slot> {
+        let ran = self.entries.iter().filter(|entry| entry.reason.is_none());
+        let mut ran: Vec<Slot> = ran.flat_map(|it| &it.slots).map(|at| Slot(*at)).collect();
+        ran.sort();
+        ran
+    }
+
     /// Expands what was written into slots, and looks at each.
     fn write(&mut self, skips: &[Skip]) {
         let schedule = self.job.def.schedule.clone();
         let zone = schedule.zone();
         let changed_at = schedule.calendars.changed_at();
+        // The next slot was the first they kept: what lies before it and before the change was left out.
+        let next = self.job.next_slot.map(|slot| slot.0);
+        let gone = |slot: &Timestamp| Some(*slot) <= changed_at && Some(*slot) < next;
         for (place, skip) in skips.iter().enumerate() {
             let Stretch { first, last, count } = skip.slots;
             let before = first.0.minus(MILLISECOND);
@@ -460,11 +491,10 @@ impl Life {
             assert_eq!(slots.len() as u64, count, "{skip:?} {}", self.tale());
             for slot in &slots {
                 let by = schedule.calendars.look(Slot(*slot), &zone).by;
-                // What calendars left out before they changed stays so.
                 let fits = match skip.reason {
                     Reason::Calendar => by == skip.note || Some(*slot) <= changed_at,
                     Reason::Missed | Reason::JobDeleted => {
-                        by.is_none() || place >= limits::SKIPS_MAX
+                        (by.is_none() && !gone(slot)) || place >= limits::SKIPS_MAX
                     }
                     Reason::Paused | Reason::Invalid => true,
                     Reason::Overlap
@@ -479,6 +509,24 @@ impl Life {
                 };
                 assert!(fits, "{slot} by {by:?} in {skip:?} {}", self.tale());
             }
+            let days = 86_400_000;
+            let (first, last) = (first.0.as_millis() / days, last.0.as_millis() / days);
+            assert!(first == last, "{skip:?} {}", self.tale());
+            self.push_free(&schedule, skip);
+        }
+    }
+
+    /// Writes an entry as stores do: around the slots that have a run.
+    fn push_free(&mut self, schedule: &Schedule, skip: &Skip) {
+        let entry = Run::skipped(&self.job, skip, self.now);
+        for entry in entry.around(schedule, &self.ran()) {
+            let slots = entry.stretch.or(entry.slot.map(Stretch::one)).unwrap();
+            let all = std::iter::successors(Some(slots.first), |slot| schedule.next_after(slot.0));
+            let slots: Vec<Timestamp> = all
+                .take(slots.count as usize)
+                .inspect(|slot| assert!(*slot <= slots.last))
+                .map(|slot| slot.0)
+                .collect();
             self.entries.push(Entry {
                 slots,
                 reason: Some(skip.reason),
@@ -501,7 +549,7 @@ impl Life {
             self.job.version,
             self.job.next_slot,
             self.job.slot_last,
-            self.job.runs_left,
+            self.job.runs_left(),
             self.told.join("\n")
         )
     }

@@ -86,6 +86,9 @@ pub const STRETCH_STEP_MAX: u64 = 10_000;
 pub const CALENDAR_STEPS_MAX: u32 = 5_000;
 /// Entries that one decision or change writes about slots it passes over.
 pub const SKIPS_MAX: usize = 100;
+/// Days that what is passed over is told apart by; entries are cut at their midnights, so a decision or a change
+/// writes at most so many more.
+pub const SKIP_DAYS_MAX: u64 = 400;
 /// Calls waiting for the embedded store's writer.
 pub const WRITER_QUEUE_MAX: usize = 1_024;
 /// Rows removed by one step of retention.

@@ -12,7 +12,7 @@ use crate::id::{JobId, TenantId};
 use crate::job::Definition;
 use crate::policy::CatchUp;
 use crate::schedule::samples::{Chance, at, calendar, every, random_calendars};
-use crate::schedule::{Bounds, Found, Kind, Schedule};
+use crate::schedule::{Bounds, Kind, Schedule};
 use crate::target::Target;
 
 const BASE: i64 = 1_792_800_000;
@@ -125,13 +125,11 @@ impl Life {
 
     fn write(&mut self, skips: &[Skip]) {
         for skip in skips {
-            assert_eq!(
-                skip.slots,
-                Stretch::one(skip.slots.first),
-                "{}",
-                self.tale()
-            );
-            self.tell(skip.slots.first);
+            let slot = skip.slots.first;
+            assert_eq!(skip.slots, Stretch::one(slot), "{}", self.tale());
+            // Only a slot that the end of a run has set exists.
+            assert_eq!(self.job.next_slot, Some(slot), "{}", self.tale());
+            self.tell(slot);
         }
     }
 
@@ -145,7 +143,7 @@ impl Life {
             self.job.next_slot,
             self.job.slot_last,
             self.lives,
-            self.job.runs_left
+            self.job.runs_left()
         ));
         let rests = self.job.is_resting();
         assert!(!rests || self.lives.is_some(), "stuck: {}", self.tale());
@@ -257,17 +255,17 @@ impl Life {
             "{}",
             self.tale()
         );
-        let left = self.job.runs_left;
+        let left = self.job.runs_left();
         self.job = self
             .job
             .at_standing(self.job.standing_after(&decision, born));
         assert_eq!(
-            self.job.runs_left,
+            self.job.runs_left(),
             left.map(|left| left - u32::from(born)),
             "{}",
             self.tale()
         );
-        if left.is_some() && self.job.runs_left == Some(0) {
+        if left.is_some() && self.job.runs_left() == Some(0) {
             assert_eq!(self.job.state, JobState::Finished, "{}", self.tale());
         }
     }
@@ -292,7 +290,7 @@ impl Life {
         if let Some(slot) = self.lives.take() {
             self.told.remove(&slot.0);
             self.runs -= 1;
-            self.job = self.job.taken_back(slot, self.now);
+            self.job = self.job.taken_back(slot, self.now, &[]);
         }
     }
 
@@ -354,7 +352,7 @@ fn the_end_of_a_run_sets_the_next_slot() {
     // Only a job that rests is moved by the end of a run.
     assert_eq!(skipped.rested(at("2026-11-02T09:00:00Z")), skipped);
     // Taken back, it is due as it was.
-    let back = rests.taken_back(next, at("2026-11-02T08:09:59Z"));
+    let back = rests.taken_back(next, at("2026-11-02T08:09:59Z"), &[]);
     assert_eq!(back.next_slot, Some(next));
 }
 
@@ -367,16 +365,16 @@ fn the_last_run_finishes_a_job_that_rests() {
     let decision = job.decide(next, next.0, &node());
     let spent = job.at_standing(job.standing_after(&decision, true));
     assert_eq!(
-        (spent.state, spent.runs_left),
+        (spent.state, spent.runs_left()),
         (JobState::Finished, Some(0))
     );
     assert_eq!(spent.rested(at("2026-11-02T09:00:00Z")), spent);
-    let back = spent.taken_back(next, at("2026-11-02T08:09:59Z"));
-    assert_eq!((back.state, back.runs_left), (JobState::Active, Some(1)));
+    let back = spent.taken_back(next, at("2026-11-02T08:09:59Z"), &[]);
+    assert_eq!((back.state, back.runs_left()), (JobState::Active, Some(1)));
     assert_eq!(back.next_slot, Some(next));
     let skipped = job.at_standing(job.standing_after(&decision, false));
     assert_eq!(
-        (skipped.state, skipped.runs_left),
+        (skipped.state, skipped.runs_left()),
         (JobState::Active, Some(1))
     );
 }
@@ -390,10 +388,16 @@ fn a_slot_that_a_calendar_takes_meanwhile_waits_where_it_is() {
     let next = job.next_slot.unwrap();
     let decision = job.decide(next, next.0, &node());
     assert_eq!((decision.start, decision.passed.len()), (None, 0));
+    job.slot_last = Some(job.created_at);
+    let stands = job.standing_after(&decision, false);
+    assert_eq!(
+        (stands.slot_last, stands.state),
+        (job.slot_last, JobState::Active)
+    );
     // Four in the afternoon in Berlin.
     assert_eq!(decision.next, slot("2026-11-02T15:00:00Z"));
-    assert_eq!(
-        job.def.schedule.find_kept(at("2026-11-02T08:00:00Z")),
-        Found::Kept(decision.next.unwrap())
-    );
+    // It does not wait for a period more than calendars ask for.
+    let late = Slot(at("2026-11-02T14:55:00Z"));
+    let decision = job.decide(late, late.0, &node());
+    assert_eq!(decision.next, slot("2026-11-02T15:00:00Z"));
 }

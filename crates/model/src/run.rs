@@ -359,6 +359,10 @@ impl Run {
 
     /// Whether it was fired ahead of its slot, as seen at `now`, and no attempt of it has begun. More
     /// than a lead away it was not: then the clock has gone back, and the run belongs to the past.
+    ///
+    /// The slot counts, not `due_at`: a slot that has come belongs to the definition and the state the job had
+    /// then, also while a spread still holds its run back. A pause or an edit explains the slots after it, so one
+    /// taken back from before it would be nobody's.
     pub fn is_ahead(&self, now: Timestamp) -> bool {
         let lead = limits::LEAD_MAX + limits::BEAT_EVERY;
         let slot = self.slot.map_or(now, |slot| slot.0);

@@ -9,6 +9,7 @@ use store::Store;
 use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
+use crate::seat::SEATS_MAX;
 
 /// The doors to the store and to the engine, and what the server counts.
 pub struct Api {
@@ -20,6 +21,8 @@ pub struct Api {
     pub(crate) history_keep: Duration,
     /// Room for batches; each needs memory of its own.
     pub(crate) batches: Arc<Semaphore>,
+    /// Room for what only computes.
+    pub(crate) seats: Arc<Semaphore>,
 }
 
 /// Batches under way at once.
@@ -35,6 +38,7 @@ impl Api {
             features: Vec::new(),
             history_keep: limits::HISTORY_KEEP,
             batches: Arc::new(Semaphore::new(BATCHES_MAX)),
+            seats: Arc::new(Semaphore::new(SEATS_MAX)),
         }
     }
 

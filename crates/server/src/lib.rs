@@ -10,6 +10,7 @@ pub mod rest;
 
 mod api;
 mod metrics;
+mod seat;
 mod serve;
 
 pub use api::Api;

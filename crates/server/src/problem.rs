@@ -272,6 +272,10 @@ impl From<OpError> for Problem {
             }
             OpError::Calendar(fault) => fault.into(),
             OpError::Contended => Self::new(Kind::Contended, detail).retry_after(1),
+            OpError::Overloaded => {
+                let detail = format!("{detail}: send this a little later");
+                Self::new(Kind::Overloaded, detail).retry_after(1)
+            }
         }
     }
 }
@@ -280,7 +284,7 @@ impl From<CalendarFault> for Problem {
     fn from(fault: CalendarFault) -> Self {
         let detail = fault.to_string();
         match fault {
-            CalendarFault::Missing => Self::new(Kind::CalendarNotFound, detail).at("name"),
+            CalendarFault::Missing(_) => Self::new(Kind::CalendarNotFound, detail).at("name"),
             CalendarFault::Exists(name) => {
                 let detail = format!("{detail}: PUT /v1/calendars/{name} changes it");
                 Self::new(Kind::CalendarExists, detail).at("name")
@@ -294,10 +298,10 @@ impl From<CalendarFault> for Problem {
                     .at("If-Match")
                     .with("version", found.0)
             }
-            CalendarFault::NothingToMatch => {
+            CalendarFault::NothingToMatch(_) => {
                 Self::new(Kind::VersionConflict, detail).at("If-Match")
             }
-            CalendarFault::InUse { jobs, count } => {
+            CalendarFault::InUse { jobs, count, .. } => {
                 let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
                 let more = if count > names.len() as u64 {
                     " and others"

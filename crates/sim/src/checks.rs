@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use model::hash::hash;
-use model::{AttemptNo, Job, JobId, JobState, Run, RunId, RunKind, RunState, Schedule, Slot};
+use model::limits;
+use model::{
+    AttemptNo, Job, JobId, JobState, Outcome, Run, RunId, RunKind, RunState, Schedule, Slot,
+};
 
 use crate::story::Delivery;
-use crate::world::World;
+use crate::world::{RUNNING_MAX, World};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
@@ -161,7 +164,7 @@ fn bounds_hold(job: &Job, runs: &[Run], broken: &mut Vec<Broken>) {
     let bounds = &job.def.schedule.bounds;
     let born = of_slots.iter().filter(|run| run.state != RunState::Skipped);
     let count = born.count() as u32;
-    if let Some((max, left)) = bounds.runs_max.zip(job.runs_left)
+    if let Some((max, left)) = bounds.runs_max.zip(job.runs_left())
         && count + left != max
     {
         let seen = format!("{} made {count} runs and has {left} left of {max}", job.id);
@@ -193,7 +196,14 @@ fn one_delivery_per_attempt(deliveries: &[Delivery], broken: &mut Vec<Broken>) {
 fn never_early(world: &World, deliveries: &[Delivery], broken: &mut Vec<Broken>) {
     for delivery in deliveries {
         // A retry made due by a clock that went back is the one exception the rules know.
-        let excused = world.stepped && delivery.attempt > AttemptNo::FIRST;
+        let retry = !world.steps.is_empty() && delivery.attempt > AttemptNo::FIRST;
+        // Nodes learn of a step of the store's clock with their next beat, and do nothing without one.
+        let unaware = world.is_fleet()
+            && world
+                .steps
+                .iter()
+                .any(|step| (*step..*step + limits::PRESENCE_TTL).contains(&delivery.from));
+        let excused = retry || unaware;
         let job = world
             .accepted
             .iter()
@@ -237,7 +247,7 @@ fn attempts_rise_by_one(runs: &[Run], deliveries: &[Delivery], broken: &mut Vec<
 
 /// Nothing lives on without a reason: only what is not due yet, by a clock that may have gone back.
 fn every_run_ends_or_waits(world: &World, runs: &[Run], broken: &mut Vec<Broken>) {
-    let now = engine::Clock::now(&world.clock);
+    let now = world.ended_at.minus(limits::BEAT_EVERY);
     let is_ahead = |run: &Run| run.state.is_live() && !run.waiting && run.due_at > now;
     let due = |run: &&Run| {
         let excused = match run.waiting {
@@ -302,7 +312,8 @@ fn exclusive_runs_do_not_overlap(
         spans.sort_by_key(|delivery| delivery.from);
         for pair in spans.windows(2) {
             let [first, second] = pair else { continue };
-            if first.run != second.run && first.to.is_none_or(|to| to > second.from) {
+            let overlap = first.to.is_none_or(|to| to > second.from);
+            if first.run != second.run && overlap && !was_lost(runs, first) {
                 let seen = format!("{} and {}", first.run, second.run);
                 broken.push(Broken::new("exclusive_runs_do_not_overlap", seen));
             }
@@ -310,18 +321,29 @@ fn exclusive_runs_do_not_overlap(
     }
 }
 
+/// Whether the node that made a delivery stood still for so long that others took over: what it had
+/// under way goes on all the same.
+fn was_lost(runs: &[Run], delivery: &Delivery) -> bool {
+    let run = runs.iter().find(|run| run.id == delivery.run);
+    let attempts = run.map(|run| run.attempts.as_slice()).unwrap_or_default();
+    attempts
+        .iter()
+        .any(|attempt| attempt.no == delivery.attempt && attempt.outcome == Outcome::Lost)
+}
+
 fn limits_hold(deliveries: &[Delivery], broken: &mut Vec<Broken>) {
     let mut edges = Vec::new();
     for delivery in deliveries {
-        edges.push((delivery.from, 1_i32));
-        edges.extend(delivery.to.map(|to| (to, -1)));
+        edges.push((delivery.from, 1_i64, delivery.node));
+        edges.extend(delivery.to.map(|to| (to, -1, delivery.node)));
     }
     edges.sort_unstable();
-    let mut under_way = 0;
-    for (at, change) in edges {
-        under_way += change;
-        if under_way > 8 {
-            broken.push(Broken::new("limits_hold", format!("{under_way} at {at:?}")));
+    let mut under_way: BTreeMap<u32, i64> = BTreeMap::new();
+    for (at, change, node) in edges {
+        let count = under_way.entry(node).or_default();
+        *count += change;
+        if *count > RUNNING_MAX as i64 {
+            broken.push(Broken::new("limits_hold", format!("{count} at {at:?}")));
             return;
         }
     }

@@ -1,8 +1,8 @@
 //! Simulated time: the runtime's paused clock, with a wall clock that can be stepped.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -57,6 +57,95 @@ impl Clock for SimClock {
 
     fn alarm(&self) -> io::Result<Box<dyn Alarm>> {
         Ok(Box::new(SimAlarm(self.clone())))
+    }
+}
+
+/// A node's own view of time: its wall clock is off, its steady clock runs a little fast or slow, and it
+/// may stand still, as a machine does that was suspended.
+#[derive(Clone)]
+pub struct NodeClock {
+    pub base: SimClock,
+    /// What its wall clock is ahead of the others, in milliseconds.
+    pub skew: Arc<AtomicI64>,
+    /// What its steady clock gains, in millionths.
+    pub drift: i64,
+    pub pause: Pause,
+}
+
+/// Until when a node stands still, by the simulation's uptime.
+#[derive(Clone, Default)]
+pub struct Pause(Arc<Mutex<Duration>>);
+
+impl Pause {
+    pub fn until(&self, uptime: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = uptime;
+    }
+
+    /// Waits while the node stands still, and then for as long as news from elsewhere takes to arrive.
+    pub async fn over_there(&self, clock: &SimClock) {
+        let begun = Clock::uptime(clock);
+        self.over(clock).await;
+        if Clock::uptime(clock) > begun {
+            clock.sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Waits while the node stands still.
+    pub async fn over(&self, clock: &SimClock) {
+        loop {
+            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let left = until.saturating_sub(Clock::uptime(clock));
+            if left.is_zero() {
+                return;
+            }
+            clock.sleep(left).await;
+        }
+    }
+}
+
+impl NodeClock {
+    pub fn new(base: SimClock) -> Self {
+        Self {
+            base,
+            skew: Arc::default(),
+            drift: 0,
+            pause: Pause::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Clock for NodeClock {
+    fn now(&self) -> Timestamp {
+        let now = Clock::now(&self.base).as_millis();
+        Timestamp::from_millis(now + self.skew.load(Ordering::SeqCst))
+    }
+
+    fn uptime(&self) -> Duration {
+        let micros = Clock::uptime(&self.base).as_micros() as i64;
+        Duration::from_micros((micros + micros * self.drift / 1_000_000).unsigned_abs())
+    }
+
+    async fn sleep(&self, span: Duration) {
+        self.base.sleep(span).await;
+        self.pause.over(&self.base).await;
+    }
+
+    fn alarm(&self) -> io::Result<Box<dyn Alarm>> {
+        Ok(Box::new(NodeAlarm(self.clone())))
+    }
+}
+
+struct NodeAlarm(NodeClock);
+
+#[async_trait]
+impl Alarm for NodeAlarm {
+    async fn wait_micros(&mut self, moment: i64) {
+        let moment = Timestamp::from_millis(moment.saturating_add(999).div_euclid(1_000));
+        let span = moment.since(Clock::now(&self.0)).min(limits::SLEEP_MAX);
+        if !span.is_zero() {
+            self.0.sleep(span).await;
+        }
     }
 }
 

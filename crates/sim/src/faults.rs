@@ -16,7 +16,8 @@ use rand::rngs::StdRng;
 use store::mem::MemStore;
 use store::*;
 
-use crate::clock::SimClock;
+use crate::checks::Broken;
+use crate::clock::{Pause, SimClock};
 
 /// How bad the store is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,6 +38,10 @@ pub struct FaultStore {
     pub badness: Arc<Mutex<Badness>>,
     /// Nothing gets through at all.
     pub down: Arc<AtomicBool>,
+    /// Whose calls these are may stand still.
+    pub pause: Pause,
+    /// What the store let through and should not have.
+    pub seen: Arc<Mutex<Vec<Broken>>>,
 }
 
 impl FaultStore {
@@ -56,15 +61,65 @@ impl FaultStore {
     ) -> Result<T, StoreError> {
         let (badness, first, second, before, after) = self.draw();
         self.clock.sleep(before).await;
+        self.pause.over_there(&self.clock).await;
         if self.down.load(Ordering::SeqCst) || first < badness.before {
             return Err(StoreError::unavailable("lost before it was written"));
         }
         let answer = call.await;
         self.clock.sleep(after).await;
+        self.pause.over_there(&self.clock).await;
         if second < badness.after {
             return Err(StoreError::unavailable("the answer was lost"));
         }
         answer
+    }
+}
+
+impl FaultStore {
+    fn broken(&self, check: &'static str, what: String) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push(Broken::new(check, what));
+    }
+
+    /// Fires, and looks whether every lease that counted was a current one.
+    async fn fire_watched(
+        &self,
+        leases: &Leases,
+        firings: &[Firing],
+    ) -> Result<Vec<Fired>, StoreError> {
+        let right = |firing: &Firing| self.inner.gives_right(leases, firing.job.shard());
+        let rights: Vec<bool> = firings.iter().map(right).collect();
+        let answers = self.inner.fire(leases, firings).await?;
+        for ((firing, right), answer) in firings.iter().zip(rights).zip(&answers) {
+            let wrote = !matches!(answer, Fired::LeaseLost | Fired::Stale | Fired::Refused(_));
+            if wrote && !right {
+                let what = format!("{} by {}", firing.job.id, leases.presence);
+                self.broken("old_epoch_fires_nothing", what);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Settles, and looks whether every claim that counted was the run's.
+    async fn settle_watched(
+        &self,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let token = |run: &Run| (run.claim, run.attempt);
+        let stood = |settlement: &Settlement| {
+            let live = self.inner.live_run(settlement.run.id);
+            live.is_some_and(|run| token(&run) == token(&settlement.run))
+        };
+        let stand: Vec<bool> = settlements.iter().map(stood).collect();
+        let answers = self.inner.settle(by, settlements).await?;
+        for ((settlement, stood), answer) in settlements.iter().zip(stand).zip(&answers) {
+            if *answer != Settled::Stale && !stood {
+                let what = format!("{} by {by}", settlement.run.id);
+                self.broken("old_epoch_settles_nothing", what);
+            }
+        }
+        Ok(answers)
     }
 }
 
@@ -76,6 +131,18 @@ macro_rules! faulty {
             $(async fn $name(&self, $($arg: $kind),*) -> Result<$answer, StoreError> {
                 self.through(self.inner.$name($($arg),*)).await
             })*
+
+            async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+                self.through(self.fire_watched(leases, firings)).await
+            }
+
+            async fn settle(
+                &self,
+                by: PresenceId,
+                settlements: &[Settlement],
+            ) -> Result<Vec<Settled>, StoreError> {
+                self.through(self.settle_watched(by, settlements)).await
+            }
         }
     };
 }
@@ -103,13 +170,11 @@ faulty! {
     due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
     due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
-    fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
     claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
     start_run(start: &StartRun) -> Started;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
     cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
     withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
-    settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;

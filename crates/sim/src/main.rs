@@ -18,7 +18,12 @@ fn main() -> ExitCode {
     let (mut failed, mut deliveries, mut runs) = (0, 0, 0);
     let total = seeds.end - seeds.start;
     for (index, seed) in seeds.enumerate() {
-        let told = run(Plan::new(seed));
+        // Every other seed is a fleet.
+        let plan = match seed % 2 {
+            0 => Plan::new(seed),
+            _ => Plan::fleet(seed),
+        };
+        let told = run(plan);
         deliveries += told.deliveries.len();
         runs += told.runs.len();
         for broken in told.broken.iter().take(5) {

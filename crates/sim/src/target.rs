@@ -11,7 +11,7 @@ use model::{Report, RetryHint};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::clock::SimClock;
+use crate::clock::{Pause, SimClock};
 use crate::story::{Delivery, Story};
 
 pub struct SimTarget {
@@ -19,6 +19,8 @@ pub struct SimTarget {
     pub story: Story,
     pub rng: Arc<Mutex<StdRng>>,
     pub node: u32,
+    /// The node that waits for the answer may stand still.
+    pub pause: Pause,
     /// Once quiet, everything succeeds at once, so that what waits can end.
     pub quiet: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -47,6 +49,14 @@ impl Drop for Ends<'_> {
 #[async_trait]
 impl Executor for SimTarget {
     async fn execute(&self, order: WorkOrder) -> Report {
+        let report = self.work(order).await;
+        self.pause.over(&self.clock).await;
+        report
+    }
+}
+
+impl SimTarget {
+    async fn work(&self, order: WorkOrder) -> Report {
         let (choice, wait) = {
             let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
             (rng.random_range(0..100), rng.random_range(0..1_500_u64))

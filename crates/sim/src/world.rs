@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{Clock, Node, NodeConfig};
+use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
 use model::{
     Calendar, Job, JobState, Run, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version,
@@ -16,7 +16,7 @@ use store::mem::{Flaw, MemStore};
 use store::{JobChange, NewJob, RunsOfChange, StartRun, Store};
 
 use crate::checks::{self, Broken};
-use crate::clock::SimClock;
+use crate::clock::{NodeClock, SimClock};
 use crate::faults::{Badness, FaultStore};
 use crate::jobs;
 use crate::story::{Delivery, Story};
@@ -31,6 +31,9 @@ pub struct Plan {
     /// How long they then may take to come right.
     pub quiet: Duration,
     pub flaw: Flaw,
+    pub engine_flaw: engine::Flaw,
+    /// One node has the store to itself and to its own clock; several share it, and its clock.
+    pub nodes: usize,
 }
 
 impl Plan {
@@ -40,6 +43,16 @@ impl Plan {
             trouble: Duration::from_secs(60),
             quiet: Duration::from_secs(90),
             flaw: Flaw::None,
+            engine_flaw: engine::Flaw::None,
+            nodes: 1,
+        }
+    }
+
+    /// Several nodes over one store.
+    pub fn fleet(seed: u64) -> Self {
+        Self {
+            nodes: 2 + (seed % 2) as usize,
+            ..Self::new(seed)
         }
     }
 }
@@ -75,12 +88,19 @@ pub fn run(plan: Plan) -> Told {
     }
 }
 
+/// One machine of the fleet, and the node on it if it runs.
+struct Member {
+    clock: NodeClock,
+    store: FaultStore,
+    node: Option<Node>,
+}
+
 pub(crate) struct World {
     plan: Plan,
     rng: StdRng,
     pub clock: SimClock,
     pub mem: MemStore,
-    store: FaultStore,
+    members: Vec<Member>,
     pub story: Story,
     target_rng: Arc<Mutex<StdRng>>,
     quiet: Arc<AtomicBool>,
@@ -89,34 +109,60 @@ pub(crate) struct World {
     pub accepted: Vec<(Arc<Job>, bool)>,
     calendars: Vec<Arc<Calendar>>,
     by: Arc<str>,
-    /// Whether the wall clock was stepped: then lateness and order by it mean less.
-    pub stepped: bool,
+    /// When, by uptime, the wall clock was stepped: then lateness and order by it mean less.
+    pub steps: Vec<Duration>,
+    /// When the nodes began to stop: what is due later is nobody's any more.
+    pub ended_at: Timestamp,
+}
+
+/// Attempts under way at once on one node.
+pub(crate) const RUNNING_MAX: usize = 8;
+
+fn member(plan: &Plan, index: u64, clock: &SimClock, mem: &MemStore, rng: &mut StdRng) -> Member {
+    let mut own = NodeClock::new(clock.clone());
+    if plan.nodes > 1 {
+        own.drift = rng.random_range(-50..50);
+        own.skew
+            .store(rng.random_range(-30_000..30_000), Ordering::SeqCst);
+    }
+    let seed = plan.seed ^ 0xfa17 ^ (index << 32);
+    Member {
+        store: FaultStore {
+            inner: mem.clone(),
+            clock: clock.clone(),
+            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+            badness: Arc::default(),
+            down: Arc::default(),
+            pause: own.pause.clone(),
+            seen: Arc::default(),
+        },
+        clock: own,
+        node: None,
+    }
 }
 
 impl World {
     fn new(plan: Plan) -> Self {
         let clock = SimClock::new();
         let mem = MemStore::new(Arc::new(clock.clone())).with_flaw(plan.flaw);
-        let store = FaultStore {
-            inner: mem.clone(),
-            clock: clock.clone(),
-            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(plan.seed ^ 0xfa17))),
-            badness: Arc::default(),
-            down: Arc::default(),
-        };
+        let mut rng = StdRng::seed_from_u64(plan.seed);
+        let members = (0..plan.nodes)
+            .map(|index| member(&plan, index as u64, &clock, &mem, &mut rng))
+            .collect();
         Self {
-            rng: StdRng::seed_from_u64(plan.seed),
+            rng,
             target_rng: SimTarget::rng(plan.seed),
             clock,
             mem,
-            store,
+            members,
             story: Story::default(),
             quiet: Arc::default(),
             starts: 0,
             accepted: Vec::new(),
             calendars: Vec::new(),
             by: Arc::from("someone"),
-            stepped: false,
+            steps: Vec::new(),
+            ended_at: Timestamp::MIN,
             plan,
         }
     }
@@ -128,24 +174,35 @@ impl World {
         for _ in 0..self.rng.random_range(3..12) {
             self.create().await;
         }
-        let mut node = self.start().await;
+        for index in 0..self.plan.nodes {
+            self.start(index).await;
+        }
         let begun = self.clock.uptime();
         while self.clock.uptime().saturating_sub(begun) < self.plan.trouble {
             let wait = self.rng.random_range(1..3_000);
             self.clock.sleep(Duration::from_millis(wait)).await;
-            node = self.trouble(node).await;
+            self.trouble().await;
         }
         self.calm().await;
-        if node.is_none() {
-            node = self.start().await;
+        for index in 0..self.plan.nodes {
+            if self.members[index].node.is_none() {
+                self.start(index).await;
+            }
         }
         // What recurs would go on for ever: pause it, and let what lives end.
         self.pause_all().await;
         self.clock.sleep(self.plan.quiet).await;
-        if let Some(node) = node {
-            node.stop(Duration::from_secs(5)).await;
+        self.ended_at = Clock::now(&self.clock);
+        for member in &mut self.members {
+            if let Some(node) = member.node.take() {
+                node.stop(Duration::from_secs(5)).await;
+            }
         }
-        let broken = checks::all(&self);
+        let mut broken = checks::all(&self);
+        for member in &self.members {
+            let seen = member.store.seen.lock();
+            broken.extend(seen.unwrap_or_else(PoisonError::into_inner).clone());
+        }
         let (deliveries, runs) = (self.story.deliveries(), self.mem.all_runs());
         let digest = checks::digest(&deliveries, &runs);
         Told {
@@ -156,79 +213,112 @@ impl World {
         }
     }
 
-    async fn start(&mut self) -> Option<Node> {
+    pub fn is_fleet(&self) -> bool {
+        self.plan.nodes > 1
+    }
+
+    async fn start(&mut self, index: usize) {
         self.starts += 1;
-        self.mem.reopen();
+        if self.plan.nodes == 1 {
+            self.mem.reopen();
+        }
+        let member = &self.members[index];
         let target = SimTarget {
             clock: self.clock.clone(),
             story: self.story.clone(),
             rng: Arc::clone(&self.target_rng),
             node: self.starts,
+            pause: member.clock.pause.clone(),
             quiet: Arc::clone(&self.quiet),
         };
         let registry = Registry::default().with("fake", Arc::new(target));
         let config = NodeConfig {
-            running_max: 8,
+            name: format!("node-{index}"),
+            running_max: RUNNING_MAX,
+            clock: match self.plan.nodes {
+                1 => ClockOf::Machine,
+                _ => ClockOf::Store,
+            },
             seed: self.plan.seed ^ u64::from(self.starts),
+            flaw: self.plan.engine_flaw,
             ..NodeConfig::default()
         };
-        let store: Arc<dyn Store> = Arc::new(self.store.clone());
+        let store: Arc<dyn Store> = Arc::new(member.store.clone());
+        let clock: Arc<dyn Clock> = Arc::new(member.clock.clone());
         for _ in 0..100 {
-            let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-            let started =
-                Node::start(Arc::clone(&store), clock, registry.clone(), config.clone()).await;
-            if let Ok(node) = started {
-                return Some(node);
+            let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
+            if let Ok(node) = Node::start(store, clock, registry.clone(), config.clone()).await {
+                self.members[index].node = Some(node);
+                return;
             }
             self.clock.sleep(Duration::from_millis(100)).await;
         }
-        None
     }
 
     /// One thing goes wrong, or somebody does something.
-    async fn trouble(&mut self, node: Option<Node>) -> Option<Node> {
+    async fn trouble(&mut self) {
+        let index = self.rng.random_range(0..self.members.len());
         match self.rng.random_range(0..100) {
             0..15 => {
-                if let Some(node) = node {
+                if let Some(node) = self.members[index].node.take() {
                     node.crash();
                 }
                 let away = self.rng.random_range(0..15_000);
                 self.clock.sleep(Duration::from_millis(away)).await;
-                return self.start().await;
+                self.start(index).await;
             }
             15..20 => {
-                if let Some(node) = node {
+                if let Some(node) = self.members[index].node.take() {
                     node.stop(Duration::from_secs(1)).await;
                 }
-                return self.start().await;
+                self.start(index).await;
             }
-            20..35 => self.spoil_store(),
+            20..35 => self.spoil_store(index),
             35..40 => {
-                self.store.down.store(true, Ordering::SeqCst);
+                let down = Arc::clone(&self.members[index].store.down);
+                down.store(true, Ordering::SeqCst);
                 let span = self.rng.random_range(100..8_000);
                 self.clock.sleep(Duration::from_millis(span)).await;
-                self.store.down.store(false, Ordering::SeqCst);
+                down.store(false, Ordering::SeqCst);
             }
             40..46 => {
-                self.stepped = true;
+                self.steps.push(self.clock.uptime());
                 let back = self.rng.random_bool(0.5);
                 let step = self.rng.random_range(1..90_000);
                 self.clock.step(if back { -step } else { step });
             }
             46..60 => self.create().await,
-            60..90 => self.meddle(node.as_ref()).await,
+            60..80 => self.meddle(index).await,
+            80..93 if self.plan.nodes > 1 => {
+                // Suspended: nothing of it moves, for longer than its presence lasts or not. Worst just
+                // before something is due, when it is claimed and not yet dispatched.
+                if self.rng.random_bool(0.7) {
+                    let past = Clock::now(&self.clock).as_millis() % 1_000;
+                    let wait = (1_975 - past) % 1_000;
+                    self.clock
+                        .sleep(Duration::from_millis(wait.unsigned_abs()))
+                        .await;
+                }
+                let span = self.rng.random_range(500..15_000);
+                let until = self.clock.uptime() + Duration::from_millis(span);
+                self.members[index].clock.pause.until(until);
+            }
+            93..97 if self.plan.nodes > 1 => {
+                let skew = self.rng.random_range(-60_000..60_000);
+                let clock = &self.members[index].clock;
+                clock.skew.store(skew, Ordering::SeqCst);
+            }
             _ => {}
         }
-        node
     }
 
-    fn spoil_store(&mut self) {
+    fn spoil_store(&mut self, index: usize) {
         let badness = Badness {
             before: self.rng.random_range(0..200),
             after: self.rng.random_range(0..200),
             slow: Duration::from_millis([0, 1, 20, 700][self.rng.random_range(0..4)]),
         };
-        *self
+        *self.members[index]
             .store
             .badness
             .lock()
@@ -271,7 +361,7 @@ impl World {
     }
 
     /// Somebody edits, pauses, resumes, deletes, runs by hand or cancels.
-    async fn meddle(&mut self, node: Option<&Node>) {
+    async fn meddle(&mut self, at: usize) {
         if self.accepted.is_empty() {
             return;
         }
@@ -306,13 +396,14 @@ impl World {
             6 => {
                 let name = ["one", "two"][self.rng.random_range(0..2)];
                 self.put_calendar(name).await;
-                if let Some(node) = node.filter(|_| self.rng.random_bool(0.5)) {
+                let told = self.rng.random_bool(0.5);
+                if let Some(node) = self.members[at].node.as_ref().filter(|_| told) {
                     node.handle().nudge_rules();
                 }
             }
             _ => {}
         }
-        if let Some(node) = node {
+        if let Some(node) = &self.members[at].node {
             node.handle().nudge_plan();
             node.handle().nudge_holder();
         }
@@ -374,12 +465,14 @@ impl World {
     }
 
     async fn calm(&mut self) {
-        *self
-            .store
-            .badness
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Badness::default();
-        self.store.down.store(false, Ordering::SeqCst);
+        for member in &self.members {
+            *member
+                .store
+                .badness
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Badness::default();
+            member.store.down.store(false, Ordering::SeqCst);
+        }
         self.quiet.store(true, Ordering::SeqCst);
     }
 

@@ -11,6 +11,8 @@ mod types;
 pub mod conformance;
 pub mod doc;
 pub mod mem;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -62,12 +64,15 @@ pub trait Store: Send + Sync + 'static {
 
     // Create and change: what clients do to jobs.
 
+    /// A job that was aimed by another version of a calendar than the one that stands has `rules_changed` name
+    /// that calendar.
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError>;
 
     /// Writes a job as changed if nobody changed or fired it since it was read (`JobChange::before`
     /// is compared by version, `next_slot` and `slot_last`). Runs of slots after the change that
     /// nobody claimed are taken back (or cancelled) in the same write; claimed ones are marked. A job
-    /// whose next slot is set by the end of its run rests while one of its slots' runs lives.
+    /// whose next slot is set by the end of its run rests while one of its slots' runs lives. Slots that have a run
+    /// are not written as skipped. Calendars are looked at as by `create_jobs`.
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError>;
 
     async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
@@ -165,7 +170,8 @@ pub trait Store: Send + Sync + 'static {
     /// as it did. A batch holds a job once at most.
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
 
-    /// Takes the next attempt of named runs that nobody holds. Asked again, it answers the same.
+    /// Takes the next attempt of named runs that nobody holds, under the leases of their shards. Asked
+    /// again, it answers the same, also when a shard has gone to someone else meanwhile.
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
 
     /// A manual run or a replay, born `Ready` (or waiting, as overlap says).

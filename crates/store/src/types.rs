@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::job::Decision;
+use model::schedule::Calendars;
 use model::{
     Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, PresenceId, Reason, Run,
     RunId, RunState, Shard, Skip, TenantId, Timestamp, Verdict, Version, limits,
@@ -101,6 +102,17 @@ pub enum Created {
     Mismatch,
     /// Another job of the tenant has the key.
     KeyTaken(JobId),
+    /// It names a calendar that is not there (any more).
+    CalendarMissing(CalendarName),
+}
+
+/// The calendars that a job is aimed by, by name; a deleted one names none.
+pub(crate) fn aimed_by(job: &Job) -> BTreeMap<&CalendarName, Version> {
+    let Calendars { exclude, only } = &job.def.schedule.calendars;
+    let all = exclude.iter().chain(only);
+    all.filter(|_| job.state != JobState::Deleted)
+        .map(|calendar| (&calendar.name, calendar.version))
+        .collect()
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -134,6 +146,8 @@ pub enum JobChanged {
     /// Someone was faster; this is how it stands.
     Conflict(Box<Job>),
     KeyTaken(JobId),
+    /// It names a calendar that is not there (any more).
+    CalendarMissing(CalendarName),
     Missing,
 }
 

@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 use super::Zone;
 pub use super::calendar_day::{CalendarError, DateRange, Day, Weekly, Yearly};
-use super::civil::{DAY, Date, weekday};
+use super::compiled::Compiled;
 use crate::job::Version;
 use crate::limits;
 use crate::time::{Slot, Timestamp};
+
+/// No clock on a wall is further from UTC, in seconds: jiff refuses such an offset.
+const OFFSET_MAX: i64 = 26 * 3_600;
 
 /// A name that a tenant gives a calendar.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +43,8 @@ impl fmt::Display for CalendarName {
     }
 }
 
-/// A named set of local times: the union of its parts.
+/// A named set of local times: the union of its parts. These may be changed until it is asked for the first
+/// time, and in a copy; never after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calendar {
     pub name: CalendarName,
@@ -54,6 +58,9 @@ pub struct Calendar {
     pub yearly: Vec<Yearly>,
     pub weekly: Vec<Weekly>,
     pub ranges: Vec<DateRange>,
+    /// Open only so that `..Calendar::new(…)` can be written elsewhere.
+    #[doc(hidden)]
+    pub compiled: Compiled,
 }
 
 /// Whether a moment is held, and until when that stays so at least.
@@ -77,6 +84,7 @@ impl Calendar {
             yearly: Vec::new(),
             weekly: Vec::new(),
             ranges: Vec::new(),
+            compiled: Compiled::default(),
         }
     }
 
@@ -107,63 +115,29 @@ impl Calendar {
     pub fn holds(&self, moment: Timestamp, zone: &Zone) -> bool {
         let seconds = moment.as_millis().div_euclid(1_000);
         let zone = self.zone.as_ref().unwrap_or(zone);
-        self.at(seconds + zone.offset_at(seconds)).inside
+        Compiled::of(self)
+            .at(seconds + zone.offset_at(seconds))
+            .inside
     }
 
     /// The same for a moment in seconds, with the moment until which the answer stays.
     fn look(&self, moment: i64, zone: &Zone) -> Held {
         let zone = self.zone.as_ref().unwrap_or(zone);
         let local = moment + zone.offset_at(moment);
-        let held = self.at(local);
+        let around = Compiled::of(self).at(local);
         // Local time runs evenly up to the next change of the clocks, and no further.
-        let even = moment + (held.until - local).max(1);
+        let even = moment.saturating_add(around.until.saturating_sub(local).max(1));
         let until = match zone.shift_after(moment) {
             Some(shift) => even.min(shift.at),
             None => even,
         };
-        Held { until, ..held }
-    }
-
-    fn at(&self, local: i64) -> Held {
-        let day = local.div_euclid(DAY);
-        let midnight = (day + 1) * DAY;
-        let around = self.ranges.iter().filter(|range| range.contains(local));
-        if let Some(until) = around.map(|range| range.end()).max() {
-            return Held {
-                inside: true,
-                until,
-            };
+        // Far from either end no change of the clocks matters.
+        let begun = moment >= around.since.saturating_add(OFFSET_MAX);
+        let sure = around.until.saturating_sub(OFFSET_MAX);
+        Held {
+            inside: around.inside,
+            until: if begun { until.max(sure) } else { until },
         }
-        let date = Date::from_days(day);
-        let whole_day = self.dates.iter().any(|one| one.days() == day)
-            || self.yearly.iter().any(|one| one.is_on(date));
-        if whole_day {
-            return Held {
-                inside: true,
-                until: midnight,
-            };
-        }
-        let time = local.rem_euclid(DAY);
-        let mut held = Held {
-            inside: false,
-            until: midnight,
-        };
-        for weekly in &self.weekly {
-            for (from, to) in weekly.windows(weekday(day)) {
-                if (from..to).contains(&time) {
-                    held.inside = true;
-                }
-                for edge in [from, to] {
-                    if edge > time {
-                        held.until = held.until.min(day * DAY + edge);
-                    }
-                }
-            }
-        }
-        let starts = self.ranges.iter().map(|range| range.start());
-        let next = starts.filter(|start| *start > local).min();
-        held.until = next.map_or(held.until, |start| held.until.min(start));
-        held
     }
 }
 
@@ -210,6 +184,8 @@ impl Calendars {
 
     /// What becomes of a slot of a schedule that is meant in `zone`.
     pub fn look(&self, slot: Slot, zone: &Zone) -> Exclusion {
+        #[cfg(test)]
+        super::compiled::steps::looked();
         let moment = slot.0.as_millis().div_euclid(1_000);
         let mut until = i64::MAX;
         for calendar in &self.exclude {

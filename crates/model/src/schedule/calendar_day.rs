@@ -84,8 +84,9 @@ impl Yearly {
         read().ok_or_else(|| CalendarError::Yearly { text: shown(text) })
     }
 
-    pub(super) fn is_on(self, date: Date) -> bool {
-        (self.month, self.day) == (date.month, date.day)
+    /// Both count from 1.
+    pub(super) fn month_and_day(self) -> (u32, u32) {
+        (self.month, self.day)
     }
 }
 
@@ -228,10 +229,6 @@ impl DateRange {
     /// The first local time that is not within it.
     pub(super) fn end(self) -> i64 {
         self.to.day.0 * DAY + self.to.time.unwrap_or(DAY)
-    }
-
-    pub(super) fn contains(self, local: i64) -> bool {
-        (self.start()..self.end()).contains(&local)
     }
 }
 

@@ -196,10 +196,12 @@ impl Schedule {
         Some(Step::new("calendars", self.keeps(slot), says))
     }
 
-    /// The slots before and after a moment that is none.
+    /// The slots before and after a moment that is none, or the end of a gap, which may well be one: it
+    /// comes after every time within the gap.
     fn of_nearest(&self, moment: Timestamp, zone: &Zone) -> Option<Step> {
         let before = self.last_before(moment).map(|slot| slot.0);
-        let after = self.next_after(moment).map(|slot| slot.0);
+        let after = self.next_after(moment.minus(MILLISECOND));
+        let after = after.map(|slot| slot.0);
         let told = |moment| format!("{} ({moment})", told(moment, zone));
         let says = match (before, after) {
             (Some(before), Some(after)) => {
@@ -352,8 +354,7 @@ fn of_every_change(every: &Every, moment: Timestamp) -> Option<Step> {
             return step(true, made_up(missing, shift));
         }
         let first = at - (shift.before - shift.after);
-        if shift.is_overlap() && local < shift.local_before() && first < shift.at && is_slot(first)
-        {
+        if shift.is_overlap() && first < shift.at && is_slot(first) {
             return step(false, second_time(local));
         }
     }

@@ -275,6 +275,43 @@ fn a_time_that_comes_twice_runs_once_or_twice() {
 }
 
 #[test]
+fn the_slot_at_the_end_of_a_gap_is_next_to_every_time_within_it() {
+    let nearest = |schedule: &Schedule, moment: &str| {
+        let mut steps = ask(schedule, moment).steps.into_iter();
+        steps.find(|it| it.step == "nearest").unwrap().says
+    };
+    let fixed = cron("30 2 * * *", "Europe/Berlin");
+    let around = "the slots next to it are 02:30 on 27 March 2027 (2027-03-27T01:30:00.000Z) and \
+                  03:00 on 28 March 2027 (2027-03-28T01:00:00.000Z)";
+    assert_eq!(nearest(&fixed, "2027-03-28T02:31"), around);
+    assert_eq!(nearest(&fixed, "2027-03-28T02:00"), around);
+    // Where it is none, the next one is named.
+    let later = nearest(&fixed, "2027-03-28T03:00:01");
+    assert!(
+        later.ends_with("02:30 on 29 March 2027 (2027-03-29T00:30:00.000Z)"),
+        "{later}"
+    );
+}
+
+#[test]
+fn a_repeated_hour_begins_and_ends_on_the_minute() {
+    let told = |text: &str, moment: &str| {
+        let found = ask(&cron(text, "Europe/Berlin"), moment);
+        let mut steps = found.steps.iter();
+        (
+            found.slot.is_some(),
+            steps.any(|it| it.step == DAYLIGHT_SAVING),
+        )
+    };
+    assert_eq!(told("59 1 * * *", "2026-10-24T23:59:00Z"), (true, false));
+    assert_eq!(told("0 2 * * *", "2026-10-25T00:00:00Z"), (true, true));
+    assert_eq!(told("59 2 * * *", "2026-10-25T00:59:00Z"), (true, true));
+    assert_eq!(told("0 2 * * *", "2026-10-25T01:00:00Z"), (false, true));
+    assert_eq!(told("59 2 * * *", "2026-10-25T01:59:00Z"), (false, true));
+    assert_eq!(told("0 3 * * *", "2026-10-25T02:00:00Z"), (true, false));
+}
+
+#[test]
 fn intervals_tell_how_far_they_have_come() {
     let often = every("15m", "2026-06-01T09:00:00Z", "UTC");
     let says = |schedule: &Schedule, text: &str| ask(schedule, text).steps[1].says.clone();

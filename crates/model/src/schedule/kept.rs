@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::Schedule;
+use super::{Schedule, Zone};
 use crate::limits;
 use crate::run::Stretch;
 use crate::time::{Slot, Timestamp};
@@ -16,7 +16,7 @@ pub enum Found {
     /// They keep it.
     Kept(Slot),
     /// They leave out every slot up to this one, itself included: the last of the schedule, or the
-    /// last that was looked at.
+    /// last that was looked at. `Schedule::is_last` tells which.
     LeftOut(Slot),
     /// There is no slot.
     Nothing,
@@ -65,6 +65,10 @@ impl Schedule {
                 return Found::Kept(slot);
             }
             left_out = slot;
+            if look.until <= slot.0 {
+                // The end of time.
+                break;
+            }
             if self.after_completion() {
                 // No other slot depends on this one: it waits until calendars let it.
                 slot = Slot(look.until);
@@ -75,10 +79,45 @@ impl Schedule {
             }
             match self.next_after(look.until.minus(MILLISECOND)) {
                 Some(next) => slot = next,
-                None => return Found::LeftOut(self.stretch(slot, look.until).last),
+                None => return Found::LeftOut(self.last_from(slot, look.until)),
             }
         }
         Found::LeftOut(left_out)
+    }
+
+    /// Whether no slot follows this one: where calendars leave out every slot up to it, the schedule ends,
+    /// and not only the search.
+    pub fn is_last(&self, slot: Slot) -> bool {
+        self.next_after(slot.0).is_none()
+    }
+
+    /// The last slot of the schedule, which lies between `slot`, which is one, and `end`: halved, as either
+    /// may be thousands of years away.
+    fn last_from(&self, mut slot: Slot, mut end: Timestamp) -> Slot {
+        while slot.0.plus(MILLISECOND) < end {
+            let middle = slot.0.plus(end.since(slot.0) / 2);
+            match self.next_after(middle) {
+                Some(next) => slot = next,
+                None => end = middle,
+            }
+        }
+        // At the very end itself there may still be one.
+        self.next_after(slot.0).unwrap_or(slot)
+    }
+
+    /// Asks calendars about slots in their order.
+    pub(crate) fn edges(&self) -> Edges<'_> {
+        let unasked = self.calendars.is_empty();
+        Edges {
+            schedule: self,
+            zone: self.zone(),
+            kept: true,
+            until: if unasked {
+                Timestamp::MAX
+            } else {
+                Timestamp::MIN
+            },
+        }
     }
 
     /// The slot after a moment at which something is to be decided: the first that calendars keep, or
@@ -133,6 +172,30 @@ impl Schedule {
     pub(crate) fn kept_stretch(&self, first: Slot, until: Timestamp) -> Stretch {
         let look = self.calendars.look(first, &self.zone());
         self.stretch(first, look.until.minus(MILLISECOND).min(until))
+    }
+}
+
+/// What calendars say about slots that come in their order: asked once from edge to edge.
+pub(crate) struct Edges<'a> {
+    schedule: &'a Schedule,
+    zone: Zone,
+    kept: bool,
+    until: Timestamp,
+}
+
+impl Edges<'_> {
+    /// Whether calendars keep a slot, which is none before the last one asked about.
+    pub(crate) fn keep(&mut self, slot: Slot) -> bool {
+        if slot.0 >= self.until {
+            let look = self.schedule.calendars.look(slot, &self.zone);
+            (self.kept, self.until) = (look.by.is_none(), look.until);
+        }
+        self.kept
+    }
+
+    /// The first slot about which they may say something else than about the last one.
+    pub(crate) fn next(&self) -> Option<Slot> {
+        self.schedule.next_after(self.until.minus(MILLISECOND))
     }
 }
 

@@ -1,6 +1,8 @@
 use super::*;
 use crate::schedule::reference::Chance;
-use crate::schedule::samples::{at, calendar, cron, every, random_calendars, random_schedule};
+use crate::schedule::samples::{
+    at, calendar, cron, every, random_calendars, random_schedule, steps,
+};
 use crate::schedule::{Calendars, Kind};
 
 const HOUR: u64 = 3_600;
@@ -280,4 +282,76 @@ fn without_calendars_every_slot_is_kept() {
         (left.stretches.len(), left.next, left.kept),
         (0, Some(slot("2026-12-25T01:00:00Z")), true)
     );
+}
+
+#[test]
+fn what_lies_decades_ahead_is_found_in_a_few_looks() {
+    for zone in ["UTC", "Europe/Berlin"] {
+        let far = cron("0 12 * * *", zone).only(calendar("later", &["2081-07-01/2081-08-01"]));
+        let (found, took) = steps::of(|| far.find_kept(at("2026-01-01T00:00:00Z")));
+        let Found::Kept(Slot(moment)) = found else {
+            panic!("{found:?} in {zone}");
+        };
+        assert!(moment.to_string().starts_with("2081-07-01T1"), "{moment}");
+        assert!(took.looks <= 4, "{took:?} in {zone}");
+    }
+}
+
+#[test]
+fn a_calendar_without_an_end_leaves_out_all_there_is() {
+    for zone in ["UTC", "Europe/Berlin"] {
+        let never = || calendar("never", &["2020-01-01/2026-06-30", "2026-07-01/9998-12-31"]);
+        let minutes = cron("* * * * *", zone).excluding(never());
+        let (found, took) = steps::of(|| minutes.find_kept(at("2026-01-01T00:00:00Z")));
+        assert_eq!(found, Found::LeftOut(slot("9999-12-30T21:59:00Z")));
+        assert!(minutes.is_last(slot("9999-12-30T21:59:00Z")));
+        assert!(took.looks <= 4, "{took:?} in {zone}");
+        // What waits for calendars waits to the end of time, and is not asked about again and again.
+        let waits = delay("1h").excluding(never());
+        let (found, took) = steps::of(|| waits.find_kept(at("2026-01-01T00:00:00Z")));
+        assert_eq!(found, Found::LeftOut(Slot(Timestamp::MAX)));
+        assert!(waits.is_last(Slot(Timestamp::MAX)));
+        assert!(took.looks <= 4, "{took:?}");
+    }
+}
+
+#[test]
+fn where_the_search_ends_is_told_from_where_the_schedule_does() {
+    let after = at("2026-01-01T00:00:00Z");
+    let left_out = |schedule: &Schedule| match schedule.find_kept(after) {
+        Found::LeftOut(last) => (last, schedule.is_last(last)),
+        found @ (Found::Kept(_) | Found::Nothing) => panic!("{found:?}"),
+    };
+    let all_week = || calendar("week", &["MON-SUN"]);
+    let hourly = cron("0 * * * *", "UTC").excluding(all_week());
+    assert_eq!(left_out(&hourly), (slot("2039-09-09T00:00:00Z"), false));
+    let ending = hourly.ending("2030-01-01T12:30:00Z");
+    assert_eq!(left_out(&ending), (slot("2030-01-01T12:00:00Z"), true));
+    let once = Schedule::from(slot("2026-12-25T18:00:00Z")).excluding(all_week());
+    assert_eq!(left_out(&once), (slot("2026-12-25T18:00:00Z"), true));
+    let past = || calendar("past", &["2020-01-01"]);
+    for (text, last) in [
+        ("0 0 29 2 *", "9996-02-29T00:00:00Z"),
+        ("0 0 0 1 1 * 2030", "2030-01-01T00:00:00Z"),
+        ("* * * * * *", "9999-12-30T21:59:59Z"),
+    ] {
+        let found = left_out(&cron(text, "UTC").only(past()));
+        assert_eq!(found, (slot(last), true), "{text}");
+    }
+}
+
+#[test]
+fn edges_say_of_slots_in_order_what_calendars_say_of_each() {
+    let mut chance = Chance(14);
+    for _ in 0..300 {
+        let around = around(&mut chance);
+        let schedule = narrowed(&mut chance, around);
+        let after = near(&mut chance, around);
+        let mut edges = schedule.edges();
+        for (slot, by) in slowly(&schedule, after, after.plus(Duration::from_secs(3 * DAY))) {
+            assert_eq!(edges.keep(slot), by.is_none(), "{schedule:?} {slot}");
+            let next = edges.next();
+            assert!(next.is_none_or(|next| next > slot), "{schedule:?} {slot}");
+        }
+    }
 }

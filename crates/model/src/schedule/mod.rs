@@ -7,7 +7,7 @@
 //! In reading order: `civil` (dates as numbers), `zone`, `span` (durations), `every`; then cron: `expression`
 //! (its fields), `field` and `day_field` (text to sets), `days` (sets to days of a month), `rule` (the search in
 //! local time), `walk` (through daylight saving), `cron` (the whole); then what narrows a schedule: `bounds`, and
-//! `calendar` (of `calendar_day`s) with what it leaves (`kept`); last, for people, `words` (with `times` and `names`),
+//! `calendar` (of `calendar_day`s, searched as `compiled`) with what it leaves (`kept`); last, for people, `words` (with `times` and `names`),
 //! `notes` and `explain` (with `explain_rule`).
 
 use std::sync::Arc;
@@ -20,6 +20,7 @@ mod bounds;
 mod calendar;
 mod calendar_day;
 mod civil;
+mod compiled;
 mod count;
 mod cron;
 mod day_field;

@@ -56,11 +56,13 @@ fn of_next(schedule: &Schedule, from: Timestamp) -> Vec<String> {
                 schedule.calendars.named()
             )]
         }
-        Found::LeftOut(Slot(last)) => vec![format!(
-            "every slot until {} is left out by {}",
-            date(last),
-            schedule.calendars.named()
-        )],
+        Found::LeftOut(last) => {
+            let (until, by) = (date(last.0), schedule.calendars.named());
+            vec![match schedule.is_last(last) {
+                true => format!("every slot is left out by {by}; the last is on {until}"),
+                false => format!("every slot up to {until} is left out by {by}, no further looked"),
+            }]
+        }
     };
     let soon = |end: &Timestamp| end.as_millis() < from.as_millis() + AHEAD * 1_000;
     if let Some(end) = schedule.bounds.ends_at.filter(soon) {

@@ -244,18 +244,22 @@ fn what_never_runs_for_its_calendars_is_noted() {
     let christmas = cron("0 9 25 12 *", "UTC").excluding(calendar("holidays", &["12-25"]));
     let found = of_narrowed(&christmas);
     assert_eq!(found.len(), 1);
-    assert!(
-        found[0].starts_with("every slot until 25 December "),
-        "{found:?}"
+    let says = "every slot up to 25 December ";
+    assert!(found[0].starts_with(says), "{found:?}");
+    let how_far = " is left out by holidays, no further looked";
+    assert!(found[0].ends_with(how_far), "{found:?}");
+    let past = cron("0 9 * * *", "UTC").only(calendar("past", &["2020-01-01"]));
+    assert_eq!(
+        of_narrowed(&past),
+        ["every slot is left out by past; the last is on 30 December 9999"]
     );
-    assert!(found[0].ends_with(" is left out by holidays"), "{found:?}");
     let ending = cron("0 9 * * *", "UTC")
         .ending("2026-06-20T00:00:00Z")
         .excluding(calendar("june", &["2026-06-01/2026-06-30"]));
     assert_eq!(
         of_narrowed(&ending),
         [
-            "every slot until 19 June 2026 is left out by june",
+            "every slot is left out by june; the last is on 19 June 2026",
             "ends on 20 June 2026",
         ]
     );

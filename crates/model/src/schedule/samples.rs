@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub(crate) use super::compiled::steps;
 pub(crate) use super::reference::Chance;
 use super::{
     Calendar, CalendarName, Calendars, Cron, CronOptions, DateRange, Day, Every, Schedule, Weekly,

@@ -67,6 +67,13 @@ fn conclusion(answer: &Value) -> String {
         // A time that the clocks skip is no moment.
         (true, _) => local.to_owned(),
     };
+    if answer["slot"].is_null() {
+        let last = answer["steps"].as_array().and_then(|steps| steps.last());
+        return format!(
+            "{moment}: {}",
+            last.map_or(String::new(), |step| text(&step["says"]))
+        );
+    }
     if answer["slot"] != true {
         return format!("{moment} is no slot");
     }
@@ -124,6 +131,10 @@ mod tests {
         check(
             json!({ "at": at, "slot": true, "fate": null, "steps": [{ "says": "not kept any more" }] }),
             "2026-03-29T01:30:00.000Z is a slot: not kept any more",
+        );
+        check(
+            json!({ "at": at, "slot": null, "steps": [{ "says": "cannot be told" }] }),
+            "2026-03-29T01:30:00.000Z: cannot be told",
         );
         check(
             json!({ "at": at, "slot": true, "fate": "planned" }),

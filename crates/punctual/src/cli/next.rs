@@ -263,4 +263,17 @@ mod tests {
         assert!(refused(&["@daily", "--runs-max", "0"]).contains("1 or more"));
         assert!(refused(&["@daily", "--ends-at", "soon"]).contains("soon"));
     }
+
+    #[test]
+    fn local_time_is_that_of_the_schedule() {
+        let shown = |words: &[&str]| {
+            let (schedule, from) = next(words).read(Timestamp::from_millis(0)).unwrap();
+            let slot = schedule.next_after(from).unwrap();
+            local(slot.0, &schedule.zone())
+        };
+        let tokyo = "Fri 1970-01-02 09:00:00 JST";
+        assert_eq!(shown(&["CRON_TZ=Asia/Tokyo 0 9 * * *"]), tokyo);
+        assert_eq!(shown(&["0 9 * * *", "--tz", "Asia/Tokyo"]), tokyo);
+        assert_eq!(shown(&["0 9 * * *"]), "Thu 1970-01-01 09:00:00 UTC");
+    }
 }

@@ -120,6 +120,8 @@ fn every_default_can_be_written_down_and_read_back() {
 fn bad_values_of_every_setting_are_refused() {
     let bad = [
         ("data", ""),
+        ("store", "mysql://127.0.0.1/x"),
+        ("clock_skew_max", "soon"),
         ("listen", "127.0.0.1"),
         ("insecure_no_auth", "maybe"),
         ("node", "two words"),

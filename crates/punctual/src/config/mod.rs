@@ -19,6 +19,9 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub data: PathBuf,
+    /// Where the store is, if it is not the data folder's own.
+    pub store: Option<String>,
+    pub clock_skew_max: Duration,
     pub listen: SocketAddr,
     pub insecure_no_auth: bool,
     pub node: String,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use engine::NodeConfig;
 use model::limits;
 use model::schedule::{format_span, parse_span};
+use store::postgres::PgConfig;
 use tracing_subscriber::EnvFilter;
 
 use super::{Config, LogFormat};
@@ -57,6 +58,24 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
         show: |config| config.data.display().to_string(),
+    },
+    Setting {
+        name: "store",
+        flag: "store",
+        value: "URL",
+        help: "A PostgreSQL database that several nodes share, postgres://user@host/database; the data folder's own file unless given",
+        secret: true,
+        set: |config, text| read_into(&mut config.store, store(text)),
+        show: |config| config.store.clone().unwrap_or_default(),
+    },
+    Setting {
+        name: "clock_skew_max",
+        flag: "clock-skew-max",
+        value: "SPAN",
+        help: "How far this machine's clock may be off the database's before the node stops firing",
+        secret: false,
+        set: |config, text| read_into(&mut config.clock_skew_max, keep(text)),
+        show: |config| format_span(config.clock_skew_max),
     },
     Setting {
         name: "listen",
@@ -167,6 +186,8 @@ pub(super) fn defaults() -> Config {
     let node = NodeConfig::default();
     Config {
         data: default_data(),
+        store: None,
+        clock_skew_max: node.clock_skew_max,
         listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
         insecure_no_auth: false,
         node: host_name().unwrap_or(node.name),
@@ -202,6 +223,18 @@ fn default_data() -> PathBuf {
 fn host_name() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     node_name(text.trim()).ok()
+}
+
+/// The address is read again when the store is opened; here it only has to be one. It may hold a
+/// password, so no error repeats it.
+fn store(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match PgConfig::parse(text) {
+        Ok(_) => Ok(Some(text.to_owned())),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn read_into<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {

@@ -7,10 +7,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Node, NodeConfig, SystemClock};
+use engine::{ClockOf, Node, NodeConfig, SystemClock};
 use executor::Registry;
 use executor::http::HttpExecutor;
 use model::schedule::format_span;
+use store::postgres::{PgConfig, PgStore};
 use store::sqlite::SqliteStore;
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
@@ -31,6 +32,7 @@ A second signal ends it at once, exit code 130; nothing accepted is lost by that
 Examples:
   punctual serve
   punctual serve --data ./data --listen 127.0.0.1:8080
+  PUNCTUAL_STORE_PASSWORD=… punctual serve --store postgres://punctual@127.0.0.1/punctual
   PUNCTUAL_LOG=debug punctual serve --config punctual.toml";
 
 /// What the end may take beyond the grace period: handing back what is left, and closing the store.
@@ -97,14 +99,9 @@ impl Running {
     /// Takes the port first: it is the quickest to fail, and nothing has been touched by then.
     async fn start(config: &Config) -> Result<Self, Failure> {
         let (listener, address) = listen(config.listen).await?;
-        let is_new =
-            std::fs::read_dir(&config.data).map_or(true, |mut entries| entries.next().is_none());
-        let folder = config.data.clone();
-        let opening = spawn_blocking(move || SqliteStore::open(&folder, Arc::new(SystemClock)));
-        let opened = opening
-            .await
-            .map_err(|error| Failure::usage(error.to_string()))?;
-        let store: Arc<dyn Store> = Arc::new(opened.map_err(|error| unusable(config, &error))?);
+        let is_new = config.store.is_none()
+            && std::fs::read_dir(&config.data).map_or(true, |mut entries| entries.next().is_none());
+        let store = open_store(config).await?;
         let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
         let registry = Registry::default().with("http", Arc::new(http));
         let clock = Arc::new(SystemClock);
@@ -112,7 +109,7 @@ impl Running {
         let node = started.map_err(|error| unusable(config, &error))?;
         let api = server::Api::new(store, node.handle())
             .with_history_keep(config.history_keep)
-            .with_features(["sqlite", "http"]);
+            .with_features(["sqlite", "postgres", "http"]);
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server::serve(listener, server::router(api), stop.clone()));
         if is_new {
@@ -148,6 +145,21 @@ impl Running {
     }
 }
 
+/// The database that was named, or the data folder's own.
+async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
+    if let Some(address) = &config.store {
+        let refused = |error: StoreError| Failure::usage(chain(&error));
+        let address = PgConfig::parse(address).map_err(refused)?;
+        return Ok(Arc::new(PgStore::connect(address).await.map_err(refused)?));
+    }
+    let folder = config.data.clone();
+    let opening = spawn_blocking(move || SqliteStore::open(&folder, Arc::new(SystemClock)));
+    let opened = opening
+        .await
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Arc::new(opened.map_err(|error| unusable(config, &error))?))
+}
+
 /// Why the data cannot be used, in one line that names the folder.
 fn unusable(config: &Config, error: &StoreError) -> Failure {
     let text = chain(error);
@@ -163,11 +175,17 @@ fn node_config(config: &Config) -> NodeConfig {
     NodeConfig {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         name: config.node.clone(),
+        clock: match config.store {
+            None => ClockOf::Machine,
+            Some(_) => ClockOf::Store,
+        },
+        clock_skew_max: config.clock_skew_max,
         running_max: config.running_max,
         history_keep: config.history_keep,
         finished_keep: config.finished_keep,
         health_bound: config.health_bound,
         seed: rand::random(),
+        flaw: engine::Flaw::None,
     }
 }
 

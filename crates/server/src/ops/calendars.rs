@@ -53,7 +53,7 @@ async fn find(
 pub async fn get(api: &Api, tenant: TenantId, name: &CalendarName) -> Result<CalendarUse, OpError> {
     find(api, tenant, name)
         .await?
-        .ok_or(CalendarFault::Missing.into())
+        .ok_or_else(|| CalendarFault::Missing(name.clone()).into())
 }
 
 /// Calendars by name, and the name after which the next page begins.
@@ -72,16 +72,26 @@ pub async fn list(
 ) -> Result<CalendarPage, OpError> {
     let mut items: Vec<CalendarUse> = Vec::new();
     let mut entries = 0;
+    let mut least = 1;
     loop {
         let last = items.last().map(|used| &used.calendar.name);
         // One more than wanted shows whether there is a next page.
-        let wanted = (limit + 1 - items.len()).min(READ_MAX);
+        let wanted = (limit + 1 - items.len()).min(READ_MAX).max(least);
         let last = last.or(after.as_ref()).cloned();
         let read = api
             .store
             .list_calendars(tenant, last.as_ref(), wanted)
             .await?;
-        let ended = read.len() < wanted;
+        // A store leaves out what it cannot read: nothing is the end only if more than there can be was
+        // asked for.
+        least = match read.is_empty() {
+            true if wanted >= limits::CALENDARS_MAX => {
+                return Ok(CalendarPage { items, next: None });
+            }
+            true if wanted >= READ_MAX => limits::CALENDARS_MAX,
+            true => READ_MAX,
+            false => 1,
+        };
         for used in read {
             if items.len() == limit || entries > ENTRIES_MAX {
                 let next = items.last().map(|used| used.calendar.name.clone());
@@ -89,9 +99,6 @@ pub async fn list(
             }
             entries += used.calendar.len();
             items.push(used);
-        }
-        if ended {
-            return Ok(CalendarPage { items, next: None });
         }
     }
 }
@@ -162,7 +169,7 @@ pub async fn put(
     for _ in 0..TRIES_MAX {
         let stands = find(api, tenant, name).await?;
         let before = stands.as_ref().map(|used| used.calendar.version);
-        check(expect, before)?;
+        check(expect, name, before)?;
         if let Some(used) = stands.filter(|used| same(&used.calendar, &calendar)) {
             return Ok(CalendarWritten {
                 used,
@@ -191,12 +198,18 @@ fn same(stands: &Calendar, said: &Calendar) -> bool {
     stands.same_times(said) && stands.note == said.note
 }
 
-fn check(expect: &Expect, stands: Option<Version>) -> Result<(), CalendarFault> {
+fn check(
+    expect: &Expect,
+    name: &CalendarName,
+    stands: Option<Version>,
+) -> Result<(), CalendarFault> {
     match (expect, stands) {
         (Expect::Anything, _) | (Expect::Existing, Some(_)) | (Expect::Absent, None) => Ok(()),
         (Expect::OneOf(versions), Some(found)) if versions.contains(&found) => Ok(()),
         (Expect::OneOf(_), Some(found)) => Err(CalendarFault::VersionConflict(found)),
-        (Expect::OneOf(_) | Expect::Existing, None) => Err(CalendarFault::NothingToMatch),
+        (Expect::OneOf(_) | Expect::Existing, None) => {
+            Err(CalendarFault::NothingToMatch(name.clone()))
+        }
         (Expect::Absent, Some(found)) => Err(CalendarFault::Stands(found)),
     }
 }
@@ -211,17 +224,18 @@ pub async fn delete(
     for _ in 0..TRIES_MAX {
         let used = get(api, tenant, name).await?;
         let version = used.calendar.version;
-        check(expect, Some(version))?;
+        check(expect, name, Some(version))?;
         match api.store.drop_calendar(tenant, name, Some(version)).await? {
             CalendarDropped::Done => return Ok(used),
             CalendarDropped::InUse(jobs, count) => {
-                return Err(CalendarFault::InUse { jobs, count }.into());
+                let name = name.clone();
+                return Err(CalendarFault::InUse { name, jobs, count }.into());
             }
             CalendarDropped::Conflict(_) => {}
-            CalendarDropped::Missing => return Err(CalendarFault::Missing.into()),
+            CalendarDropped::Missing => return Err(CalendarFault::Missing(name.clone()).into()),
         }
     }
     Err(OpError::Contended)
 }
 
-const _: () = assert!(limits::PAGE_MAX >= READ_MAX);
+const _: () = assert!(limits::PAGE_MAX >= READ_MAX && limits::CALENDARS_MAX >= READ_MAX);

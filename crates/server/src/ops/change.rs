@@ -10,7 +10,8 @@ use model::{Job, JobState, RunId, RunKind, RunState, Skip, TenantId, Timestamp, 
 use store::{JobChange, JobChanged, Page, RunFilter, RunsOfChange};
 
 use super::error::OpError;
-use super::preview::{Difference, difference};
+use super::preview::{Compared, Difference};
+use super::schedule;
 use super::withdraw::{self, Wish, Withdrawn};
 use crate::api::Api;
 
@@ -106,21 +107,34 @@ pub async fn change(
                 slots: None,
             });
         };
+        let after = Arc::new(edit.after);
+        let compared = Compared::new(api, &before, &after).await?;
         if mode == Mode::Dry {
-            return rehearse(api, tenant, &before, edit.after).await;
+            return rehearse(api, tenant, &before, &after, compared).await;
         }
         let change = JobChange {
             before: Arc::clone(&before),
-            after: Arc::new(edit.after),
+            after,
             skipped: edit.skipped,
             runs: edit.runs,
         };
         match api.store.change_job(&change).await? {
             JobChanged::Done { job, asked } => {
-                return Ok(finish(api, tenant, &change, *job, asked).await);
+                // It is written: whatever comes of the comparison, that is so.
+                let slots = compared.difference().await.unwrap_or(None);
+                let (job, runs) = finish(api, tenant, &change, *job, asked).await;
+                return Ok(Changed {
+                    job: Arc::new(job),
+                    runs,
+                    written: true,
+                    slots,
+                });
             }
             JobChanged::Conflict(found) => before = Arc::new(*found),
             JobChanged::KeyTaken(holder) => return Err(OpError::KeyTaken(holder)),
+            JobChanged::CalendarMissing(name) => {
+                return Err(schedule::calendar_gone(&change.after.def.schedule, &name).into());
+            }
             JobChanged::Missing => return Err(OpError::JobMissing),
         }
         if tries >= TRIES_AT_ONCE {
@@ -140,7 +154,7 @@ async fn finish(
     change: &JobChange,
     job: Job,
     asked: Vec<RunId>,
-) -> Changed {
+) -> (Job, Withdrawn) {
     let wish = match change.runs {
         RunsOfChange::Keep | RunsOfChange::TakeBack => Wish::TakeBack,
         RunsOfChange::Cancel => Wish::Cancel,
@@ -151,13 +165,7 @@ async fn finish(
         true => api.store.get_job(tenant, job.id).await.ok().flatten(),
         false => None,
     };
-    let slots = difference(&change.before, &change.after, change.after.updated_at);
-    Changed {
-        job: Arc::new(again.unwrap_or(job)),
-        runs,
-        written: true,
-        slots,
-    }
+    (again.unwrap_or(job), runs)
 }
 
 /// What the write would answer, with the refusals that only the store knows of.
@@ -165,16 +173,21 @@ async fn rehearse(
     api: &Api,
     tenant: TenantId,
     before: &Job,
-    after: Job,
+    after: &Arc<Job>,
+    compared: Compared,
 ) -> Result<Changed, OpError> {
     if after.key != before.key {
-        key_free(api, &after).await?;
+        key_free(api, after).await?;
     }
-    let slots = difference(before, &after, after.updated_at);
+    let slots = compared.difference().await?;
     let rests = after.def.schedule.after_completion() && runs_a_slot(api, tenant, before).await?;
-    let job = if rests { after.resting() } else { after };
+    let job = if rests {
+        Arc::new(after.resting())
+    } else {
+        Arc::clone(after)
+    };
     Ok(Changed {
-        job: Arc::new(job),
+        job,
         runs: Withdrawn::default(),
         written: false,
         slots,

@@ -44,6 +44,9 @@ pub enum OpError {
     /// Others changed it as often as we tried.
     #[error("it keeps changing")]
     Contended,
+    /// Others compute, and do not come to an end.
+    #[error("too many schedules are being worked out")]
+    Overloaded,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -51,8 +54,8 @@ pub enum OpError {
 /// What can be wrong with a calendar, or with what is asked of it.
 #[derive(Debug, thiserror::Error)]
 pub enum CalendarFault {
-    #[error("there is no such calendar")]
-    Missing,
+    #[error("there is no calendar {0}")]
+    Missing(CalendarName),
     #[error("there is a calendar {0} already")]
     Exists(CalendarName),
     /// The request wanted no calendar, and there is one.
@@ -60,10 +63,14 @@ pub enum CalendarFault {
     Stands(Version),
     #[error("the calendar is at version {0}")]
     VersionConflict(Version),
-    #[error("there is no such calendar, so it has no version")]
-    NothingToMatch,
-    #[error("{count} {} it", if *count == 1 { "job names" } else { "jobs name" })]
-    InUse { jobs: Vec<JobId>, count: u64 },
+    #[error("there is no calendar {0}, so it has no version")]
+    NothingToMatch(CalendarName),
+    #[error("{count} {} calendar {name}", if *count == 1 { "job names" } else { "jobs name" })]
+    InUse {
+        name: CalendarName,
+        jobs: Vec<JobId>,
+        count: u64,
+    },
     #[error("there are {} calendars already", limits::CALENDARS_MAX)]
     Full,
 }

@@ -1,10 +1,13 @@
 //! Why a job is, was or will be due at a moment, or why not: step by step, from the job's life over its
 //! schedule to what became of the slot.
 
+use std::sync::Arc;
+
 use model::schedule::{Asked, format_span};
-use model::{Job, JobId, JobState, Reason, Run, Slot, TenantId, Timestamp, Version};
+use model::{Job, JobId, JobState, Reason, Run, Slot, Stretch, TenantId, Timestamp, Version};
 
 use super::ahead::MILLISECOND;
+use super::change::ANONYMOUS;
 use super::error::OpError;
 use super::jobs;
 use super::slots::{self, Entry, Fate, Range, Why};
@@ -36,11 +39,38 @@ pub struct Explained {
     /// By the clock on the wall of the job's zone.
     pub local: String,
     pub zone: String,
-    /// Whether it is, was or will be a slot of the job.
-    pub slot: bool,
+    /// Whether it is, was or will be a slot of the job. None where that cannot be told: the schedule of then
+    /// is not kept.
+    pub slot: Option<bool>,
     pub steps: Vec<Step>,
-    /// What became of it.
-    pub entry: Option<Entry>,
+    pub found: Found,
+}
+
+/// What is known of a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// It is a slot, and this became of it.
+    Slot(Entry),
+    /// It lies between the first and the last slot of an entry that another schedule told.
+    Within(Entry),
+    Nothing,
+}
+
+impl Found {
+    /// What became of the moment, if it is known to be a slot.
+    pub fn slot(&self) -> Option<&Entry> {
+        match self {
+            Self::Slot(entry) => Some(entry),
+            Self::Within(_) | Self::Nothing => None,
+        }
+    }
+
+    pub fn entry(&self) -> Option<&Entry> {
+        match self {
+            Self::Slot(entry) | Self::Within(entry) => Some(entry),
+            Self::Nothing => None,
+        }
+    }
 }
 
 pub async fn explain(
@@ -49,13 +79,15 @@ pub async fn explain(
     id: JobId,
     asked: &Asked,
 ) -> Result<Explained, OpError> {
-    let job = jobs::get(api, tenant, id).await?;
-    let explanation = job.def.schedule.explain(asked);
+    let job = Arc::new(jobs::get(api, tenant, id).await?);
+    let (of, asked) = (Arc::clone(&job), *asked);
+    let seat = api.seat().await?;
+    let explanation = seat.work(move || of.def.schedule.explain(&asked)).await?;
     let first = explanation.moments.first().copied();
     let at = explanation.slot.map(|slot| slot.0).or(first);
-    let entry = match at {
-        Some(at) => entry_at(api, &job, at).await?,
-        None => None,
+    let found = match at {
+        Some(at) => find(api, &job, at).await?,
+        None => Found::Nothing,
     };
     let now = api.engine.now();
     let view = View {
@@ -63,22 +95,22 @@ pub async fn explain(
         now,
         history_from: now.minus(api.history_keep),
         at,
-        entry: entry.as_ref(),
+        said: explanation.slot.is_some(),
+        found: &found,
     };
     let (alive, life) = view.life();
-    let said = explanation.slot.is_some() && alive && !view.spent();
-    let slot = entry.is_some() || said;
+    let slot = view.slot(alive);
     let mut steps = vec![life];
     let of_schedule = explanation.steps.into_iter();
     steps.extend(of_schedule.filter_map(|it| view.of_schedule(it)));
-    steps.extend(view.rest(slot));
+    steps.extend(view.rest(slot, alive));
     Ok(Explained {
         at,
         local: explanation.local,
         zone: explanation.zone,
         slot,
         steps,
-        entry,
+        found,
     })
 }
 
@@ -89,7 +121,7 @@ fn is_slot(job: &Job, at: Timestamp) -> bool {
 }
 
 /// What became of the slot at a moment, or will.
-async fn entry_at(api: &Api, job: &Job, at: Timestamp) -> Result<Option<Entry>, OpError> {
+async fn find(api: &Api, job: &Job, at: Timestamp) -> Result<Found, OpError> {
     let range = Range {
         from: at,
         to: at.plus(MILLISECOND),
@@ -97,9 +129,20 @@ async fn entry_at(api: &Api, job: &Job, at: Timestamp) -> Result<Option<Entry>, 
         limit: 2,
     };
     let page = slots::list(api, job.tenant, job.id, range).await?;
-    // A stretch covers moments between its slots too.
-    let fits = |entry: &Entry| entry.slots.first.0 == at || is_slot(job, at);
-    Ok(page.entries.into_iter().find(fits))
+    let found = page.entries.into_iter().map(|entry| {
+        let Stretch { first, last, count } = entry.slots;
+        if first.0 == at || last.0 == at {
+            return Found::Slot(entry);
+        }
+        // A stretch covers moments between its slots too.
+        match entry.is_of(&job.def.schedule) {
+            true if is_slot(job, at) => Found::Slot(entry),
+            false if count > 2 => Found::Within(entry),
+            true | false => Found::Nothing,
+        }
+    });
+    let mut found = found.filter(|found| *found != Found::Nothing);
+    Ok(found.next().unwrap_or(Found::Nothing))
 }
 
 /// A job, and the moment that is to be explained.
@@ -108,7 +151,9 @@ struct View<'a> {
     now: Timestamp,
     history_from: Timestamp,
     at: Option<Timestamp>,
-    entry: Option<&'a Entry>,
+    /// Whether the schedule as it stands has a slot there.
+    said: bool,
+    found: &'a Found,
 }
 
 impl View<'_> {
@@ -118,15 +163,17 @@ impl View<'_> {
         let at = self.at.unwrap_or(self.now);
         let since = format!("created {}, version {}", job.created_at, job.version);
         let step = |holds, says: String| Step::new("job", holds, says);
-        if at < job.created_at && self.entry.is_none() {
+        let recurring = job.def.schedule.is_recurring();
+        let before = at < job.created_at || recurring && at == job.created_at;
+        if before && self.found.entry().is_none() {
             let created = job.created_at;
-            let says = format!("the job was created {created}: it has no slot before");
+            let says = format!("the job was created {created}: its slots come after that");
             return (false, step(false, says));
         }
         let state_at = job.state_at;
         // What was decided by then is not the state's to say.
         let later = at > job.slot_last.map_or(state_at, |last| last.min(state_at));
-        let decided = self.entry.is_some_and(Entry::is_decided);
+        let decided = self.found.entry().is_some_and(Entry::is_decided);
         match job.state {
             JobState::Deleted if at > state_at => (
                 false,
@@ -156,15 +203,37 @@ impl View<'_> {
         }
     }
 
+    /// Whether the moment is a slot, as far as that is known.
+    fn slot(&self, alive: bool) -> Option<bool> {
+        match self.found {
+            Found::Slot(_) => return Some(true),
+            Found::Within(_) => return None,
+            Found::Nothing => {}
+        }
+        if !alive || self.spent() {
+            return Some(false);
+        }
+        match self.at.filter(|at| *at <= self.now) {
+            Some(at) if at >= self.history_from => Some(false),
+            Some(at) if self.is_of_older(at) => None,
+            Some(_) | None => Some(self.said),
+        }
+    }
+
+    /// Whether another definition may have stood at a moment.
+    fn is_of_older(&self, at: Timestamp) -> bool {
+        self.job.version > Version::FIRST && at <= self.job.updated_at
+    }
+
     /// Whether all runs that the job may make are made before the moment.
     fn spent(&self) -> bool {
         let ahead = self.at.is_some_and(|at| at > self.now);
-        ahead && self.entry.is_none() && self.job.runs_left.is_some()
+        ahead && self.found.slot().is_none() && self.job.runs_left().is_some()
     }
 
     /// A step of the schedule, which does not know of slots that runs have set.
     fn of_schedule(&self, step: model::schedule::Step) -> Option<Step> {
-        let set = self.job.def.schedule.after_completion() && self.entry.is_some();
+        let set = self.job.def.schedule.after_completion() && self.found.slot().is_some();
         match step.step {
             "schedule" => Some(Step::new(step.step, step.holds || set, step.says)),
             "nearest" if set => None,
@@ -176,7 +245,7 @@ impl View<'_> {
     fn alive(&self, since: &str) -> String {
         let job = self.job;
         let updated_at = job.updated_at;
-        let ran = self.entry.and_then(|entry| match &entry.fate {
+        let ran = self.found.slot().and_then(|entry| match &entry.fate {
             Fate::Ran(run) => Some(run.version),
             Fate::Skipped(_) | Fate::Planned { .. } | Fate::Unknown => None,
         });
@@ -193,46 +262,81 @@ impl View<'_> {
     }
 
     /// What follows once the schedule has spoken.
-    fn rest(&self, slot: bool) -> Vec<Step> {
-        let Some(at) = self.at.filter(|_| slot) else {
-            let says = match self.spent() {
-                true => {
-                    let left = self.job.runs_left.unwrap_or(0);
-                    format!("the job will be finished before: {left} runs are left")
-                }
-                false => "it is no slot: nothing is due".to_owned(),
+    fn rest(&self, slot: Option<bool>, alive: bool) -> Vec<Step> {
+        let outcome = |holds, says: String| Step::new("outcome", holds, says);
+        let Some(at) = self.at.filter(|_| slot == Some(true)) else {
+            let says = match slot {
+                None => self.untold(),
+                Some(_) => self.no_slot(alive),
             };
-            return vec![Step::new("outcome", false, says)];
+            return vec![outcome(false, says)];
         };
         let mut steps = vec![self.spread(at)];
-        match self.entry.map(|entry| &entry.fate) {
+        match self.found.slot().map(|entry| &entry.fate) {
             Some(Fate::Ran(run)) => {
                 steps.push(self.overlap(true, "nothing stood in the way of a run"));
-                steps.push(Step::new("outcome", true, ran(run)));
+                steps.push(outcome(true, ran(run)));
             }
             Some(Fate::Skipped(why)) => {
                 steps.extend(self.passed_over(why));
-                steps.push(Step::new("outcome", false, skipped(why)));
+                steps.push(outcome(false, self.skipped(why)));
             }
             Some(Fate::Planned { overdue }) => {
                 let says = match overdue {
                     true => "it is overdue: a node is about to decide about it",
                     false => "it is planned",
                 };
-                steps.push(Step::new("outcome", true, says));
+                steps.push(outcome(true, says.to_owned()));
             }
             Some(Fate::Unknown) => {
                 let says = "it should have been decided and was not; this is a fault of ours";
-                steps.push(Step::new("outcome", false, says));
+                steps.push(outcome(false, says.to_owned()));
             }
-            None => steps.push(Step::new("outcome", false, self.nothing(at))),
+            None => steps.push(outcome(false, self.nothing(at))),
         }
         steps
     }
 
+    /// Why nothing is due.
+    fn no_slot(&self, alive: bool) -> String {
+        if self.spent() {
+            let left = self.job.runs_left().unwrap_or(0);
+            return format!("the job will be finished before: {left} runs are left");
+        }
+        let passed = self.at.is_some_and(|at| at <= self.now);
+        match self.said && alive && passed {
+            true => {
+                let updated_at = self.job.updated_at;
+                format!("the job was changed {updated_at}: it was no slot then")
+            }
+            false => "it is no slot: nothing is due".to_owned(),
+        }
+    }
+
+    /// Why it cannot be told whether the moment was a slot.
+    fn untold(&self) -> String {
+        let Some(Entry { slots, fate, .. }) = self.found.entry() else {
+            let kept = self.history_from;
+            return format!(
+                "what came of slots before {kept} is not kept any more, nor is the schedule of then: \
+                 whether it was one cannot be told"
+            );
+        };
+        let Stretch { first, last, count } = slots;
+        let became = match fate {
+            Fate::Skipped(why) => self.skipped(why),
+            Fate::Ran(_) | Fate::Planned { .. } | Fate::Unknown => "decided".to_owned(),
+        };
+        format!(
+            "it lies within a stretch of {count} slots from {first} to {last} ({became}); the schedule of \
+             then is not kept, so whether this very moment was one of them cannot be told"
+        )
+    }
+
     fn spread(&self, at: Timestamp) -> Step {
         let due_at = self
-            .entry
+            .found
+            .slot()
             .filter(|entry| entry.slots.first.0 == at)
             .map_or(self.job.due_at(Slot(at)), |entry| entry.due_at);
         let spread = self.job.def.spread;
@@ -258,6 +362,7 @@ impl View<'_> {
             Reason::QueueFull => {
                 Some(self.overlap(false, "as many runs as allowed waited already"))
             }
+            Reason::Missed if self.by_change(why) => None,
             Reason::Missed => {
                 let catch_up = &self.job.def.catch_up;
                 let (policy, window) = (catch_up.policy.as_str(), format_span(catch_up.window));
@@ -282,18 +387,39 @@ impl View<'_> {
 
     /// Why nothing is known of a slot.
     fn nothing(&self, at: Timestamp) -> String {
-        let job = self.job;
         if at < self.history_from {
             let kept = self.history_from;
             return format!("what came of slots before {kept} is not kept any more");
         }
-        if at <= self.now {
-            return format!(
-                "the job was changed {}: it was no slot then",
-                job.updated_at
-            );
-        }
         "the end of a run sets the next slot: it is not known yet".to_owned()
+    }
+
+    /// Whether a slot was dropped by a change of the job, and not missed by a node.
+    fn by_change(&self, why: &Why) -> bool {
+        let by_client = why.by.as_deref() == Some(&**ANONYMOUS);
+        let edited = self.job.version > Version::FIRST && why.at == Some(self.job.updated_at);
+        why.reason == Reason::Missed && (by_client || edited)
+    }
+
+    /// What became of a slot that did not run.
+    fn skipped(&self, why: &Why) -> String {
+        let mut says = match why.reason == Reason::Missed {
+            true if self.by_change(why) => {
+                "missed: it passed undecided when the job was changed".to_owned()
+            }
+            true => "missed".to_owned(),
+            false => format!("skipped: {}", why.reason.as_str()),
+        };
+        if let Some(note) = &why.note {
+            says.push_str(&format!(" ({note})"));
+        }
+        if let Some(by) = &why.by {
+            says.push_str(&format!(", by {by}"));
+        }
+        if let Some(at) = why.at {
+            says.push_str(&format!(", written down {at}"));
+        }
+        says
     }
 }
 
@@ -302,21 +428,4 @@ fn ran(run: &Run) -> String {
     let ended = run.settled_at.map(|at| format!(" {at}"));
     let ended = ended.unwrap_or_default();
     format!("{} is {state}{ended}, attempt {attempt}", run.id)
-}
-
-fn skipped(why: &Why) -> String {
-    let mut says = match why.reason == Reason::Missed {
-        true => "missed".to_owned(),
-        false => format!("skipped: {}", why.reason.as_str()),
-    };
-    if let Some(note) = &why.note {
-        says.push_str(&format!(" ({note})"));
-    }
-    if let Some(by) = &why.by {
-        says.push_str(&format!(", by {by}"));
-    }
-    if let Some(at) = why.at {
-        says.push_str(&format!(", written down {at}"));
-    }
-    says
 }

@@ -12,7 +12,7 @@ use super::draft::JobDraft;
 use super::error::OpError;
 use super::fault::FieldError;
 use super::page::{self, Listed};
-use super::schedule::{Context, Known};
+use super::schedule::{self, Context, Known};
 use crate::api::Api;
 use crate::metrics::Way;
 
@@ -192,6 +192,9 @@ fn judge(created: Option<Created>, job: &Job) -> Result<Written, OpError> {
         Some(Created::Repeated(id)) => Ok(Written::Before(id)),
         Some(Created::Mismatch) => Err(OpError::IdempotencyMismatch),
         Some(Created::KeyTaken(holder)) => Err(OpError::KeyTaken(holder)),
+        Some(Created::CalendarMissing(name)) => {
+            Err(schedule::calendar_gone(&job.def.schedule, &name).into())
+        }
         None => {
             let error = "the store answered fewer jobs than it was given";
             Err(store::StoreError::unavailable(error).into())
@@ -342,6 +345,9 @@ async fn edit(
             return Ok(None);
         }
         let edited = job.edited(key, def, now, &ANONYMOUS);
+        if edited.0.def.schedule != job.def.schedule {
+            schedule::check_once(&edited.0, now)?;
+        }
         Ok(Some(Edit::new(edited, RunsOfChange::TakeBack)))
     })
     .await?;

@@ -4,13 +4,14 @@
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
 //! there to a definition that holds), `jobs`, `change` and `withdraw` (how an edit reaches what was already
 //! claimed), `calendars`, `runs`, `page` (listings); then what people ask about time: `ahead` (a walk over
-//! slots), `preview`, `slots` and `explain`.
+//! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
 mod ahead;
 mod build;
 pub mod calendars;
 mod change;
 mod draft;
+mod entry;
 mod error;
 pub mod explain;
 mod fault;

@@ -1,5 +1,7 @@
 //! When a schedule would be due, without a job; and what another schedule means for the slots ahead.
 
+use std::sync::Arc;
+
 use model::schedule::Kind;
 use model::{CalendarName, Job, Schedule, Slot, TenantId, Timestamp};
 
@@ -10,6 +12,7 @@ use super::draft::{KindDraft, ScheduleDraft};
 use super::error::OpError;
 use super::schedule::Context;
 use crate::api::Api;
+use crate::seat::Seat;
 
 /// What is asked: a schedule, the calendars that it goes by, and how much of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +60,9 @@ pub async fn preview(api: &Api, tenant: TenantId, asked: Asked) -> Result<Previe
     let said = [asked.exclude, asked.only].map(Patch::Set);
     let [exclude, only] = &said;
     schedule.calendars = context.calendars([exclude, only], &schedule.calendars)?;
-    Ok(look_ahead(&schedule, from, asked.count))
+    let seat = api.seat().await?;
+    seat.work(move || look_ahead(&schedule, from, asked.count))
+        .await
 }
 
 fn look_ahead(schedule: &Schedule, from: Timestamp, count: usize) -> Preview {
@@ -119,8 +124,39 @@ pub struct Difference {
     pub added: Vec<Slot>,
 }
 
+/// A change that is about to be written, with a seat if there will be something to compare: whoever cannot
+/// have one is told before anything is written.
+pub struct Compared {
+    before: Arc<Job>,
+    after: Arc<Job>,
+    seat: Option<Seat>,
+}
+
+impl Compared {
+    pub async fn new(api: &Api, before: &Arc<Job>, after: &Arc<Job>) -> Result<Self, OpError> {
+        let seat = match before.def.schedule == after.def.schedule {
+            true => None,
+            false => Some(api.seat().await?),
+        };
+        Ok(Self {
+            before: Arc::clone(before),
+            after: Arc::clone(after),
+            seat,
+        })
+    }
+
+    pub async fn difference(self) -> Result<Option<Difference>, OpError> {
+        let Some(seat) = self.seat else {
+            return Ok(None);
+        };
+        let (before, after) = (self.before, self.after);
+        seat.work(move || difference(&before, &after, after.updated_at))
+            .await
+    }
+}
+
 /// Nothing where the slots ahead are the same, as far as one looks.
-pub fn difference(before: &Job, after: &Job, from: Timestamp) -> Option<Difference> {
+fn difference(before: &Job, after: &Job, from: Timestamp) -> Option<Difference> {
     if before.def.schedule == after.def.schedule {
         return None;
     }
@@ -134,7 +170,12 @@ pub fn difference(before: &Job, after: &Job, from: Timestamp) -> Option<Differen
 }
 
 /// What a new job means: all of its slots come.
-pub fn of_new(job: &Job) -> Difference {
+pub async fn of_new(api: &Api, job: &Arc<Job>) -> Result<Difference, OpError> {
+    let job = Arc::clone(job);
+    api.seat().await?.work(move || all_added(&job)).await
+}
+
+fn all_added(job: &Job) -> Difference {
     let mut added = Ahead::of(job, job.created_at).slots;
     added.truncate(NAMED_MAX);
     Difference {
@@ -154,7 +195,7 @@ struct Ahead<'a> {
 impl<'a> Ahead<'a> {
     fn of(job: &'a Job, from: Timestamp) -> Self {
         let schedule = &job.def.schedule;
-        let left = job.runs_left.map_or(usize::MAX, |left| left as usize);
+        let left = job.runs_left().map_or(usize::MAX, |left| left as usize);
         let mut walk = Walk::new(schedule, from, Timestamp::MAX);
         let slots: Vec<Slot> = match &schedule.kind {
             // One that has passed may still be due.

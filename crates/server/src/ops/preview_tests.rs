@@ -75,11 +75,11 @@ fn other_words_for_the_same_slots_change_nothing() {
 
 #[test]
 fn all_slots_of_a_new_job_come() {
-    let added = of_new(&job("0 9 * * *", runs_max(2))).added;
+    let added = all_added(&job("0 9 * * *", runs_max(2))).added;
     let expected = ["2026-01-02T09:00:00Z", "2026-01-03T09:00:00Z"];
     assert_eq!(added, expected.map(|text| Slot(at(text))));
     assert_eq!(
-        of_new(&job("@hourly", Bounds::default())).added.len(),
+        all_added(&job("@hourly", Bounds::default())).added.len(),
         NAMED_MAX
     );
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::schedule::{
     Bounds, Calendars, Cron, CronOptions, Every, Found, Kind, ScheduleError, Zone,
 };
-use model::{Calendar, CalendarName, Schedule, Slot, Timestamp, limits};
+use model::{Calendar, CalendarName, Job, JobState, Schedule, Slot, Timestamp, limits};
 
 use super::draft::{CronDraft, EveryDraft, KindDraft, Patch, ScheduleDraft};
 use super::fault::{Fault, FieldError};
@@ -72,14 +72,26 @@ impl Context<'_> {
             return Ok(stands.to_vec());
         }
         let find = |name: &CalendarName| {
-            self.known.0.get(name).map(Arc::clone).ok_or_else(|| {
-                let detail =
-                    format!("there is no calendar {name}: make it with PUT /v1/calendars/{name}");
-                FieldError::new(Fault::Calendar, field, detail)
-            })
+            let known = self.known.0.get(name).map(Arc::clone);
+            known.ok_or_else(|| calendar_unknown(field, name))
         };
         names.iter().map(find).collect()
     }
+}
+
+fn calendar_unknown(field: &str, name: &CalendarName) -> FieldError {
+    let detail = format!("there is no calendar {name}: make it with PUT /v1/calendars/{name}");
+    FieldError::new(Fault::Calendar, field, detail)
+}
+
+/// A calendar was dropped after the job's definition had been checked.
+pub fn calendar_gone(schedule: &Schedule, name: &CalendarName) -> FieldError {
+    let mut excluded = schedule.calendars.exclude.iter();
+    let field = match excluded.any(|calendar| calendar.name == *name) {
+        true => "exclude",
+        false => "only",
+    };
+    calendar_unknown(field, name)
 }
 
 impl ScheduleDraft {
@@ -215,6 +227,25 @@ pub fn check_ahead(schedule: &Schedule, now: Timestamp) -> Result<(), FieldError
             let detail = format!("calendar {name} leaves out every slot up to {last}: {fix}");
             Err(never(field, detail))
         }
+    }
+}
+
+/// Refuses to make a one-off of a job that has gone beyond its moment: it would end without a run.
+pub fn check_once(job: &Job, now: Timestamp) -> Result<(), FieldError> {
+    let slot = match &job.def.schedule.kind {
+        Kind::Once(slot) => slot.0,
+        Kind::Cron(_) | Kind::Every(_) | Kind::Broken(_) => return Ok(()),
+    };
+    let never = |detail| Err(FieldError::new(Fault::Never, "schedule", detail));
+    match job.slot_last {
+        Some(last) if slot <= last => never(format!(
+            "{slot} could not run: the job's slots up to {last} are decided; choose a later moment"
+        )),
+        _ if job.state == JobState::Paused && slot <= now => never(format!(
+            "{slot} could not run: the job is paused, and lets pass what has passed; resume it first, or \
+             choose a later moment than {now}"
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 

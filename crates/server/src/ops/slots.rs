@@ -7,23 +7,22 @@
 //!                          let pass      out, or let pass
 //! ```
 //!
-//! What always holds: a page walks no more slots than it shows; the cursor is the slot to go on from, so
-//! pages neither repeat a slot nor lose one. A slot that should have been decided and is nowhere is shown
-//! as unknown, never left out.
+//! What always holds: a page walks no more slots than it shows; the cursor is where to go on from, so
+//! pages neither repeat a slot nor lose one, also when entries grow between them. A slot that should have
+//! been decided and is nowhere is shown as unknown, never left out.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{
-    Job, JobId, JobState, Reason, Run, RunState, Slot, Stretch, TenantId, Timestamp, Version,
-    limits,
-};
+use model::{Job, JobId, JobState, Reason, Slot, Stretch, TenantId, Timestamp, Version, limits};
 
 use super::ahead::{MILLISECOND, Part, Walk};
 use super::change::ANONYMOUS;
 use super::error::OpError;
 use super::jobs;
 use crate::api::Api;
+
+pub use super::entry::{Entry, Fate, Range, SlotPage, Why, Written};
 
 /// How far apart the ends of a range may lie: stretches within it are counted.
 pub const RANGE_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
@@ -32,81 +31,6 @@ const TRIES_MAX: u32 = 3;
 /// Runs still to come that are counted one by one. Of a job that has more of them left, slots after the
 /// last may be shown as planned.
 const RUNS_COUNTED_MAX: u32 = 10_000;
-
-/// Which slots are asked for: from `from`, or where the last page ended, up to but not including `to`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
-    pub from: Timestamp,
-    pub to: Timestamp,
-    pub cursor: Option<Slot>,
-    pub limit: usize,
-}
-
-impl Range {
-    fn start(&self) -> Timestamp {
-        self.cursor.map_or(self.from, |slot| slot.0.max(self.from))
-    }
-
-    /// The last moment that belongs to it.
-    fn last(&self) -> Timestamp {
-        self.to.minus(MILLISECOND)
-    }
-
-    /// Whether an entry is to be shown; one that began on an earlier page was.
-    fn shows(&self, slots: &Stretch) -> bool {
-        let shown = self.cursor.is_some_and(|cursor| slots.first < cursor);
-        !shown && slots.first.0 < self.to && slots.last.0 >= self.from
-    }
-}
-
-/// One slot, or several that share their fate.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    pub slots: Stretch,
-    /// Of the first.
-    pub due_at: Timestamp,
-    pub fate: Fate,
-}
-
-impl Entry {
-    /// Whether it is written down.
-    pub fn is_decided(&self) -> bool {
-        match &self.fate {
-            Fate::Ran(_) => true,
-            Fate::Skipped(why) => why.at.is_some(),
-            Fate::Planned { .. } | Fate::Unknown => false,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Fate {
-    Ran(Box<Run>),
-    Skipped(Why),
-    Planned {
-        overdue: bool,
-    },
-    /// It should have been decided and was not.
-    Unknown,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
-    pub reason: Reason,
-    pub note: Option<String>,
-    pub by: Option<Arc<str>>,
-    /// When it was written down; not at all of what is computed.
-    pub at: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct SlotPage {
-    pub entries: Vec<Entry>,
-    /// The slot that the next page begins with.
-    pub next: Option<Slot>,
-    /// What ended before is not kept any more.
-    pub history_from: Timestamp,
-}
 
 pub async fn list(
     api: &Api,
@@ -118,18 +42,26 @@ pub async fn list(
     loop {
         // The job first: what is decided between the two reads is found twice rather than not at all.
         let job = jobs::get(api, tenant, id).await?;
-        // One more than fits shows where the next page begins; another may have been shown before.
-        let limit = range.limit + 2;
-        let (start, to) = (range.start(), range.to);
-        let decided = api.store.list_slots(tenant, id, start, to, limit).await?;
+        let mut written = Written::default();
+        while let Some((from, limit)) = written.wanted(&range) {
+            let runs = api
+                .store
+                .list_slots(tenant, id, from, range.to, limit)
+                .await?;
+            written.add(runs, limit);
+        }
         let now = api.engine.now();
-        let view = View {
-            job: &job,
-            range,
-            now,
-            history_from: now.minus(api.history_keep),
+        let history_from = now.minus(api.history_keep);
+        let work = move || {
+            let view = View {
+                job: &job,
+                range,
+                now,
+                history_from,
+            };
+            view.page(written)
         };
-        let (page, moved) = view.page(decided);
+        let (page, moved) = api.seat().await?.work(work).await?;
         tries += 1;
         if !moved || tries == TRIES_MAX {
             return Ok(page);
@@ -148,15 +80,16 @@ struct View<'a> {
 impl View<'_> {
     /// Merges what is written with what is computed. Also answers whether the two do not fit together,
     /// as when the job was changed between the reads.
-    fn page(&self, decided: Vec<Run>) -> (SlotPage, bool) {
-        let all = decided.len() < self.range.limit + 2;
-        let decided = self.with_unknown(decided, all);
+    fn page(&self, written: Written) -> (SlotPage, bool) {
+        let read_up_to = written.read_up_to();
+        let decided = self.with_unknown(written.entries, read_up_to.is_none());
         let mut moved = decided.iter().any(|entry| entry.fate == Fate::Unknown);
         let mut decided = decided.into_iter().peekable();
         let mut computed = self.computed();
         let mut ahead = computed.next();
         let mut covered: Option<Slot> = None;
         let mut entries: Vec<Entry> = Vec::new();
+        let mut next = None;
         while entries.len() <= self.range.limit {
             let is_first = |entry: &Entry| {
                 let other = ahead.as_ref();
@@ -165,26 +98,31 @@ impl View<'_> {
             let entry = if let Some(entry) = decided.next_if(is_first) {
                 covered = covered.max(Some(entry.slots.last));
                 entry
+            } else if read_up_to.is_some() && decided.peek().is_none() {
+                next = read_up_to;
+                break;
             } else if let Some(entry) = ahead.take() {
-                if covered >= Some(entry.slots.first) {
+                if let Some(last) = covered.filter(|last| *last >= entry.slots.first) {
                     // It was decided after the job was read. A whole stretch is only if the job changed.
                     moved |= entry.slots.count > 1;
-                    computed.skip_to(covered);
-                    ahead = computed.next();
+                    computed.skip_to(last);
+                    let rest = entry.since(Slot(last.0.plus(MILLISECOND)), self.job);
+                    ahead = rest.or_else(|| computed.next());
                     continue;
                 }
                 ahead = computed.next();
                 entry
             } else {
+                next = computed.stopped_at();
                 break;
             };
-            entries.push(entry);
+            Entry::add_to(&mut entries, entry);
         }
         let beyond = entries.get(self.range.limit).map(|entry| entry.slots.first);
         entries.truncate(self.range.limit);
         let page = SlotPage {
             entries,
-            next: beyond.or_else(|| computed.stopped_at()),
+            next: beyond.or(next),
             history_from: self.history_from,
         };
         (page, moved)
@@ -199,18 +137,15 @@ impl View<'_> {
     }
 
     /// What is written, and what should have been between.
-    fn with_unknown(&self, decided: Vec<Run>, all: bool) -> Vec<Entry> {
+    fn with_unknown(&self, decided: Vec<Entry>, all: bool) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(decided.len());
         let mut expected = self.expected();
-        for run in decided {
-            let entry = of_run(run);
+        for entry in decided {
             if let Some(gap) = expected.as_mut() {
                 entries.extend(self.unknown(*gap, entry.slots.first.0));
                 gap.after = gap.after.max(entry.slots.last.0);
             }
-            if self.range.shows(&entry.slots) {
-                entries.push(entry);
-            }
+            entries.extend(self.range.part(entry, self.job));
         }
         if let Some(gap) = expected.filter(|_| all) {
             entries.extend(self.unknown(gap, Timestamp::MAX));
@@ -306,7 +241,10 @@ impl View<'_> {
 
     /// The slot after which all runs that the job may make are made.
     fn last_run(&self, after: Timestamp) -> Timestamp {
-        let left = self.job.runs_left.filter(|left| *left <= RUNS_COUNTED_MAX);
+        let left = self
+            .job
+            .runs_left()
+            .filter(|left| *left <= RUNS_COUNTED_MAX);
         let last = left.and_then(|left| {
             let mut walk = Walk::new(&self.job.def.schedule, after, self.range.last());
             walk.kept().nth((left as usize).saturating_sub(1))
@@ -349,31 +287,6 @@ struct Gap {
     end: Timestamp,
 }
 
-fn of_run(run: Run) -> Entry {
-    let slot = Slot(run.slot.map_or(run.due_at, |slot| slot.0));
-    let due_at = run.due_at;
-    let slots = run.stretch.unwrap_or(Stretch::one(slot));
-    let fate = match run.state {
-        RunState::Skipped => Fate::Skipped(Why {
-            reason: run.reason.unwrap_or(Reason::Missed),
-            note: run.note,
-            by: run.by,
-            at: run.settled_at,
-        }),
-        RunState::Ready
-        | RunState::Running
-        | RunState::Retrying
-        | RunState::Succeeded
-        | RunState::Dead
-        | RunState::Cancelled => Fate::Ran(Box::new(run)),
-    };
-    Entry {
-        slots,
-        due_at,
-        fate,
-    }
-}
-
 /// What has not been decided, in order: a few entries, or a walk over what is to come.
 struct Computed<'a> {
     view: &'a View<'a>,
@@ -383,7 +296,8 @@ struct Computed<'a> {
 
 impl<'a> Computed<'a> {
     fn of(entries: impl IntoIterator<Item = Entry>, view: &'a View<'a>) -> Self {
-        let shown = entries.into_iter().filter(|it| view.range.shows(&it.slots));
+        let part = |entry| view.range.part(entry, view.job);
+        let shown = entries.into_iter().filter_map(part);
         Self {
             view,
             listed: shown.collect::<Vec<_>>().into_iter(),
@@ -392,8 +306,8 @@ impl<'a> Computed<'a> {
     }
 
     /// Goes on after a slot.
-    fn skip_to(&mut self, slot: Option<Slot>) {
-        if let (Some(walk), Some(slot)) = (self.walk.as_mut(), slot) {
+    fn skip_to(&mut self, slot: Slot) {
+        if let Some(walk) = self.walk.as_mut() {
             walk.skip_to(slot.0);
         }
     }

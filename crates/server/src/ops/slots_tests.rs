@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::job::Definition;
 use model::schedule::{Bounds, CronOptions, Every, Weekly};
-use model::{Calendar, CalendarName, RunState, Schedule, Skip, Target};
+use model::{Calendar, CalendarName, Run, RunState, Schedule, Skip, Target};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -91,15 +91,22 @@ impl Life {
         all.take(limit).cloned().collect()
     }
 
+    fn written(&self, range: &Range) -> Written {
+        let mut written = Written::default();
+        while let Some((from, limit)) = written.wanted(range) {
+            written.add(self.list_slots(from, range.to, limit), limit);
+        }
+        written
+    }
+
     fn page(&self, range: Range) -> SlotPage {
-        let decided = self.list_slots(range.start(), range.to, range.limit + 2);
         let view = View {
             job: &self.job,
             range,
             now: self.now,
             history_from: Timestamp::MIN,
         };
-        let (page, moved) = view.page(decided);
+        let (page, moved) = view.page(self.written(&range));
         assert!(!moved, "{:?}", page.entries);
         page
     }
@@ -305,7 +312,7 @@ fn a_slot_that_nobody_decided_is_not_left_out() {
         now: life.now,
         history_from: Timestamp::MIN,
     };
-    let (page, moved) = view.page(life.list_slots(at(0), at(400), 12));
+    let (page, moved) = view.page(life.written(&range));
     let told: Vec<String> = page.entries.iter().map(tell).collect();
     let expected = [
         "60 ran",
@@ -320,7 +327,7 @@ fn a_slot_that_nobody_decided_is_not_left_out() {
         history_from: at(200),
         ..view
     };
-    let (page, _) = kept.page(life.list_slots(at(0), at(400), 12));
+    let (page, _) = kept.page(life.written(&range));
     let told: Vec<String> = page.entries.iter().map(tell).collect();
     assert_eq!(
         told,
@@ -393,7 +400,7 @@ fn check(life: &Life, from: Timestamp, to: Timestamp, limit: usize) {
                 .filter(|slot| slot.0 >= from && slot.0 < to),
         );
     }
-    if let Some(left) = life.job.runs_left {
+    if let Some(left) = life.job.runs_left() {
         let coming = entries
             .iter()
             .filter(|it| matches!(it.fate, Fate::Planned { .. }));
@@ -455,3 +462,7 @@ fn whatever_happens_every_slot_is_told_once() {
         }
     }
 }
+
+// Pages of what grows between them, and of what is kept in pieces.
+#[path = "slots_pages_tests.rs"]
+mod pages;

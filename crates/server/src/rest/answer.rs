@@ -12,6 +12,7 @@ use serde::Serialize;
 use store::Page;
 
 use super::extract::{Params, refuse};
+use crate::api::Api;
 use crate::ops::{Changed, Mode, Withdrawn, preview};
 use crate::problem::{Kind, Problem};
 use crate::wire;
@@ -61,12 +62,12 @@ pub fn changed(changed: &Changed, mode: Mode) -> Answer {
 }
 
 /// A job that would be created.
-pub fn rehearsed(job: &Arc<Job>) -> Answer {
+pub async fn rehearsed(api: &Api, job: &Arc<Job>) -> Answer {
     let changed_to = Changed {
         job: Arc::clone(job),
         runs: Withdrawn::default(),
         written: false,
-        slots: Some(preview::of_new(job)),
+        slots: Some(preview::of_new(api, job).await?),
     };
     changed(&changed_to, Mode::Dry)
 }

@@ -44,7 +44,7 @@ pub async fn create(
     let idempotency = key.map(|key| idempotency(key.to_owned(), &body));
     let made = jobs::create(&api, TENANT, draft, idempotency, mode).await?;
     if mode == Mode::Dry {
-        return answer::rehearsed(&made.job);
+        return answer::rehearsed(&api, &made.job).await;
     }
     let mut response = answer::job(StatusCode::CREATED, &made.job)?;
     if made.repeated {
@@ -187,7 +187,7 @@ pub async fn put(
     let expect = expect(&headers)?;
     let draft = wire::job_draft(&body)?;
     match jobs::put(&api, TENANT, &key, draft, &expect, mode).await? {
-        Put::Created(job) if mode == Mode::Dry => answer::rehearsed(&job),
+        Put::Created(job) if mode == Mode::Dry => answer::rehearsed(&api, &job).await,
         Put::Created(job) => answer::job(StatusCode::CREATED, &job),
         Put::Updated(changed) => answer::changed(&changed, mode),
     }

@@ -69,7 +69,12 @@ pub struct ReadyAnswer {
     ),
 )]
 pub async fn readyz(State(api): State<Arc<Api>>) -> Answer {
-    if api.engine.health().ready {
+    let health = api.engine.health();
+    if let Some(clock) = health.clock {
+        let detail = format!("the node fires nothing: {clock}");
+        return Err(Problem::new(Kind::NotReady, detail).retry_after(1));
+    }
+    if health.ready {
         return answer::json(StatusCode::OK, &ReadyAnswer { status: "ready" });
     }
     let detail = "the node has no presence in the store yet, or has not planned yet";

@@ -19,14 +19,15 @@ pub struct Explained {
     pub local: String,
     #[schema(example = "Europe/Berlin")]
     pub zone: String,
-    /// Whether it is, was or will be a slot of the job.
-    pub slot: bool,
-    /// As in a list of slots; none of what is no slot.
+    /// Whether it is, was or will be a slot of the job; none where that cannot be told, since the schedule of
+    /// then is not kept.
+    pub slot: Option<bool>,
+    /// As in a list of slots; none of what is no slot, or may be none.
     #[schema(example = "planned")]
     pub fate: Option<&'static str>,
     /// The job, bounds, schedule, daylight saving, calendars, spread, then what became of it.
     pub steps: Vec<ExplainedStep>,
-    /// The run, or the entry that says why there is none.
+    /// The run, or the entry that says why there is none, or that covers the moment.
     pub run: Option<ExplainedRun>,
 }
 
@@ -49,7 +50,7 @@ pub enum ExplainedRun {
 
 impl Explained {
     pub fn of(explained: &explain::Explained) -> Self {
-        let entry = explained.entry.as_ref();
+        let found = &explained.found;
         let step = |step: &explain::Step| ExplainedStep {
             step: step.step,
             holds: step.holds,
@@ -60,9 +61,9 @@ impl Explained {
             local: explained.local.clone(),
             zone: explained.zone.clone(),
             slot: explained.slot,
-            fate: entry.map(|entry| slots_out::fate(&entry.fate)),
+            fate: found.slot().map(|entry| slots_out::fate(&entry.fate)),
             steps: explained.steps.iter().map(step).collect(),
-            run: entry.and_then(ExplainedRun::of),
+            run: found.entry().and_then(ExplainedRun::of),
         }
     }
 }

@@ -224,7 +224,7 @@ impl Job {
             next_slot: next.map(|slot| slot.to_string()),
             due_at: next.map(|slot| moment(&job.due_at(slot))),
             resting: job.is_resting(),
-            runs_left: job.runs_left,
+            runs_left: job.runs_left(),
             warning: left_out.map(|slot| {
                 format!("calendars leave out every slot up to {slot}: it will not run until then")
             }),

@@ -103,7 +103,9 @@ async fn put_creates_then_replaces() {
         .refused(412, "version-conflict");
     world.delete(path).await.is(200);
     world.delete(path).await.refused(404, "calendar-not-found");
-    world.get(path).await.refused(404, "calendar-not-found");
+    let gone = world.get(path).await;
+    gone.refused(404, "calendar-not-found");
+    assert!(gone.get("detail").contains("calendar c"), "{}", gone.text);
 }
 
 #[tokio::test]
@@ -118,6 +120,7 @@ async fn a_calendar_in_use_stays() {
     assert_eq!(world.get("/v1/calendars/c").await.json()["jobs"], 7);
     let kept = world.delete("/v1/calendars/c").await;
     kept.refused(409, "calendar-in-use");
+    assert!(kept.get("detail").contains("calendar c"), "{}", kept.text);
     let named = kept.json()["jobs"].as_array().unwrap().clone();
     assert_eq!((named.len(), &kept.json()["count"]), (5, &json!(7)));
     for id in &named {

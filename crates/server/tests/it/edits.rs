@@ -1,6 +1,10 @@
+use std::time::Duration;
+
+use engine::{Clock, SystemClock};
+use model::Timestamp;
 use serde_json::{Value, json};
 
-use crate::world::{OK, World};
+use crate::world::{OK, World, pause};
 
 #[tokio::test]
 async fn a_patch_changes_what_it_speaks_of_and_nothing_else() {
@@ -285,4 +289,56 @@ async fn an_edit_that_meets_a_claim_names_the_run() {
         assert_eq!(edited["next_slot"], "2099-01-01T00:00:00.000Z", "{edited}");
         assert!(world.store.all_runs().is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_one_off_that_could_not_run_is_refused() {
+    let world = World::new().await;
+    let at = |moment: Timestamp| json!({"schedule": {"at": moment.to_string()}});
+    let seconds = Duration::from_secs;
+    let refused = async |path: &str, moment: Timestamp, part: &str| {
+        let before = world.get(path).await.json();
+        for path in [path.to_owned(), format!("{path}?dry_run=true")] {
+            let reply = world.patch(&path, at(moment)).await;
+            reply.refused(422, "schedule-never");
+            assert_eq!(reply.problem().1.as_deref(), Some("schedule"));
+            assert!(reply.get("detail").contains(part), "{}", reply.text);
+        }
+        assert_eq!(world.get(path).await.json(), before, "nothing is written");
+    };
+    // One that has run.
+    let body = json!({"schedule": {"in": "0s"}, "target": OK});
+    let job = world.post("/v1/jobs", body).await.is(201).get("id");
+    let path = format!("/v1/jobs/{job}");
+    for _ in 0..500 {
+        if world.get(&path).await.get("state") == "finished" {
+            break;
+        }
+        pause(10).await;
+    }
+    let now = SystemClock.now();
+    refused(&path, now.minus(seconds(60)), "decided").await;
+    world
+        .patch(&path, at(now.plus(seconds(3_600))))
+        .await
+        .is(200);
+    // One that repeats, and has.
+    let body = json!({"schedule": {"every": "1s"}, "target": OK});
+    let job = world.post("/v1/jobs", body).await.is(201).get("id");
+    let path = format!("/v1/jobs/{job}");
+    pause(1_500).await;
+    world.post_empty(&format!("{path}/pause")).await.is(200);
+    refused(&path, now.minus(seconds(60)), "decided").await;
+    // While a job is paused, what has passed is let pass.
+    pause(20).await;
+    refused(
+        &path,
+        SystemClock.now().minus(Duration::from_millis(5)),
+        "paused",
+    )
+    .await;
+    world
+        .patch(&path, at(now.plus(seconds(3_600))))
+        .await
+        .is(200);
 }

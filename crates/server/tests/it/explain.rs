@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{HANG, OK, World, pause};
 
-async fn explain(world: &World, job: &str, at: &str) -> Value {
+pub async fn explain(world: &World, job: &str, at: &str) -> Value {
     let path = format!("/v1/jobs/{job}/explain?at={at}");
     let answer = world.get(&path).await.is(200).json();
     let steps = answer["steps"].as_array().unwrap();
@@ -31,7 +31,7 @@ fn step(answer: &Value, name: &str) -> (bool, String) {
 }
 
 #[track_caller]
-fn says(answer: &Value, name: &str, holds: bool, part: &str) {
+pub fn says(answer: &Value, name: &str, holds: bool, part: &str) {
     let (found, text) = step(answer, name);
     assert!(
         found == holds && text.contains(part),

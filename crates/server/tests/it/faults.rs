@@ -21,6 +21,8 @@ enum Fault {
     Away,
     Damaged,
     Panic,
+    /// One calendar, named b, cannot be read: lists leave it out.
+    Unreadable,
 }
 
 /// Fails when jobs are written or read; everything else reaches the store behind it.
@@ -46,6 +48,7 @@ impl Faulty {
             Fault::Away => Err(StoreError::unavailable("SECRET-CANARY")),
             Fault::Damaged => Err(StoreError::Unusable("SECRET-CANARY".to_owned())),
             Fault::Panic => panic!("SECRET-CANARY"),
+            Fault::Unreadable => Ok(()),
         }
     }
 }
@@ -57,6 +60,18 @@ macro_rules! faulty {
     ) => {
         #[async_trait]
         impl Store for Faulty {
+            async fn list_calendars(
+                &self,
+                tenant: TenantId,
+                after: Option<&CalendarName>,
+                limit: usize,
+            ) -> Result<Vec<CalendarUse>, StoreError> {
+                self.strike()?;
+                let mut found = self.store.list_calendars(tenant, after, limit).await?;
+                let hidden = |used: &CalendarUse| used.calendar.name.as_str().starts_with('b');
+                found.retain(|used| self.fault != Fault::Unreadable || !hidden(used));
+                Ok(found)
+            }
             $(async fn $struck(&self, $($a: $at),*) -> Result<$ar, StoreError> {
                 self.strike()?;
                 self.store.$struck($($a),*).await
@@ -82,7 +97,6 @@ faulty! {
         fn list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
         fn put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
         fn get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
-        fn list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
         fn drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
     }
     passed {
@@ -178,4 +192,33 @@ async fn a_batch_goes_on_when_the_store_fails_in_the_middle() {
         2_000 - made
     );
     assert!(made > 0 && made < 2_000, "{made}");
+}
+
+#[tokio::test]
+async fn calendars_that_cannot_be_read_do_not_hide_those_after_them() {
+    let world = world(Fault::Unreadable, 0).await;
+    let all = ["a", "b1", "b2", "b3", "c", "d"];
+    for name in all {
+        let calendar = json!({"dates": ["2030-01-01"]});
+        let path = format!("/v1/calendars/{name}");
+        world.put(&path, calendar).await.is(201);
+    }
+    for limit in 1..=5 {
+        let mut names = Vec::new();
+        let mut path = format!("/v1/calendars?limit={limit}");
+        loop {
+            let page = world.get(&path).await.is(200).json();
+            let items = page["items"].as_array().unwrap();
+            names.extend(
+                items
+                    .iter()
+                    .map(|it| it["name"].as_str().unwrap().to_owned()),
+            );
+            let Some(cursor) = page["next_cursor"].as_str() else {
+                break;
+            };
+            path = format!("/v1/calendars?limit={limit}&cursor={cursor}");
+        }
+        assert_eq!(names, ["a", "c", "d"], "{limit} at once");
+    }
 }

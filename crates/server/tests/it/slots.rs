@@ -12,11 +12,11 @@ use store::{NewJob, Store};
 
 use crate::world::{FAIL, HANG, OK, World, pause};
 
-fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     SystemClock.now()
 }
 
-fn items(page: &Value) -> &Vec<Value> {
+pub fn items(page: &Value) -> &Vec<Value> {
     page["items"].as_array().unwrap()
 }
 
@@ -46,7 +46,7 @@ fn check_sound(page: &Value) {
     }
 }
 
-async fn list(world: &World, job: &str, query: &str) -> Value {
+pub async fn list(world: &World, job: &str, query: &str) -> Value {
     let path = format!("/v1/jobs/{job}/slots?{query}");
     let page = world.get(&path).await.is(200).json();
     check_sound(&page);

@@ -1,6 +1,48 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Clock, ClockOf, NodeConfig, SystemClock};
+use model::Timestamp;
 use serde_json::Value;
+use store::StoreClock;
+use store::mem::MemStore;
 
 use crate::world::{OK, World};
+
+/// A store whose clock is ten minutes ahead of ours.
+struct Ahead;
+
+impl StoreClock for Ahead {
+    fn now(&self) -> Timestamp {
+        Clock::now(&SystemClock).plus(Duration::from_secs(600))
+    }
+
+    fn uptime(&self) -> Duration {
+        Clock::uptime(&SystemClock)
+    }
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_is_off_is_not_ready_and_says_so() {
+    let config = NodeConfig {
+        clock: ClockOf::Store,
+        ..NodeConfig::default()
+    };
+    let store = MemStore::new(Arc::new(Ahead));
+    let world = World::with_node(store, |store| Arc::new(store), config).await;
+    for _ in 0..300 {
+        let reply = world.get("/readyz").await;
+        reply.refused(503, "not-ready");
+        if reply
+            .get("detail")
+            .contains("the wall clock is -600.0 s off")
+        {
+            return;
+        }
+        crate::world::pause(10).await;
+    }
+    panic!("it did not say so");
+}
 
 #[tokio::test]
 async fn a_node_that_runs_is_well_and_becomes_ready() {

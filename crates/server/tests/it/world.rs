@@ -118,13 +118,19 @@ impl World {
     /// A world whose store is seen through something else.
     pub async fn with_store(wrap: impl FnOnce(MemStore) -> Arc<dyn Store>) -> Self {
         let store = MemStore::new(Arc::new(SystemClock));
+        Self::with_node(store, wrap, NodeConfig::default()).await
+    }
+
+    pub async fn with_node(
+        store: MemStore,
+        wrap: impl FnOnce(MemStore) -> Arc<dyn Store>,
+        config: NodeConfig,
+    ) -> Self {
         let seen = wrap(store.clone());
         let registry = Registry::default().with("http", Arc::new(Obedient));
         let clock = Arc::new(SystemClock);
         let inner: Arc<dyn Store> = Arc::new(store.clone());
-        let node = Node::start(inner, clock, registry, NodeConfig::default())
-            .await
-            .unwrap();
+        let node = Node::start(inner, clock, registry, config).await.unwrap();
         let api = Api::new(seen, node.handle()).with_features(["mem"]);
         Self {
             router: server::router(api),

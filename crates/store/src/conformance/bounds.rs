@@ -21,7 +21,7 @@ fn limited(number: u8, runs_max: u32, overlap: Overlap) -> Result<Job, BoxError>
 
 impl Subject {
     async fn runs_left(&self, job: &Job) -> Result<Option<u32>, BoxError> {
-        Ok(self.job(job.id).await?.runs_left)
+        Ok(self.job(job.id).await?.runs_left())
     }
 }
 
@@ -51,7 +51,7 @@ pub async fn the_last_run_allowed_finishes_its_job(subject: Subject) -> Kept {
         (JobState::Finished, at(120), None)
     );
     assert_eq!(
-        (stands.runs_left, stands.slot_last),
+        (stands.runs_left(), stands.slot_last),
         (Some(0), Some(at(120)))
     );
     assert_eq!(subject.due(&ShardSet::ALL, at(99_999), 9).await?, []);
@@ -129,7 +129,7 @@ pub async fn a_run_taken_back_counts_again(subject: Subject) -> Kept {
         subject.fire(job.id, claim).await?;
         let stands = subject.job(job.id).await?;
         assert_eq!(
-            (stands.state, stands.runs_left),
+            (stands.state, stands.runs_left()),
             (JobState::Finished, Some(0))
         );
         let def = Definition::clone(&job.def);
@@ -154,7 +154,7 @@ pub async fn a_run_taken_back_counts_again(subject: Subject) -> Kept {
         }
         let stands = subject.job(job.id).await?;
         assert_eq!(
-            (stands.state, stands.runs_left, stands.next_slot),
+            (stands.state, stands.runs_left(), stands.next_slot),
             (JobState::Active, Some(1), Some(slot(60)))
         );
         assert_eq!(subject.due(&ShardSet::ALL, at(60), 9).await?, [stands]);
@@ -202,7 +202,7 @@ pub async fn an_edit_counts_the_runs_that_were_made(subject: Subject) -> Kept {
             .change(&stands, edited, RunsOfChange::TakeBack)
             .await?;
         let stands = subject.job(job.id).await?;
-        assert_eq!((stands.runs_left, stands.state), (Some(left), state));
+        assert_eq!((stands.runs_left(), stands.state), (Some(left), state));
     }
     Ok(())
 }
@@ -230,5 +230,25 @@ pub async fn a_slot_at_the_very_end_is_the_last(subject: Subject) -> Kept {
         (stands.state, stands.state_at, stands.next_slot),
         (JobState::Finished, at(240), None)
     );
+    Ok(())
+}
+
+pub async fn runs_made_are_remembered_under_a_lower_bound(subject: Subject) -> Kept {
+    let job = subject.put(limited(1, 4, Overlap::Skip)?).await?;
+    for _ in 0..3 {
+        let run = subject.claimed(job.id).await?;
+        subject.settle(settlement(&run, Verdict::Succeed)).await?;
+    }
+    for (max, left, state) in [(1, 0, JobState::Finished), (5, 2, JobState::Active)] {
+        let stands = subject.job(job.id).await?;
+        let mut def = Definition::clone(&stands.def);
+        def.schedule.bounds.runs_max = Some(max);
+        let edited = stands.edited(None, def, at(200), &someone());
+        subject
+            .change(&stands, edited, RunsOfChange::TakeBack)
+            .await?;
+        let stands = subject.job(job.id).await?;
+        assert_eq!((stands.runs_left(), stands.state), (Some(left), state));
+    }
     Ok(())
 }

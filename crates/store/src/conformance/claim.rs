@@ -52,6 +52,16 @@ pub async fn a_repeated_claim_answers_the_same(subject: Subject) -> Kept {
     Ok(())
 }
 
+pub async fn a_claim_is_its_holders_wherever_its_shard_has_gone(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let born = subject.claimed(job.id).await?;
+    subject.hand_over().await?;
+    // Its answer may have been lost: its holder must be able to hand it back.
+    let again = subject.claim(&subject.leases, born.id).await?;
+    assert!(matches!(again, Claimed::Ours(run, _) if *run == born));
+    Ok(())
+}
+
 pub async fn a_claim_takes_the_job_as_it_stands(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.ready(job.id).await?;

@@ -84,7 +84,7 @@ fn elaborate(number: u8) -> Result<Job, BoxError> {
     job.key = Some(JobKey::new("Nightly/report:1")?);
     job.note = Some("it's \"new\"".to_owned());
     job.paused_by = Some(Arc::from("Ana Ö."));
-    job.runs_left = Some(76);
+    job.runs_made = 76;
     job.slot_last = Some(at(3));
     Ok(job)
 }

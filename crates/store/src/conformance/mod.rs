@@ -38,7 +38,7 @@ pub use subject::{
     firing, freed, job, job_with, node, once, settlement, skip, slot, someone,
 };
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
 pub(crate) use alike::answers_alike;
 
 /// Hands every promise, by group, to another macro: the one list there is.
@@ -124,6 +124,8 @@ macro_rules! conformance_promises {
                 an_edit_makes_a_zone_known_too
                 jobs_under_a_zone_are_those_whose_slots_it_moves
                 a_job_aimed_anew_goes_by_the_calendar_that_stands
+                a_job_names_only_calendars_that_are_there
+                a_job_written_by_an_older_calendar_is_to_be_aimed_anew
             }
             plan {
                 due_jobs_come_in_the_order_they_are_due
@@ -166,6 +168,8 @@ macro_rules! conformance_promises {
                 a_change_that_is_refused_explains_nothing
                 the_end_of_a_pause_is_one_entry
                 a_pause_that_is_to_catch_up_leaves_its_slots_to_be_decided
+                a_long_pause_is_an_entry_for_each_day
+                a_skip_never_takes_the_place_of_a_run
             }
             bounds {
                 runs_left_counts_down_with_every_run_that_is_born
@@ -177,6 +181,7 @@ macro_rules! conformance_promises {
                 a_slot_that_was_decided_before_counts_once
                 an_edit_counts_the_runs_that_were_made
                 a_slot_at_the_very_end_is_the_last
+                runs_made_are_remembered_under_a_lower_bound
             }
             overlap {
                 a_job_that_allows_overlap_starts_every_slot
@@ -197,6 +202,7 @@ macro_rules! conformance_promises {
             claim {
                 a_run_is_claimed_once
                 a_repeated_claim_answers_the_same
+                a_claim_is_its_holders_wherever_its_shard_has_gone
                 a_claim_takes_the_job_as_it_stands
                 a_claim_without_its_lease_is_lost
                 a_waiting_run_cannot_be_claimed
@@ -230,6 +236,9 @@ macro_rules! conformance_promises {
                 a_cancel_is_never_weakened_to_a_take_back
                 an_ended_run_cannot_be_cancelled
                 a_tenant_cancels_only_its_own_runs
+                what_ran_before_a_slot_that_comes_back_stays
+                what_ran_among_slots_that_come_back_stays
+                an_edit_decides_its_own_slots_around_those_that_ran
             }
             settle {
                 a_settled_run_is_history
@@ -305,6 +314,7 @@ macro_rules! conformance_promises {
                 a_job_removed_frees_its_key
                 retention_works_in_bounded_steps
                 an_idempotency_key_is_forgotten_after_a_day
+                what_was_skipped_stays_as_long_as_its_own_day
             }
         }
     };

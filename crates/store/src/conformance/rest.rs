@@ -220,12 +220,11 @@ pub async fn a_deleted_job_is_not_woken(subject: Subject) -> Kept {
 pub async fn a_finished_job_is_not_woken(subject: Subject) -> Kept {
     let mut job = resting(1, Overlap::Skip)?;
     Arc::make_mut(&mut job.def).schedule.bounds.runs_max = Some(1);
-    job.runs_left = Some(1);
     let job = subject.put(job).await?;
     let run = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;
     assert_eq!(
-        (stands.state, stands.runs_left),
+        (stands.state, stands.runs_left()),
         (JobState::Finished, Some(0))
     );
     assert_eq!(

@@ -228,3 +228,31 @@ pub async fn an_idempotency_key_is_forgotten_after_a_day(subject: Subject) -> Ke
     assert_eq!(store.create_jobs(&asked(2, 2)?).await?, [Created::Done]);
     Ok(())
 }
+
+pub async fn what_was_skipped_stays_as_long_as_its_own_day(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let stands = subject.job(job.id).await?;
+    let paused = stands.paused(at(1), None, &someone());
+    subject
+        .change(&stands, paused, RunsOfChange::TakeBack)
+        .await?;
+    let now = at(20 * DAY);
+    let stands = subject.job(job.id).await?;
+    let resumed = stands.resumed(now, false, &someone());
+    subject.change(&stands, resumed, RunsOfChange::Keep).await?;
+    let of = async |from: i64, to: i64| {
+        let store = &subject.store;
+        let found = store.list_slots(TenantId::DEFAULT, job.id, at(from), at(to), 100);
+        let counts = found.await?.into_iter().map(|run| run.stretch);
+        let counts = counts.map(|it| it.map_or(1, |it| it.count));
+        Ok::<u64, BoxError>(counts.sum())
+    };
+    let minutes = (20 * DAY / 60) as u64;
+    assert_eq!(of(0, 20 * DAY + 60).await?, minutes);
+    subject.retain(now).await?;
+    let kept = MIDNIGHT + 12 * DAY;
+    assert_eq!(of(0, kept).await?, 0, "older than a week");
+    let left = of(kept, 20 * DAY + 60).await?;
+    assert_eq!(left, ((20 * DAY - kept) / 60 + 1) as u64, "a week");
+    Ok(())
+}

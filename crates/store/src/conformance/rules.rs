@@ -3,13 +3,13 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use model::schedule::{Calendars, Cron, CronOptions, Every, Zone};
-use model::{Definition, Job, JobId, Schedule, TenantId, Version};
+use model::schedule::{Calendars, Cron, CronOptions, Day, Every, Zone};
+use model::{Calendar, Definition, Job, JobId, Schedule, TenantId, Version};
 
 use super::calendars::{calendar, job_without, named};
 use super::subject::new;
 use super::{Kept, Subject, at, job, job_with, someone};
-use crate::{BoxError, Created, Rule, RunsOfChange};
+use crate::{BoxError, Created, JobChange, JobChanged, Rule, RunsOfChange};
 
 const OURS: TenantId = TenantId::DEFAULT;
 const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
@@ -302,5 +302,65 @@ pub async fn a_job_aimed_anew_goes_by_the_calendar_that_stands(subject: Subject)
         (read.next_due_at(), read.version),
         (Some(at(60)), Version(2))
     );
+    Ok(())
+}
+
+pub async fn a_job_names_only_calendars_that_are_there(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let (one, two) = (calendar("one", 1)?, calendar("two", 1)?);
+    subject.put_calendar(&one).await?;
+    let missing = || Created::CalendarMissing(two.name.clone());
+    let job = Arc::new(job_without(1, &[&one, &two])?);
+    let other = Arc::new(job_without(2, &[&one])?);
+    let both = [new(&job), new(&other)];
+    assert_eq!(store.create_jobs(&both).await?, [missing(), Created::Done]);
+    assert_eq!(store.get_job(OURS, job.id).await?, None);
+    let stands = subject.job(other.id).await?;
+    let def = Definition::clone(&job.def);
+    let (after, skipped) = stands.edited(None, def, at(1), &someone());
+    let change = JobChange {
+        before: Arc::clone(&stands),
+        after: Arc::new(after),
+        skipped,
+        runs: RunsOfChange::TakeBack,
+    };
+    let changed = store.change_job(&change).await?;
+    assert_eq!(changed, JobChanged::CalendarMissing(two.name.clone()));
+    assert_eq!(subject.job(other.id).await?, stands, "nothing is written");
+    subject.put_calendar(&two).await?;
+    let changed = store.change_job(&change).await?;
+    assert!(matches!(changed, JobChanged::Done { .. }), "{changed:?}");
+    assert_eq!(store.create_jobs(&[new(&job)]).await?, [Created::Done]);
+    Ok(())
+}
+
+pub async fn a_job_written_by_an_older_calendar_is_to_be_aimed_anew(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let old = calendar("c", 1)?;
+    subject.put_calendar(&old).await?;
+    let second = rule("c", 2)?;
+    let job = subject.put(job_without(1, &[&old])?).await?;
+    assert_eq!(store.rules_changed().await?, [], "it is as it stands");
+    let now = Calendar {
+        weekly: Vec::new(),
+        dates: vec![Day::parse("2030-01-01")?],
+        ..calendar("c", 2)?
+    };
+    subject.put_calendar(&now).await?;
+    store.rule_applied(&second).await?;
+    let late = Arc::new(job_without(2, &[&old])?);
+    assert_eq!(store.create_jobs(&[new(&late)]).await?, [Created::Done]);
+    assert_eq!(store.rules_changed().await?, from_ref(&second));
+    store.rule_applied(&second).await?;
+    assert_eq!(store.rules_changed().await?, []);
+    // The same for one that was read before, and is written now.
+    let edited = job.edited(None, Definition::clone(&job.def), at(1), &someone());
+    subject.change(&job, edited, RunsOfChange::TakeBack).await?;
+    assert_eq!(store.rules_changed().await?, from_ref(&second));
+    store.rule_applied(&second).await?;
+    let stands = subject.job(job.id).await?;
+    let gone = stands.deleted(at(2), &someone());
+    subject.change(&stands, gone, RunsOfChange::Cancel).await?;
+    assert_eq!(store.rules_changed().await?, []);
     Ok(())
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use model::job::Decision;
 use model::policy::{CatchUp, CatchUpPolicy};
-use model::{Job, JobState, Reason, Run, RunId, RunState, Skip, Stretch};
+use model::{Job, JobState, Reason, Run, RunId, RunState, Skip, Stretch, Verdict};
 
-use super::{Kept, NODE, Subject, at, firing, job, job_with, skip, slot, someone};
+use super::{Kept, NODE, Subject, at, firing, job, job_with, settlement, skip, slot, someone};
 use crate::{BoxError, Fired, Firing, JobChange, JobChanged, RunsOfChange};
 
 fn catching_up(policy: CatchUpPolicy) -> Result<Job, BoxError> {
@@ -225,5 +225,63 @@ pub async fn a_pause_that_is_to_catch_up_leaves_its_slots_to_be_decided(subject:
         Fired::Claimed(RunId::for_slot(job.id, slot(60))),
         "overdue when it was paused"
     );
+    Ok(())
+}
+
+pub async fn a_long_pause_is_an_entry_for_each_day(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let paused = job.paused(at(1), Some("holidays".to_owned()), &someone());
+    subject.change(&job, paused, RunsOfChange::Keep).await?;
+    let stands = subject.job(job.id).await?;
+    // The first midnight is at second 6400.
+    let now = at(6_400 + 86_400 + 100);
+    let resumed = stands.resumed(now, false, &someone());
+    subject.change(&stands, resumed, RunsOfChange::Keep).await?;
+    let entries = subject.runs().await?;
+    let told = entries.iter().map(|run| (run.slot, run.stretch));
+    let days = [
+        (60, 6_360, 106),
+        (6_420, 92_760, 1_440),
+        (92_820, 92_880, 2),
+    ];
+    let days = days.map(|(first, last, count)| {
+        let (first, last) = (slot(first), slot(last));
+        (Some(first), Some(Stretch { first, last, count }))
+    });
+    assert!(told.eq(days), "{entries:?}");
+    for entry in &entries {
+        assert_eq!(entry.note.as_deref(), Some("holidays"));
+        assert_eq!(
+            (entry.reason, entry.settled_at),
+            (Some(Reason::Paused), Some(now))
+        );
+    }
+    Ok(())
+}
+
+pub async fn a_skip_never_takes_the_place_of_a_run(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let ended = subject.claimed(job.id).await?;
+    subject.settle(settlement(&ended, Verdict::Succeed)).await?;
+    let alive = subject.claimed(job.id).await?;
+    let stands = subject.job(job.id).await?;
+    let change = JobChange {
+        before: Arc::clone(&stands),
+        after: Arc::new(stands.paused(at(130), None, &someone()).0),
+        skipped: vec![skip(60, 300, Reason::Paused)],
+        runs: RunsOfChange::Keep,
+    };
+    let changed = subject.store.change_job(&change).await?;
+    assert!(matches!(changed, JobChanged::Done { .. }), "{changed:?}");
+    let after = Run::skipped(&change.after, &skip(180, 300, Reason::Paused), at(130));
+    let runs = subject.runs().await?;
+    assert_eq!(runs.last(), Some(&after));
+    let states = runs.iter().map(|run| (run.id, run.state));
+    let left = [
+        (ended.id, RunState::Succeeded),
+        (alive.id, RunState::Ready),
+        (after.id, RunState::Skipped),
+    ];
+    assert!(states.eq(left), "{runs:?}");
     Ok(())
 }

@@ -169,7 +169,11 @@ pub async fn a_stretch_that_began_days_before_is_found(subject: Subject) -> Kept
     let (paused, _) = subject
         .change(&stands, paused, RunsOfChange::TakeBack)
         .await?;
-    let resumed = paused.resumed(at(20 * DAY + 1), false, &someone());
+    // As it is written when days lie so far back that they are not told apart.
+    let now = at(20 * DAY + 1);
+    let (after, _) = paused.resumed(now, false, &someone());
+    let whole = paused.passed_while_paused(now, &someone());
+    let resumed = (after, whole.into_iter().collect());
     let paused = Arc::new(paused);
     subject.change(&paused, resumed, RunsOfChange::Keep).await?;
     let run = subject.claimed(job.id).await?;

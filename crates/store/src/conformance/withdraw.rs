@@ -59,7 +59,7 @@ pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
     subject.withdraw(run.id, true).await?;
     assert!(subject.is_gone(run.id).await?, "as if never fired");
     let stands = subject.job(job.id).await?;
-    assert_eq!(*stands, edited.taken_back(slot(60), at(58)));
+    assert_eq!(*stands, edited.taken_back(slot(60), at(58), &[]));
     assert_eq!(stands.next_slot, Some(slot(60)));
     assert_eq!(subject.fire(job.id, true).await?, Fired::Claimed(run.id));
     subject.withdraw(run.id, true).await?;
@@ -398,5 +398,85 @@ pub async fn a_tenant_cancels_only_its_own_runs(subject: Subject) -> Kept {
     }
     assert_eq!(subject.run(live[0].id).await?, live[0]);
     assert_eq!(subject.run(live[1].id).await?, live[1]);
+    Ok(())
+}
+
+impl Subject {
+    /// Pauses a job at second 57 that has these runs ahead; all of them are asked for.
+    async fn paused_ahead_of(&self, runs: &[&Run]) -> Kept {
+        let stands = self.job(runs[0].job).await?;
+        let paused = stands.paused(at(57), None, &someone());
+        let (_, asked) = self.change(&stands, paused, RunsOfChange::TakeBack).await?;
+        assert!(asked.iter().eq(runs.iter().map(|run| &run.id)));
+        Ok(())
+    }
+
+    /// Resumes it at second 70: where the pause's entries begin, and how many slots they have.
+    async fn resumed(&self, id: model::JobId) -> Result<Vec<(i64, u64)>, BoxError> {
+        let stands = self.job(id).await?;
+        let resumed = stands.resumed(at(70), false, &someone());
+        self.change(&stands, resumed, RunsOfChange::Keep).await?;
+        let found = self
+            .store
+            .list_slots(TenantId::DEFAULT, id, at(0), at(100), 100);
+        let skipped = found.await?.into_iter();
+        let skipped = skipped.filter(|run| run.state == RunState::Skipped);
+        let told = |run: Run| {
+            let first = run.slot?.0.since(at(0)).as_secs() as i64;
+            Some((first, run.stretch.map_or(1, |stretch| stretch.count)))
+        };
+        Ok(skipped.filter_map(told).collect())
+    }
+}
+
+pub async fn what_ran_before_a_slot_that_comes_back_stays(subject: Subject) -> Kept {
+    let job = subject.put(quick(1)?).await?;
+    let first = subject.claimed(job.id).await?;
+    let second = subject.claimed(job.id).await?;
+    subject.paused_ahead_of(&[&first, &second]).await?;
+    subject.withdraw(first.id, false).await?;
+    subject.withdraw(second.id, true).await?;
+    let stands = subject.job(job.id).await?;
+    assert_eq!(stands.slot_last, Some(at(58)), "it is alive");
+    let settled = settlement(&first, Verdict::Succeed);
+    assert_eq!(subject.settle(settled).await?, DONE);
+    assert_eq!(subject.resumed(job.id).await?, [(59, 12)]);
+    assert_eq!(subject.run(first.id).await?.state, RunState::Succeeded);
+    Ok(())
+}
+
+pub async fn what_ran_among_slots_that_come_back_stays(subject: Subject) -> Kept {
+    let job = subject.put(quick(1)?).await?;
+    let first = subject.claimed(job.id).await?;
+    let second = subject.claimed(job.id).await?;
+    let third = subject.claimed(job.id).await?;
+    subject.paused_ahead_of(&[&first, &second, &third]).await?;
+    subject.withdraw(first.id, true).await?;
+    subject.withdraw(second.id, false).await?;
+    let settled = settlement(&second, Verdict::Succeed);
+    assert_eq!(subject.settle(settled).await?, DONE);
+    subject.withdraw(third.id, true).await?;
+    let stands = subject.job(job.id).await?;
+    assert_eq!(stands.slot_last, Some(at(57)), "the first is to be told");
+    assert_eq!(subject.resumed(job.id).await?, [(58, 1), (60, 11)]);
+    assert_eq!(subject.run(second.id).await?.state, RunState::Succeeded);
+    Ok(())
+}
+
+pub async fn an_edit_decides_its_own_slots_around_those_that_ran(subject: Subject) -> Kept {
+    let job = subject.put(quick(1)?).await?;
+    let first = subject.claimed(job.id).await?;
+    let second = subject.claimed(job.id).await?;
+    let (_, asked) = subject.edit(job.id, 57).await?;
+    assert_eq!(asked, [first.id, second.id]);
+    subject.withdraw(first.id, false).await?;
+    let settled = settlement(&first, Verdict::Succeed);
+    assert_eq!(subject.settle(settled).await?, DONE);
+    subject.withdraw(second.id, true).await?;
+    let stands = subject.job(job.id).await?;
+    assert_eq!(
+        (stands.slot_last, stands.next_slot),
+        (Some(at(58)), Some(slot(59)))
+    );
     Ok(())
 }

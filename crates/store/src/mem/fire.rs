@@ -1,12 +1,13 @@
 //! Fire and claim: slots become runs, runs get a holder.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::job::Decision;
 use model::policy::Admission;
 use model::{
-    Ask, AttemptNo, Job, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Skip,
-    Timestamp, Version,
+    Ask, AttemptNo, Job, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Schedule,
+    Skip, Timestamp, Version,
 };
 
 use super::Flaw;
@@ -69,16 +70,20 @@ impl State {
 
     /// Moves the job onward, and writes down what it passed over.
     fn decide(&mut self, job: &Job, decision: &Decision, born: bool) {
-        self.skip(job, &decision.passed, decision.at);
+        let schedule = &job.def.schedule;
+        self.skip(job, schedule, &decision.passed, decision.at);
         let stands = job.standing_after(decision, born);
         self.jobs.insert(job.id, Arc::new(job.at_standing(stands)));
     }
 
-    /// Writes down slots that will not run.
-    pub fn skip(&mut self, job: &Job, skips: &[Skip], at: Timestamp) {
+    /// Writes down slots of a schedule that will not run, except for those that have a run.
+    pub fn skip(&mut self, job: &Job, schedule: &Schedule, skips: &[Skip], at: Timestamp) {
         for skip in skips {
-            let entry = Run::skipped(job, skip, at);
-            self.history.insert(entry.id, entry);
+            let end = skip.slots.last.0.plus(Duration::from_millis(1));
+            let ran = self.ran(job.id, skip.slots.first.0, end);
+            for entry in Run::skipped(job, skip, at).around(schedule, &ran) {
+                self.history.insert(entry.id, entry);
+            }
         }
     }
 
@@ -200,7 +205,8 @@ impl State {
         let Some(run) = self.live.runs.get(&id) else {
             return Claimed::Stale;
         };
-        if !self.holds(leases, run.shard()) {
+        let ours = run.claim == Some(leases.presence);
+        if !ours && !self.holds(leases, run.shard()) {
             return Claimed::LeaseLost;
         }
         let Some(job) = self.jobs.get(&run.job).cloned() else {

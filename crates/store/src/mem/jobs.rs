@@ -25,6 +25,9 @@ impl State {
         if let Some(other) = self.holder_of_key(job).filter(|other| *other != job.id) {
             return Created::KeyTaken(other);
         }
+        if let Some(name) = self.calendar_missing(job) {
+            return Created::CalendarMissing(name);
+        }
         if let Some(asked) = &new.idempotency {
             let request = Request {
                 digest: asked.digest,
@@ -59,8 +62,12 @@ impl State {
         if let Some(other) = self.holder_of_key(after).filter(|other| *other != after.id) {
             return JobChanged::KeyTaken(other);
         }
+        if let Some(name) = self.calendar_missing(after) {
+            return JobChanged::CalendarMissing(name);
+        }
         self.put_job(Job::clone(after));
-        self.skip(after, skipped, after.updated_at);
+        let schedule = &before.def.schedule;
+        self.skip(after, schedule, skipped, after.updated_at);
         let asked = match runs {
             RunsOfChange::Keep => Vec::new(),
             RunsOfChange::TakeBack => self.take_back_runs(after),
@@ -134,6 +141,7 @@ impl State {
         if let Some(key) = job.key.clone().filter(|_| job.state != JobState::Deleted) {
             self.keys.insert((job.tenant, key), job.id);
         }
+        self.doubt_calendars(&job);
         let job = self.with_calendars(job);
         self.know_zone(&job);
         self.jobs.insert(job.id, Arc::new(job));

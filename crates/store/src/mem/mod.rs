@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, Shard, TenantId, Timestamp,
     Version,
 };
 
@@ -76,6 +76,16 @@ impl MemStore {
     /// Every run, live and history in one, by id.
     pub fn all_runs(&self) -> Vec<Run> {
         self.state().all_runs().into_values().collect()
+    }
+
+    /// Whether leases give the right to write about a shard at this moment; for whoever checks the checks.
+    pub fn gives_right(&self, leases: &Leases, shard: Shard) -> bool {
+        self.state().holds(leases, shard)
+    }
+
+    /// A run that is alive, as it stands.
+    pub fn live_run(&self, id: RunId) -> Option<Run> {
+        self.state().live.runs.get(&id).cloned()
     }
 
     /// Every job, deleted ones too, by id.

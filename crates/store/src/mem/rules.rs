@@ -7,6 +7,7 @@ use model::schedule::{Calendars, Zone};
 use model::{Calendar, CalendarName, Job, JobId, JobState, TenantId, Version, limits};
 
 use super::state::{Kept, State};
+use crate::types::aimed_by;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule};
 
 /// Jobs named to whoever wants to drop a calendar that is in use.
@@ -168,6 +169,22 @@ impl State {
             self.zones
                 .entry(zone.name().to_owned())
                 .or_insert_with(|| zone.digest());
+        }
+    }
+
+    /// One that a job names and that is not there; a deleted job names none.
+    pub fn calendar_missing(&self, job: &Job) -> Option<CalendarName> {
+        let mut named = aimed_by(job).into_keys().cloned();
+        named.find(|name| !self.calendars.contains_key(&(job.tenant, name.clone())))
+    }
+
+    /// A job that was aimed by another version of a calendar than the one that stands is to be aimed anew.
+    pub fn doubt_calendars(&mut self, job: &Job) {
+        for (name, version) in aimed_by(job) {
+            let kept = self.calendars.get_mut(&(job.tenant, name.clone()));
+            if let Some(kept) = kept.filter(|kept| kept.calendar.version != version) {
+                kept.applied = Version(0);
+            }
         }
     }
 

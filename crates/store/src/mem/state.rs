@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::policy::Living;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Reason, Run, RunId, RunKind, RunState,
-    Shard, TenantId, Timestamp, Version,
+    Shard, Slot, TenantId, Timestamp, Version,
 };
 
 use crate::{Epoch, Leases, NodeInfo, StoreError};
@@ -137,9 +137,28 @@ impl State {
         let Some(run) = self.live.remove(id) else {
             return;
         };
-        if let (Some(slot), Some(job)) = (run.slot, self.jobs.get_mut(&run.job)) {
-            *job = Arc::new(job.taken_back(slot, now));
+        let job = self.jobs.get(&run.job).cloned();
+        if let (Some(slot), Some(job)) = (run.slot, job) {
+            let first = job.decided_before(slot).plus(Duration::from_millis(1));
+            let ran = self.ran(job.id, first, slot.0);
+            let job = job.taken_back(slot, now, &ran);
+            self.jobs.insert(job.id, Arc::new(job));
         }
+    }
+
+    /// The slots of a job from `first` up to but not including `end` that have a run, live or ended, oldest first.
+    pub fn ran(&self, job: JobId, first: Timestamp, end: Timestamp) -> Vec<Slot> {
+        let ids = RunId::least_at(first)..RunId::least_at(end);
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let live = self.live.runs.range(ids.clone());
+        let ended = self.history.range(ids);
+        let ran = live.chain(ended).map(|(_, run)| run).filter(|run| {
+            run.job == job && run.kind == RunKind::Slot && run.state != RunState::Skipped
+        });
+        let slots: BTreeSet<Slot> = ran.filter_map(|run| run.slot).collect();
+        slots.into_iter().collect()
     }
 
     /// What the end of a run at `ended_at` means for its job: the oldest waiting run may go when no

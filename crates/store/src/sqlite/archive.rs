@@ -54,6 +54,10 @@ impl<'a> Archive<'a> {
         }
     }
 
+    pub fn conn(&self) -> &'a Connection {
+        self.conn
+    }
+
     pub fn ranges(&self) -> &Ranges {
         self.ranges
     }

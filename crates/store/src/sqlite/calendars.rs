@@ -13,6 +13,7 @@ use super::fault::{Done, Fault, bad_name, bad_row};
 use super::jobs::{is_gone, job_row};
 use super::rows::{JobRow, Tenant, Unreadable};
 use super::rules::jobs_naming;
+use crate::types::aimed_by;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 
 /// Jobs named to whoever wants to drop a calendar that is in use.
@@ -288,6 +289,40 @@ pub(super) fn follow_calendars(conn: &Connection, before: &Job, after: &Job) -> 
     }
     unname_calendars(conn, after.id)?;
     name_calendars(conn, after)
+}
+
+/// One that a job names and that is not there.
+pub(super) fn calendar_missing(conn: &Connection, job: &Job) -> Done<Option<CalendarName>> {
+    for name in aimed_by(job).into_keys() {
+        if calendar_version(conn, job.tenant, name)?.is_none() {
+            return Ok(Some(name.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// A job that was aimed by another version of a calendar than the one that stands is to be aimed anew.
+pub(super) fn doubt_calendars(conn: &Connection, job: &Job) -> Done<()> {
+    for (name, version) in aimed_by(job) {
+        let stands = calendar_version(conn, job.tenant, name)?;
+        if stands.is_some_and(|stands| stands != version) {
+            let mut update = conn.prepare_cached(include_str!("sql/calendar_applied.sql"))?;
+            update.execute(params![Tenant(job.tenant), name.as_str(), 0])?;
+        }
+    }
+    Ok(())
+}
+
+fn calendar_version(
+    conn: &Connection,
+    tenant: TenantId,
+    name: &CalendarName,
+) -> Done<Option<Version>> {
+    let mut select = conn.prepare_cached(include_str!("sql/calendar_version.sql"))?;
+    let version = select.query_row(params![Tenant(tenant), name.as_str()], |row| {
+        row.get(0).map(Version)
+    });
+    Ok(version.optional()?)
 }
 
 pub(super) fn unname_calendars(conn: &Connection, job: JobId) -> Done<()> {

@@ -114,7 +114,8 @@ impl Db {
         let Some(mut row) = live_row(&self.conn, id)? else {
             return Ok(ClaimRow::Stale);
         };
-        if !self.leases.holds(no, leases, row.run.shard()) {
+        let ours = row.run.claim == Some(leases.presence);
+        if !ours && !self.leases.holds(no, leases, row.run.shard()) {
             return Ok(ClaimRow::LeaseLost);
         }
         match row.run.claim {

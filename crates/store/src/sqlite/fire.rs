@@ -16,6 +16,7 @@ use super::db::{Birth, Db, insert_live};
 use super::fault::{Done, bad_row};
 use super::history::{ended_run, live_run};
 use super::presence::LeaseTable;
+use super::ran::put_skipped;
 use super::rest::Resting;
 use super::rows::{Code, EndedRow, LiveRow};
 use crate::{Fired, Firing, Leases, StoreError};
@@ -35,8 +36,8 @@ pub(super) struct FiringRow {
     run: Option<LiveRow>,
     passed: Vec<EndedRow>,
     decision: Decision,
-    /// As planned, if its runs are numbered: how many are left may have changed since.
-    bounded: Option<Arc<Job>>,
+    /// As planned. If its runs are numbered, how many were made may have changed since.
+    planned: Arc<Job>,
 }
 
 /// Where a firing leaves its job, as columns.
@@ -49,7 +50,7 @@ struct Onward {
     state: i64,
     /// Only when it has finished.
     state_at: Option<i64>,
-    runs_left: Option<u32>,
+    runs_made: u32,
 }
 
 impl Onward {
@@ -63,7 +64,7 @@ impl Onward {
             slot_last: decision.slot_last().map(Timestamp::as_millis),
             state: stands.state.code(),
             state_at: finished.then_some(stands.state_at.as_millis()),
-            runs_left: stands.runs_left,
+            runs_made: stands.runs_made,
         }
     }
 
@@ -102,7 +103,7 @@ impl FiringRow {
                 .map_err(bad)?,
             passed: passed.collect::<Result<_, _>>().map_err(bad)?,
             decision: decision.clone(),
-            bounded: job.runs_left.map(|_| Arc::clone(job)),
+            planned: Arc::clone(job),
         })
     }
 
@@ -342,7 +343,7 @@ impl Fire<'_> {
             onward.slot_last,
             onward.state,
             onward.state_at,
-            onward.runs_left,
+            onward.runs_made,
             row.job.as_bytes(),
             row.version,
             row.slot,
@@ -353,27 +354,33 @@ impl Fire<'_> {
         if onward.rests() {
             self.resting.insert(row.job);
         }
+        let edited = row.version > Version::FIRST.0;
         for entry in &row.passed {
-            self.archive.put(entry)?;
+            match edited {
+                // Some of its slots may have been dispatched before an edit could take them back.
+                true => put_skipped(&mut self.archive, entry, &row.planned)?,
+                false => self.archive.put(entry)?,
+            }
         }
         Ok(true)
     }
 
     /// Where the job goes on. A run that was taken back since plan looked has left one more to come.
     fn onward(&self, row: &FiringRow, born: bool) -> Done<Onward> {
-        let Some(planned) = &row.bounded else {
+        let planned = &row.planned;
+        if planned.runs_left().is_none() {
             return Ok(row.onward(born));
-        };
+        }
         let mut select = self
             .conn
-            .prepare_cached(include_str!("sql/fire_left.sql"))?;
-        let left = select.query_row([row.job.as_bytes()], |row| row.get(0));
-        let runs_left: Option<u32> = left.optional()?.flatten();
-        if runs_left == planned.runs_left {
+            .prepare_cached(include_str!("sql/fire_made.sql"))?;
+        let made = select.query_row([row.job.as_bytes()], |row| row.get(0));
+        let runs_made: u32 = made.optional()?.unwrap_or(planned.runs_made);
+        if runs_made == planned.runs_made {
             return Ok(row.onward(born));
         }
         let job = Job {
-            runs_left,
+            runs_made,
             ..Job::clone(planned)
         };
         Ok(Onward::new(&job, &row.decision, born))

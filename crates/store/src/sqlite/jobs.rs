@@ -7,7 +7,9 @@ use model::{Ask, Job, JobId, JobKey, JobState, Reason, Run, RunId, RunState, Ten
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::archive::ended;
-use super::calendars::{Lookup, follow_calendars, is_broken, name_calendars};
+use super::calendars::{
+    Lookup, calendar_missing, doubt_calendars, follow_calendars, is_broken, name_calendars,
+};
 use super::db::Db;
 use super::fault::{Done, Fault, bad_row};
 use super::rows::{Code, EndedRow, JobRow, Tenant};
@@ -156,7 +158,7 @@ impl Db {
                 due_column(job),
                 job.slot_last.map(Timestamp::as_millis),
                 job.state_at.as_millis(),
-                job.runs_left,
+                job.runs_made,
             ])?;
             if created == 0 {
                 answers.push(Created::Repeated(job.id));
@@ -178,6 +180,7 @@ impl Db {
             ])?;
             put_labels(conn, job)?;
             name_calendars(conn, job)?;
+            doubt_calendars(conn, job)?;
             zones.know(conn, put.zone())?;
             resting.follow(job);
             put_request(conn, row)?;
@@ -208,10 +211,11 @@ impl Db {
         if let Some(other) = holder.flatten().filter(|other| *other != after.job.id) {
             return Ok(JobChanged::KeyTaken(other));
         }
-        self.put_job(&job, after)?;
-        for entry in skipped {
-            self.put_ended(entry)?;
+        if let Some(name) = calendar_missing(&self.conn, &after.job)? {
+            return Ok(JobChanged::CalendarMissing(name));
         }
+        self.put_job(&job, after)?;
+        self.put_skipped(skipped, before)?;
         let asked = match runs {
             RunsOfChange::Keep => Vec::new(),
             RunsOfChange::TakeBack => self.take_back_runs(&after.job)?,
@@ -247,6 +251,7 @@ impl Db {
         ])?;
         self.zones.know(&self.conn, after.zone())?;
         follow_calendars(&self.conn, before, job)?;
+        doubt_calendars(&self.conn, job)?;
         if before.def.labels != job.def.labels {
             drop_labels(&self.conn, job.id)?;
             put_labels(&self.conn, job)?;
@@ -265,7 +270,8 @@ impl Db {
         let (Some(slot), Some(job)) = (run.slot, job) else {
             return Ok(None);
         };
-        let job = job.taken_back(slot, now);
+        let ran = self.ran_before(&job, slot)?;
+        let job = job.taken_back(slot, now, &ran);
         self.put_standing(&job)?;
         Ok(Some(job))
     }
@@ -324,7 +330,8 @@ impl Db {
     }
 }
 
-/// Whether a create needs no write: an answered request, a job that is there, a key that is taken.
+/// Whether a create needs no write: an answered request, a job that is there, a key that is taken, a calendar that
+/// is not there.
 fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> {
     let job = &row.put.job;
     if let Some(asked) = &row.asked {
@@ -340,18 +347,19 @@ fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> 
             return Ok(Some(if same { repeated } else { Created::Mismatch }));
         }
     }
-    let Some(key) = job.key.as_ref().filter(|_| !is_gone(job)) else {
-        return Ok(None);
-    };
-    let Some(other) = key_holder(conn, job.tenant, key)? else {
-        return Ok(None);
+    let key = job.key.as_ref().filter(|_| !is_gone(job));
+    let other = key.map(|key| key_holder(conn, job.tenant, key));
+    let refused = match other.transpose()?.flatten() {
+        Some(other) => Created::KeyTaken(other),
+        None => match calendar_missing(conn, job)? {
+            Some(name) => Created::CalendarMissing(name),
+            None => return Ok(None),
+        },
     };
     let mut select = conn.prepare_cached(include_str!("sql/job_exists.sql"))?;
-    let repeated = other == job.id || select.exists([job.id.as_bytes()])?;
-    Ok(Some(if repeated {
-        Created::Repeated(job.id)
-    } else {
-        Created::KeyTaken(other)
+    Ok(Some(match select.exists([job.id.as_bytes()])? {
+        true => Created::Repeated(job.id),
+        false => refused,
     }))
 }
 

@@ -22,6 +22,7 @@ mod list;
 mod open;
 mod plan;
 mod presence;
+mod ran;
 mod reader;
 mod rest;
 mod retain;

@@ -88,7 +88,7 @@ fn put_standing(conn: &Connection, job: &Job) -> Done<()> {
         due_column(job),
         job.slot_last.map(Timestamp::as_millis),
         job.state_at.as_millis(),
-        job.runs_left,
+        job.runs_made,
     ])?;
     Ok(())
 }

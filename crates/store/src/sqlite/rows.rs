@@ -152,7 +152,7 @@ struct JobHead {
     created_at: Timestamp,
     updated_at: Timestamp,
     note: Option<String>,
-    runs_left: Option<u32>,
+    runs_made: u32,
     paused_by: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl JobRow {
             created_at: moment(row, 7)?,
             updated_at: moment(row, 8)?,
             note: row.get(9)?,
-            runs_left: row.get(13)?,
+            runs_made: row.get(13)?,
             paused_by: row.get(14)?,
         };
         Ok(Self {
@@ -220,7 +220,7 @@ impl JobRow {
             paused_by: job.paused_by.map(Arc::from),
             next_slot: job.next_slot,
             slot_last: job.slot_last,
-            runs_left: job.runs_left,
+            runs_made: job.runs_made,
             created_at: job.created_at,
             updated_at: job.updated_at,
             def: Arc::new(def),

@@ -165,7 +165,7 @@ impl World {
                     | JobState::Invalid
                     | JobState::Deleted => !moves,
                 };
-                !stands || job.runs_left.is_some() != runs_max.is_some() || job.runs_left > runs_max
+                !stands || (runs_max.is_none() && job.runs_made > 0)
             };
             if let Some(job) = jobs.into_iter().find(fails) {
                 return Some(job);

@@ -4,8 +4,8 @@
 -- column, days of history included, so it takes about as long as reading the file two or three times.
 -- The previous version must have stopped, and cannot open the file afterwards.
 
--- What is left of `runs_max`.
-ALTER TABLE jobs ADD COLUMN runs_left INTEGER;
+-- Runs of slots, counted while `runs_max` bounds them.
+ALTER TABLE jobs ADD COLUMN runs_made INTEGER NOT NULL DEFAULT 0;
 
 -- Active jobs without a next slot: the end of a run sets it. Nearly always few.
 CREATE INDEX jobs_resting ON jobs (id) WHERE next_slot IS NULL AND state = 0;

@@ -1,0 +1,112 @@
+//! Rules that change under jobs: tables of a time zone, and who may apply them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Clock, ClockOf, Node, NodeConfig};
+use executor::Registry;
+use model::schedule::{Cron, CronOptions, Zone, tzdb_version};
+use model::{Definition, Job, JobId, Slot, Target, TenantId, Version};
+use sim::clock::SimClock;
+use store::mem::MemStore;
+use store::{NewJob, NodeInfo, Rule, Store};
+
+const ZONE: &str = "Europe/Berlin";
+
+/// A job at nine in the morning, aimed an hour late, as older tables may have had it.
+fn job(number: u16, zone: &str, clock: &SimClock) -> Job {
+    let options = CronOptions {
+        zone: Some(Zone::get(zone).unwrap()),
+        ..CronOptions::default()
+    };
+    let cron = Cron::parse(&["0 9 * * *".to_owned()], options).unwrap();
+    let def = Definition::new(cron.into(), Target::Fake(String::new()));
+    let now = Clock::now(clock);
+    let [high, low] = number.to_be_bytes();
+    let id = JobId::new(now, [0, 0, 0, 0, 0, 0, 0, 0, high, low]);
+    let mut job = Job::new(id, TenantId::DEFAULT, None, def, now);
+    let right = job.next_slot.unwrap();
+    job.next_slot = Some(Slot(right.0.plus(Duration::from_secs(3_600))));
+    job
+}
+
+/// A store whose jobs in Berlin were aimed by other tables than ours.
+async fn upgraded(clock: &SimClock, jobs: u16) -> (MemStore, Vec<Job>) {
+    let mem = MemStore::new(Arc::new(clock.clone()));
+    let mut made = Vec::new();
+    for number in 0..jobs {
+        made.push(job(number, ZONE, clock));
+    }
+    made.push(job(9_000, "Asia/Tokyo", clock));
+    for job in &made {
+        let new = NewJob {
+            job: Arc::new(job.clone()),
+            idempotency: None,
+        };
+        mem.create_jobs(&[new]).await.unwrap();
+    }
+    let rule = Rule::Zone {
+        name: ZONE.to_owned(),
+        digest: 1,
+    };
+    mem.rule_applied(&rule).await.unwrap();
+    assert_eq!(mem.rules_changed().await.unwrap().len(), 1);
+    (mem, made)
+}
+
+async fn start(mem: &MemStore, clock: &SimClock) -> Node {
+    let config = NodeConfig {
+        clock: ClockOf::Store,
+        ..NodeConfig::default()
+    };
+    let (store, clock) = (Arc::new(mem.clone()), Arc::new(clock.clone()));
+    let started = Node::start(store, clock, Registry::default(), config).await;
+    started.unwrap()
+}
+
+async fn stands(mem: &MemStore, job: &Job) -> (Version, Option<Slot>) {
+    let read = mem.get_job(TenantId::DEFAULT, job.id).await;
+    let read = read.unwrap().unwrap();
+    (read.version, read.next_slot)
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_a_zone_whose_tables_changed_are_aimed_anew_and_no_others() {
+    let clock = SimClock::new();
+    let (mem, jobs) = upgraded(&clock, 1_100).await;
+    let node = start(&mem, &clock).await;
+    clock.sleep(Duration::from_secs(10)).await;
+    let (berlin, tokyo) = jobs.split_at(1_100);
+    for job in berlin {
+        let right = job.def.schedule.next_after(job.created_at);
+        assert_eq!(stands(&mem, job).await, (Version(2), right));
+    }
+    for job in tokyo {
+        assert_eq!(stands(&mem, job).await, (Version(1), job.next_slot));
+    }
+    assert!(mem.rules_changed().await.unwrap().is_empty());
+    node.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_wait_until_no_node_with_others_lives() {
+    let clock = SimClock::new();
+    let (mem, jobs) = upgraded(&clock, 3).await;
+    let older = NodeInfo {
+        name: "older".to_owned(),
+        version: "0.0.9".to_owned(),
+        tables: "2019a".to_owned(),
+    };
+    let older = mem.join(&older).await.unwrap();
+    let node = start(&mem, &clock).await;
+    for _ in 0..20 {
+        clock.sleep(Duration::from_secs(1)).await;
+        mem.beat(older).await.unwrap();
+    }
+    assert_ne!(tzdb_version(), "2019a");
+    assert_eq!(stands(&mem, &jobs[0]).await.0, Version(1));
+    mem.leave(older).await.unwrap();
+    clock.sleep(Duration::from_secs(10)).await;
+    assert_eq!(stands(&mem, &jobs[0]).await.0, Version(2));
+    node.stop(Duration::ZERO).await;
+}

@@ -1,0 +1,313 @@
+//! Calendars: kept by name, and looked up by whoever reads a job that names them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::schedule::Kind;
+use model::{Calendar, CalendarName, Job, JobId, TenantId, Timestamp, Version, limits};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::fault::{Done, bad_name, bad_row};
+use super::pool::Conn;
+use super::rows::{JobRow, Unreadable};
+use super::store::{PgStore, limit};
+use crate::types::aimed_by;
+use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
+
+/// Jobs named to whoever wants to drop a calendar that is in use.
+const NAMED_MAX: usize = 5;
+
+/// Jobs from their rows, in the order of these. The inner answer is about one job, the outer about the connection.
+pub(super) async fn read_jobs(
+    conn: &Conn,
+    rows: &[Row],
+) -> Done<Vec<(JobId, Result<Job, Unreadable>)>> {
+    let mut read = Vec::with_capacity(rows.len());
+    let mut named = BTreeSet::new();
+    for row in rows {
+        let row = JobRow::read(row)?;
+        let tenant = row.narrow.tenant;
+        named.extend(row.calendars().into_iter().map(|name| (tenant, name)));
+        read.push(row);
+    }
+    let calendars = find(conn, named).await?;
+    let decode = |row: JobRow| {
+        let tenant = row.narrow.tenant;
+        row.decode(&|name| {
+            let key = (tenant, name.as_str().to_owned());
+            calendars.get(&key).cloned()
+        })
+    };
+    let decoded = read.into_iter().map(|row| (row.narrow.id, decode(row)));
+    Ok(decoded.collect())
+}
+
+/// Jobs from their rows; the first that cannot be read is an error.
+pub(super) async fn readable_jobs(conn: &Conn, rows: &[Row]) -> Done<Vec<Job>> {
+    let mut jobs = Vec::with_capacity(rows.len());
+    for (_, job) in read_jobs(conn, rows).await? {
+        jobs.push(job.map_err(StoreError::from)?);
+    }
+    Ok(jobs)
+}
+
+/// One that cannot be read is as good as gone for its jobs, and a line in the log.
+async fn find(
+    conn: &Conn,
+    named: BTreeSet<(TenantId, String)>,
+) -> Done<BTreeMap<(TenantId, String), Arc<Calendar>>> {
+    let mut found = BTreeMap::new();
+    if named.is_empty() {
+        return Ok(found);
+    }
+    let (tenants, names): (Vec<Uuid>, Vec<String>) = named
+        .into_iter()
+        .map(|(tenant, name)| (tenant.0, name))
+        .unzip();
+    let rows = conn
+        .rows(include_str!("sql/find_calendars.sql"), &[&tenants, &names])
+        .await?;
+    for row in &rows {
+        let (tenant, row) = (TenantId(row.try_get(6)?), CalendarRow::read(row)?);
+        let name = row.name.clone();
+        match row.decode() {
+            Ok(read) => {
+                found.insert((tenant, name), read.calendar);
+            }
+            Err(error) => tracing::warn!(%tenant, calendar = name, %error, "unreadable calendar"),
+        }
+    }
+    Ok(found)
+}
+
+/// A calendar as its row has it; what it holds is still to be read.
+struct CalendarRow {
+    name: String,
+    version: Version,
+    updated_at: Timestamp,
+    doc: Vec<u8>,
+    applied: bool,
+    jobs: i64,
+}
+
+impl CalendarRow {
+    /// Columns as `get_calendar.sql` has them.
+    fn read(row: &Row) -> Done<Self> {
+        Ok(Self {
+            name: row.try_get(0)?,
+            version: Version(row.try_get::<_, i32>(1)?.cast_unsigned()),
+            updated_at: Timestamp::from_millis(row.try_get(2)?),
+            doc: row.try_get(3)?,
+            applied: row.try_get(4)?,
+            jobs: row.try_get(5)?,
+        })
+    }
+
+    fn decode(self) -> Result<CalendarUse, StoreError> {
+        let name = CalendarName::new(&self.name).map_err(|error| bad_name(&self.name, &error))?;
+        let calendar = doc::decode_calendar(name, self.version, self.updated_at, &self.doc)
+            .map_err(|error| bad_row(format!("calendar {}", self.name), &error))?;
+        Ok(CalendarUse {
+            calendar: Arc::new(calendar),
+            jobs: self.jobs.unsigned_abs(),
+            applied: self.applied,
+        })
+    }
+}
+
+/// A calendar as it stands, locked until the transaction ends.
+async fn lock(conn: &Conn, tenant: TenantId, name: &CalendarName) -> Done<Option<CalendarRow>> {
+    let name = name.as_str();
+    conn.rows(include_str!("sql/lock_calendar.sql"), &[&tenant.0, &name])
+        .await?;
+    let row = conn
+        .row(include_str!("sql/get_calendar.sql"), &[&tenant.0, &name])
+        .await?;
+    row.as_ref().map(CalendarRow::read).transpose()
+}
+
+impl PgStore {
+    pub(super) async fn try_put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Done<CalendarPut> {
+        let doc = doc::encode_calendar(calendar)
+            .map_err(|error| bad_row(format!("calendar {}", calendar.name), &error))?;
+        let conn = self.pool.begin().await?;
+        let stands = lock(&conn, tenant, &calendar.name).await?;
+        if stands.as_ref().map(|row| row.version) != before {
+            let stands = stands.map(CalendarRow::decode).transpose()?;
+            return Ok(CalendarPut::Conflict(stands.map(|found| found.calendar)));
+        }
+        if before.is_none() {
+            let count = conn
+                .row(include_str!("sql/count_calendars.sql"), &[&tenant.0])
+                .await?;
+            let count: i64 = count.map_or(Ok(0), |row| row.try_get(0))?;
+            if count >= limit(limits::CALENDARS_MAX) {
+                return Ok(CalendarPut::Full);
+            }
+        }
+        // Who was faster with a new one is seen by the key, and this call is made again.
+        let sql = match before {
+            None => include_str!("sql/put_calendar.sql"),
+            Some(_) => include_str!("sql/change_calendar.sql"),
+        };
+        let (name, version) = (calendar.name.as_str(), calendar.version.0.cast_signed());
+        let updated_at = calendar.updated_at.as_millis();
+        conn.execute(sql, &[&tenant.0, &name, &version, &updated_at, &doc])
+            .await?;
+        conn.commit().await?;
+        Ok(CalendarPut::Done)
+    }
+
+    pub(super) async fn try_get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Done<Vec<Option<CalendarUse>>> {
+        let conn = self.pool.get().await?;
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            let row = conn
+                .row(
+                    include_str!("sql/get_calendar.sql"),
+                    &[&tenant.0, &name.as_str()],
+                )
+                .await?;
+            let row = row.as_ref().map(CalendarRow::read).transpose()?;
+            found.push(row.map(CalendarRow::decode).transpose()?);
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn try_list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        count: usize,
+    ) -> Done<Vec<CalendarUse>> {
+        let conn = self.pool.get().await?;
+        // Every name is greater than no text at all.
+        let (after, count) = (after.map_or("", CalendarName::as_str), limit(count));
+        let rows = conn
+            .rows(
+                include_str!("sql/list_calendars.sql"),
+                &[&tenant.0, &after, &count],
+            )
+            .await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match CalendarRow::read(row)?.decode() {
+                Ok(calendar) => found.push(calendar),
+                // One row that cannot be read must not hide all others.
+                Err(error) => tracing::warn!(%tenant, %error, "unreadable calendar"),
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn try_drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Done<CalendarDropped> {
+        let conn = self.pool.begin().await?;
+        let Some(row) = lock(&conn, tenant, name).await? else {
+            return Ok(CalendarDropped::Missing);
+        };
+        if before.is_some_and(|before| before != row.version) {
+            return Ok(CalendarDropped::Conflict(row.decode()?.calendar));
+        }
+        let named = limit(NAMED_MAX);
+        let users = conn
+            .rows(
+                include_str!("sql/jobs_under_calendar.sql"),
+                &[&tenant.0, &name.as_str(), &None::<Uuid>, &named],
+            )
+            .await?;
+        if !users.is_empty() {
+            let users = users.iter().map(|row| row.try_get(1).map(JobId));
+            let users = users.collect::<Result<_, _>>()?;
+            return Ok(CalendarDropped::InUse(users, row.jobs.unsigned_abs()));
+        }
+        conn.execute(
+            include_str!("sql/drop_calendar.sql"),
+            &[&tenant.0, &name.as_str()],
+        )
+        .await?;
+        conn.commit().await?;
+        Ok(CalendarDropped::Done)
+    }
+}
+
+/// Calendars that jobs name, as they stand; they stay so until the call is written.
+#[derive(Default)]
+pub(super) struct Standing(BTreeMap<(TenantId, CalendarName), Version>);
+
+impl Standing {
+    pub async fn share(conn: &Conn, jobs: &[&Job]) -> Done<Self> {
+        let named = jobs.iter().flat_map(|job| {
+            let names = aimed_by(job).into_keys();
+            names.map(|name| (job.tenant, name.as_str()))
+        });
+        let named: BTreeSet<(TenantId, &str)> = named.collect();
+        if named.is_empty() {
+            return Ok(Self::default());
+        }
+        let (tenants, names): (Vec<Uuid>, Vec<&str>) =
+            named.iter().map(|(tenant, name)| (tenant.0, *name)).unzip();
+        let sql = include_str!("sql/share_calendars.sql");
+        let mut stand = BTreeMap::new();
+        for row in &conn.rows(sql, &[&tenants, &names]).await? {
+            let name: String = row.try_get(1)?;
+            let version: i32 = row.try_get(2)?;
+            if let Ok(name) = CalendarName::new(&name) {
+                let key = (TenantId(row.try_get(0)?), name);
+                stand.insert(key, Version(version.cast_unsigned()));
+            }
+        }
+        Ok(Self(stand))
+    }
+
+    /// One that a job names and that is not there.
+    pub fn missing(&self, job: &Job) -> Option<CalendarName> {
+        let mut names = aimed_by(job).into_keys().cloned();
+        names.find(|name| !self.0.contains_key(&(job.tenant, name.clone())))
+    }
+
+    /// A job that was aimed by another version of a calendar than the one that stands is to be aimed anew.
+    pub async fn doubt(&self, conn: &Conn, jobs: &[&Job]) -> Done<()> {
+        let mut doubted = BTreeSet::new();
+        for job in jobs {
+            for (name, version) in aimed_by(job) {
+                let stands = self.0.get(&(job.tenant, name.clone()));
+                if stands.is_some_and(|stands| *stands != version) {
+                    doubted.insert((job.tenant, name.as_str()));
+                }
+            }
+        }
+        if doubted.is_empty() {
+            return Ok(());
+        }
+        let (tenants, names): (Vec<Uuid>, Vec<&str>) = doubted
+            .iter()
+            .map(|(tenant, name)| (tenant.0, *name))
+            .unzip();
+        let sql = include_str!("sql/doubt_calendars.sql");
+        conn.execute(sql, &[&tenants, &names]).await?;
+        Ok(())
+    }
+}
+
+/// Whether its schedule cannot be read any more: then what it named is not known, and stays as it is.
+pub(super) fn is_broken(job: &Job) -> bool {
+    match job.def.schedule.kind {
+        Kind::Broken(_) => true,
+        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => false,
+    }
+}

@@ -1,0 +1,186 @@
+//! Change: what clients do to a job that is there, and what that means for its runs.
+
+use std::sync::Arc;
+
+use model::{Ask, Job, JobId, JobKey, Reason, RunId, Timestamp};
+
+use super::calendars::{Standing, is_broken};
+use super::fault::Done;
+use super::jobs::{JobToPut, is_gone, key_of, name_calendars, put_labels};
+use super::pool::Conn;
+use super::rows::{Code, text};
+use super::scene::{Lock, Scene, due_at};
+use super::store::{PgStore, retrying};
+use crate::{JobChange, JobChanged, RunsOfChange, StoreError};
+
+impl PgStore {
+    pub(super) async fn change(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        self.now();
+        let put = JobToPut::new(Arc::clone(&change.after))?;
+        retrying!(self, self.try_change(change, &put))
+    }
+
+    async fn try_change(&self, change: &JobChange, put: &JobToPut) -> Done<JobChanged> {
+        let JobChange {
+            before,
+            after,
+            skipped,
+            runs,
+        } = change;
+        let conn = self.pool.begin().await?;
+        let ids = [before.id.0];
+        let mut scene = Scene::load(&conn, &ids, Lock::JobsAndRuns).await?;
+        scene.read_full(&conn, &ids).await?;
+        let found = scene.readable(before.id)?.filter(|job| !is_gone(job));
+        let Some(job) = found else {
+            return Ok(JobChanged::Missing);
+        };
+        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
+        if stands(&job) != stands(before) {
+            return Ok(JobChanged::Conflict(Box::new(job)));
+        }
+        if let Some(other) = key_taken(&conn, after).await? {
+            return Ok(JobChanged::KeyTaken(other));
+        }
+        let calendars = Standing::share(&conn, &[after]).await?;
+        if let Some(name) = calendars.missing(after) {
+            return Ok(JobChanged::CalendarMissing(name));
+        }
+        put_job(&conn, &job, put).await?;
+        calendars.doubt(&conn, &[after]).await?;
+        let zones = self.know_zones(&conn, &[after]).await?;
+        // Calendars are as they stand, whatever the caller had read.
+        scene.changed(after);
+        scene.read_full(&conn, &ids).await?;
+        let told = [(after.id, skipped.as_slice())];
+        scene.read_ran_within(&conn, told.into_iter()).await?;
+        scene.skip(after, before, skipped, after.updated_at)?;
+        let asked = match runs {
+            RunsOfChange::Keep => Vec::new(),
+            RunsOfChange::TakeBack => {
+                scene.read_ran_before(&conn, &[after.id]).await?;
+                take_back_runs(&mut scene, after)
+            }
+            RunsOfChange::Cancel => cancel_runs(&mut scene, after),
+        };
+        scene.rest(after.id);
+        let job = scene.job(after.id);
+        std::mem::take(&mut scene.writes).flush(self, &conn).await?;
+        conn.commit().await?;
+        self.zones_known(zones);
+        Ok(JobChanged::Done {
+            job: Box::new(job.unwrap_or_else(|| Job::clone(after))),
+            asked,
+        })
+    }
+}
+
+/// Another job that has the key.
+async fn key_taken(conn: &Conn, job: &Job) -> Done<Option<JobId>> {
+    let Some((tenant, key)) = key_of(job) else {
+        return Ok(None);
+    };
+    let (tenants, keys) = ([tenant.0], [key]);
+    let row = conn
+        .row(
+            include_str!("sql/key_holders.sql"),
+            &[&tenants.as_slice(), &keys.as_slice()],
+        )
+        .await?;
+    let holder = row.map(|row| row.try_get(2)).transpose()?.map(JobId);
+    Ok(holder.filter(|holder| *holder != job.id))
+}
+
+async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
+    let JobToPut { job, doc } = put;
+    let millis = |at: Timestamp| at.as_millis();
+    conn.execute(
+        include_str!("sql/change_job.sql"),
+        &[
+            &job.id.0,
+            &job.state.code(),
+            &job.version.0.cast_signed(),
+            &job.next_slot.map(|slot| millis(slot.0)),
+            &due_at(job).map(millis),
+            &job.slot_last.map(millis),
+            &millis(job.state_at),
+            &i64::from(job.runs_made),
+        ],
+    )
+    .await?;
+    conn.execute(
+        include_str!("sql/change_job_def.sql"),
+        &[
+            &job.id.0,
+            &job.key.as_ref().map(JobKey::as_str),
+            &is_gone(job),
+            &millis(job.created_at),
+            &millis(job.updated_at),
+            &job.note.as_deref().map(text),
+            doc,
+            &job.def.payload.as_deref(),
+            &job.paused_by.as_deref().map(text),
+            &put.names_calendars(),
+            &put.zone(),
+            &(is_broken(job) && !is_gone(job)),
+        ],
+    )
+    .await?;
+    conn.execute(include_str!("sql/change_job_live.sql"), &[&job.id.0])
+        .await?;
+    let ids = [job.id.0];
+    if before.def.labels != job.def.labels {
+        conn.execute(include_str!("sql/drop_labels.sql"), &[&ids.as_slice()])
+            .await?;
+        put_labels(conn, &[job]).await?;
+    }
+    rename_calendars(conn, before, job).await
+}
+
+/// Follows a job that was changed; a deleted one names none.
+async fn rename_calendars(conn: &Conn, before: &Job, after: &Job) -> Done<()> {
+    let same = before.def.schedule.calendars.names() == after.def.schedule.calendars.names();
+    let unknown = is_broken(after) || (same && !is_broken(before));
+    if unknown && !is_gone(after) {
+        return Ok(());
+    }
+    let ids = [after.id.0];
+    conn.execute(include_str!("sql/drop_calendars.sql"), &[&ids.as_slice()])
+        .await?;
+    name_calendars(conn, &[after]).await
+}
+
+/// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
+fn take_back_runs(scene: &mut Scene, after: &Job) -> Vec<RunId> {
+    let mut asked = Vec::new();
+    for row in scene.runs(after.id).into_iter().rev() {
+        let run = row.run;
+        match run.claim {
+            _ if !run.is_ahead(after.updated_at) => {}
+            None => scene.take_back(after.id, run.id, after.updated_at),
+            Some(_) => {
+                scene.ask(after.id, run.id, Ask::TakeBack);
+                asked.push(run.id);
+            }
+        }
+    }
+    scene.free(after.id, after.updated_at);
+    asked.reverse();
+    asked
+}
+
+fn cancel_runs(scene: &mut Scene, after: &Job) -> Vec<RunId> {
+    let mut asked = Vec::new();
+    for row in scene.runs(after.id) {
+        match row.run.claim {
+            None => {
+                scene.cancel(after.id, row.run.id, Reason::JobDeleted, after.updated_at);
+            }
+            Some(_) => {
+                scene.ask(after.id, row.run.id, Ask::Cancel(Reason::JobDeleted));
+                asked.push(row.run.id);
+            }
+        }
+    }
+    asked
+}

@@ -1,0 +1,224 @@
+//! Claim: runs get a holder; and the runs that are asked for by hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::{Job, JobId, JobState, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp};
+use uuid::Uuid;
+
+use super::calendars::read_jobs;
+use super::fault::{Done, bad_row};
+use super::fire::{Birth, admit, held, is_exclusive, live_named};
+use super::pool::Conn;
+use super::rows::{EndedRow, LiveRow};
+use super::scene::{Lock, Scene};
+use super::store::{PgStore, retrying};
+use crate::{Claimed, Leases, StartRun, Started, StoreError};
+
+/// What a call of claim brings, and the runs that nobody can ever work on.
+struct Claims {
+    answers: Vec<Claimed>,
+    unreadable: Vec<RunId>,
+}
+
+impl PgStore {
+    pub(super) async fn claim_all(
+        &self,
+        leases: &Leases,
+        runs: &[RunId],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        self.now();
+        let claims = retrying!(self, self.try_claim(leases, runs))?;
+        let holder = leases.presence;
+        let unreadable = claims.unreadable.into_iter().map(|run| (run, holder));
+        self.bury(unreadable.collect()).await?;
+        Ok(claims.answers)
+    }
+
+    async fn try_claim(&self, leases: &Leases, runs: &[RunId]) -> Done<Claims> {
+        let conn = self.pool.begin().await?;
+        let mut claims = Claims {
+            answers: Vec::with_capacity(runs.len()),
+            unreadable: Vec::new(),
+        };
+        let Some((no, _)) = self.hold(&conn, leases.presence).await? else {
+            claims
+                .answers
+                .extend(runs.iter().map(|_| Claimed::LeaseLost));
+            return Ok(claims);
+        };
+        let names: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
+        let live = live_named(&conn, &names).await?;
+        let shards: BTreeSet<Shard> = live.values().map(|row| row.run.shard()).collect();
+        let ours = held(&conn, leases, &shards).await?;
+        // Jobs before runs, as everywhere; they stay as they are until the claim is written.
+        let jobs = share_jobs(&conn, live.values()).await?;
+        let numbers: Vec<i16> = ours.iter().map(|shard| i16::from(shard.0)).collect();
+        conn.execute(include_str!("sql/claim.sql"), &[&names, &no, &numbers])
+            .await?;
+        let live = live_named(&conn, &names).await?;
+        conn.commit().await?;
+        for id in runs {
+            let Some(row) = live.get(id) else {
+                claims.answers.push(Claimed::Stale);
+                continue;
+            };
+            let answer = match row.run.claim {
+                Some(holder) if holder == leases.presence => {
+                    let job = jobs.get(&row.run.job).cloned();
+                    match row.decode().ok().zip(job) {
+                        Some((run, job)) => Claimed::Ours(Box::new(run), job),
+                        None => {
+                            claims.unreadable.push(*id);
+                            Claimed::Stale
+                        }
+                    }
+                }
+                _ if !ours.contains(&row.run.shard()) => Claimed::LeaseLost,
+                None | Some(_) => Claimed::Stale,
+            };
+            claims.answers.push(answer);
+        }
+        Ok(claims)
+    }
+
+    /// Runs that cannot be read, or whose job cannot, end here: nobody could ever work on them.
+    pub(super) async fn bury(&self, runs: Vec<(RunId, PresenceId)>) -> Result<(), StoreError> {
+        for (run, holder) in runs {
+            retrying!(self, self.try_bury(run, holder))?;
+        }
+        Ok(())
+    }
+
+    async fn try_bury(&self, id: RunId, holder: PresenceId) -> Done<()> {
+        let conn = self.pool.begin().await?;
+        let live = live_named(&conn, &[id.0]).await?;
+        let Some(job) = live.get(&id).map(|row| row.run.job) else {
+            return Ok(());
+        };
+        let mut scene = Scene::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
+        let resting = scene.resting();
+        scene.read_full(&conn, &resting).await?;
+        let held = scene.run(job, id).map(|row| row.run.claim);
+        if held != Some(Some(holder)) {
+            return Ok(());
+        }
+        let Some(row) = scene.remove(job, id) else {
+            return Ok(());
+        };
+        let now = conn
+            .row(include_str!("sql/now.sql"), &[&self.now()])
+            .await?;
+        let now: i64 = now.map_or(Ok(0), |row| row.try_get(0))?;
+        let now = Timestamp::from_millis(now);
+        let run = Run {
+            state: RunState::Dead,
+            reason: Some(Reason::Unreadable),
+            settled_at: Some(now),
+            claim: None,
+            ask: None,
+            ..row.run
+        };
+        scene.end(EndedRow {
+            run,
+            last: None,
+            attempts: None,
+        });
+        scene.free(job, now);
+        scene.writes.flush(self, &conn).await?;
+        conn.commit().await?;
+        Ok(())
+    }
+
+    pub(super) async fn try_start_run(&self, start: &StartRun) -> Done<Started> {
+        let asked = &start.run;
+        let conn = self.pool.begin().await?;
+        let ids = [asked.job.0];
+        let mut scene = Scene::load(&conn, &ids, Lock::JobsAndRuns).await?;
+        scene.read_full(&conn, &ids).await?;
+        let job = scene.readable(asked.job)?;
+        let job = job.filter(|job| job.state != JobState::Deleted && job.tenant == asked.tenant);
+        let Some(job) = job else {
+            return Ok(Started::Missing);
+        };
+        if is_known(&conn, asked.id).await? {
+            return Ok(Started::Repeated);
+        }
+        let birth = match start.force {
+            true => Birth::Moving,
+            false => admit(&mut scene, &job, asked.due_at),
+        };
+        let (waiting, started) = match birth {
+            Birth::Moving => {
+                // It may have replaced a slot's run that its job rested for.
+                scene.wake(job.id, asked.due_at);
+                (false, Started::Ready)
+            }
+            Birth::Waiting => (true, Started::Waiting),
+            Birth::Not(reason) => return Ok(Started::Refused(reason)),
+        };
+        let run = Run {
+            state: RunState::Ready,
+            claim: None,
+            ask: None,
+            waiting,
+            ..asked.clone()
+        };
+        let row = LiveRow::new(run, is_exclusive(&job));
+        scene.bear(row.map_err(|error| bad_row(asked.id, &error))?);
+        scene.writes.flush(self, &conn).await?;
+        conn.commit().await?;
+        Ok(started)
+    }
+
+    pub(super) async fn try_mark_running(
+        &self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Done<()> {
+        let conn = self.pool.begin().await?;
+        let (no, _) = self
+            .hold(&conn, presence)
+            .await?
+            .ok_or(StoreError::Barred)?;
+        // In the order of ids, as others lock them.
+        let sorted: BTreeMap<RunId, Timestamp> = runs.iter().copied().collect();
+        let (ids, moments): (Vec<Uuid>, Vec<i64>) =
+            sorted.iter().map(|(id, at)| (id.0, at.as_millis())).unzip();
+        conn.execute(include_str!("sql/mark_running.sql"), &[&ids, &moments, &no])
+            .await?;
+        conn.commit().await?;
+        Ok(())
+    }
+}
+
+/// The jobs of runs as they stand, locked against changes.
+async fn share_jobs(
+    conn: &Conn,
+    live: impl Iterator<Item = &LiveRow>,
+) -> Done<BTreeMap<JobId, Arc<Job>>> {
+    let ids: BTreeSet<Uuid> = live.map(|row| row.run.job.0).collect();
+    let ids: Vec<Uuid> = ids.into_iter().collect();
+    let mut jobs = BTreeMap::new();
+    let rows = conn
+        .rows(include_str!("sql/share_jobs.sql"), &[&ids])
+        .await?;
+    for (id, job) in read_jobs(conn, &rows).await? {
+        match job {
+            Ok(job) => {
+                jobs.insert(id, Arc::new(job));
+            }
+            Err(bad) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),
+        }
+    }
+    Ok(jobs)
+}
+
+/// Whether a run lives or has ended.
+async fn is_known(conn: &Conn, id: RunId) -> Done<bool> {
+    let ids = [id.0];
+    let ended = conn
+        .rows(include_str!("sql/named_ended.sql"), &[&ids.as_slice()])
+        .await?;
+    Ok(!ended.is_empty() || !live_named(conn, &ids).await?.is_empty())
+}

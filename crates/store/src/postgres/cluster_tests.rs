@@ -1,0 +1,271 @@
+//! Several at once: nodes that do the same, and the clock that they share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::limits::PRESENCE_TTL;
+use model::shard::ShardSet;
+use model::{Definition, Overlap, RunKind, RunState, Verdict};
+
+use super::{leader, on_time, put, read, store};
+use crate::conformance::{
+    TestClock, after_completion, at, job_with, node, settlement, slot, someone,
+};
+use crate::postgres::server::PgServer;
+use crate::postgres::*;
+use crate::{RunsOfChange, StoreClock};
+
+/// Fires, settles, edits and cancels of the same few jobs, all at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_does_everything_at_once_gets_in_nobodys_way() {
+    let server = PgServer::shared().unwrap();
+    let store = Arc::new(store(&server.fresh_schema()).await);
+    let leases = leader(&store).await;
+    let overlaps = [
+        Overlap::Allow,
+        Overlap::Skip,
+        Overlap::QueueOne,
+        Overlap::QueueAll { max: 3 },
+        Overlap::CancelRunning,
+    ];
+    let mut ids = Vec::new();
+    for (number, overlap) in (1..).zip(overlaps) {
+        let job = job_with(number, |def| def.overlap = overlap).unwrap();
+        ids.push(put(&store, job).await.id);
+    }
+    let rests = job_with(9, |def| {
+        def.schedule = after_completion(60).unwrap();
+        def.overlap = Overlap::QueueOne;
+    });
+    ids.push(put(&store, rests.unwrap()).await.id);
+    let mut tasks = Vec::new();
+    for task in 0..8_u64 {
+        let (store, leases, ids) = (store.clone(), leases.clone(), ids.clone());
+        tasks.push(tokio::spawn(async move {
+            for round in 0..25 {
+                crowd(&store, &leases, &ids, task + round).await;
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    // What is left ends: then nobody may wait for anyone.
+    for _ in 0..50 {
+        settle_held(&store, &leases).await;
+        let due = store
+            .due_runs(&ShardSet::ALL, Timestamp::MAX, None, 1_000)
+            .await
+            .unwrap();
+        let names: Vec<RunId> = due.iter().map(|due| due.run).collect();
+        store.claim(&leases, &names).await.unwrap();
+    }
+    settle_held(&store, &leases).await;
+    assert_eq!(store.pulse().await.unwrap().live, 0, "a run waits for ever");
+    for id in ids {
+        let job = read(&store, id).await;
+        assert!(job.next_slot.is_some(), "a job rests for ever: {job:?}");
+    }
+}
+
+async fn settle_held(store: &PgStore, leases: &Leases) {
+    let mut settlements = Vec::new();
+    for claim in store.claims(leases.presence, None, 1_000).await.unwrap() {
+        let run = store.get_run(TenantId::DEFAULT, claim.run).await.unwrap();
+        settlements.extend(run.map(|run| settlement(&run, Verdict::Succeed)));
+    }
+    store.settle(leases.presence, &settlements).await.unwrap();
+}
+
+/// One of many who do everything.
+async fn crowd(store: &PgStore, leases: &Leases, ids: &[JobId], turn: u64) {
+    let mut firings = Vec::new();
+    for id in ids {
+        let job = store.get_job(TenantId::DEFAULT, *id).await.unwrap();
+        firings.extend(job.and_then(|job| on_time(&Arc::new(job))));
+    }
+    if turn.is_multiple_of(2) {
+        firings.reverse();
+    }
+    store.fire(leases, &firings).await.unwrap();
+    settle_held(store, leases).await;
+    if turn.is_multiple_of(3) {
+        edit(store, ids).await;
+    }
+    if turn.is_multiple_of(5) {
+        start_and_withdraw(store, leases, ids, turn).await;
+    }
+    if turn.is_multiple_of(4) {
+        cancel(store).await;
+    }
+}
+
+async fn edit(store: &PgStore, ids: &[JobId]) {
+    for id in ids {
+        let before = read(store, *id).await;
+        let def = Definition::clone(&before.def);
+        let (after, skipped) =
+            before.edited(before.key.clone(), def, before.updated_at, &someone());
+        let change = JobChange {
+            before,
+            after: Arc::new(after),
+            skipped,
+            runs: RunsOfChange::TakeBack,
+        };
+        store.change_job(&change).await.unwrap();
+    }
+}
+
+async fn start_and_withdraw(store: &PgStore, leases: &Leases, ids: &[JobId], turn: u64) {
+    for (id, nonce) in ids.iter().zip(turn * 100..) {
+        let job = read(store, *id).await;
+        let run = Run {
+            id: RunId::asked(*id, at(1), nonce),
+            kind: RunKind::Manual,
+            slot: None,
+            ..Run::of_slot(&job, slot(1))
+        };
+        store
+            .start_run(&StartRun { run, force: false })
+            .await
+            .unwrap();
+    }
+    let asks = store.beat(leases.presence).await.unwrap().asks;
+    let answers: Vec<Withdrawal> = asks
+        .iter()
+        .map(|(run, _)| Withdrawal {
+            run: *run,
+            taken_back: turn.is_multiple_of(2),
+        })
+        .collect();
+    store
+        .withdraw(leases.presence, &answers, at(9))
+        .await
+        .unwrap();
+}
+
+async fn cancel(store: &PgStore) {
+    let page = Page {
+        before: None,
+        limit: 5,
+    };
+    let filter = RunFilter {
+        job: None,
+        states: vec![RunState::Ready],
+    };
+    let live = store
+        .list_runs(TenantId::DEFAULT, &filter, page)
+        .await
+        .unwrap();
+    for run in live {
+        store
+            .cancel_run(TenantId::DEFAULT, run.id, at(9))
+            .await
+            .unwrap();
+    }
+}
+
+/// Two nodes, each convinced that it has every shard; only one has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_that_fire_the_same_jobs_make_one_decision_each() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let (first, second) = (store(&address).await, store(&address).await);
+    let ours = leader(&first).await;
+    let theirs = Leases {
+        presence: second.join(&node("second")).await.unwrap(),
+        ..ours.clone()
+    };
+    let mut jobs = Vec::new();
+    for number in 1..=40 {
+        let job = job_with(number, |def| {
+            if number % 2 == 0 {
+                def.overlap = Overlap::Skip;
+            }
+        });
+        jobs.push(put(&first, job.unwrap()).await);
+    }
+    let firings: Vec<_> = jobs.iter().filter_map(on_time).collect();
+    let again: Vec<_> = firings.iter().rev().cloned().collect();
+    let (a, b, c) = tokio::join!(
+        first.fire(&ours, &firings),
+        second.fire(&theirs, &again),
+        second.fire(&ours, &again),
+    );
+    let claimed = |fired: &[Fired]| fired.iter().all(|it| matches!(it, Fired::Claimed(_)));
+    let (a, c) = (a.unwrap(), c.unwrap());
+    assert!(
+        claimed(&a) && claimed(&c),
+        "the same presence gets the same runs: {a:?} {c:?}"
+    );
+    assert!(b.unwrap().iter().all(|it| *it == Fired::LeaseLost));
+    assert_eq!(first.pulse().await.unwrap().live, 40);
+}
+
+/// The database's own clock, as far as a test can step it: the same for everything.
+struct OneClock(TestClock);
+
+impl StoreClock for OneClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn uptime(&self) -> Duration {
+        Duration::from_millis(self.0.now().as_u64())
+    }
+}
+
+#[tokio::test]
+async fn a_database_whose_clock_is_set_costs_nobody_living_a_presence() {
+    let server = PgServer::shared().unwrap();
+    let config = PgConfig::parse(&server.fresh_schema()).unwrap();
+    let clock = TestClock::default();
+    let store = PgStore::with_clock(config, Arc::new(OneClock(clock.clone())))
+        .await
+        .unwrap();
+    let alive = [
+        store.join(&node("a")).await.unwrap(),
+        store.join(&node("b")).await.unwrap(),
+    ];
+    for step in [3_600_000, -7_200_000] {
+        let silent = store.join(&node("silent")).await.unwrap();
+        for _ in 0..6 {
+            clock.advance(Duration::from_secs(1));
+            for presence in alive {
+                store.beat(presence).await.unwrap();
+            }
+            store.beat(silent).await.unwrap();
+        }
+        clock.step_wall(step);
+        let mut barred = Vec::new();
+        for _ in 0..10 {
+            clock.advance(Duration::from_secs(1));
+            for presence in alive {
+                store.beat(presence).await.unwrap();
+                barred.extend(store.bar_lapsed(presence).await.unwrap());
+            }
+        }
+        assert_eq!(barred, [silent], "after {step}");
+    }
+}
+
+#[tokio::test]
+async fn presences_live_by_the_databases_clock() {
+    let server = PgServer::shared().unwrap();
+    let config = PgConfig::parse(&server.fresh_schema()).unwrap();
+    let store = PgStore::connect(config).await.unwrap();
+    let (first, second) = (
+        store.join(&node("a")).await.unwrap(),
+        store.join(&node("b")).await.unwrap(),
+    );
+    let mut last = Timestamp::MIN;
+    for _ in 0..9 {
+        let beat = store.beat(first).await.unwrap();
+        assert!(beat.now > last);
+        last = beat.now;
+        tokio::time::sleep(PRESENCE_TTL / 6).await;
+    }
+    store.beat(first).await.unwrap();
+    assert_eq!(store.bar_lapsed(first).await.unwrap(), [second]);
+    assert!(matches!(store.beat(second).await, Err(StoreError::Barred)));
+}

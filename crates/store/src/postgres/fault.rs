@@ -1,0 +1,143 @@
+//! What can go wrong on the way to PostgreSQL, and what a caller is told of it.
+
+use model::schedule::CalendarError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::StoreError;
+use crate::doc::DocError;
+
+/// Why a call could not be done: PostgreSQL's word, or already ours.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Sql(Error),
+    Store(StoreError),
+    /// What was read is not what was found at the write: the whole call is to be done again.
+    Overtaken,
+}
+
+pub(super) type Done<T> = Result<T, Fault>;
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Store(error) => error,
+            Fault::Sql(error) => told(error),
+            Fault::Overtaken => Self::unavailable("others changed the same rows again and again"),
+        }
+    }
+}
+
+/// A row of ours that cannot be read, or a value that cannot be written.
+pub(super) fn bad_row(what: impl ToString, error: &DocError) -> StoreError {
+    StoreError::BadRow {
+        what: what.to_string(),
+        detail: error.to_string(),
+    }
+}
+
+/// A name of ours that cannot be one.
+pub(super) fn bad_name(name: &str, error: &CalendarError) -> StoreError {
+    StoreError::BadRow {
+        what: format!("calendar {name}"),
+        detail: error.to_string(),
+    }
+}
+
+/// A column that holds no value of ours.
+pub(super) fn bad_column(what: &str, code: i64) -> StoreError {
+    StoreError::BadRow {
+        what: "a row".to_owned(),
+        detail: format!("{what} {code} is not known"),
+    }
+}
+
+impl Fault {
+    fn state(&self) -> Option<&SqlState> {
+        match self {
+            Self::Sql(error) => error.code(),
+            Self::Store(_) | Self::Overtaken => None,
+        }
+    }
+
+    /// Whether a day of history has no partition: retention was faster.
+    pub fn is_missing_day(&self) -> bool {
+        self.state() == Some(&SqlState::CHECK_VIOLATION)
+    }
+
+    /// Whether PostgreSQL refused one of the values: then a smaller batch may pass.
+    pub fn is_about_data(&self) -> bool {
+        let class = self.state().map(|state| class(state).to_owned());
+        matches!(class.as_deref(), Some("22" | "23" | "54"))
+    }
+
+    /// Whether the same call, made again, may well succeed at once.
+    pub fn is_collision(&self) -> bool {
+        let collided = [
+            &SqlState::T_R_DEADLOCK_DETECTED,
+            &SqlState::T_R_SERIALIZATION_FAILURE,
+            &SqlState::UNIQUE_VIOLATION,
+        ];
+        matches!(self, Self::Overtaken) || self.state().is_some_and(|it| collided.contains(&it))
+    }
+}
+
+fn class(state: &SqlState) -> &str {
+    state.code().get(..2).unwrap_or_default()
+}
+
+fn told(error: Error) -> StoreError {
+    let Some(state) = error.code() else {
+        // No word from the server: the connection, or a value that did not fit its column.
+        return StoreError::unavailable(error);
+    };
+    match class(state) {
+        "53" if *state == SqlState::DISK_FULL => StoreError::Full,
+        "22" | "23" | "54" => StoreError::BadRow {
+            what: "a row".to_owned(),
+            detail: detail(&error),
+        },
+        "3D" | "42" | "28" => {
+            StoreError::Unusable(format!("the database cannot be used: {}", detail(&error)))
+        }
+        "XX" if *state != SqlState::INTERNAL_ERROR => {
+            StoreError::Unusable(format!("the database is damaged: {}", detail(&error)))
+        }
+        _ => StoreError::unavailable(error),
+    }
+}
+
+/// What the server said, in one line.
+pub(super) fn detail(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(said) => said.message().to_owned(),
+        None => {
+            let source = std::error::Error::source(error);
+            source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+        }
+    }
+}
+
+/// The same while connecting: wrong names and passwords are for people, anything else may pass.
+pub(super) fn cannot_connect(error: Error) -> StoreError {
+    let refused = error
+        .code()
+        .map(class)
+        .is_some_and(|it| it == "28" || it == "3D");
+    match refused {
+        true => StoreError::Unusable(format!("the database refuses us: {}", detail(&error))),
+        false => StoreError::unavailable(error),
+    }
+}

@@ -1,0 +1,308 @@
+//! The store for clusters: one PostgreSQL database, any number of nodes.
+//!
+//! Each call is a short transaction, or one statement. Batches go in as arrays, one statement for each table; the two
+//! steps that everything waits for, fire and settle, are single statements for the jobs that allow it. Whatever has to
+//! look before it writes locks first, always in this order: the presence that it writes as, jobs by id, live runs by
+//! id; and decides in memory as the reference store does (`scene`).
+//!
+//! In reading order: `config`, `tls`, `pool`, `open` (the way to the database), `store`, `rows` (words as columns), `put`
+//! and `scene`; then the steps: `presence`, `jobs`, `change`, `list`, `calendars`, `rules`, `plan`, `fire` (and `quick`), `claim`,
+//! `withdraw`, `settle`, `history`, `slots`, `ranges`, `retain`. Statements are in `sql/`, named after the method they
+//! belong to. `server` starts a real server for tests.
+
+mod calendars;
+mod change;
+mod claim;
+mod config;
+mod fault;
+mod fire;
+mod history;
+mod jobs;
+mod list;
+mod open;
+mod plan;
+mod pool;
+mod presence;
+mod put;
+mod quick;
+mod ran;
+mod ranges;
+mod retain;
+mod rows;
+mod rules;
+mod scene;
+#[cfg(any(test, feature = "conformance"))]
+pub mod server;
+mod settle;
+mod slots;
+mod store;
+mod tls;
+mod withdraw;
+
+use async_trait::async_trait;
+use model::shard::ShardSet;
+use model::{
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
+};
+
+use crate::{
+    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobFilter, Keep, Leases,
+    NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
+    StartRun, Started, Store, StoreError, Withdrawal,
+};
+use store::retrying;
+
+pub use config::{PASSWORD_VARS, PgConfig};
+pub use store::PgStore;
+
+#[async_trait]
+impl Store for PgStore {
+    async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
+        self.now();
+        retrying!(self, self.try_join(node))
+    }
+
+    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
+        self.now();
+        retrying!(self, self.try_beat(presence))
+    }
+
+    async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
+        self.now();
+        retrying!(self, self.try_lease(presence, wanted))
+    }
+
+    async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
+        self.now();
+        retrying!(self, self.try_leave(presence))
+    }
+
+    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
+        self.now();
+        retrying!(self, self.try_bar_lapsed(by))
+    }
+
+    async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
+        self.now();
+        let plan::Orphans { found, unreadable } = retrying!(self, self.try_orphans(shards, limit))?;
+        self.bury(unreadable).await?;
+        Ok(found)
+    }
+
+    async fn claims(
+        &self,
+        presence: PresenceId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<HeldClaim>, StoreError> {
+        self.now();
+        retrying!(self, self.try_claims(presence, after, limit))
+    }
+
+    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        self.create_all(jobs).await
+    }
+
+    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        self.change(change).await
+    }
+
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.now();
+        retrying!(self, self.try_get_job(tenant, id))
+    }
+
+    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.now();
+        retrying!(self, self.try_find_job(tenant, key))
+    }
+
+    async fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.now();
+        retrying!(self, self.try_list_jobs(tenant, filter, page))
+    }
+
+    async fn put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Result<CalendarPut, StoreError> {
+        self.now();
+        retrying!(self, self.try_put_calendar(tenant, calendar, before))
+    }
+
+    async fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
+        self.now();
+        retrying!(self, self.try_get_calendars(tenant, names))
+    }
+
+    async fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Result<Vec<CalendarUse>, StoreError> {
+        self.now();
+        retrying!(self, self.try_list_calendars(tenant, after, limit))
+    }
+
+    async fn drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Result<CalendarDropped, StoreError> {
+        self.now();
+        retrying!(self, self.try_drop_calendar(tenant, name, before))
+    }
+
+    async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
+        self.now();
+        retrying!(self, self.try_rules_changed())
+    }
+
+    async fn jobs_under(
+        &self,
+        rule: &Rule,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, JobId)>, StoreError> {
+        self.now();
+        retrying!(self, self.try_jobs_under(rule, after, limit))
+    }
+
+    async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError> {
+        self.now();
+        retrying!(self, self.try_rule_applied(rule))
+    }
+
+    async fn due_jobs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Result<DueJobs, StoreError> {
+        self.now();
+        retrying!(self, self.try_due_jobs(shards, up_to, after, limit))
+    }
+
+    async fn due_runs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError> {
+        self.now();
+        retrying!(self, self.try_due_runs(shards, up_to, after, limit))
+    }
+
+    async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {
+        self.now();
+        retrying!(self, self.try_park(jobs, now))
+    }
+
+    async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+        self.fire_all(leases, firings).await
+    }
+
+    async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
+        self.claim_all(leases, runs).await
+    }
+
+    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+        self.now();
+        retrying!(self, self.try_start_run(start))
+    }
+
+    async fn mark_running(
+        &self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Result<(), StoreError> {
+        self.now();
+        retrying!(self, self.try_mark_running(presence, runs))
+    }
+
+    async fn cancel_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Cancelled, StoreError> {
+        self.now();
+        retrying!(self, self.try_cancel_run(tenant, run, now))
+    }
+
+    async fn withdraw(
+        &self,
+        presence: PresenceId,
+        answers: &[Withdrawal],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.now();
+        retrying!(self, self.try_withdraw(presence, answers, now))
+    }
+
+    async fn settle(
+        &self,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError> {
+        self.settle_all(by, settlements).await
+    }
+
+    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
+        self.now();
+        retrying!(self, self.try_get_run(tenant, run))
+    }
+
+    async fn list_runs(
+        &self,
+        tenant: TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.now();
+        retrying!(self, self.try_list_runs(tenant, filter, page))
+    }
+
+    async fn list_slots(
+        &self,
+        tenant: TenantId,
+        job: JobId,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.now();
+        retrying!(self, self.try_list_slots(tenant, job, from, to, limit))
+    }
+
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
+        self.now();
+        retrying!(self, self.try_retain(keep))
+    }
+
+    async fn pulse(&self) -> Result<Pulse, StoreError> {
+        self.now();
+        retrying!(self, self.try_pulse())
+    }
+}
+
+#[cfg(test)]
+#[path = "postgres_tests.rs"]
+mod tests;

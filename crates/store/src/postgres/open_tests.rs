@@ -1,0 +1,254 @@
+//! Opening: the schema, and who is refused.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use super::{client, store};
+use crate::postgres::server::{Mode, PgServer, Stop};
+use crate::postgres::*;
+
+/// Every statement that stands in a file.
+fn statements() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/postgres/sql");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with("-- "),
+            "{name} says for which method it is"
+        );
+        found.push((name, text));
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn every_statement_fits_the_schema_and_is_used() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    let client = client(&server).await;
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let path = format!("SET search_path TO {schema}");
+    client.batch_execute(&path).await.unwrap();
+    let sources: String =
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/postgres"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|ext| ext == "rs"))
+            .map(|path| std::fs::read_to_string(path).unwrap())
+            .collect();
+    for (name, text) in statements() {
+        assert!(
+            sources.contains(&format!("sql/{name}.sql")),
+            "{name} is not used"
+        );
+        if !text.contains('{') {
+            let prepared = client.prepare(&text).await;
+            prepared.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        }
+    }
+    drop(store);
+}
+
+/// Tables that may be large; a day of history stands for all of them.
+const LARGE: [&str; 8] = [
+    "jobs",
+    "defs",
+    "labels",
+    "idempotency",
+    "calendar_jobs",
+    "history",
+    "history_1",
+    "live",
+];
+
+/// Asked of the live table, which is small: all of it, or in its order until enough is found. `retain` looks from the
+/// oldest on.
+const THROUGH_LIVE: [&str; 5] = [
+    "claims",
+    "oldest_live",
+    "orphans",
+    "pulse",
+    "retain_presences",
+];
+
+#[tokio::test]
+async fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    store
+        .open_days([RunId::least_at(Timestamp::from_millis(86_400_000))].into_iter())
+        .await
+        .unwrap();
+    let client = client(&server).await;
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let settings = include_str!("sql/settings.sql").replace("{schema}", &schema);
+    client.batch_execute(&settings).await.unwrap();
+    let mut found = Vec::new();
+    for (name, text) in statements() {
+        let plain = !text.contains('{') && !text.contains("pg_");
+        if !plain || THROUGH_LIVE.contains(&name.as_str()) {
+            continue;
+        }
+        let plan = plan(&client, &text).await;
+        for scan in scans(&plan) {
+            let table = LARGE
+                .iter()
+                .find(|table| scan.contains(&format!(" on {table} ")));
+            let bounded = scan.contains("Index Cond") || scan.contains("Recheck Cond");
+            if table.is_some() && !bounded {
+                found.push(format!("{name}: {scan}\n{plan}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n\n"));
+}
+
+async fn plan(client: &tokio_postgres::Client, text: &str) -> String {
+    let parameters = (1..40).rev().find(|no| text.contains(&format!("${no}")));
+    let nothing = vec!["NULL"; parameters.unwrap_or(0)].join(", ");
+    let call = match nothing.is_empty() {
+        true => "q".to_owned(),
+        false => format!("q ({nothing})"),
+    };
+    let prepare = format!("DEALLOCATE ALL; PREPARE q AS {text}");
+    client.batch_execute(&prepare).await.unwrap();
+    let explain = format!("EXPLAIN (COSTS OFF) EXECUTE {call}");
+    let mut lines = Vec::new();
+    for message in client.simple_query(&explain).await.unwrap() {
+        if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+            lines.push(row.get(0).unwrap_or_default().to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+/// Every scan of a plan, with what follows up to the next node.
+fn scans(plan: &str) -> Vec<String> {
+    let mut nodes: Vec<String> = Vec::new();
+    for line in plan.lines() {
+        let starts = line.contains("->") || !line.starts_with(' ');
+        match nodes.last_mut() {
+            Some(node) if !starts => node.push_str(&format!(" {} ", line.trim())),
+            Some(_) | None => nodes.push(format!("{} ", line.trim())),
+        }
+    }
+    nodes.retain(|node| node.contains(" Scan"));
+    nodes
+}
+
+#[tokio::test]
+async fn two_that_open_at_once_make_one_schema() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let opened: Vec<_> = (0..6)
+        .map(|_| tokio::spawn(PgStore::connect(PgConfig::parse(&address).unwrap())))
+        .collect();
+    for store in opened {
+        store.await.unwrap().unwrap().pulse().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_schema_of_a_newer_version_is_refused() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let config = PgConfig::parse(&address).unwrap();
+    drop(store(&address).await);
+    let client = client(&server).await;
+    let newer = format!(
+        "INSERT INTO {}.schema_migrations (number) VALUES (99)",
+        config.schema()
+    );
+    client.batch_execute(&newer).await.unwrap();
+    let error = PgStore::connect(config).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Unusable(_)), "{error:?}");
+    assert!(error.to_string().contains("newer version"), "{error}");
+}
+
+#[tokio::test]
+async fn a_password_that_is_refused_is_not_told() {
+    let server = PgServer::shared().unwrap();
+    let address = format!(
+        "postgres://nobody:s3cret@127.0.0.1:{}/postgres?sslmode=disable",
+        server.port()
+    );
+    let error = PgStore::connect(PgConfig::parse(&address).unwrap())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, StoreError::Unusable(_)), "{error:?}");
+    assert!(
+        !format!("{error} {error:?}").contains("s3cret"),
+        "{error:?}"
+    );
+    let store = store(&server.fresh_schema()).await;
+    assert!(format!("{store:?}").starts_with("PgStore(postgres://127.0.0.1"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_store_that_cannot_be_reached() {
+    let address = "postgres://nobody@127.0.0.1:1/postgres?sslmode=disable";
+    let error = PgStore::connect(PgConfig::parse(address).unwrap())
+        .await
+        .unwrap_err();
+    assert!(error.is_transient(), "{error:?}");
+}
+
+/// A certificate for 127.0.0.1 in the server's folder, and `ca.crt`, which signed it.
+fn set_up_tls(server: &PgServer) {
+    let folder = server.folder();
+    let new = "req -x509 -newkey rsa:2048 -nodes -days 30";
+    let root = format!("{new} -subj /CN=tests -keyout ca.key -out ca.crt");
+    let own = format!(
+        "{new} -subj /CN=127.0.0.1 -CA ca.crt -CAkey ca.key -addext subjectAltName=IP:127.0.0.1 \
+         -addext basicConstraints=critical,CA:FALSE -keyout server.key -out server.crt"
+    );
+    for arguments in [root, own] {
+        let made = Command::new("openssl")
+            .args(arguments.split_whitespace())
+            .current_dir(folder)
+            .output()
+            .expect("openssl is not on this machine: it comes with the Debian package openssl");
+        assert!(made.status.success(), "{made:?}");
+    }
+    // The server wants its key to be its own.
+    let key = folder.join("server.key");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let owner = std::fs::metadata(folder).unwrap();
+    std::os::unix::fs::chown(&key, Some(owner.uid()), Some(owner.gid())).unwrap();
+    std::fs::write(folder.join("postgresql.auto.conf"), "ssl = on\n").unwrap();
+    let rules = "hostnossl all all all reject\nhostssl all all all trust\n";
+    std::fs::write(folder.join("pg_hba.conf"), rules).unwrap();
+}
+
+#[tokio::test]
+async fn tls_is_used_and_the_certificate_checked_as_asked() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    server.stop(Stop::Fast).unwrap();
+    set_up_tls(&server);
+    server.start().unwrap();
+    let open = async |mode: &str| {
+        let address = server.address().replace("sslmode=disable", mode);
+        PgStore::connect(PgConfig::parse(&address).unwrap()).await
+    };
+    let root = server.folder().join("ca.crt");
+    let trusted = format!("sslmode=verify-full&sslrootcert={}", root.display());
+    for mode in ["sslmode=require", "sslmode=prefer", &trusted] {
+        let store = open(mode)
+            .await
+            .unwrap_or_else(|error| panic!("{mode}: {error:?}"));
+        store.pulse().await.unwrap();
+    }
+    let plain = open("sslmode=disable").await.unwrap_err();
+    assert!(matches!(plain, StoreError::Unusable(_)), "{plain:?}");
+    assert!(
+        open("sslmode=verify-full").await.is_err(),
+        "nobody we know signed it"
+    );
+}

@@ -1,0 +1,222 @@
+//! Plan: what is due, what nobody holds, and what cannot be planned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::schedule::Kind;
+use model::shard::ShardSet;
+use model::{Job, JobId, PresenceId, RunId, TenantId, Timestamp};
+use uuid::Uuid;
+
+use super::calendars::read_jobs;
+use super::fault::Done;
+use super::pool::Conn;
+use super::presence::some_shards;
+use super::rows::{LiveRow, moment, text, word};
+use super::store::{PgStore, limit};
+use crate::{DueCursor, DueJobs, DueRun, Orphan, Pulse, StoreError};
+
+impl PgStore {
+    pub(super) async fn try_due_jobs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<DueCursor>,
+        count: usize,
+    ) -> Done<DueJobs> {
+        let conn = self.pool.get().await?;
+        let (from, id) = match after {
+            None => (-1, Uuid::nil()),
+            Some(after) => (after.due_at.as_millis(), after.job.0),
+        };
+        let (up_to, more) = (up_to.as_millis(), limit(count.saturating_add(1)));
+        let mut rows = match some_shards(shards) {
+            None => {
+                let sql = include_str!("sql/due_jobs.sql");
+                conn.rows(sql, &[&from, &id, &up_to, &more]).await?
+            }
+            Some(shards) => {
+                let sql = include_str!("sql/due_jobs_shards.sql");
+                conn.rows(sql, &[&from, &id, &up_to, &more, &shards])
+                    .await?
+            }
+        };
+        let full = rows.len() > count;
+        rows.truncate(count);
+        let mut due = DueJobs::default();
+        let last = rows.last().filter(|_| full);
+        due.next = match last {
+            None => None,
+            Some(row) => Some(DueCursor {
+                due_at: moment(row, 16)?,
+                job: JobId(row.try_get(0)?),
+            }),
+        };
+        for (id, job) in read_jobs(&conn, &rows).await? {
+            match job.map_err(|bad| bad.detail).and_then(planned) {
+                Ok(job) => due.jobs.push(Arc::new(job)),
+                Err(why) => due.unreadable.push((id, why)),
+            }
+        }
+        Ok(due)
+    }
+
+    pub(super) async fn try_due_runs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<(Timestamp, RunId)>,
+        count: usize,
+    ) -> Done<Vec<DueRun>> {
+        let conn = self.pool.get().await?;
+        let (from, id) = match after {
+            None => (-1, Uuid::nil()),
+            Some((due_at, run)) => (due_at.as_millis(), run.0),
+        };
+        let (up_to, count, shards) = (up_to.as_millis(), limit(count), some_shards(shards));
+        let sql = include_str!("sql/due_runs.sql");
+        let rows = conn
+            .rows(sql, &[&from, &id, &up_to, &count, &shards])
+            .await?;
+        let mut due = Vec::with_capacity(rows.len());
+        for row in &rows {
+            due.push(DueRun {
+                run: RunId(row.try_get(1)?),
+                job: JobId(row.try_get(2)?),
+                tenant: TenantId(row.try_get(3)?),
+                due_at: moment(row, 0)?,
+                state: word(row, 4)?,
+            });
+        }
+        Ok(due)
+    }
+
+    pub(super) async fn try_park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
+        let conn = self.pool.begin().await?;
+        let sorted: BTreeMap<JobId, String> = jobs
+            .iter()
+            .map(|(id, why)| (*id, text(why).into_owned()))
+            .collect();
+        let sorted: Vec<_> = sorted.into_iter().collect();
+        park_on(&conn, &sorted, now).await?;
+        conn.commit().await
+    }
+
+    /// Claims of ended presences. Once a look at the whole live table finds none of a presence, it is never looked
+    /// for again: nothing can be claimed by it any more.
+    pub(super) async fn try_orphans(&self, shards: &ShardSet, count: usize) -> Done<Orphans> {
+        let conn = self.pool.get().await?;
+        let mut ended: BTreeMap<i32, Timestamp> = BTreeMap::new();
+        let sql = include_str!("sql/ended_presences.sql");
+        for row in &conn.rows(sql, &[]).await? {
+            ended.insert(row.try_get(0)?, moment(row, 1)?);
+        }
+        {
+            let clear = Self::known(&self.clear);
+            ended.retain(|no, _| !clear.contains(no));
+        }
+        let mut orphans = Orphans::default();
+        if ended.is_empty() {
+            return Ok(orphans);
+        }
+        let numbers: Vec<i32> = ended.keys().copied().collect();
+        let (some, max) = (some_shards(shards), limit(count));
+        let sql = include_str!("sql/orphans.sql");
+        let rows = conn.rows(sql, &[&numbers, &some, &max]).await?;
+        let mut live = Vec::with_capacity(rows.len());
+        for row in &rows {
+            live.push(LiveRow::read(row)?);
+        }
+        if live.len() < count && some.is_none() {
+            let seen: BTreeSet<i32> = live.iter().filter_map(|row| row.no).collect();
+            let clear = numbers.into_iter().filter(|no| !seen.contains(no));
+            Self::known(&self.clear).extend(clear);
+        }
+        orphans.collect(&conn, live, &ended).await?;
+        Ok(orphans)
+    }
+
+    pub(super) async fn try_pulse(&self) -> Done<Pulse> {
+        let conn = self.pool.get().await?;
+        let row = conn.row(include_str!("sql/pulse.sql"), &[]).await?;
+        let row = row.ok_or_else(|| StoreError::unavailable("no answer"))?;
+        let (slot, run): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+        let oldest = slot.into_iter().chain(run).min();
+        Ok(Pulse {
+            oldest_due_at: oldest.map(Timestamp::from_millis),
+            live: row.try_get::<_, i64>(2)?.unsigned_abs(),
+        })
+    }
+}
+
+/// What a look for orphans found; the unreadable ones can only be buried.
+#[derive(Default)]
+pub(super) struct Orphans {
+    pub found: Vec<Orphan>,
+    pub unreadable: Vec<(RunId, PresenceId)>,
+}
+
+impl Orphans {
+    async fn collect(
+        &mut self,
+        conn: &Conn,
+        live: Vec<LiveRow>,
+        ended: &BTreeMap<i32, Timestamp>,
+    ) -> Done<()> {
+        let ids: BTreeSet<Uuid> = live.iter().map(|row| row.run.job.0).collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let rows = conn.rows(include_str!("sql/get_job.sql"), &[&ids]).await?;
+        let mut jobs: BTreeMap<JobId, Arc<Job>> = BTreeMap::new();
+        for (id, job) in read_jobs(conn, &rows).await? {
+            match job {
+                Ok(job) => {
+                    jobs.insert(id, Arc::new(job));
+                }
+                Err(bad) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),
+            }
+        }
+        for row in live {
+            let (Some(ended_at), Some(holder)) =
+                (row.no.and_then(|no| ended.get(&no)), row.run.claim)
+            else {
+                continue;
+            };
+            match (row.decode(), jobs.get(&row.run.job)) {
+                (Ok(run), Some(job)) => self.found.push(Orphan {
+                    run,
+                    job: Arc::clone(job),
+                    ended_at: *ended_at,
+                }),
+                (Ok(_) | Err(_), _) => self.unreadable.push((row.run.id, holder)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A job that is due, or why it cannot be planned.
+fn planned(job: Job) -> Result<Job, String> {
+    match &job.def.schedule.kind {
+        Kind::Broken(broken) => Err(broken.error.clone()),
+        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => Ok(job),
+    }
+}
+
+/// Takes jobs out of the plan, in the order of ids; their notes are as PostgreSQL can hold them.
+pub(super) async fn park_on(conn: &Conn, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
+    let ids: Vec<Uuid> = jobs.iter().map(|(id, _)| id.0).collect();
+    let now = now.as_millis();
+    let rows = conn
+        .rows(include_str!("sql/park.sql"), &[&ids, &now])
+        .await?;
+    let parked = rows.iter().map(|row| row.try_get(0));
+    let parked: BTreeSet<Uuid> = parked.collect::<Result<_, _>>()?;
+    let (ids, notes): (Vec<Uuid>, Vec<&str>) = jobs
+        .iter()
+        .filter(|(id, _)| parked.contains(&id.0))
+        .map(|(id, why)| (id.0, why.as_str()))
+        .unzip();
+    conn.execute(include_str!("sql/park_def.sql"), &[&ids, &notes, &now])
+        .await?;
+    Ok(())
+}

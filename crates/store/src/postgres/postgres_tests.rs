@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use model::shard::ShardSet;
+
+use super::server::PgServer;
+use super::*;
+use crate::BoxError;
+use crate::conformance::{Subject, TestClock, answers_alike, firing, node};
+
+async fn subject() -> Result<Subject, BoxError> {
+    let server = PgServer::shared()?;
+    let clock = TestClock::default();
+    let config = PgConfig::parse(&server.fresh_schema())?;
+    let store = PgStore::with_clock(config, Arc::new(clock.clone())).await?;
+    Ok(Subject::over(Arc::new(store), clock)
+        .await?
+        .with_guard(server))
+}
+
+mod conforms {
+    use super::subject;
+
+    crate::conformance_suite!(async || subject().await);
+}
+
+/// Nodes come and go one by one: nobody opens it alone.
+async fn reference() -> Result<Subject, BoxError> {
+    Ok(Subject {
+        reopen: None,
+        ..Subject::mem().await?
+    })
+}
+
+#[test]
+fn it_answers_as_the_reference_does() {
+    answers_alike(reference, subject);
+}
+
+#[path = "cluster_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod cluster;
+#[path = "fault_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod faults;
+#[path = "open_tests.rs"]
+mod opening;
+#[path = "speed_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+mod speed;
+
+pub(super) async fn store(address: &str) -> PgStore {
+    let config = PgConfig::parse(address).unwrap();
+    let clock = Arc::new(TestClock::default());
+    PgStore::with_clock(config, clock).await.unwrap()
+}
+
+pub(super) async fn client(server: &PgServer) -> tokio_postgres::Client {
+    let address = server.address();
+    let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// A presence with every shard.
+pub(super) async fn leader(store: &PgStore) -> Leases {
+    let presence = store.join(&node("first")).await.unwrap();
+    store.lease(presence, &ShardSet::ALL).await.unwrap()
+}
+
+pub(super) async fn put(store: &PgStore, job: Job) -> Arc<Job> {
+    let job = Arc::new(job);
+    let new = NewJob {
+        job: Arc::clone(&job),
+        idempotency: None,
+    };
+    assert_eq!(store.create_jobs(&[new]).await.unwrap(), [Created::Done]);
+    job
+}
+
+pub(super) async fn read(store: &PgStore, id: JobId) -> Arc<Job> {
+    let job = store.get_job(TenantId::DEFAULT, id).await.unwrap();
+    Arc::new(job.unwrap())
+}
+
+pub(super) fn on_time(job: &Arc<Job>) -> Option<Firing> {
+    Some(firing(job, job.next_due_at()?))
+}

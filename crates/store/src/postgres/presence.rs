@@ -1,0 +1,191 @@
+//! Presences and leases: who may write as an engine. Presences live by the database's clock.
+
+use std::collections::BTreeMap;
+
+use model::limits::{BEAT_EVERY, LEAD_MAX, PRESENCE_TTL};
+use model::shard::ShardSet;
+use model::time::millis;
+use model::{AttemptNo, PresenceId, RunId, Shard, Timestamp};
+use uuid::Uuid;
+
+use super::fault::Done;
+use super::pool::Conn;
+use super::rows::{maybe_word, moment, read_text, text, word};
+use super::store::{PgStore, limit};
+use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Peer, StoreError};
+
+type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
+
+/// Shards as a parameter.
+pub(super) fn shards(set: &ShardSet) -> Vec<i16> {
+    set.iter().map(|shard| i16::from(shard.0)).collect()
+}
+
+/// The same, nothing when all are meant.
+pub(super) fn some_shards(set: &ShardSet) -> Option<Vec<i16>> {
+    (!set.is_all()).then(|| shards(set))
+}
+
+pub(super) fn shard_of(code: i16) -> Shard {
+    Shard(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+impl PgStore {
+    pub(super) async fn try_join(&self, node: &NodeInfo) -> Done<PresenceId> {
+        let conn = self.pool.get().await?;
+        let id = PresenceId(Uuid::now_v7());
+        let NodeInfo {
+            name,
+            version,
+            tables,
+        } = node;
+        let (now, uptime, ttl) = (self.now(), self.uptime(), millis(PRESENCE_TTL));
+        conn.rows(
+            include_str!("sql/join.sql"),
+            &[
+                &id.0,
+                &text(name),
+                &text(version),
+                &text(tables),
+                &now,
+                &uptime,
+                &ttl,
+            ],
+        )
+        .await?;
+        Ok(id)
+    }
+
+    pub(super) async fn try_beat(&self, presence: PresenceId) -> Done<Beat> {
+        let conn = self.beats.get().await?;
+        let beat = conn.prepare(include_str!("sql/beat.sql")).await?;
+        let living = conn.prepare(include_str!("sql/beat_living.sql")).await?;
+        let asks = conn.prepare(include_str!("sql/beat_asks.sql")).await?;
+        let (now, uptime, ttl) = (self.now(), self.uptime(), millis(PRESENCE_TTL));
+        let heard: [Param<'_>; 4] = [&presence.0, &now, &uptime, &ttl];
+        let (up, me): ([Param<'_>; 1], [Param<'_>; 1]) = ([&uptime], [&presence.0]);
+        let (beat, living, asks) = tokio::try_join!(
+            biased;
+            conn.ask(&beat, &heard),
+            conn.ask(&living, &up),
+            conn.ask(&asks, &me),
+        )?;
+        let row = beat.first().ok_or(StoreError::Barred)?;
+        let now = moment(row, 0)?;
+        self.see(now);
+        let mut peers = Vec::with_capacity(living.len());
+        for row in &living {
+            peers.push(Peer {
+                presence: PresenceId(row.try_get(0)?),
+                node: NodeInfo {
+                    name: read_text(row.try_get(1)?),
+                    version: read_text(row.try_get(2)?),
+                    tables: read_text(row.try_get(3)?),
+                },
+            });
+        }
+        let mut marks = Vec::with_capacity(asks.len());
+        for row in &asks {
+            marks.push((RunId(row.try_get(0)?), word(row, 1)?));
+        }
+        Ok(Beat {
+            now,
+            asks: marks,
+            living: peers,
+        })
+    }
+
+    pub(super) async fn try_lease(&self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {
+        let conn = self.pool.begin().await?;
+        let me = conn.row(include_str!("sql/lease_me.sql"), &[&id.0]).await?;
+        let no: i32 = me.ok_or(StoreError::Barred)?.try_get(0)?;
+        let wanted = shards(wanted);
+        conn.execute(include_str!("sql/lease_give_up.sql"), &[&no, &wanted])
+            .await?;
+        take(&conn, no, &wanted).await?;
+        let mut epochs = BTreeMap::new();
+        for row in conn.rows(include_str!("sql/leases.sql"), &[&no]).await? {
+            let epoch: i64 = row.try_get(1)?;
+            epochs.insert(shard_of(row.try_get(0)?), Epoch(epoch.unsigned_abs()));
+        }
+        conn.commit().await?;
+        Ok(Leases {
+            presence: id,
+            epochs,
+        })
+    }
+
+    pub(super) async fn try_leave(&self, presence: PresenceId) -> Done<()> {
+        let conn = self.pool.get().await?;
+        let (now, seen) = (self.now(), self.seen());
+        let lead = millis(LEAD_MAX + BEAT_EVERY);
+        conn.execute(
+            include_str!("sql/leave.sql"),
+            &[&presence.0, &now, &seen, &lead],
+        )
+        .await?;
+        Ok(())
+    }
+
+    pub(super) async fn try_bar_lapsed(&self, by: PresenceId) -> Done<Vec<PresenceId>> {
+        let conn = self.pool.get().await?;
+        let (now, uptime) = (self.now(), self.uptime());
+        let (seen, ttl, lead) = (
+            self.seen(),
+            millis(PRESENCE_TTL),
+            millis(LEAD_MAX + BEAT_EVERY),
+        );
+        let rows = conn
+            .rows(
+                include_str!("sql/bar_lapsed.sql"),
+                &[&by.0, &now, &uptime, &seen, &ttl, &lead],
+            )
+            .await?;
+        let barred = rows.iter().map(|row| row.try_get(0).map(PresenceId));
+        Ok(barred.collect::<Result<_, _>>()?)
+    }
+
+    pub(super) async fn try_claims(
+        &self,
+        presence: PresenceId,
+        after: Option<RunId>,
+        count: usize,
+    ) -> Done<Vec<HeldClaim>> {
+        let conn = self.pool.get().await?;
+        let (after, count) = (after.map(|after| after.0), limit(count));
+        let rows = conn
+            .rows(
+                include_str!("sql/claims.sql"),
+                &[&presence.0, &after, &count],
+            )
+            .await?;
+        let mut held = Vec::with_capacity(rows.len());
+        for row in &rows {
+            held.push(HeldClaim {
+                run: RunId(row.try_get(0)?),
+                attempt: AttemptNo(row.try_get::<_, i32>(1)?.cast_unsigned()),
+                due_at: Timestamp::from_millis(row.try_get(2)?),
+                ask: maybe_word(row, 3)?,
+            });
+        }
+        Ok(held)
+    }
+}
+
+/// Takes shards that nobody living has. Nearly always there are none: then nothing is locked.
+async fn take(conn: &Conn, no: i32, wanted: &[i16]) -> Done<()> {
+    let free = conn
+        .rows(include_str!("sql/lease_free.sql"), &[&wanted])
+        .await?;
+    let free = free.iter().map(|row| row.try_get(0));
+    let free: Vec<i16> = free.collect::<Result<_, _>>()?;
+    if free.is_empty() {
+        return Ok(());
+    }
+    // Whoever holds one by the time it is locked is seen by the statement that follows.
+    conn.rows(include_str!("sql/lease_lock.sql"), &[&free])
+        .await?;
+    conn.execute(include_str!("sql/lease_take.sql"), &[&free, &no])
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,457 @@
+//! Rows: how the model's words stand in columns. Every number here is in databases that people keep, so none may
+//! ever change its meaning; a test pins them all.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{
+    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, Lane, Outcome,
+    PresenceId, Reason, Run, RunId, RunKind, RunState, Slot, Standing, Stretch, TenantId,
+    Timestamp, Version,
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::fault::{Done, bad_column, bad_row};
+use crate::StoreError;
+use crate::doc::{self, DocError};
+
+/// How a word is written as a number.
+pub(super) trait Code: Copy {
+    const WHAT: &'static str;
+    fn code(self) -> i16;
+    fn from_code(code: i16) -> Option<Self>;
+}
+
+macro_rules! codes {
+    ($($word:ident { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
+        impl Code for $word {
+            const WHAT: &'static str = stringify!($word);
+
+            fn code(self) -> i16 {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            fn from_code(code: i16) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+codes! {
+    JobState { Active = 0, Paused = 1, Finished = 2, Invalid = 3, Deleted = 4 }
+    RunState {
+        Ready = 0, Running = 1, Retrying = 2, Succeeded = 3, Dead = 4, Cancelled = 5, Skipped = 6,
+    }
+    RunKind { Slot = 0, Manual = 1, Replay = 2 }
+    Lane { Critical = 0, Standard = 1, Batch = 2 }
+    Outcome { Succeeded = 0, Failed = 1, TimedOut = 2, Lost = 3, Cancelled = 4 }
+    Reason {
+        Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
+        Lost = 6, Poison = 7, Asked = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
+        Calendar = 12, Invalid = 13,
+    }
+}
+
+/// Reasons of `Ask::Cancel` are counted from here.
+const ASK_CANCEL: i16 = 16;
+
+impl Code for Ask {
+    const WHAT: &'static str = "Ask";
+
+    fn code(self) -> i16 {
+        match self {
+            Self::TakeBack => 1,
+            Self::TooLate => 2,
+            Self::Cancel(reason) => ASK_CANCEL + reason.code(),
+        }
+    }
+
+    fn from_code(code: i16) -> Option<Self> {
+        match code {
+            1 => Some(Self::TakeBack),
+            2 => Some(Self::TooLate),
+            code => Reason::from_code(code.checked_sub(ASK_CANCEL)?).map(Self::Cancel),
+        }
+    }
+}
+
+pub(super) fn word<T: Code>(row: &Row, column: usize) -> Done<T> {
+    let code: i16 = row.try_get(column)?;
+    Ok(T::from_code(code).ok_or_else(|| bad_column(T::WHAT, i64::from(code)))?)
+}
+
+pub(super) fn maybe_word<T: Code>(row: &Row, column: usize) -> Done<Option<T>> {
+    match row.try_get::<_, Option<i16>>(column)? {
+        None => Ok(None),
+        Some(_) => word(row, column).map(Some),
+    }
+}
+
+pub(super) fn moment(row: &Row, column: usize) -> Done<Timestamp> {
+    Ok(Timestamp::from_millis(row.try_get(column)?))
+}
+
+pub(super) fn maybe_moment(row: &Row, column: usize) -> Done<Option<Timestamp>> {
+    let stored: Option<i64> = row.try_get(column)?;
+    Ok(stored.map(Timestamp::from_millis))
+}
+
+fn maybe_bytes(row: &Row, column: usize) -> Done<Option<Bytes>> {
+    let stored: Option<Vec<u8>> = row.try_get(column)?;
+    Ok(stored.map(Bytes::from))
+}
+
+/// A number of ours that is never so large that its sign would matter.
+fn number(row: &Row, column: usize) -> Done<u32> {
+    Ok(row.try_get::<_, i32>(column)?.cast_unsigned())
+}
+
+/// Text as PostgreSQL can hold it, which is any without NUL: that is written as U+0001 and `0`, and U+0001 itself as
+/// U+0001 and `1`.
+pub(super) fn text(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\0', '\u{1}']) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0"))
+}
+
+pub(super) fn read_text(stored: String) -> String {
+    match stored.contains('\u{1}') {
+        false => stored,
+        true => stored.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}"),
+    }
+}
+
+fn maybe_text(row: &Row, column: usize) -> Done<Option<String>> {
+    Ok(row.try_get::<_, Option<String>>(column)?.map(read_text))
+}
+
+/// The narrow row of a job: what a firing changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Narrow {
+    pub id: JobId,
+    pub tenant: TenantId,
+    pub version: Version,
+    pub stands: Standing,
+}
+
+impl Narrow {
+    /// Columns as `lock_jobs.sql` has them.
+    pub fn read(row: &Row) -> Done<Self> {
+        Ok(Self {
+            id: JobId(row.try_get(0)?),
+            tenant: TenantId(row.try_get(1)?),
+            version: Version(number(row, 2)?),
+            stands: Standing {
+                state: word(row, 3)?,
+                state_at: moment(row, 4)?,
+                next_slot: maybe_moment(row, 5)?.map(Slot),
+                slot_last: maybe_moment(row, 6)?,
+                runs_made: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
+            },
+        })
+    }
+
+    /// Whether it waits for its run to end, which sets the next slot.
+    pub fn is_resting(&self) -> bool {
+        self.stands.state == JobState::Active && self.stands.next_slot.is_none()
+    }
+}
+
+/// A job as its two rows have it; its definition is still to be read.
+pub(super) struct JobRow {
+    pub narrow: Narrow,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    note: Option<String>,
+    key: Option<String>,
+    paused_by: Option<String>,
+    doc: Vec<u8>,
+    payload: Option<Bytes>,
+    names_calendars: bool,
+}
+
+/// The part of a definition that names calendars.
+#[derive(serde::Deserialize)]
+struct Named {
+    schedule: NamedSchedule,
+}
+
+#[derive(serde::Deserialize)]
+struct NamedSchedule {
+    #[serde(default)]
+    exclude: Vec<String>,
+    #[serde(default)]
+    only: Vec<String>,
+}
+
+impl JobRow {
+    /// Columns as `get_job.sql` has them.
+    pub fn read(row: &Row) -> Done<Self> {
+        Ok(Self {
+            narrow: Narrow::read(row)?,
+            created_at: moment(row, 8)?,
+            updated_at: moment(row, 9)?,
+            note: maybe_text(row, 10)?,
+            key: row.try_get(11)?,
+            paused_by: maybe_text(row, 12)?,
+            doc: row.try_get(13)?,
+            payload: maybe_bytes(row, 14)?,
+            names_calendars: row.try_get(15)?,
+        })
+    }
+
+    /// Calendars that it takes to read it.
+    pub fn calendars(&self) -> Vec<String> {
+        if !self.names_calendars {
+            return Vec::new();
+        }
+        let named: Option<Named> = serde_json::from_slice(&self.doc).ok();
+        let named = named.map(|named| [named.schedule.exclude, named.schedule.only].concat());
+        named.unwrap_or_default()
+    }
+
+    /// The job, with the calendars that it names as `find` knows them.
+    pub fn decode(
+        self,
+        find: &dyn Fn(&CalendarName) -> Option<Arc<Calendar>>,
+    ) -> Result<Job, Unreadable> {
+        let Narrow {
+            id,
+            tenant,
+            version,
+            stands,
+        } = self.narrow;
+        let unreadable = |detail: String| Unreadable { job: id, detail };
+        let key = match self.key.as_deref().map(JobKey::new) {
+            None => None,
+            Some(Ok(key)) => Some(key),
+            Some(Err(error)) => return Err(unreadable(error.to_string())),
+        };
+        let def = doc::decode_definition(id, &self.doc, self.payload, find)
+            .map_err(|error| unreadable(error.to_string()))?;
+        Ok(Job {
+            id,
+            tenant,
+            key,
+            version,
+            state: stands.state,
+            state_at: stands.state_at,
+            note: self.note,
+            paused_by: self.paused_by.map(Arc::from),
+            next_slot: stands.next_slot,
+            slot_last: stands.slot_last,
+            runs_made: stands.runs_made,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            def: Arc::new(def),
+        })
+    }
+}
+
+/// A job whose definition cannot be read.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub job: JobId,
+    pub detail: String,
+}
+
+impl From<Unreadable> for StoreError {
+    fn from(bad: Unreadable) -> Self {
+        Self::BadRow {
+            what: bad.job.to_string(),
+            detail: bad.detail,
+        }
+    }
+}
+
+/// A slot's column: empty when it is the moment in the run's id.
+pub(super) fn slot_column(run: &Run) -> Option<i64> {
+    let slot = run.slot.map(|slot| slot.0);
+    match run.kind {
+        RunKind::Slot => slot.filter(|slot| *slot != run.id.at()),
+        RunKind::Manual | RunKind::Replay => slot,
+    }
+    .map(Timestamp::as_millis)
+}
+
+fn read_slot(id: RunId, kind: RunKind, column: Option<Timestamp>) -> Option<Slot> {
+    match kind {
+        RunKind::Slot => Some(Slot(column.unwrap_or_else(|| id.at()))),
+        RunKind::Manual | RunKind::Replay => column.map(Slot),
+    }
+}
+
+fn run_id(row: &Row, column: usize) -> Done<Option<RunId>> {
+    Ok(row.try_get::<_, Option<Uuid>>(column)?.map(RunId))
+}
+
+/// A live run, its attempts as they are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LiveRow {
+    pub run: Run,
+    pub attempts: Option<Vec<u8>>,
+    /// Whether its end may mean something to its job.
+    pub exclusive: bool,
+    /// The number of the presence that holds it.
+    pub no: Option<i32>,
+}
+
+impl LiveRow {
+    pub fn new(run: Run, exclusive: bool) -> Result<Self, DocError> {
+        let attempts = doc::encode_attempts(&run.attempts)?;
+        Ok(Self {
+            run,
+            attempts,
+            exclusive,
+            no: None,
+        })
+    }
+
+    /// Columns as `get_run_live.sql` has them.
+    pub fn read(row: &Row) -> Done<Self> {
+        let id = RunId(row.try_get(0)?);
+        let kind = word(row, 3)?;
+        let run = Run {
+            id,
+            job: JobId(row.try_get(1)?),
+            tenant: TenantId(row.try_get(2)?),
+            kind,
+            slot: read_slot(id, kind, maybe_moment(row, 4)?),
+            replay_of: run_id(row, 5)?,
+            due_at: moment(row, 6)?,
+            lane: word(row, 7)?,
+            state: word(row, 8)?,
+            reason: None,
+            attempt: AttemptNo(number(row, 9)?),
+            lost: number(row, 10)?,
+            version: Version(number(row, 11)?),
+            ask: maybe_word(row, 12)?,
+            waiting: row.try_get(13)?,
+            dispatched_at: maybe_moment(row, 14)?,
+            payload: maybe_bytes(row, 15)?,
+            claim: row.try_get::<_, Option<Uuid>>(17)?.map(PresenceId),
+            settled_at: None,
+            stretch: None,
+            note: None,
+            by: None,
+            attempts: Vec::new(),
+        };
+        Ok(Self {
+            run,
+            attempts: row.try_get(16)?,
+            exclusive: row.try_get(18)?,
+            no: row.try_get(19)?,
+        })
+    }
+
+    pub fn decode(&self) -> Result<Run, StoreError> {
+        let attempts = doc::decode_attempts(self.attempts.as_deref())
+            .map_err(|error| bad_row(self.run.id, &error))?;
+        Ok(Run {
+            attempts,
+            ..self.run.clone()
+        })
+    }
+}
+
+/// An ended run: the attempt that ended it in columns, earlier ones as they are stored.
+#[derive(Debug, Clone)]
+pub(super) struct EndedRow {
+    pub run: Run,
+    pub last: Option<Attempt>,
+    pub attempts: Option<Vec<u8>>,
+}
+
+impl EndedRow {
+    pub fn new(mut run: Run) -> Result<Self, DocError> {
+        let ended_it = |last: &Attempt| {
+            last.no == run.attempt
+                && last.dispatched_at == run.dispatched_at
+                && Some(last.settled_at) == run.settled_at
+        };
+        let mut earlier = std::mem::take(&mut run.attempts);
+        let last = if earlier.last().is_some_and(ended_it) {
+            earlier.pop()
+        } else {
+            None
+        };
+        let attempts = doc::encode_attempts(&earlier)?;
+        Ok(Self {
+            run,
+            last,
+            attempts,
+        })
+    }
+
+    /// Columns as `get_run_ended.sql` has them.
+    pub fn read(row: &Row) -> Done<Run> {
+        let id = RunId(row.try_get(0)?);
+        let kind = word(row, 3)?;
+        let slot = read_slot(id, kind, maybe_moment(row, 4)?);
+        let (last, count): (_, Option<i64>) = (maybe_moment(row, 19)?, row.try_get(20)?);
+        let stretch = match (slot, last, count) {
+            (Some(first), Some(last), Some(count)) => Some(Stretch {
+                first,
+                last: Slot(last),
+                count: count.unsigned_abs(),
+            }),
+            (_, _, _) => None,
+        };
+        let stored: Option<Vec<u8>> = row.try_get(22)?;
+        let attempts = doc::decode_attempts(stored.as_deref());
+        let mut run = Run {
+            id,
+            job: JobId(row.try_get(1)?),
+            tenant: TenantId(row.try_get(2)?),
+            kind,
+            slot,
+            replay_of: run_id(row, 5)?,
+            due_at: maybe_moment(row, 6)?.unwrap_or_else(|| id.at()),
+            lane: word(row, 7)?,
+            state: word(row, 8)?,
+            reason: maybe_word(row, 9)?,
+            attempt: AttemptNo(number(row, 10)?),
+            lost: number(row, 11)?,
+            version: Version(number(row, 12)?),
+            dispatched_at: maybe_moment(row, 13)?,
+            settled_at: maybe_moment(row, 14)?,
+            payload: maybe_bytes(row, 21)?,
+            claim: None,
+            ask: None,
+            waiting: false,
+            stretch,
+            note: maybe_text(row, 23)?,
+            by: maybe_text(row, 24)?.map(Arc::from),
+            attempts: attempts.map_err(|error| bad_row(id, &error))?,
+        };
+        run.attempts.extend(read_last(row, &run)?);
+        Ok(run)
+    }
+}
+
+/// The attempt that ended the run: its number and its moments are the run's own.
+fn read_last(row: &Row, run: &Run) -> Done<Option<Attempt>> {
+    let (Some(outcome), Some(settled_at)) = (maybe_word(row, 15)?, run.settled_at) else {
+        return Ok(None);
+    };
+    Ok(Some(Attempt {
+        no: run.attempt,
+        dispatched_at: run.dispatched_at,
+        settled_at,
+        outcome,
+        status: row.try_get(16)?,
+        error: maybe_text(row, 17)?,
+        output: maybe_bytes(row, 18)?.unwrap_or_default(),
+    }))
+}
+
+#[cfg(test)]
+#[path = "rows_tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+//! Rules: what slots depend on besides their job. Calendars say by their version whether all of their jobs have
+//! followed; zones by a digest of their tables.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use model::schedule::Zone;
+use model::{CalendarName, Job, JobId, TenantId, Version};
+
+use super::fault::{Done, bad_name};
+use super::pool::Conn;
+use super::store::{PgStore, limit};
+use crate::Rule;
+
+/// A number for the tables of a zone in this binary, 0 if they do not have it. Worked out once.
+fn digest(name: &str) -> u64 {
+    static KNOWN: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(digest) = known.get(name) {
+        return *digest;
+    }
+    let digest = Zone::get(name).map_or(0, |zone| zone.digest());
+    known.insert(name.to_owned(), digest);
+    digest
+}
+
+impl PgStore {
+    /// A zone that a job follows for the first time is known by the tables that the job was aimed by.
+    pub(super) async fn know_zones(&self, conn: &Conn, jobs: &[&Job]) -> Done<Vec<String>> {
+        let mut new = Vec::new();
+        for job in jobs {
+            let Some(zone) = job.def.schedule.zone_followed() else {
+                continue;
+            };
+            let name = zone.name().to_owned();
+            let known = Self::known(&self.zones).contains(&name);
+            if !known && !new.contains(&name) {
+                new.push(name);
+            }
+        }
+        new.sort();
+        for name in &new {
+            let digest = digest(name).cast_signed();
+            conn.execute(include_str!("sql/put_zone.sql"), &[name, &digest])
+                .await?;
+        }
+        Ok(new)
+    }
+
+    /// These have a row from now on: what wrote them is committed.
+    pub(super) fn zones_known(&self, names: Vec<String>) {
+        Self::known(&self.zones).extend(names);
+    }
+
+    pub(super) async fn try_rules_changed(&self) -> Done<Vec<Rule>> {
+        let conn = self.pool.get().await?;
+        let mut changed = Vec::new();
+        let rows = conn
+            .rows(include_str!("sql/rules_changed.sql"), &[])
+            .await?;
+        for row in &rows {
+            let name: String = row.try_get(1)?;
+            changed.push(Rule::Calendar {
+                tenant: TenantId(row.try_get(0)?),
+                name: CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?,
+                version: Version(row.try_get::<_, i32>(2)?.cast_unsigned()),
+            });
+        }
+        for row in &conn.rows(include_str!("sql/zones.sql"), &[]).await? {
+            let (name, known): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let digest = digest(&name);
+            if digest != known.cast_unsigned() {
+                changed.push(Rule::Zone { name, digest });
+            }
+        }
+        Ok(changed)
+    }
+
+    pub(super) async fn try_jobs_under(
+        &self,
+        rule: &Rule,
+        after: Option<JobId>,
+        count: usize,
+    ) -> Done<Vec<(TenantId, JobId)>> {
+        let conn = self.pool.get().await?;
+        let (after, count) = (after.map(|after| after.0), limit(count));
+        let rows = match rule {
+            Rule::Calendar { tenant, name, .. } => {
+                let sql = include_str!("sql/jobs_under_calendar.sql");
+                let params = [
+                    &tenant.0 as _,
+                    &name.as_str() as _,
+                    &after as _,
+                    &count as _,
+                ];
+                conn.rows(sql, &params).await?
+            }
+            Rule::Zone { name, .. } => {
+                let sql = include_str!("sql/jobs_under_zone.sql");
+                conn.rows(sql, &[name, &after, &count]).await?
+            }
+        };
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in &rows {
+            jobs.push((TenantId(row.try_get(0)?), JobId(row.try_get(1)?)));
+        }
+        Ok(jobs)
+    }
+
+    pub(super) async fn try_rule_applied(&self, rule: &Rule) -> Done<()> {
+        let conn = self.pool.get().await?;
+        match rule {
+            Rule::Calendar {
+                tenant,
+                name,
+                version,
+            } => {
+                let sql = include_str!("sql/calendar_applied.sql");
+                let version = version.0.cast_signed();
+                conn.execute(sql, &[&tenant.0, &name.as_str(), &version])
+                    .await?;
+            }
+            Rule::Zone { name, digest } => {
+                let sql = include_str!("sql/zone_applied.sql");
+                conn.execute(sql, &[name, &digest.cast_signed()]).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+//! A real PostgreSQL server for tests and benches: private to them, on a free port of this machine.
+//!
+//! [`PgServer::shared`] is one for all tests of a machine, however many processes they run in: the first starts it,
+//! and it stops by itself a while after the last has ended. [`PgServer::private`] belongs to its holder, who may stop
+//! and kill it. When the programs are missing, the error names the package that has them.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::BoxError;
+
+/// The user that the server runs as when tests run as root, which PostgreSQL refuses.
+const USER: &str = "postgres";
+
+/// What a server is started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing is waited for: for tests about rows.
+    Fast,
+    /// Commits survive the loss of power: for benches and for tests that pull the plug.
+    Durable,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct PgServer {
+    folder: PathBuf,
+    port: u16,
+    mode: Mode,
+    /// Held by everyone who uses a shared one; a private one is removed at the end.
+    shared: Option<File>,
+}
+
+/// How a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Whoever is connected is thrown out.
+    Fast,
+    /// As if the power had gone.
+    Immediate,
+}
+
+impl PgServer {
+    /// The server that all tests of this machine share.
+    pub fn shared() -> Result<Self, BoxError> {
+        let folder = base().join(format!("punctual-tests-{}", user_id()?));
+        fs::create_dir_all(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        let open = |name: &str| File::create(folder.join(name));
+        let (starting, users) = (open("starting")?, open("users")?);
+        starting.lock()?;
+        users.lock_shared()?;
+        let data = folder.join("data");
+        let known = fs::read_to_string(folder.join("port")).ok();
+        let port = known.and_then(|text| text.trim().parse::<u16>().ok());
+        let answers = |port: &u16| std::net::TcpStream::connect(("127.0.0.1", *port)).is_ok();
+        let server = |port| Self {
+            folder: data.clone(),
+            port,
+            mode: Mode::Fast,
+            shared: Some(users),
+        };
+        if let Some(port) = port.filter(answers) {
+            return Ok(server(port));
+        }
+        if data.exists() {
+            fs::remove_dir_all(&data)?;
+        }
+        let server = server(free_port()?);
+        server.init()?;
+        server.start()?;
+        fs::write(folder.join("port"), server.port.to_string())?;
+        reap(&folder)?;
+        Ok(server)
+    }
+
+    /// A server of one's own.
+    pub fn private(mode: Mode) -> Result<Self, BoxError> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Durable means a disk.
+        let base = match mode {
+            Mode::Fast => base(),
+            Mode::Durable => std::env::temp_dir(),
+        };
+        let server = Self {
+            folder: base.join(format!("punctual-server-{}-{number}", std::process::id())),
+            port: free_port()?,
+            mode,
+            shared: None,
+        };
+        server.init()?;
+        server.start()?;
+        Ok(server)
+    }
+
+    /// Where it is, for [`super::PgConfig::parse`].
+    pub fn address(&self) -> String {
+        format!(
+            "postgres://{USER}@127.0.0.1:{}/postgres?sslmode=disable",
+            self.port
+        )
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The same, with a schema that nobody else has.
+    pub fn fresh_schema(&self) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("t{}_{number}", std::process::id());
+        format!("{}&schema={name}", self.address())
+    }
+
+    fn init(&self) -> Result<(), BoxError> {
+        fs::create_dir_all(&self.folder)?;
+        let owner = format!("{USER}:{USER}");
+        if is_root()? {
+            done(Command::new("chown").arg(owner).arg(&self.folder))?;
+        }
+        let folder = self.folder.to_string_lossy();
+        let arguments = [
+            "-A",
+            "trust",
+            "-U",
+            USER,
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-D",
+        ];
+        done(as_user("initdb")?.args(arguments).arg(&*folder))?;
+        Ok(())
+    }
+
+    /// Starts it, after [`PgServer::stop`] again on the same port.
+    pub fn start(&self) -> Result<(), BoxError> {
+        let mut options = format!(
+            "-p {} -k '' -c listen_addresses=127.0.0.1 -c max_connections=300 -c shared_buffers=512MB \
+             -c log_min_messages=error -c log_min_error_statement=panic",
+            self.port
+        );
+        options.push_str(match self.mode {
+            Mode::Fast => {
+                " -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_wal_size=4GB"
+            }
+            Mode::Durable => {
+                " -c wal_compression=lz4 -c max_wal_size=4GB -c checkpoint_timeout=15min -c jit=off"
+            }
+        });
+        let log = self.folder.join("log");
+        let mut start = as_user("pg_ctl")?;
+        start.arg("-D").arg(&self.folder).arg("-l").arg(log);
+        done(start.args(["-w", "-t", "60", "-o", &options, "start"]))
+    }
+
+    /// The server's own folder, for tests that set it up otherwise.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn stop(&self, how: Stop) -> Result<(), BoxError> {
+        let mode = match how {
+            Stop::Fast => "fast",
+            Stop::Immediate => "immediate",
+        };
+        let mut stop = as_user("pg_ctl")?;
+        stop.arg("-D").arg(&self.folder);
+        done(stop.args(["-w", "-m", mode, "stop"]))
+    }
+}
+
+impl Drop for PgServer {
+    fn drop(&mut self) {
+        if self.shared.is_none() {
+            // It may be stopped already, and nobody is left who could be told.
+            let _stopped = self.stop(Stop::Immediate);
+            let _gone = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// In memory where there is such a folder.
+fn base() -> PathBuf {
+    let fast = Path::new("/dev/shm");
+    match fast.is_dir() {
+        true => fast.to_owned(),
+        false => std::env::temp_dir(),
+    }
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+fn user_id() -> Result<String, BoxError> {
+    let output = Command::new("id").arg("-u").output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+fn is_root() -> Result<bool, BoxError> {
+    Ok(user_id()? == "0")
+}
+
+/// A program of the server's, as a user that may run it.
+fn as_user(program: &str) -> Result<Command, BoxError> {
+    let path = find(program).ok_or_else(|| {
+        format!("{program} is not on this machine: it comes with the Debian package postgresql")
+    })?;
+    let mut command = match is_root()? {
+        false => Command::new(path),
+        true => {
+            let mut command = Command::new("runuser");
+            command.args(["-u", USER, "--"]).arg(path);
+            command
+        }
+    };
+    command.current_dir("/");
+    Ok(command)
+}
+
+/// Where Debian puts them is not on everyone's path.
+fn find(program: &str) -> Option<PathBuf> {
+    let mut folders: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .collect();
+    folders.sort();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = folders
+        .into_iter()
+        .rev()
+        .chain(std::env::split_paths(&path));
+    all.map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+/// Runs a program to its end; what it said is kept for when it fails. Files, not pipes: the server that it starts
+/// would hold a pipe open.
+fn done(command: &mut Command) -> Result<(), BoxError> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let said = base().join(format!("punctual-said-{}-{number}", std::process::id()));
+    let file = File::create(&said)?;
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .status()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    let text = fs::read_to_string(&said)?;
+    fs::remove_file(&said)?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{command:?}: {text}").into()),
+    }
+}
+
+/// Starts whoever stops the shared server: a while after nobody uses it any more.
+fn reap(folder: &Path) -> Result<(), BoxError> {
+    const SCRIPT: &str = include_str!("reap.sh");
+    let path = find("pg_ctl").ok_or("pg_ctl is gone")?;
+    Command::new("setsid")
+        .args(["sh", "-c", SCRIPT, "reap"])
+        .arg(folder)
+        .arg(path)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok(())
+}

@@ -1,0 +1,2 @@
+-- put_calendar: how many a tenant has.
+SELECT count(*) FROM calendars WHERE tenant = $1

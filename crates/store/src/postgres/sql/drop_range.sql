@@ -1,0 +1,2 @@
+-- retain: and goes whole.
+DROP TABLE IF EXISTS history_{day}

@@ -1,0 +1,30 @@
+-- fire: jobs that start a run and pass nothing over. Each moves onward if it is active and where plan saw it; what comes
+-- to life is what moved. Nothing moves unless every lease is ours at its epoch. Where overlap would have to decide, and
+-- where an edited job may have had a run of that name, all is left for a closer look. (Not EXISTS: for that the planner
+-- may read the whole table once instead of a row at a time.)
+WITH me AS MATERIALIZED (
+    SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE),
+held AS MATERIALIZED (
+    SELECT count(*) AS shards
+    FROM leases l JOIN unnest($2::smallint[], $3::bigint[]) w(shard, epoch) ON l.shard = w.shard AND l.epoch = w.epoch
+    WHERE l.holder = (SELECT no FROM me)),
+moved AS (
+    UPDATE jobs j SET next_slot = n.next_slot, due_at = n.due_next, slot_last = n.slot, state = n.state,
+                      state_at = coalesce(n.state_at, j.state_at), runs_made = n.runs_made
+    FROM unnest($5::uuid[], $6::smallint[], $7::integer[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[],
+                $12::smallint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::uuid[], $17::bigint[],
+                $18::smallint[], $19::boolean[], $20::boolean[])
+         n(job, shard, version, was, slot, next_slot, due_next, state, state_at, runs_were, runs_made, run, due_at, lane,
+           claim, exclusive)
+    WHERE (SELECT shards FROM held) = $4::bigint
+      AND j.id = n.job AND j.version = n.version AND j.next_slot = n.was AND j.state = 0
+      AND j.runs_made = n.runs_were
+      AND (NOT n.exclusive OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
+      AND (n.version = 1 OR (SELECT 1 FROM history h WHERE h.id = n.run LIMIT 1) IS NULL)
+    RETURNING n.run, n.job, j.tenant, j.version, n.shard, n.due_at, n.lane, n.claim, n.exclusive),
+born AS (
+    INSERT INTO live (id, job, tenant, due_at, version, attempt, lost, claim, shard, kind, lane, state, waiting, exclusive)
+    SELECT run, job, tenant, due_at, version, 1, 0, CASE WHEN claim THEN (SELECT no FROM me) END, shard, 0, lane, 0, false,
+           exclusive
+    FROM moved)
+SELECT run FROM moved

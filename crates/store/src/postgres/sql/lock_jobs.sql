@@ -1,0 +1,6 @@
+-- fire, settle and whatever else changes a job: where it stands, locked in the order of ids.
+SELECT j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last, j.runs_made
+FROM jobs j
+WHERE j.id = ANY($1::uuid[])
+ORDER BY j.id
+FOR NO KEY UPDATE

@@ -1,0 +1,2 @@
+-- retain: and what only edits change of them.
+DELETE FROM defs WHERE id = ANY($1::uuid[])

@@ -1,0 +1,150 @@
+//! The store itself: its connections, its clock, and what it knows by heart.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::{PresenceId, Timestamp};
+
+use super::config::PgConfig;
+use super::fault::{Done, Fault};
+use super::open::migrate;
+use super::pool::{Conn, Pool};
+use super::ranges::Days;
+use super::tls::Connector;
+use crate::{StoreClock, StoreError};
+
+/// How often a call is done again because others were faster.
+const TRIES_MAX: u32 = 20;
+
+/// A store in a PostgreSQL database, for any number of nodes.
+pub struct PgStore {
+    pub(super) pool: Pool,
+    /// Beats have a connection of their own, so that load cannot starve them.
+    pub(super) beats: Pool,
+    /// Days of history are made while a call has its connection.
+    pub(super) makers: Pool,
+    pub(super) days: Days,
+    /// Zones that are known to have a row.
+    pub(super) zones: Mutex<BTreeSet<String>>,
+    /// Numbers of ended presences that hold nothing any more, and never will again.
+    pub(super) clear: Mutex<BTreeSet<i32>>,
+    /// The database's own, unless a test says what time it is.
+    clock: Option<Arc<dyn StoreClock>>,
+    /// The latest moment seen: the clock may go back.
+    seen: AtomicI64,
+    place: String,
+}
+
+impl fmt::Debug for PgStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PgStore({})", self.place)
+    }
+}
+
+impl PgStore {
+    /// Connects, and makes our tables or brings them up to date.
+    pub async fn connect(config: PgConfig) -> Result<Self, StoreError> {
+        Self::open(config, None).await
+    }
+
+    /// The same under another clock than the database's own: for tests.
+    pub async fn with_clock(
+        config: PgConfig,
+        clock: Arc<dyn StoreClock>,
+    ) -> Result<Self, StoreError> {
+        Self::open(config, Some(clock)).await
+    }
+
+    async fn open(
+        config: PgConfig,
+        clock: Option<Arc<dyn StoreClock>>,
+    ) -> Result<Self, StoreError> {
+        let connector = Connector::new(&config)?;
+        let pool = |size| Pool::new(config.clone(), connector.clone(), size);
+        let makers = pool(1);
+        migrate(&makers, config.schema()).await?;
+        Ok(Self {
+            pool: pool(config.connections),
+            beats: pool(1),
+            makers,
+            days: Days::default(),
+            zones: Mutex::default(),
+            clear: Mutex::default(),
+            clock,
+            seen: AtomicI64::new(0),
+            place: config.to_string(),
+        })
+    }
+
+    /// What time it is, as a parameter: nothing for the database's own clock.
+    pub(super) fn now(&self) -> Option<i64> {
+        let now = self.clock.as_ref()?.now();
+        self.see(now);
+        Some(now.as_millis())
+    }
+
+    /// Time that presences are judged by, likewise.
+    pub(super) fn uptime(&self) -> Option<i64> {
+        let uptime = self.clock.as_ref()?.uptime();
+        Some(model::time::millis(uptime))
+    }
+
+    pub(super) fn see(&self, now: Timestamp) {
+        self.seen.fetch_max(now.as_millis(), Ordering::AcqRel);
+    }
+
+    pub(super) fn seen(&self) -> i64 {
+        self.seen.load(Ordering::Acquire)
+    }
+
+    pub(super) fn known<T>(known: &Mutex<T>) -> MutexGuard<'_, T> {
+        known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a call that failed so is to be done again at once.
+    pub(super) fn again(&self, fault: &Fault, tries: u32) -> bool {
+        if fault.is_missing_day() {
+            // Another node has dropped it.
+            self.days.forget();
+        }
+        (fault.is_collision() || fault.is_missing_day()) && tries < TRIES_MAX
+    }
+
+    /// Holds a presence that lives until the transaction ends: its number, and the time.
+    pub(super) async fn hold(
+        &self,
+        conn: &Conn,
+        presence: PresenceId,
+    ) -> Done<Option<(i32, Timestamp)>> {
+        let now = self.now();
+        let row = conn
+            .row(include_str!("sql/hold.sql"), &[&presence.0, &now])
+            .await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        let millis: i64 = row.try_get(1)?;
+        Ok(Some((row.try_get(0)?, Timestamp::from_millis(millis))))
+    }
+}
+
+/// Does a call again while others are in its way.
+macro_rules! retrying {
+    ($store:expr, $call:expr) => {{
+        let mut tries = 0;
+        loop {
+            match $call.await {
+                Err(fault) if $store.again(&fault, tries) => tries += 1,
+                done => break done.map_err(StoreError::from),
+            }
+        }
+    }};
+}
+pub(super) use retrying;
+
+/// As PostgreSQL counts.
+pub(super) fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
