@@ -77,6 +77,8 @@ fn judge(run: Option<&Run>, wish: Wish) -> News {
         return News::Withdrawn;
     };
     match (run.state, wish) {
+        // It ended as asked, but an attempt that was cut off may have reached its target.
+        (RunState::Cancelled, _) if run.dispatched_at.is_some() => News::Dispatched,
         (RunState::Cancelled, _) => News::Withdrawn,
         (RunState::Succeeded | RunState::Dead | RunState::Skipped, _) => News::Dispatched,
         (RunState::Ready | RunState::Retrying | RunState::Running, Wish::Cancel) => News::None,
@@ -85,5 +87,27 @@ fn judge(run: Option<&Run>, wish: Wish) -> News {
             Some(Ask::TooLate) => News::Dispatched,
             Some(Ask::TakeBack | Ask::Cancel(_)) | None => News::None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::schedule::Schedule;
+    use model::{Definition, Job, JobId, Slot, Target, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_cut_off_on_its_way_is_not_called_withdrawn() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let def = Definition::new(Schedule::from(Slot(now)), Target::Fake(String::new()));
+        let job = Job::new(JobId::new(now, [1; 10]), TenantId::DEFAULT, None, def, now);
+        let mut run = Run {
+            state: RunState::Cancelled,
+            ..Run::of_slot(&job, Slot(now))
+        };
+        assert!(matches!(judge(Some(&run), Wish::Cancel), News::Withdrawn));
+        run.dispatched_at = Some(now);
+        assert!(matches!(judge(Some(&run), Wish::Cancel), News::Dispatched));
     }
 }
