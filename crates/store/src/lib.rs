@@ -4,6 +4,8 @@
 //! have been written, and that asking again is safe. Moments come from callers, who are told the
 //! time; only presences and leases are judged by the store's own clock.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod code;
 mod error;
 mod types;
 

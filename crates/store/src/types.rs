@@ -7,8 +7,8 @@ use std::time::Duration;
 use model::job::Decision;
 use model::schedule::Calendars;
 use model::{
-    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, PresenceId, Reason, Run,
-    RunId, RunState, Shard, Skip, TenantId, Timestamp, Verdict, Version, limits,
+    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, Outcome, PresenceId,
+    Reason, Run, RunId, RunState, Shard, Skip, TenantId, Timestamp, Verdict, Version, limits,
 };
 
 /// What a node says of itself.
@@ -321,6 +321,46 @@ pub struct Settlement {
     pub verdict: Verdict,
     /// None for `Verdict::Release`.
     pub attempt: Option<Attempt>,
+}
+
+impl Settlement {
+    /// How many attempts were lost, this one included.
+    pub fn lost(&self) -> u32 {
+        let attempt = self.attempt.as_ref();
+        let this = attempt.is_some_and(|it| it.outcome == Outcome::Lost);
+        self.run.lost.saturating_add(u32::from(this))
+    }
+
+    /// The run as history keeps it. `now` stands in for the moment of an attempt that never was.
+    pub fn ended(&self, state: RunState, reason: Option<Reason>, now: Timestamp) -> Run {
+        let Self { run, attempt, .. } = self;
+        // Field by field: every run ends here, and a copy of its attempts would be made for nothing.
+        Run {
+            id: run.id,
+            tenant: run.tenant,
+            job: run.job,
+            kind: run.kind,
+            slot: run.slot,
+            replay_of: run.replay_of,
+            due_at: run.due_at,
+            lane: run.lane,
+            state,
+            reason,
+            attempt: run.attempt,
+            lost: self.lost(),
+            version: run.version,
+            claim: None,
+            ask: None,
+            waiting: false,
+            dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
+            settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
+            payload: run.payload.clone(),
+            stretch: run.stretch,
+            note: run.note.clone(),
+            by: run.by.clone(),
+            attempts: run.attempts.iter().chain(attempt).cloned().collect(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 //! Settle: how attempts end, and with them most runs.
 
-use model::{
-    Ask, Attempt, AttemptNo, Outcome, PresenceId, Reason, Run, RunState, Timestamp, Verdict,
-};
+use model::{Ask, Attempt, AttemptNo, PresenceId, Reason, Run, RunState, Timestamp, Verdict};
 
 use super::Flaw;
 use super::state::State;
@@ -100,7 +98,7 @@ impl State {
         run.claim = None;
         run.ask = None;
         run.dispatched_at = None;
-        run.lost = lost(settlement);
+        run.lost = settlement.lost();
         let earlier = settlement.attempt.clone().map(Attempt::as_earlier);
         run.attempts = settlement
             .run
@@ -119,33 +117,8 @@ impl State {
         reason: Option<Reason>,
         now: Timestamp,
     ) {
-        let Settlement {
-            run,
-            attempt,
-            verdict: _,
-        } = settlement;
-        self.live.remove(run.id);
-        let ended = Run {
-            state,
-            reason,
-            lost: lost(settlement),
-            claim: None,
-            ask: None,
-            waiting: false,
-            dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
-            settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
-            attempts: run.attempts.iter().chain(attempt).cloned().collect(),
-            ..run.clone()
-        };
+        self.live.remove(settlement.run.id);
+        let ended = settlement.ended(state, reason, now);
         self.history.insert(ended.id, ended);
     }
-}
-
-/// How many attempts were lost, this one included.
-fn lost(settlement: &Settlement) -> u32 {
-    let this = settlement
-        .attempt
-        .as_ref()
-        .is_some_and(|it| it.outcome == Outcome::Lost);
-    settlement.run.lost.saturating_add(u32::from(this))
 }

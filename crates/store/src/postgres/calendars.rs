@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use super::fault::{Done, bad_name, bad_row};
 use super::pool::Conn;
-use super::rows::{JobRow, Unreadable};
+use super::rows::JobRow;
 use super::store::{PgStore, limit};
+use crate::code::Unreadable;
 use crate::types::aimed_by;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 

@@ -8,9 +8,10 @@ use super::calendars::{Standing, is_broken};
 use super::fault::Done;
 use super::jobs::{JobToPut, is_gone, key_of, name_calendars, put_labels};
 use super::pool::Conn;
-use super::rows::{Code, text};
+use super::rows::text;
 use super::scene::{Lock, Scene, due_at};
 use super::store::{PgStore, retrying};
+use crate::code::Code;
 use crate::{JobChange, JobChanged, RunsOfChange, StoreError};
 
 impl PgStore {

@@ -9,8 +9,9 @@ use uuid::Uuid;
 use super::fault::Done;
 use super::fire::live_named;
 use super::pool::Conn;
-use super::rows::{Code, EndedRow, LiveRow};
+use super::rows::{EndedRow, LiveRow};
 use super::store::{PgStore, limit};
+use crate::code::Code;
 use crate::{Page, RunFilter};
 
 /// Ended runs by their names.

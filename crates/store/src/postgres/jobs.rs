@@ -12,9 +12,10 @@ use uuid::Uuid;
 use super::calendars::{Standing, is_broken, readable_jobs};
 use super::fault::{Done, bad_row};
 use super::pool::Conn;
-use super::rows::{Code, text};
+use super::rows::text;
 use super::scene::due_at;
 use super::store::{PgStore, retrying};
+use crate::code::Code;
 use crate::doc;
 use crate::{Created, NewJob, StoreError};
 

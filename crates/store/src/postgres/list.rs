@@ -5,8 +5,9 @@ use uuid::Uuid;
 
 use super::calendars::read_jobs;
 use super::fault::Done;
-use super::rows::{Code, text};
+use super::rows::text;
 use super::store::{PgStore, limit};
+use crate::code::Code;
 use crate::{JobFilter, Page};
 
 /// States that have an index of their own.

@@ -7,7 +7,8 @@ use model::{Ask, JobId, RunId, Standing, Timestamp};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::rows::{Code, EndedRow, LiveRow, slot_column, text};
+use super::rows::{EndedRow, LiveRow, text};
+use crate::code::{Code, slot_column};
 
 type Param<'a> = &'a (dyn ToSql + Sync);
 

@@ -5,8 +5,8 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::fire::{is_exclusive, name_of};
-use super::rows::Code;
 use crate::Firing;
+use crate::code::Code;
 
 /// Firings that one statement may decide; columns as `fire.sql` has them.
 #[derive(Default)]

@@ -1,85 +1,20 @@
-//! Rows: how the model's words stand in columns. Every number here is in databases that people keep, so none may
-//! ever change its meaning; a test pins them all.
+//! Rows: how the model's words stand in columns. The numbers of words are in `code`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{
-    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, Lane, Outcome,
-    PresenceId, Reason, Run, RunId, RunKind, RunState, Slot, Standing, Stretch, TenantId,
-    Timestamp, Version,
+    Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, PresenceId, Run,
+    RunId, Slot, Standing, Stretch, TenantId, Timestamp, Version,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::{Done, bad_column, bad_row};
 use crate::StoreError;
+use crate::code::{Code, Unreadable, read_slot};
 use crate::doc::{self, DocError};
-
-/// How a word is written as a number.
-pub(super) trait Code: Copy {
-    const WHAT: &'static str;
-    fn code(self) -> i16;
-    fn from_code(code: i16) -> Option<Self>;
-}
-
-macro_rules! codes {
-    ($($word:ident { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
-        impl Code for $word {
-            const WHAT: &'static str = stringify!($word);
-
-            fn code(self) -> i16 {
-                match self { $(Self::$variant => $code),+ }
-            }
-
-            fn from_code(code: i16) -> Option<Self> {
-                match code {
-                    $($code => Some(Self::$variant),)+
-                    _ => None,
-                }
-            }
-        }
-    )+};
-}
-
-codes! {
-    JobState { Active = 0, Paused = 1, Finished = 2, Invalid = 3, Deleted = 4 }
-    RunState {
-        Ready = 0, Running = 1, Retrying = 2, Succeeded = 3, Dead = 4, Cancelled = 5, Skipped = 6,
-    }
-    RunKind { Slot = 0, Manual = 1, Replay = 2 }
-    Lane { Critical = 0, Standard = 1, Batch = 2 }
-    Outcome { Succeeded = 0, Failed = 1, TimedOut = 2, Lost = 3, Cancelled = 4 }
-    Reason {
-        Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
-        Lost = 6, Poison = 7, Asked = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
-        Calendar = 12, Invalid = 13,
-    }
-}
-
-/// Reasons of `Ask::Cancel` are counted from here.
-const ASK_CANCEL: i16 = 16;
-
-impl Code for Ask {
-    const WHAT: &'static str = "Ask";
-
-    fn code(self) -> i16 {
-        match self {
-            Self::TakeBack => 1,
-            Self::TooLate => 2,
-            Self::Cancel(reason) => ASK_CANCEL + reason.code(),
-        }
-    }
-
-    fn from_code(code: i16) -> Option<Self> {
-        match code {
-            1 => Some(Self::TakeBack),
-            2 => Some(Self::TooLate),
-            code => Reason::from_code(code.checked_sub(ASK_CANCEL)?).map(Self::Cancel),
-        }
-    }
-}
 
 pub(super) fn word<T: Code>(row: &Row, column: usize) -> Done<T> {
     let code: i16 = row.try_get(column)?;
@@ -252,39 +187,6 @@ impl JobRow {
             updated_at: self.updated_at,
             def: Arc::new(def),
         })
-    }
-}
-
-/// A job whose definition cannot be read.
-#[derive(Debug)]
-pub(super) struct Unreadable {
-    pub job: JobId,
-    pub detail: String,
-}
-
-impl From<Unreadable> for StoreError {
-    fn from(bad: Unreadable) -> Self {
-        Self::BadRow {
-            what: bad.job.to_string(),
-            detail: bad.detail,
-        }
-    }
-}
-
-/// A slot's column: empty when it is the moment in the run's id.
-pub(super) fn slot_column(run: &Run) -> Option<i64> {
-    let slot = run.slot.map(|slot| slot.0);
-    match run.kind {
-        RunKind::Slot => slot.filter(|slot| *slot != run.id.at()),
-        RunKind::Manual | RunKind::Replay => slot,
-    }
-    .map(Timestamp::as_millis)
-}
-
-fn read_slot(id: RunId, kind: RunKind, column: Option<Timestamp>) -> Option<Slot> {
-    match kind {
-        RunKind::Slot => Some(Slot(column.unwrap_or_else(|| id.at()))),
-        RunKind::Manual | RunKind::Replay => column.map(Slot),
     }
 }
 

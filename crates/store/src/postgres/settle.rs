@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Ask, Attempt, AttemptNo, JobId, Outcome, PresenceId, Reason, Run, RunId, RunState, Timestamp,
-    Verdict,
+    Ask, Attempt, AttemptNo, JobId, PresenceId, Reason, Run, RunId, RunState, Timestamp, Verdict,
 };
 use uuid::Uuid;
 
@@ -35,37 +34,6 @@ fn end_of(verdict: Verdict) -> Option<(RunState, Option<Reason>)> {
         Verdict::Cancel(reason) => Some((RunState::Cancelled, Some(reason))),
         Verdict::RetryAt(_) | Verdict::Release => None,
     }
-}
-
-/// The run as history keeps it. `now` stands in for the moment of an attempt that never was.
-fn ended_by(
-    settlement: &Settlement,
-    state: RunState,
-    reason: Option<Reason>,
-    now: Timestamp,
-) -> Run {
-    let Settlement { run, attempt, .. } = settlement;
-    Run {
-        state,
-        reason,
-        lost: lost(settlement),
-        claim: None,
-        ask: None,
-        waiting: false,
-        dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
-        settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
-        attempts: run.attempts.iter().chain(attempt).cloned().collect(),
-        ..run.clone()
-    }
-}
-
-/// How many attempts were lost, this one included.
-fn lost(settlement: &Settlement) -> u32 {
-    let this = settlement
-        .attempt
-        .as_ref()
-        .is_some_and(|it| it.outcome == Outcome::Lost);
-    settlement.run.lost.saturating_add(u32::from(this))
 }
 
 impl PgStore {
@@ -100,7 +68,7 @@ impl PgStore {
         for (index, settlement) in settlements.iter().enumerate() {
             let ours = settlement.run.claim == Some(by) && settlement.attempt.is_some();
             if let Some((state, reason)) = end_of(settlement.verdict).filter(|_| ours) {
-                let run = ended_by(settlement, state, reason, Timestamp::MIN);
+                let run = settlement.ended(state, reason, Timestamp::MIN);
                 let row = ended(run)?;
                 rows.entry(row.run.id).or_insert((index, row));
             }
@@ -304,7 +272,7 @@ impl Look {
     ) -> Done<()> {
         let run = &settlement.run;
         self.scene.remove(run.job, run.id);
-        let row = ended(ended_by(settlement, state, reason, now))?;
+        let row = ended(settlement.ended(state, reason, now))?;
         self.scene.end(row);
         Ok(())
     }
@@ -330,7 +298,7 @@ fn retry(mut row: LiveRow, settlement: &Settlement, at: Timestamp) -> Done<LiveR
     row.run.claim = None;
     row.run.ask = None;
     row.run.dispatched_at = None;
-    row.run.lost = lost(settlement);
+    row.run.lost = settlement.lost();
     let earlier = attempt.clone().map(Attempt::as_earlier);
     let attempts: Vec<_> = run.attempts.iter().cloned().chain(earlier).collect();
     row.attempts = doc::encode_attempts(&attempts).map_err(|error| bad_row(run.id, &error))?;

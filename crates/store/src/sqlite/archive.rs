@@ -6,7 +6,8 @@ use model::Timestamp;
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::{Done, bad_row};
-use super::rows::{Code, EndedRow, Tenant, slot_column};
+use super::rows::{EndedRow, Tenant};
+use crate::code::{Code, slot_column};
 
 /// The days of UTC that have a table of history.
 #[derive(Default)]

@@ -11,8 +11,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::db::Db;
 use super::fault::{Done, Fault, bad_name, bad_row};
 use super::jobs::{is_gone, job_row};
-use super::rows::{JobRow, Tenant, Unreadable};
+use super::rows::{JobRow, Tenant};
 use super::rules::jobs_naming;
+use crate::code::Unreadable;
 use crate::types::aimed_by;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 

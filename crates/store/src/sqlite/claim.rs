@@ -14,7 +14,8 @@ use super::fault::{Done, bad_row};
 use super::fire::living;
 use super::history::{ended_run, live_row};
 use super::jobs::load_job;
-use super::rows::{JobRow, LiveRow, RunRow, Unreadable};
+use super::rows::{JobRow, LiveRow, RunRow};
+use crate::code::Unreadable;
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
 
 /// A claim as the rows have it: reading the definitions is left to the caller's own thread.

@@ -12,9 +12,10 @@ use super::archive::{Archive, Ranges};
 use super::fault::Done;
 use super::presence::{LeaseTable, Presences};
 use super::rest::Resting;
-use super::rows::{Code, EndedRow, LiveRow, Tenant, slot_column};
+use super::rows::{EndedRow, LiveRow, Tenant};
 use super::rules::Zones;
 use super::writer::execute;
+use crate::code::{Code, slot_column};
 use crate::{StoreClock, presence_end};
 
 /// How far the latest moment written down may lag behind while something is written at all.

@@ -18,7 +18,8 @@ use super::history::{ended_run, live_run};
 use super::presence::LeaseTable;
 use super::ran::put_skipped;
 use super::rest::Resting;
-use super::rows::{Code, EndedRow, LiveRow};
+use super::rows::{EndedRow, LiveRow};
+use crate::code::Code;
 use crate::{Fired, Firing, Leases, StoreError};
 
 /// A firing, worked out before it reaches the writer.
@@ -47,7 +48,7 @@ struct Onward {
     due_at: Option<i64>,
     /// Stays as it is when nothing was decided.
     slot_last: Option<i64>,
-    state: i64,
+    state: i16,
     /// Only when it has finished.
     state_at: Option<i64>,
     runs_made: u32,

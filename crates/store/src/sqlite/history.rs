@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::archive::Ranges;
 use super::fault::Done;
-use super::rows::{Code, RunRow, Tenant};
+use super::rows::{RunRow, Tenant};
+use crate::code::Code;
 use crate::{Page, RunFilter};
 
 /// Greater than any id: ids are 16 bytes.
@@ -154,7 +155,7 @@ impl Listing {
         let sql = sql(include_str!("sql/list_runs_day_rare.sql"));
         let mut found = Vec::new();
         for state in states {
-            found.extend(self.ids(conn, &sql, state.code(), limit)?);
+            found.extend(self.ids(conn, &sql, state.code().into(), limit)?);
         }
         found.sort_unstable_by(|a, b| b.cmp(a));
         found.truncate(limit);

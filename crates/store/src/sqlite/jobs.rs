@@ -12,7 +12,8 @@ use super::calendars::{
 };
 use super::db::Db;
 use super::fault::{Done, Fault, bad_row};
-use super::rows::{Code, EndedRow, JobRow, Tenant};
+use super::rows::{EndedRow, JobRow, Tenant};
+use crate::code::Code;
 use crate::doc::{self, DocError};
 use crate::{Created, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StoreError};
 

@@ -10,8 +10,8 @@ use rusqlite::{Connection, params};
 use super::db::Db;
 use super::fault::{Done, Fault};
 use super::jobs::{due_column, load_job};
-use super::rows::Code;
 use crate::StoreError;
+use crate::code::Code;
 
 /// The jobs that rest.
 #[derive(Default)]

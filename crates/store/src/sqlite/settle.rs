@@ -1,10 +1,7 @@
 //! Settle: how attempts end, and with them most runs. One delete and one insert for each; what is
 //! written comes from the settlement itself, so nothing is read.
 
-use model::{
-    Ask, Attempt, AttemptNo, JobId, Outcome, PresenceId, Reason, Run, RunId, RunState, Timestamp,
-    Verdict,
-};
+use model::{Ask, Attempt, AttemptNo, JobId, PresenceId, RunId, RunState, Timestamp, Verdict};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::archive::{Archive, ended};
@@ -48,7 +45,7 @@ impl SettleRow {
         } = settlement;
         let bad = |error| bad_row(run.id, &error);
         let end = |state, reason| {
-            let ended = ended_by(settlement, state, reason, now);
+            let ended = settlement.ended(state, reason, now);
             EndedRow::new(ended)
                 .map(|row| Step::End(Box::new(row)))
                 .map_err(bad)
@@ -62,7 +59,7 @@ impl SettleRow {
                 let attempts: Vec<_> = run.attempts.iter().cloned().chain(earlier).collect();
                 Step::Retry {
                     at: *at,
-                    lost: lost(settlement),
+                    lost: settlement.lost(),
                     attempts: doc::encode_attempts(&attempts).map_err(bad)?,
                     settlement: Box::new(settlement.clone()),
                 }
@@ -77,50 +74,6 @@ impl SettleRow {
             step,
         })
     }
-}
-
-/// The run as history keeps it.
-fn ended_by(
-    settlement: &Settlement,
-    state: RunState,
-    reason: Option<Reason>,
-    now: Timestamp,
-) -> Run {
-    let Settlement { run, attempt, .. } = settlement;
-    Run {
-        id: run.id,
-        tenant: run.tenant,
-        job: run.job,
-        kind: run.kind,
-        slot: run.slot,
-        replay_of: run.replay_of,
-        due_at: run.due_at,
-        lane: run.lane,
-        state,
-        reason,
-        attempt: run.attempt,
-        lost: lost(settlement),
-        version: run.version,
-        claim: None,
-        ask: None,
-        waiting: false,
-        dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
-        settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
-        payload: run.payload.clone(),
-        stretch: run.stretch,
-        note: run.note.clone(),
-        by: run.by.clone(),
-        attempts: run.attempts.iter().chain(attempt).cloned().collect(),
-    }
-}
-
-/// How many attempts were lost, this one included.
-fn lost(settlement: &Settlement) -> u32 {
-    let this = settlement
-        .attempt
-        .as_ref()
-        .is_some_and(|it| it.outcome == Outcome::Lost);
-    settlement.run.lost.saturating_add(u32::from(this))
 }
 
 /// The statements of one call.
@@ -262,7 +215,7 @@ impl Db {
         match ask.flatten() {
             Some(Word(Ask::Cancel(reason))) => {
                 self.remove_live(row.run)?;
-                let run = ended_by(settlement, RunState::Cancelled, Some(reason), now);
+                let run = settlement.ended(RunState::Cancelled, Some(reason), now);
                 self.put_ended(&ended(run)?)?;
             }
             Some(Word(Ask::TakeBack)) => {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::db::Db;
 use super::fault::Done;
 use super::history::{ended_run, live_run};
-use super::rows::Code;
+use crate::code::Code;
 use crate::{Cancelled, Withdrawal};
 
 impl Db {

@@ -1,0 +1,145 @@
+//! What the stores on disk have in common about columns: the numbers that stand for the model's words, and what is left
+//! out of a row. They are in files and databases that people keep, so none may ever change its meaning; a test pins
+//! them all.
+
+use model::{
+    Ask, JobId, JobState, Lane, Outcome, Reason, Run, RunId, RunKind, RunState, Slot, Timestamp,
+};
+
+use crate::StoreError;
+
+/// How a word is written as a number.
+pub(crate) trait Code: Copy {
+    const WHAT: &'static str;
+    fn code(self) -> i16;
+    fn from_code(code: i16) -> Option<Self>;
+}
+
+macro_rules! codes {
+    ($($word:ident { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
+        impl Code for $word {
+            const WHAT: &'static str = stringify!($word);
+
+            fn code(self) -> i16 {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            fn from_code(code: i16) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+codes! {
+    JobState { Active = 0, Paused = 1, Finished = 2, Invalid = 3, Deleted = 4 }
+    RunState {
+        Ready = 0, Running = 1, Retrying = 2, Succeeded = 3, Dead = 4, Cancelled = 5, Skipped = 6,
+    }
+    RunKind { Slot = 0, Manual = 1, Replay = 2 }
+    Lane { Critical = 0, Standard = 1, Batch = 2 }
+    Outcome { Succeeded = 0, Failed = 1, TimedOut = 2, Lost = 3, Cancelled = 4 }
+    Reason {
+        Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
+        Lost = 6, Poison = 7, Asked = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
+        Calendar = 12, Invalid = 13,
+    }
+}
+
+/// Reasons of `Ask::Cancel` are counted from here.
+const ASK_CANCEL: i16 = 16;
+
+impl Code for Ask {
+    const WHAT: &'static str = "Ask";
+
+    fn code(self) -> i16 {
+        match self {
+            Self::TakeBack => 1,
+            Self::TooLate => 2,
+            Self::Cancel(reason) => ASK_CANCEL + reason.code(),
+        }
+    }
+
+    fn from_code(code: i16) -> Option<Self> {
+        match code {
+            1 => Some(Self::TakeBack),
+            2 => Some(Self::TooLate),
+            code => Reason::from_code(code.checked_sub(ASK_CANCEL)?).map(Self::Cancel),
+        }
+    }
+}
+
+/// A job whose definition cannot be read.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub job: JobId,
+    pub detail: String,
+}
+
+impl From<Unreadable> for StoreError {
+    fn from(bad: Unreadable) -> Self {
+        Self::BadRow {
+            what: bad.job.to_string(),
+            detail: bad.detail,
+        }
+    }
+}
+
+/// A slot's column: empty when it is the moment in the run's id.
+pub(crate) fn slot_column(run: &Run) -> Option<i64> {
+    let slot = run.slot.map(|slot| slot.0);
+    match run.kind {
+        RunKind::Slot => slot.filter(|slot| *slot != run.id.at()),
+        RunKind::Manual | RunKind::Replay => slot,
+    }
+    .map(Timestamp::as_millis)
+}
+
+pub(crate) fn read_slot(id: RunId, kind: RunKind, column: Option<Timestamp>) -> Option<Slot> {
+    match kind {
+        RunKind::Slot => Some(Slot(column.unwrap_or_else(|| id.at()))),
+        RunKind::Manual | RunKind::Replay => column.map(Slot),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check<T: Code + PartialEq + std::fmt::Debug>(words: &[T], codes: &[i16]) {
+        assert_eq!(
+            words.iter().map(|word| word.code()).collect::<Vec<_>>(),
+            codes
+        );
+        for word in words {
+            assert_eq!(T::from_code(word.code()).as_ref(), Some(word));
+        }
+        assert_eq!(T::from_code(99), None);
+        assert_eq!(T::from_code(-1), None);
+    }
+
+    #[test]
+    fn numbers_of_words_never_change() {
+        check(&JobState::ALL, &[0, 1, 2, 3, 4]);
+        check(&RunState::ALL, &[0, 1, 2, 3, 4, 5, 6]);
+        check(&RunKind::ALL, &[0, 1, 2]);
+        check(&Lane::ALL, &[0, 1, 2]);
+        check(&Outcome::ALL, &[0, 1, 2, 3, 4]);
+        check(
+            &Reason::ALL,
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+        );
+        let asks = [
+            Ask::TakeBack,
+            Ask::TooLate,
+            Ask::Cancel(Reason::Overlap),
+            Ask::Cancel(Reason::Asked),
+            Ask::Cancel(Reason::Invalid),
+        ];
+        check(&asks, &[1, 2, 16, 24, 29]);
+    }
+}
