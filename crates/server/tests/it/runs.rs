@@ -126,10 +126,11 @@ async fn overlap_holds_for_runs_by_hand_unless_forced() {
         .await
         .refused(409, "run-alive");
     for run in [first, forced] {
+        world.wait(&run, &["running"]).await;
         let cancelled = world.post_empty(&format!("/v1/runs/{run}/cancel")).await;
         let cancelled = cancelled.is(200).json();
         assert_eq!(cancelled["state"], "cancelled");
-        assert_eq!(cancelled["runs"]["withdrawn"], json!([run]));
+        assert_eq!(cancelled["runs"]["dispatched"], json!([run]));
         let again = world
             .post_empty(&format!("/v1/runs/{run}/cancel"))
             .await
@@ -154,7 +155,7 @@ async fn deleting_a_job_ends_its_runs() {
     let world = World::new().await;
     let job = world.job(HANG).await;
     let run = world.run(&job).await;
-    crate::world::pause(200).await;
+    world.wait(&run, &["running"]).await;
     let deleted = world
         .delete(&format!("/v1/jobs/{job}"))
         .await
@@ -162,7 +163,7 @@ async fn deleting_a_job_ends_its_runs() {
         .json();
     assert_eq!(
         deleted["runs"],
-        json!({"withdrawn": [run], "dispatched": [], "unconfirmed": []})
+        json!({"withdrawn": [], "dispatched": [run], "unconfirmed": []})
     );
     let ended = world.get(&format!("/v1/runs/{run}")).await.is(200).json();
     assert_eq!(
