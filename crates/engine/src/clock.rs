@@ -103,6 +103,10 @@ impl store::StoreClock for SystemClock {
         Clock::now(self)
     }
 
+    fn now_micros(&self) -> i64 {
+        Clock::now_micros(self)
+    }
+
     fn uptime(&self) -> Duration {
         Clock::uptime(self)
     }

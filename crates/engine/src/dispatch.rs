@@ -168,6 +168,33 @@ impl Dispatch {
         limits::HELD_MAX.saturating_sub(lock(&self.state).claims.len())
     }
 
+    /// How many more attempts could start, of so many at once.
+    pub fn free(&self, running_max: usize) -> usize {
+        running_max.saturating_sub(lock(&self.state).claims.len())
+    }
+
+    /// Whether more is due than can be under way at once.
+    pub fn is_crowded(&self, running_max: usize) -> bool {
+        lock(&self.state).lanes.len() >= running_max
+    }
+
+    /// Whether anything waits for its time or its turn.
+    pub fn is_waiting(&self) -> bool {
+        let state = lock(&self.state);
+        !state.held.is_empty() || !state.lanes.is_empty()
+    }
+
+    /// How late the run is that has waited longest for its turn.
+    pub fn lag(&self, now: Timestamp) -> Duration {
+        let state = lock(&self.state);
+        let first = state.lanes.fronts();
+        let waits = first.filter_map(|run| match &state.claims.get(run)?.stage {
+            Stage::Queued(work) => Some(now.since(work.run.due_at)),
+            Stage::Held(_) | Stage::Running { .. } | Stage::Ending | Stage::TakenBack(_) => None,
+        });
+        waits.max().unwrap_or_default()
+    }
+
     /// Whether this node holds a run of the job.
     pub fn lives(&self, job: JobId) -> bool {
         lock(&self.state).living.contains_key(&job)
@@ -354,6 +381,14 @@ impl Dispatch {
             }
         }
         marks
+    }
+
+    /// Nobody was told of these after all.
+    pub fn mark_again(&self, marks: &[(RunId, Timestamp)]) {
+        let mut state = lock(&self.state);
+        for (run, _) in marks {
+            state.started.push_front((Duration::ZERO, *run));
+        }
     }
 
     /// Starts as many tasks as there are attempts to start and room to run them.

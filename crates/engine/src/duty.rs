@@ -92,6 +92,28 @@ pub async fn keep(
     }
 }
 
+/// The same on a thread of its own, which nothing else can keep busy.
+pub async fn keep_apart(
+    duty: Box<dyn Duty>,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+) -> Result<(), StoreError> {
+    let (ended, end) = tokio::sync::oneshot::channel();
+    let body = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let kept = match runtime {
+            Ok(runtime) => runtime.block_on(keep(duty, shared, stop)),
+            Err(error) => Err(StoreError::unavailable(error)),
+        };
+        let _nobody_waits = ended.send(kept);
+    };
+    let thread = std::thread::Builder::new().name("beats".to_owned());
+    thread.spawn(body).map_err(StoreError::unavailable)?;
+    end.await.unwrap_or(Ok(()))
+}
+
 /// An error with what caused it, on one line.
 pub fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -4,7 +4,7 @@
 //! Batches are natural: whatever became due while the writes before were under way goes next. Two
 //! writes are under way at most, so that the store never waits for us.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use model::job::Decision;
-use model::{Job, JobId, Overlap, Run, RunId, RunState, Slot, Timestamp, limits};
-use store::{Claimed, DueRun, Fired, Firing, StoreError};
+use model::{AttemptNo, Job, JobId, Overlap, Run, RunId, RunState, Slot, Timestamp, limits};
+use store::{Claimed, DueRun, Fired, Firing, Hint, StoreError};
 use tracing::error;
 
 use crate::dispatch::Work;
@@ -22,6 +22,7 @@ use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
 use crate::node::Context;
+use crate::postponed::Postponed;
 use crate::wheel::{Entry, Wheel};
 
 /// Writes under way at once.
@@ -48,7 +49,7 @@ pub struct Fire {
     context: Arc<Context>,
     in_flight: FuturesOrdered<BoxFuture<'static, Answer>>,
     /// Slots whose job's last run lives: they wait for its end, at the latest for their due time.
-    postponed: BTreeMap<JobId, (Timestamp, Entry)>,
+    postponed: Postponed,
     /// Runs that wait until there is room for more claims.
     crowded: VecDeque<(Timestamp, DueRun)>,
     cost: Duration,
@@ -74,7 +75,7 @@ impl Fire {
         Self {
             context,
             in_flight: FuturesOrdered::new(),
-            postponed: BTreeMap::new(),
+            postponed: Postponed::default(),
             crowded: VecDeque::new(),
             cost: COST_FIRST,
         }
@@ -85,19 +86,21 @@ impl Fire {
         let until = now.plus(limits::LEAD_MAX);
         let due = lock(&self.context.wheel).count_until(until, limits::WHEEL_MAX);
         let writing = self.cost.saturating_mul(2 * due as u32);
-        (limits::LEAD_MIN + writing).min(limits::LEAD_MAX)
+        let least = match () {
+            () if self.context.is_handing_over() => limits::LEAD_HAND_OVER,
+            () if !self.context.config.parts.execute => limits::LEAD_APART,
+            () => limits::LEAD_MIN,
+        };
+        (least + writing).min(limits::LEAD_MAX)
     }
 
     /// Puts writes under way while there is something to write.
     fn fill(&mut self, now: Timestamp, lead: Duration) {
         while self.in_flight.len() < DEPTH && self.context.is_present() {
-            // A node that stops fires what is due soon for whoever comes, and claims nothing.
-            let closing = self.context.dispatch.is_closed();
-            let mut room = if closing {
-                0
-            } else {
-                self.context.dispatch.room()
-            };
+            if self.context.dispatch.is_closed() {
+                return;
+            }
+            let mut room = self.room();
             let waited = self.crowded.len().min(room).min(limits::FIRE_BATCH_MAX);
             let mut runs: Vec<(Timestamp, DueRun)> = self.crowded.drain(..waited).collect();
             let due = self.take(now, lead);
@@ -129,10 +132,14 @@ impl Fire {
         }
     }
 
-    fn put_back_postponed(&mut self) {
-        let mut wheel = lock(&self.context.wheel);
-        for (_, (due_at, entry)) in std::mem::take(&mut self.postponed) {
-            wheel.put_back(due_at, entry);
+    /// How many runs may be claimed. What is due while no more can start is left to others, if they can.
+    fn room(&self) -> usize {
+        let context = &self.context;
+        let running_max = context.config.running_max;
+        let crowded = context.dispatch.is_crowded(running_max) && context.others_have_room();
+        match context.config.parts.execute && !crowded {
+            true => context.dispatch.room(),
+            false => 0,
         }
     }
 
@@ -141,21 +148,14 @@ impl Fire {
         let dispatch = &self.context.dispatch;
         let mut wheel = lock(&self.context.wheel);
         let mut due = Vec::new();
-        let ripe: Vec<JobId> = self
-            .postponed
-            .iter()
-            .filter(|(job, (due_at, _))| *due_at <= now || !dispatch.lives(**job))
-            .map(|(job, _)| *job)
-            .take(limits::FIRE_BATCH_MAX)
-            .collect();
-        due.extend(ripe.iter().filter_map(|job| self.postponed.remove(job)));
+        due.extend(self.postponed.ripe(now, dispatch, limits::FIRE_BATCH_MAX));
         for (due_at, entry) in wheel.take(now.plus(lead), limits::FIRE_BATCH_MAX - due.len()) {
             if !wheel.is_current(&entry) {
                 continue;
             }
             let waits = due_at > now && is_exclusive(&entry) && dispatch.lives(entry.job());
-            if waits && !dispatch.is_closed() {
-                self.postponed.insert(entry.job(), (due_at, entry));
+            if waits {
+                self.postponed.add(due_at, entry, false);
             } else {
                 due.push((due_at, entry));
             }
@@ -170,7 +170,7 @@ impl Fire {
             .metrics
             .fire_batch
             .observe(firings.len() as f64);
-        lock(&context.wheel).begin_firing(runs_of(&firings));
+        lock(&context.wheel).begin_asking(runs_of(&firings));
         self.in_flight.push_back(Box::pin(async move {
             let begun = context.shared.clock.uptime();
             let leases = context.leases();
@@ -186,8 +186,9 @@ impl Fire {
 
     fn claim(&mut self, runs: Vec<(Timestamp, DueRun)>) {
         let context = Arc::clone(&self.context);
+        let ids: Vec<RunId> = runs.iter().map(|(_, run)| run.run).collect();
+        lock(&context.wheel).begin_asking(ids.iter().copied());
         self.in_flight.push_back(Box::pin(async move {
-            let ids: Vec<RunId> = runs.iter().map(|(_, run)| run.run).collect();
             let leases = context.leases();
             let answer = context.store.claim(&leases, &ids).await;
             Answer::Claimed { runs, answer }
@@ -206,6 +207,9 @@ impl Fire {
                     self.cost = (self.cost * 7 + cost) / 8;
                 }
                 let refused = self.fired(firings, answers, now);
+                for (job, why) in &refused {
+                    error!(%job, error = %why, "cannot be fired and is parked");
+                }
                 if refused.is_empty() {
                     Ok(())
                 } else {
@@ -227,7 +231,7 @@ impl Fire {
                 ..
             } => {
                 let mut wheel = lock(&self.context.wheel);
-                wheel.end_firing(runs_of(&firings));
+                wheel.end_asking(runs_of(&firings));
                 for Firing { job, .. } in firings {
                     let due_at = job.next_due_at().unwrap_or(now);
                     wheel.put_back(due_at, Entry::Slot(job));
@@ -240,6 +244,7 @@ impl Fire {
             } => {
                 let mut wheel = lock(&self.context.wheel);
                 for (due_at, run) in runs {
+                    wheel.end_asking(std::iter::once(run.run));
                     wheel.put_back(due_at, Entry::Run(run));
                 }
                 Err(error)
@@ -258,56 +263,53 @@ impl Fire {
         let horizon = now.plus(limits::HORIZON);
         let mut works = Vec::with_capacity(firings.len());
         let mut refused = Vec::new();
-        let (mut fired, mut skipped) = (0, 0);
+        let mut tally = Tally::default();
+        let executes = context.config.parts.execute;
         let mut wheel = lock(&context.wheel);
         let runs: Vec<RunId> = runs_of(&firings).collect();
         for (firing, answer) in firings.into_iter().zip(answers) {
             let Firing { job, decision, .. } = firing;
+            if answer == Fired::Early {
+                let due_at = job.next_due_at().unwrap_or(now);
+                self.postponed.add(due_at, Entry::Slot(job), true);
+                continue;
+            }
             wheel.answered(&Entry::Slot(Arc::clone(&job)));
+            tally.count(&answer);
             let born = match answer {
                 Fired::Claimed(run) => {
-                    fired += 1;
-                    let start = decision.start.filter(|_| !wheel.has_ended(run));
+                    let start = decision
+                        .start
+                        .filter(|_| !wheel.has_ended(run, AttemptNo::FIRST));
                     works.extend(start.map(|slot| born(&context, &job, slot)));
                     true
                 }
                 Fired::Ready(run) => {
-                    fired += 1;
-                    if let Some(slot) = decision.start {
-                        let due_at = job.due_at(slot);
-                        wheel.insert_run(due_run(run, &job, due_at), due_at);
+                    if let Some(due) = due_run(run, &job, &decision).filter(|_| executes) {
+                        wheel.insert_run(due, due.due_at);
                     }
                     true
                 }
-                Fired::Waiting(_) => {
-                    fired += 1;
-                    true
-                }
-                Fired::Skipped(_) => {
-                    skipped += 1;
-                    false
-                }
-                Fired::Decided => false,
-                Fired::Stale => continue,
+                Fired::Waiting(_) => true,
+                Fired::Skipped(_) | Fired::Decided => false,
+                Fired::Early | Fired::Stale => continue,
                 Fired::LeaseLost => {
                     context.shared.nudges.beat.now();
                     continue;
                 }
                 Fired::Refused(why) => {
-                    error!(job = %job.id, error = %why, "cannot be fired and is parked");
                     refused.push((job.id, why));
                     continue;
                 }
             };
             onward(&mut wheel, &job, &decision, born, horizon);
         }
-        wheel.end_firing(runs.into_iter());
+        wheel.end_asking(runs.into_iter());
         // Still under the wheel's lock: settle must not end one of these in between.
         context.dispatch.take(works, now);
         let low = wheel.len() < limits::WHEEL_MAX / 2;
         drop(wheel);
-        context.shared.metrics.fired.inc_by(fired);
-        context.shared.metrics.skipped.inc_by(skipped);
+        tally.tell(&context);
         context.shared.nudges.dispatch.now();
         if low {
             context.shared.nudges.plan_if_waiting();
@@ -328,14 +330,23 @@ impl Fire {
                         // Plan made it due sooner than it was written: the clock has gone back.
                         run.due_at = run.due_at.min(due_at);
                     }
-                    works.push(Work::new(run, job));
+                    if !wheel.has_ended(run.id, run.attempt) {
+                        works.push(Work::new(run, job));
+                    }
                 }
-                Claimed::Stale => {}
-                Claimed::LeaseLost => context.shared.nudges.beat.now(),
+                Claimed::Stale => {
+                    context.shared.metrics.collided.inc();
+                }
+                Claimed::LeaseLost => {
+                    context.shared.metrics.collided.inc();
+                    context.shared.nudges.beat.now();
+                }
             }
+            wheel.end_asking(std::iter::once(due.run));
         }
-        drop(wheel);
+        // Still under the wheel's lock, as in `fired`.
         context.dispatch.take(works, now);
+        drop(wheel);
         context.shared.nudges.dispatch.now();
     }
 
@@ -346,10 +357,44 @@ impl Fire {
         let next = lock(&self.context.wheel)
             .next_due()
             .map(|due_at| due_at.minus(ahead));
-        let postponed = self.postponed.values().map(|(due_at, _)| *due_at).min();
-        match next.into_iter().chain(postponed).min() {
+        match next.into_iter().chain(self.postponed.next_due()).min() {
             Some(moment) if self.context.is_present() => Wake::At(moment.max(now)),
             Some(_) | None => Wake::At(now.plus(limits::SLEEP_MAX)),
+        }
+    }
+}
+
+/// What became of a batch, in numbers.
+#[derive(Default)]
+struct Tally {
+    fired: u64,
+    skipped: u64,
+    /// Runs that nobody has claimed yet.
+    left: u64,
+    /// Someone else was faster.
+    collided: u64,
+}
+
+impl Tally {
+    fn count(&mut self, answer: &Fired) {
+        match answer {
+            Fired::Claimed(_) | Fired::Waiting(_) => self.fired += 1,
+            Fired::Ready(_) => {
+                self.fired += 1;
+                self.left += 1;
+            }
+            Fired::Skipped(_) => self.skipped += 1,
+            Fired::Stale | Fired::LeaseLost => self.collided += 1,
+            Fired::Decided | Fired::Early | Fired::Refused(_) => {}
+        }
+    }
+
+    fn tell(&self, context: &Context) {
+        context.shared.metrics.fired.inc_by(self.fired);
+        context.shared.metrics.skipped.inc_by(self.skipped);
+        context.shared.metrics.collided.inc_by(self.collided);
+        if self.left > 0 {
+            context.store.hint(&[Hint::Ready]);
         }
     }
 }
@@ -390,14 +435,14 @@ fn born(context: &Context, job: &Arc<Job>, slot: Slot) -> Work {
     Work::new(run, Arc::clone(job))
 }
 
-fn due_run(run: RunId, job: &Job, due_at: Timestamp) -> DueRun {
-    DueRun {
+fn due_run(run: RunId, job: &Job, decision: &Decision) -> Option<DueRun> {
+    Some(DueRun {
         run,
         tenant: job.tenant,
         job: job.id,
-        due_at,
+        due_at: job.due_at(decision.start?),
         state: RunState::Ready,
-    }
+    })
 }
 
 #[async_trait]
@@ -411,15 +456,7 @@ impl Duty for Fire {
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let closing = self.context.dispatch.is_closed();
-        let lead = if closing {
-            limits::LEAD_MAX
-        } else {
-            self.lead(now)
-        };
-        if closing {
-            self.put_back_postponed();
-        }
+        let lead = self.lead(now);
         self.fill(now, lead);
         let postponing = !self.postponed.is_empty() || !self.crowded.is_empty();
         let nudges = &self.context.shared.nudges;
@@ -428,8 +465,10 @@ impl Duty for Fire {
             .crowded
             .store(!self.crowded.is_empty(), Ordering::Release);
         let Some(answer) = self.in_flight.next().await else {
-            if closing {
+            if self.context.is_handing_over() {
                 self.context.shared.nudges.fired_out.now();
+            }
+            if self.context.dispatch.is_closed() {
                 return Ok(Wake::Nudged);
             }
             return Ok(self.wake(now, lead));

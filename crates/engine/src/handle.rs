@@ -1,11 +1,13 @@
 //! What the rest of the process may ask of a node. Nudges only shorten waits: everything is correct
 //! without them, so a full queue or a dropped nudge costs time and nothing else.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model::{Job, JobId, TenantId, Timestamp, limits};
+use model::shard::ShardSet;
+use model::{Job, JobId, Parts, PresenceId, Shard, TenantId, Timestamp, limits};
+use store::{Hint, Peer, Store};
 use tokio::sync::{Notify, mpsc};
 
 use crate::clock::Clock;
@@ -38,10 +40,16 @@ pub struct Nudges {
     pub watchdog: Nudge,
     pub retention: Nudge,
     pub rules: Nudge,
+    pub hold: Nudge,
+    pub marks: Nudge,
+    pub hints: Nudge,
+    pub take: Nudge,
     /// Fire has nothing left to write before a stop.
     pub fired_out: Nudge,
-    /// Somebody marked a claim.
+    /// Somebody marked a claim, or says that shards are free.
     pub beat: Nudge,
+    /// A beat was answered.
+    pub beaten: Nudge,
     /// The plan must read the store from the beginning: it may have missed an offer.
     pub replan: AtomicBool,
     /// Plan waits for room in the wheel.
@@ -60,8 +68,12 @@ pub struct Health {
     /// How long ago that look was; it must be fresh to mean anything.
     pub looked: Duration,
     pub bound: Duration,
-    /// Whether the node holds its presence and has planned at least once.
-    pub ready: bool,
+    /// How long ago the last beat was answered.
+    pub heard: Duration,
+    /// Whether the node holds its presence, by its own count.
+    pub present: bool,
+    /// Whether it has planned at least once, if it plans at all.
+    pub planned: bool,
     /// Why it may not fire: its clock is wrong, or the store's is not known well enough.
     pub clock: Option<String>,
 }
@@ -70,6 +82,20 @@ impl Health {
     pub fn is_well(&self) -> bool {
         self.oldest_due.max(self.looked) <= self.bound
     }
+
+    pub fn is_ready(&self) -> bool {
+        self.present && self.planned && self.clock.is_none()
+    }
+}
+
+/// The nodes that live, as this one heard with its last beat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nodes {
+    pub peers: Vec<Peer>,
+    /// Which of them is this one; none before the first beat.
+    pub me: Option<PresenceId>,
+    /// How long ago that was.
+    pub heard: Duration,
 }
 
 /// A job that was just written; plan reads it, and nothing but it.
@@ -78,14 +104,22 @@ pub type Offer = (TenantId, JobId);
 /// Shared between a node's duties and its handle.
 pub struct Shared {
     pub clock: Arc<dyn Clock>,
+    pub parts: Parts,
     /// The same clock, if it is told from the store's.
     pub offset: Option<Arc<OffsetClock>>,
     pub clock_skew_max: Duration,
     pub nudges: Nudges,
     pub metrics: Metrics,
-    pub health: std::sync::Mutex<HealthRecord>,
+    pub health: Mutex<HealthRecord>,
     pub offers: mpsc::Sender<Offer>,
     pub health_bound: Duration,
+    pub store: Arc<dyn Store>,
+    /// The shards that this node holds.
+    pub shards: Mutex<ShardSet>,
+    /// Who lives, as of the last beat; and when that was, by uptime.
+    pub peers: Mutex<Vec<Peer>>,
+    pub me: Mutex<Option<PresenceId>>,
+    pub heard_at: Mutex<Duration>,
 }
 
 impl Shared {
@@ -95,8 +129,28 @@ impl Shared {
         offset.standing().unfit(self.clock_skew_max)
     }
 
-    /// A job is due soon that plan may not know of.
+    /// Who lives, as a beat just brought it.
+    pub fn heard_of(&self, me: PresenceId, living: Vec<Peer>) {
+        *crate::lock(&self.peers) = living;
+        *crate::lock(&self.me) = Some(me);
+        *crate::lock(&self.heard_at) = self.clock.uptime();
+    }
+
+    pub fn is_ours(&self, shard: Shard) -> bool {
+        crate::lock(&self.shards).contains(shard)
+    }
+
+    /// A job is due soon that plan may not know of: ours, or another node's.
     pub fn offer(&self, offer: Offer) {
+        let (tenant, job) = offer;
+        if self.is_ours(Shard::of(job)) {
+            self.offer_here(offer);
+        } else {
+            self.store.hint(&[Hint::Job(tenant, job)]);
+        }
+    }
+
+    pub fn offer_here(&self, offer: Offer) {
         if self.offers.try_send(offer).is_err() {
             self.nudges.replan.store(true, Ordering::Release);
         }
@@ -135,6 +189,11 @@ impl Handle {
         &self.shared.metrics
     }
 
+    /// What this node does.
+    pub fn parts(&self) -> Parts {
+        self.shared.parts
+    }
+
     /// A job was just written: when it is due within the horizon, plan looks at it at once.
     pub fn offer(&self, job: &Arc<Job>) {
         let horizon = self.now().plus(limits::HORIZON);
@@ -144,8 +203,15 @@ impl Handle {
         self.shared.offer((job.tenant, job.id));
     }
 
-    /// A run was just made ready, or a job changed: plan reads the store again.
-    pub fn nudge_plan(&self) {
+    /// A run of the job was just made ready, or the job changed: plan reads the store again.
+    pub fn nudge_plan(&self, job: JobId) {
+        let shard = Shard::of(job);
+        if !self.shared.is_ours(shard) {
+            self.shared.store.hint(&[Hint::Shard(shard)]);
+            // Or it is among those that this node takes.
+            self.shared.nudges.take.now();
+            return;
+        }
         self.shared.nudges.replan.store(true, Ordering::Release);
         self.shared.nudges.plan.now();
     }
@@ -153,24 +219,39 @@ impl Handle {
     /// A calendar was changed: jobs that name it are to be aimed anew.
     pub fn nudge_rules(&self) {
         self.shared.nudges.rules.now();
+        self.shared.store.hint(&[Hint::Rules]);
     }
 
-    /// Claims were marked: the holder looks at its marks at once.
+    /// Claims were marked: their holders look at their marks at once.
     pub fn nudge_holder(&self) {
         self.shared.nudges.beat.now();
+        self.shared.store.hint(&[Hint::Marks]);
+    }
+
+    /// Who lives.
+    pub fn nodes(&self) -> Nodes {
+        let heard_at = *crate::lock(&self.shared.heard_at);
+        Nodes {
+            peers: crate::lock(&self.shared.peers).clone(),
+            me: *crate::lock(&self.shared.me),
+            heard: self.shared.clock.uptime().saturating_sub(heard_at),
+        }
     }
 
     pub fn health(&self) -> Health {
         let record = crate::lock(&self.shared.health);
         let now = self.shared.clock.now();
         let uptime = self.shared.clock.uptime();
+        let heard = uptime.saturating_sub(*crate::lock(&self.shared.heard_at));
         Health {
             oldest_due: record
                 .oldest_due_at
                 .map_or(Duration::ZERO, |due_at| now.since(due_at)),
             looked: uptime.saturating_sub(record.looked_at),
             bound: self.shared.health_bound,
-            ready: record.planned && record.present,
+            heard,
+            present: record.present && heard < limits::PRESENCE_TTL - limits::PRESENCE_MARGIN,
+            planned: record.planned || !self.shared.parts.schedule,
             clock: self.shared.unfit(),
         }
     }

@@ -31,6 +31,11 @@ impl<T> Lanes<T> {
         }
     }
 
+    /// The next of each lane.
+    pub fn fronts(&self) -> impl Iterator<Item = &T> {
+        self.queues.iter().filter_map(VecDeque::front)
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }

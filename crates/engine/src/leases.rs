@@ -1,5 +1,5 @@
-//! Presence and leases: one beat a second shows that the node lives, brings marks on its claims,
-//! and keeps its share of the shards.
+//! Leases: the shards that fall to this node among those that schedule. A node that comes, goes, or says that it
+//! schedules no more moves only its own share.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,168 +7,126 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::shard::ShardSet;
-use model::{Ask, PresenceId, RunId, Shard, Timestamp, limits};
-use store::StoreError;
-use tracing::{info, warn};
+use model::{PresenceId, Shard, Timestamp, limits};
+use store::{Hint, Leases, Peer, StoreError};
+use tracing::info;
 
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
-use crate::node::{Context, Flaw};
-use crate::settle::Ending;
+use crate::node::Context;
 
-/// A wall clock that moves this much against the other one was stepped.
-const STEP_MIN: Duration = Duration::from_millis(500);
+/// How often a shard is asked for that falls to this node while another still holds it, and for how long; after
+/// that, once a beat: whoever holds it is not giving it up but has to lapse.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+const ASK_FOR: Duration = Duration::from_secs(5);
 
-pub struct Beats {
+pub struct Hold {
     context: Arc<Context>,
-    /// Wall time less uptime, in milliseconds, at the last beat.
-    offset: Option<i64>,
+    /// Since when, by uptime, shards are missing.
+    short_since: Option<Duration>,
 }
 
-impl Beats {
+impl Hold {
     pub fn new(context: Arc<Context>) -> Self {
         Self {
             context,
-            offset: None,
+            short_since: None,
         }
     }
 
-    /// Notices a step of the wall clock: what is due has to be looked at again.
-    fn watch_clock(&mut self, now: Timestamp, uptime: Duration) {
-        let offset = now.as_millis().saturating_sub(model::time::millis(uptime));
-        let before = self.offset.replace(offset).unwrap_or(offset);
-        let step = offset.saturating_sub(before);
-        if step.unsigned_abs() >= STEP_MIN.as_millis() as u64 {
-            warn!(milliseconds = step, "the wall clock was stepped");
-            self.context.shared.metrics.clock_steps.inc();
-            self.context
-                .shared
-                .nudges
-                .replan
-                .store(true, Ordering::Release);
-            self.context.shared.nudges.plan.now();
-            self.context.shared.nudges.fire.now();
-            self.context.shared.nudges.dispatch.now();
+    /// When to ask again for shards that another still holds.
+    fn wake(&mut self, now: Timestamp, wanted: &ShardSet, held: &ShardSet) -> Wake {
+        if wanted.iter().all(|shard| held.contains(shard)) {
+            self.short_since = None;
+            return Wake::Nudged;
         }
-    }
-
-    /// Holds the shards that fall to this node among those that live.
-    async fn hold_shards(&self, living: &[PresenceId]) -> Result<(), StoreError> {
-        let context = &self.context;
-        let me = context.presence.id;
-        let unfit = context.shared.unfit();
-        let wanted: ShardSet = Shard::all()
-            .filter(|shard| unfit.is_none() && shard.owner(living) == Some(me))
-            .collect();
-        let held = context.leases();
-        if held.shards() == wanted {
-            return Ok(());
+        let uptime = self.context.shared.clock.uptime();
+        let since = *self.short_since.get_or_insert(uptime);
+        if uptime.saturating_sub(since) < ASK_FOR {
+            Wake::At(now.plus(ASK_EVERY))
+        } else {
+            Wake::Nudged
         }
-        let leases = context.store.lease(me, &wanted).await?;
-        if leases == *held {
-            return Ok(());
-        }
-        info!(shards = leases.epochs.len(), "holds shards");
-        let shards = leases.shards();
-        *lock(&context.leases) = Arc::new(leases);
-        lock(&context.wheel).keep_shards(&shards);
-        context.shared.nudges.replan.store(true, Ordering::Release);
-        context.shared.nudges.plan.now();
-        context.shared.nudges.watchdog.now();
-        Ok(())
-    }
-
-    /// Answers marks. What is to be settled is handed over by a task of its own: settle may be
-    /// behind, and a beat waits for nobody.
-    async fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Result<(), StoreError> {
-        let context = &self.context;
-        let answers = context.dispatch.answer(asks, now);
-        if !answers.settlements.is_empty() {
-            let (endings, kill) = (context.endings.clone(), context.kill.clone());
-            tokio::spawn(kill.run_until_cancelled_owned(async move {
-                for settlement in answers.settlements {
-                    if endings
-                        .send(Ending::Judged(Box::new(settlement)))
-                        .await
-                        .is_err()
-                    {
-                        return;
-                    }
-                }
-            }));
-        }
-        if !answers.withdrawals.is_empty() {
-            context
-                .store
-                .withdraw(context.presence.id, &answers.withdrawals, now)
-                .await?;
-        }
-        self.forget_taken_back().await
-    }
-
-    /// What was taken back is forgotten when the store has let go of it: a cancel may have come
-    /// first, or an answer been lost.
-    async fn forget_taken_back(&self) -> Result<(), StoreError> {
-        let context = &self.context;
-        let mut gone = Vec::new();
-        for (tenant, run, attempt) in context.dispatch.taken_back() {
-            let stands = context.store.get_run(tenant, run).await?;
-            if stands.is_none_or(|run| run.claim != Some(context.presence.id)) {
-                gone.push((run, attempt));
-            }
-        }
-        if !gone.is_empty() {
-            context.dispatch.forget(gone.into_iter());
-            // What was taken back is decided anew.
-            context.shared.nudges.replan.store(true, Ordering::Release);
-            context.shared.nudges.plan.now();
-        }
-        Ok(())
     }
 }
 
+impl Context {
+    /// Takes note of the shards that are held from now on.
+    pub fn hold(&self, leases: Leases) {
+        let shards = leases.shards();
+        info!(shards = shards.len(), "holds shards");
+        *lock(&self.leases) = Arc::new(leases);
+        *lock(&self.shared.shards) = shards;
+        lock(&self.wheel).keep_shards(&shards);
+        let nudges = &self.shared.nudges;
+        nudges.replan.store(true, Ordering::Release);
+        nudges.plan.now();
+        nudges.watchdog.now();
+    }
+}
+
+/// Who schedules, of those that live.
+fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
+    let schedule = peers.iter().filter(|peer| peer.vitals.schedules);
+    schedule.map(|peer| peer.presence).collect()
+}
+
+/// The shards whose runs others leave: nobody schedules them, or whoever does has no hands free.
+fn left(peers: &[Peer], me: PresenceId) -> ShardSet {
+    let schedulers = schedulers(peers);
+    let has_hands = |id: PresenceId| {
+        let peer = peers.iter().find(|peer| peer.presence == id);
+        peer.is_some_and(|peer| peer.vitals.executes && peer.vitals.room > 0)
+    };
+    Shard::all()
+        .filter(|shard| match shard.owner(&schedulers) {
+            Some(owner) => owner != me && !has_hands(owner),
+            None => true,
+        })
+        .collect()
+}
+
 #[async_trait]
-impl Duty for Beats {
+impl Duty for Hold {
     fn name(&self) -> &'static str {
-        "beats"
+        "leases"
     }
 
     fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.beat
+        &shared.nudges.hold
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = Arc::clone(&self.context);
-        let sent = context.shared.clock.uptime();
-        self.watch_clock(now, sent);
-        if context.config.flaw == Flaw::SkipRenewal && !lock(&context.peers).is_empty() {
-            return Ok(Wake::At(now.plus(limits::BEAT_EVERY)));
+        let me = context.presence.id;
+        let peers = lock(&context.shared.peers).clone();
+        if peers.is_empty() || context.is_stopping() {
+            return Ok(Wake::Nudged);
         }
-        let was_present = context.is_present();
-        let beat = context.store.beat(context.presence.id).await?;
-        context.presence.beaten(sent);
-        if let Some(offset) = &context.shared.offset {
-            let micros = beat.now.as_millis().saturating_mul(1_000);
-            offset.observe(sent, context.shared.clock.uptime(), micros);
+        let schedulers = schedulers(&peers);
+        let wanted: ShardSet = Shard::all()
+            .filter(|shard| shard.owner(&schedulers) == Some(me))
+            .collect();
+        *lock(&context.left) = left(&peers, me);
+        let held = context.leases();
+        if held.shards() == wanted {
+            self.short_since = None;
+            // One to whom nothing falls has nothing to plan.
+            lock(&context.shared.health).planned |= wanted.is_empty();
+            return Ok(Wake::Nudged);
         }
-        lock(&context.shared.health).present = true;
-        if !was_present {
-            // Whatever waited for the presence goes on.
-            context.shared.nudges.dispatch.now();
-            context.shared.nudges.fire.now();
+        let leases = context.store.lease(me, &wanted).await?;
+        let shards = leases.shards();
+        if leases != *held && !context.is_stopping() {
+            let gave_up = held.shards().iter().any(|shard| !shards.contains(shard));
+            context.hold(leases);
+            if gave_up {
+                context.store.hint(&[Hint::Leases]);
+            }
         }
-        let living: Vec<PresenceId> = beat.living.iter().map(|peer| peer.presence).collect();
-        *lock(&context.peers) = beat.living;
-        self.hold_shards(&living).await?;
-        self.answer(&beat.asks, now).await?;
-        let marks = context.dispatch.to_mark(context.shared.clock.uptime());
-        if !marks.is_empty() {
-            context
-                .store
-                .mark_running(context.presence.id, &marks)
-                .await?;
-        }
-        Ok(Wake::At(now.plus(limits::BEAT_EVERY)))
+        Ok(self.wake(now, &wanted, &shards))
     }
 }
+
+const _: () = assert!(ASK_EVERY.as_millis() < limits::BEAT_EVERY.as_millis());

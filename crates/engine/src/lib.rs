@@ -9,16 +9,21 @@ mod node;
 pub mod offset;
 mod stop;
 
+pub mod beats;
+pub mod hints;
 pub mod leases;
+pub mod marks;
 
 pub mod plan;
 pub mod wheel;
 
 pub mod fire;
+mod postponed;
 
 mod attempt;
 pub mod dispatch;
 pub mod lanes;
+pub mod take;
 pub mod withdraw;
 
 pub mod settle;
@@ -28,7 +33,7 @@ pub mod rules;
 pub mod watchdog;
 
 pub use clock::{Alarm, Clock, SystemClock};
-pub use handle::{Handle, Health};
+pub use handle::{Handle, Health, Nodes};
 pub use metrics::Metrics;
 pub use node::{ClockOf, Flaw, Node, NodeConfig};
 pub use offset::OffsetClock;

@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::offset::Standing;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaneLabel(pub Lane);
 
@@ -72,7 +74,14 @@ pub struct Metrics {
     pub live: Gauge,
     pub store_errors: Counter,
     pub lost: Counter,
+    /// Firings and claims that another node, or an edit, was faster than.
+    pub collided: Counter,
     pub clock_steps: Counter,
+    /// What the wall clock is ahead of the store's, and how well that is known, in seconds.
+    clock_offset: Gauge<f64, AtomicU64>,
+    clock_uncertainty: Gauge<f64, AtomicU64>,
+    /// Nodes that live.
+    pub nodes: Gauge,
 }
 
 impl Default for Metrics {
@@ -99,7 +108,11 @@ impl Default for Metrics {
             live: Gauge::default(),
             store_errors: Counter::default(),
             lost: Counter::default(),
+            collided: Counter::default(),
             clock_steps: Counter::default(),
+            clock_offset: Gauge::default(),
+            clock_uncertainty: Gauge::default(),
+            nodes: Gauge::default(),
         }
     }
 }
@@ -126,10 +139,25 @@ impl Metrics {
             ),
             ("running_attempts", "Attempts under way", &self.running),
             ("live_runs", "Runs that have not ended", &self.live),
+            ("nodes", "Nodes that live", &self.nodes),
         ];
         for (name, help, gauge) in counts {
             registry.register(name, help, gauge.clone());
         }
+        let ahead = "What the wall clock is ahead of the store's";
+        let doubt = "How wrong the known offset to the store's clock may be";
+        let clocks = [
+            ("clock_offset", ahead, &self.clock_offset),
+            ("clock_uncertainty", doubt, &self.clock_uncertainty),
+        ];
+        for (name, help, gauge) in clocks {
+            registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
+        }
+    }
+
+    pub fn observe_clock(&self, standing: &Standing) {
+        self.clock_offset.set(standing.wall);
+        self.clock_uncertainty.set(standing.uncertainty);
     }
 
     fn register_steps(&self, registry: &mut Registry) {
@@ -154,6 +182,11 @@ impl Metrics {
                 "lost_attempts",
                 "Attempts whose holder was gone",
                 &self.lost,
+            ),
+            (
+                "collisions",
+                "Firings and claims that another was faster than",
+                &self.collided,
             ),
             (
                 "clock_steps",

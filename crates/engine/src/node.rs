@@ -2,34 +2,39 @@
 //! dies with it, so being barred means starting over with empty hands.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use executor::Registry;
 use model::schedule::tzdb_version;
-use model::{PresenceId, Timestamp, limits};
+use model::shard::ShardSet;
+use model::{Parts, PresenceId, Timestamp, limits};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use store::{Leases, NodeInfo, Peer, Store, StoreError};
+use store::{Leases, NodeInfo, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
+use crate::beats::{Beats, Heard};
 use crate::clock::Clock;
 use crate::dispatch::{Dispatch, DispatchDuty};
 use crate::duty::{self, Duty};
 use crate::fire::Fire;
 use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
-use crate::leases::Beats;
+use crate::hints::Hints;
+use crate::leases::Hold;
 use crate::lock;
+use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
 use crate::plan::Plan;
 use crate::retention::Retention;
 use crate::rules::Rules;
 use crate::settle::{Ending, Settle};
+use crate::take::Take;
 use crate::watchdog::Watchdog;
 use crate::wheel::Wheel;
 
@@ -47,12 +52,16 @@ pub enum ClockOf {
 pub struct NodeConfig {
     /// For people, and for targets that ask who called.
     pub name: String,
+    /// What it does.
+    pub parts: Parts,
     /// Of the binary; for people.
     pub version: String,
     /// Whose clock the node fires by.
     pub clock: ClockOf,
     /// How far its wall clock may be off the store's.
     pub clock_skew_max: Duration,
+    /// Beats have a thread of their own, so that load on the others cannot starve them.
+    pub beats_apart: bool,
     /// Attempts under way at once.
     pub running_max: usize,
     pub history_keep: Duration,
@@ -71,15 +80,19 @@ pub enum Flaw {
     None,
     /// The node beats once and never again.
     SkipRenewal,
+    /// The node never asks itself whether it is still here.
+    SkipPresenceCheck,
 }
 
 impl Default for NodeConfig {
     fn default() -> Self {
         Self {
             name: "punctual".to_owned(),
+            parts: Parts::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             clock: ClockOf::Machine,
             clock_skew_max: limits::CLOCK_SKEW_MAX,
+            beats_apart: false,
             running_max: limits::RUNNING_MAX,
             history_keep: limits::HISTORY_KEEP,
             finished_keep: limits::FINISHED_KEEP,
@@ -99,8 +112,14 @@ pub struct Context {
     pub node: Arc<str>,
     pub presence: Presence,
     pub leases: Mutex<Arc<Leases>>,
-    /// Who lives, as of the last beat.
-    pub peers: Mutex<Vec<Peer>>,
+    /// What the last beat brought.
+    pub heard: Mutex<Heard>,
+    /// Shards whose runs others leave.
+    pub left: Mutex<ShardSet>,
+    /// Set when the node begins to stop: shards do not fall to it any more.
+    pub stopping: CancellationToken,
+    /// Set while what is due soon is fired before the shards are given up.
+    pub handing_over: AtomicBool,
     pub wheel: Mutex<Wheel>,
     pub dispatch: Dispatch,
     pub endings: mpsc::Sender<Ending>,
@@ -126,6 +145,35 @@ impl Context {
     pub fn is_present(&self) -> bool {
         self.presence.holds(self.shared.clock.uptime())
     }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_cancelled()
+    }
+
+    pub fn is_handing_over(&self) -> bool {
+        self.handing_over.load(Ordering::Acquire)
+    }
+
+    /// Whether attempts may start here.
+    pub fn may_start(&self) -> bool {
+        self.config.parts.execute && !self.is_stopping() && self.is_present()
+    }
+
+    /// How many more attempts could start here.
+    pub fn free(&self) -> usize {
+        match self.config.parts.execute && !self.is_stopping() {
+            true => self.dispatch.free(self.config.running_max),
+            false => 0,
+        }
+    }
+
+    /// Whether another node would take what this one leaves.
+    pub fn others_have_room(&self) -> bool {
+        let me = self.presence.id;
+        let peers = lock(&self.shared.peers);
+        let mut others = peers.iter().filter(|peer| peer.presence != me);
+        others.any(|peer| peer.vitals.executes && peer.vitals.room > 0)
+    }
 }
 
 /// A presence as its own node counts it: from when the last successful beat was *sent*, less a
@@ -134,13 +182,15 @@ impl Context {
 pub struct Presence {
     pub id: PresenceId,
     until: AtomicU64,
+    flaw: Flaw,
 }
 
 impl Presence {
-    fn new(id: PresenceId, joined: Duration) -> Self {
+    fn new(id: PresenceId, joined: Duration, flaw: Flaw) -> Self {
         let presence = Self {
             id,
             until: AtomicU64::new(0),
+            flaw,
         };
         presence.beaten(joined);
         presence
@@ -154,6 +204,7 @@ impl Presence {
 
     pub fn holds(&self, uptime: Duration) -> bool {
         (uptime.as_millis() as u64) < self.until.load(Ordering::Acquire)
+            || self.flaw == Flaw::SkipPresenceCheck
     }
 }
 
@@ -192,8 +243,14 @@ impl Node {
             }),
             offers,
             health_bound: config.health_bound,
+            parts: config.parts,
             offset,
             clock_skew_max: config.clock_skew_max,
+            store: Arc::clone(&store),
+            shards: Mutex::default(),
+            peers: Mutex::default(),
+            me: Mutex::default(),
+            heard_at: Mutex::new(clock.uptime()),
             clock,
         });
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
@@ -258,9 +315,10 @@ impl Body {
             name: self.config.name.clone(),
             version: self.config.version.clone(),
             tables: tzdb_version().to_owned(),
+            parts: self.config.parts,
         };
         let id = self.store.join(&info).await?;
-        Ok(Presence::new(id, sent))
+        Ok(Presence::new(id, sent, self.config.flaw))
     }
 
     async fn live(self, first: Presence, mut offered: mpsc::Receiver<Offer>) {
@@ -293,7 +351,10 @@ impl Body {
             config: self.config.clone(),
             node: Arc::from(self.config.name.as_str()),
             leases: Mutex::new(Arc::new(leases)),
-            peers: Mutex::default(),
+            heard: Mutex::default(),
+            left: Mutex::default(),
+            stopping: self.stop.child_token(),
+            handing_over: AtomicBool::new(false),
             presence,
             wheel: Mutex::new(Wheel::default()),
             dispatch: Dispatch::new(&self.shared.metrics),
@@ -309,7 +370,22 @@ impl Body {
         for duty in duties {
             tasks.spawn(duty::keep(duty, Arc::clone(&self.shared), stop.clone()));
         }
-        Kept { stop, tasks }
+        let _stopper = stop.clone().drop_guard();
+        Kept {
+            stop,
+            tasks,
+            _stopper,
+        }
+    }
+
+    /// Beats with the others, or on a thread of their own.
+    fn keep_beats(&self, kept: &mut Kept, beats: Box<dyn Duty>) {
+        let (shared, stop) = (Arc::clone(&self.shared), kept.stop.clone());
+        if self.config.beats_apart {
+            kept.tasks.spawn(duty::keep_apart(beats, shared, stop));
+        } else {
+            kept.tasks.spawn(duty::keep(beats, shared, stop));
+        }
     }
 
     /// One presence, from its first duty to its last.
@@ -330,13 +406,17 @@ impl Body {
             Box::new(Watchdog::new(Arc::clone(&context))),
             Box::new(Retention::new(Arc::clone(&context))),
             Box::new(Rules::new(Arc::clone(&context))),
+            Box::new(Hints::new(Arc::clone(&context))),
+            Box::new(Take::new(Arc::clone(&context))),
         ]);
         let mut ending = self.keep([
-            Box::new(Beats::new(Arc::clone(&context))),
+            Box::new(Hold::new(Arc::clone(&context))),
+            Box::new(Marks::new(Arc::clone(&context))),
             Box::new(Fire::new(Arc::clone(&context))),
             Box::new(DispatchDuty::new(Arc::clone(&context))),
             Box::new(Settle::new(Arc::clone(&context), ended)),
         ]);
+        self.keep_beats(&mut ending, Box::new(Beats::new(Arc::clone(&context))));
         tokio::select! {
             biased;
             () = self.stop.cancelled() => {
@@ -354,6 +434,7 @@ impl Body {
         }
         context.kill.cancel();
         drop((planning, ending, context));
+        *lock(&self.shared.shards) = ShardSet::default();
         {
             let mut health = lock(&self.shared.health);
             (health.present, health.planned) = (false, false);
@@ -376,6 +457,8 @@ impl Body {
 struct Kept {
     stop: CancellationToken,
     tasks: JoinSet<Result<(), StoreError>>,
+    /// What runs on a thread of its own is not ended with its task.
+    _stopper: DropGuard,
 }
 
 impl Kept {

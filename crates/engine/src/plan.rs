@@ -264,8 +264,9 @@ impl Duty for Plan {
                 .store(true, Ordering::Release);
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        if self.context.shared.nudges.crowded.load(Ordering::Acquire) {
-            // Fire has more than it has room for; what is left in the store waits there.
+        let crowded = self.context.shared.nudges.crowded.load(Ordering::Acquire);
+        if crowded || !self.context.config.parts.execute {
+            // Fire has more than it has room for, or none at all; what is left in the store waits there.
             scan.runs_done = true;
         }
         if !scan.runs_done {

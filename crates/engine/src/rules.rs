@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use model::schedule::{Kind, tzdb_version};
 use model::{Job, JobId, JobState, Shard, TenantId, Timestamp, limits};
-use store::{JobChange, JobChanged, Peer, Rule, RunsOfChange, StoreError};
+use store::{Hint, JobChange, JobChanged, Peer, Rule, RunsOfChange, StoreError};
 use tracing::{debug, info, warn};
 
 use crate::duty::{Duty, Wake};
@@ -65,7 +65,7 @@ impl Rules {
         match rule {
             Rule::Calendar { .. } => true,
             Rule::Zone { .. } => {
-                let peers = lock(&self.context.peers);
+                let peers = lock(&self.context.shared.peers);
                 let alike = |peer: &Peer| peer.node.tables == tzdb_version();
                 !peers.is_empty() && peers.iter().all(alike)
             }
@@ -138,6 +138,7 @@ async fn aim(
             JobChanged::Done { job, asked } => {
                 if !asked.is_empty() {
                     context.shared.nudges.beat.now();
+                    context.store.hint(&[Hint::Marks]);
                 }
                 return Ok(aimed(&context, &change.before, &job));
             }

@@ -2,16 +2,15 @@
 //! through here; nothing else ends an attempt. It never waits for the presence: every settlement
 //! carries its claim, the store refuses what is not ours any more, and beats may wait for settle.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{
-    Attempt, AttemptNo, Job, Outcome, Reason, Report, RunState, Timestamp, Verdict, limits,
-};
-use store::{DueRun, Settled, Settlement, StoreError};
+use model::{Attempt, Job, Outcome, Reason, Report, RunId, RunState, Timestamp, Verdict, limits};
+use store::{DueRun, Hint, Settled, Settlement, StoreError};
 use tokio::sync::mpsc;
 use tracing::debug;
 
@@ -153,6 +152,7 @@ impl Settle {
         let mut wheel = lock(&context.wheel);
         forget(context, &mut wheel, &batch);
         let mut nudge = false;
+        let mut elsewhere = BTreeSet::new();
         for (settlement, answer) in batch.iter().zip(answers) {
             let run = &settlement.run;
             let (freed, due_at) = match answer {
@@ -162,26 +162,23 @@ impl Settle {
                     continue;
                 }
             };
-            let due = |run_id, due_at, state| DueRun {
-                run: run_id,
-                tenant: run.tenant,
-                job: run.job,
-                due_at,
-                state,
-            };
-            if let Verdict::RetryAt(at) = settlement.verdict
-                && at <= horizon
-            {
-                nudge |= wheel.insert_run(due(run.id, at, RunState::Retrying), at);
-            }
-            if let Some(freed) = freed {
-                nudge |= wheel.insert_run(due(freed, freed.at(), RunState::Ready), freed.at());
+            for next in next_runs(settlement, freed, horizon) {
+                if context.config.parts.execute && context.shared.is_ours(run.shard()) {
+                    nudge |= wheel.insert_run(next, next.due_at);
+                } else {
+                    elsewhere.insert(Hint::Shard(run.shard()));
+                }
             }
             if due_at.is_some_and(|due_at| due_at <= horizon) {
                 context.shared.offer((run.tenant, run.job));
             }
         }
         drop(wheel);
+        if !elsewhere.is_empty() {
+            let hints: Vec<Hint> = elsewhere.into_iter().collect();
+            context.store.hint(&hints);
+            context.shared.nudges.take.now();
+        }
         if nudge
             || context
                 .shared
@@ -195,13 +192,34 @@ impl Settle {
     }
 }
 
+/// What may be claimed next after a run was settled: its own retry, and the run that waited for its end.
+fn next_runs(
+    settlement: &Settlement,
+    freed: Option<RunId>,
+    horizon: Timestamp,
+) -> impl Iterator<Item = DueRun> {
+    let run = &settlement.run;
+    let due = |id, due_at, state| DueRun {
+        run: id,
+        tenant: run.tenant,
+        job: run.job,
+        due_at,
+        state,
+    };
+    let retry = match settlement.verdict {
+        Verdict::RetryAt(at) => Some(at).filter(|at| *at <= horizon),
+        Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_) | Verdict::Release => None,
+    };
+    let retry = retry.map(|at| due(run.id, at, RunState::Retrying));
+    let freed = freed.map(|freed| due(freed, freed.at(), RunState::Ready));
+    retry.into_iter().chain(freed)
+}
+
 /// What was settled is held no more.
 fn forget(context: &Context, wheel: &mut Wheel, batch: &[Settlement]) {
     // Before dispatch forgets them: nobody may find such a run neither known nor ended.
-    for settlement in batch {
-        if settlement.verdict != Verdict::Release && settlement.run.attempt == AttemptNo::FIRST {
-            wheel.end_run(settlement.run.id);
-        }
+    for Settlement { run, .. } in batch {
+        wheel.end_claim(run.id, run.attempt);
     }
     let me = context.presence.id;
     let ours = batch

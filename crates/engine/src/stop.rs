@@ -1,29 +1,37 @@
-//! Stopping in good order: nothing new starts, what is due in a moment is left for whoever comes,
-//! what runs gets its grace, the rest is handed back.
+//! Stopping in good order. Other nodes take over while this one still works: it says that it schedules no more,
+//! fires and starts what is due within half a second, and gives up its shards at once, so that nothing is late.
+//! Then nothing new starts, what runs gets its grace, and the rest is handed back.
+//!
+//! Nothing is decided further ahead: whether a slot overlaps with the run before it shows when it is due.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use model::{Attempt, AttemptNo, Outcome, Report, Verdict};
-use store::Settlement;
+use model::shard::ShardSet;
+use model::{Attempt, AttemptNo, Outcome, Report, Verdict, limits};
+use store::{Hint, Settlement};
 use tracing::{info, warn};
 
+use crate::duty::describe;
+use crate::lock;
 use crate::node::Context;
 use crate::settle::{Ending, window_of};
 
 /// How long the last writes of fire may take.
 const FIRE_OUT: Duration = Duration::from_secs(2);
 
+/// How long a beat may take that tells the others.
+const TELL: Duration = Duration::from_millis(500);
+
 pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
-    context.dispatch.close();
-    let clock = &context.shared.clock;
-    // Fire writes what is due soon, for whoever comes, and hears of what it wrote before.
-    context.shared.nudges.fire.now();
-    tokio::select! {
-        biased;
-        () = context.shared.nudges.fired_out.heard() => {}
-        () = clock.sleep(FIRE_OUT) => warn!("not everything due soon could be fired"),
+    if others_schedule(context) {
+        give_up_shards(context).await;
     }
+    context.dispatch.close();
+    // Fire hears of what it wrote before.
+    fire_out(context).await;
+    let clock = &context.shared.clock;
     for settlement in context.dispatch.release_waiting() {
         if context
             .endings
@@ -60,6 +68,53 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     let begun = clock.uptime();
     while context.dispatch.is_busy()
         && clock.uptime().saturating_sub(begun) < Duration::from_secs(2)
+    {
+        clock.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn others_schedule(context: &Context) -> bool {
+    let me = context.presence.id;
+    let peers = lock(&context.shared.peers);
+    let mut others = peers.iter().filter(|peer| peer.presence != me);
+    others.any(|peer| peer.vitals.schedules)
+}
+
+async fn fire_out(context: &Context) {
+    let (nudges, clock) = (&context.shared.nudges, &context.shared.clock);
+    context.handing_over.store(true, Ordering::Release);
+    nudges.fire.now();
+    tokio::select! {
+        biased;
+        () = nudges.fired_out.heard() => {}
+        () = clock.sleep(FIRE_OUT) => warn!("not everything due soon could be fired"),
+    }
+}
+
+/// Lets the others have the shards, with as little of a gap as can be.
+async fn give_up_shards(context: &Arc<Context>) {
+    let (nudges, clock) = (&context.shared.nudges, &context.shared.clock);
+    // A beat under way may have been sent before the stop; the one after it says so.
+    let told = lock(&context.heard).beats + 2;
+    let begun = clock.uptime();
+    while lock(&context.heard).beats < told && clock.uptime().saturating_sub(begun) < TELL {
+        nudges.beat.now();
+        tokio::select! {
+            biased;
+            () = nudges.beaten.heard() => {}
+            () = clock.sleep(TELL) => {}
+        }
+    }
+    fire_out(context).await;
+    let me = context.presence.id;
+    match context.store.lease(me, &ShardSet::default()).await {
+        Ok(leases) => context.hold(leases),
+        Err(error) => warn!(error = %describe(&error), "could not give up its shards"),
+    }
+    context.store.hint(&[Hint::Leases]);
+    let begun = clock.uptime();
+    while context.dispatch.is_waiting()
+        && clock.uptime().saturating_sub(begun) < limits::LEAD_HAND_OVER * 2
     {
         clock.sleep(Duration::from_millis(5)).await;
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::shard::ShardSet;
-use model::{Job, JobId, RunId, Shard, Slot, Timestamp, Version, limits};
+use model::{AttemptNo, Job, JobId, RunId, Shard, Slot, Timestamp, Version, limits};
 use store::DueRun;
 
 use crate::by_id::{MapById, SetById};
@@ -44,10 +44,12 @@ pub struct Wheel {
     /// Which slot of which version each job is in for, until its firing was answered.
     jobs: MapById<JobId, (Version, Slot)>,
     runs: SetById<RunId>,
-    /// Runs that writes under way will make.
-    firing: SetById<RunId>,
-    /// Of these, runs that have ended since.
-    ended: SetById<RunId>,
+    /// Runs that writes under way make or claim, and how many such writes there are.
+    asking: MapById<RunId, u32>,
+    /// Of these, runs whose claim has ended since, with the last attempt that did.
+    ended: MapById<RunId, AttemptNo>,
+    /// While runs are taken, which are not known by name: every claim that has ended since.
+    taking: Option<MapById<RunId, AttemptNo>>,
     len: usize,
     bytes: usize,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
@@ -186,35 +188,56 @@ impl Wheel {
         }
     }
 
-    /// A write that makes these runs is under way.
-    pub fn begin_firing(&mut self, runs: impl Iterator<Item = RunId>) {
-        self.firing.extend(runs);
+    /// A write that makes or claims these runs is under way.
+    pub fn begin_asking(&mut self, runs: impl Iterator<Item = RunId>) {
+        for run in runs {
+            *self.asking.entry(run).or_default() += 1;
+        }
     }
 
     /// It has been answered, one way or the other.
-    pub fn end_firing(&mut self, runs: impl Iterator<Item = RunId>) {
+    pub fn end_asking(&mut self, runs: impl Iterator<Item = RunId>) {
         for run in runs {
-            self.firing.remove(&run);
-            self.ended.remove(&run);
+            let left = self.asking.get_mut(&run).map(|count| {
+                *count -= 1;
+                *count
+            });
+            if left == Some(0) {
+                self.asking.remove(&run);
+                self.ended.remove(&run);
+            }
         }
     }
 
-    /// The first attempt of a run was settled. A write that was asked again may answer the run as ours
-    /// although it was answered and has ended by another way meanwhile.
-    pub fn end_run(&mut self, run: RunId) {
-        if self.firing.contains(&run) {
-            self.ended.insert(run);
+    /// Runs are being taken.
+    pub fn begin_taking(&mut self) {
+        self.taking = Some(MapById::default());
+    }
+
+    /// They have been; what of them has ended already is not to be started.
+    pub fn end_taking(&mut self) -> MapById<RunId, AttemptNo> {
+        self.taking.take().unwrap_or_default()
+    }
+
+    /// A claim of ours was settled. A write that was asked again, or that met a claim made by another way, may answer
+    /// the run as ours although it has ended meanwhile.
+    pub fn end_claim(&mut self, run: RunId, attempt: AttemptNo) {
+        if self.asking.contains_key(&run) {
+            self.ended.insert(run, attempt);
+        }
+        if let Some(taking) = &mut self.taking {
+            taking.insert(run, attempt);
         }
     }
 
-    /// Whether a run ended while the write that makes it was under way.
-    pub fn has_ended(&self, run: RunId) -> bool {
-        self.ended.contains(&run)
+    /// Whether a claim ended while the write that makes it was under way.
+    pub fn has_ended(&self, run: RunId, attempt: AttemptNo) -> bool {
+        self.ended.get(&run).is_some_and(|ended| *ended >= attempt)
     }
 
     /// Whether a write about the run is under way or to come.
     pub fn knows_run(&self, run: RunId) -> bool {
-        self.runs.contains(&run) || self.firing.contains(&run)
+        self.runs.contains(&run) || self.asking.contains_key(&run)
     }
 
     /// The earliest due time.

@@ -18,7 +18,8 @@ pub enum Lane {
 pub struct LaneError(String);
 
 impl Lane {
-    pub const ALL: [Self; 3] = [Self::Critical, Self::Standard, Self::Batch];
+    pub const COUNT: usize = 3;
+    pub const ALL: [Self; Self::COUNT] = [Self::Critical, Self::Standard, Self::Batch];
 
     pub fn as_str(self) -> &'static str {
         match self {

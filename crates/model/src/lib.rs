@@ -10,6 +10,7 @@ pub mod schedule;
 
 pub mod lane;
 pub mod limits;
+pub mod parts;
 pub mod shard;
 pub mod target;
 
@@ -28,6 +29,7 @@ pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
 pub use id::{JobId, PresenceId, RunId, TenantId};
 pub use job::{Definition, Job, JobKey, JobState, Standing, Version};
 pub use lane::Lane;
+pub use parts::Parts;
 pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 pub use retry::{Backoff, RetryPolicy, Verdict};
 pub use run::{Ask, Claim, Reason, Run, RunKind, RunState, Skip, Stretch};

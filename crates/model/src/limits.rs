@@ -105,6 +105,10 @@ pub const HORIZON: Duration = Duration::from_secs(10);
 /// The least and the most that a slot is fired ahead of its due time.
 pub const LEAD_MIN: Duration = Duration::from_millis(50);
 pub const LEAD_MAX: Duration = Duration::from_secs(2);
+/// The least for a node that leaves its runs to others, who have to hear of them.
+pub const LEAD_APART: Duration = Duration::from_millis(300);
+/// The least for a node that is about to give up its shards: others need a moment to take them.
+pub const LEAD_HAND_OVER: Duration = Duration::from_millis(500);
 /// A slot younger than this is only late; older ones are missed.
 pub const LATE_MAX: Duration = Duration::from_secs(10);
 /// How long a presence lives without a beat, and how often it beats.

@@ -7,6 +7,7 @@ use engine::Handle;
 use model::limits;
 use store::Store;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 use crate::seat::SEATS_MAX;
@@ -19,6 +20,8 @@ pub struct Api {
     pub(crate) features: Vec<String>,
     /// How long history stays: what came of older slots is not known any more.
     pub(crate) history_keep: Duration,
+    /// The node is about to end: whoever shares out requests is to send them elsewhere.
+    pub(crate) stopping: CancellationToken,
     /// Room for batches; each needs memory of its own.
     pub(crate) batches: Arc<Semaphore>,
     /// Room for what only computes.
@@ -37,6 +40,7 @@ impl Api {
             metrics,
             features: Vec::new(),
             history_keep: limits::HISTORY_KEEP,
+            stopping: CancellationToken::new(),
             batches: Arc::new(Semaphore::new(BATCHES_MAX)),
             seats: Arc::new(Semaphore::new(SEATS_MAX)),
         }
@@ -51,6 +55,12 @@ impl Api {
     /// How long the node keeps history, if not for as long as it does by default.
     pub fn with_history_keep(mut self, keep: Duration) -> Self {
         self.history_keep = keep;
+        self
+    }
+
+    /// Cancelled when the node begins to stop; `/readyz` says so from then on.
+    pub fn with_stopping(mut self, stopping: CancellationToken) -> Self {
+        self.stopping = stopping;
         self
     }
 }

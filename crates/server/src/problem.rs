@@ -70,6 +70,7 @@ problems! {
     JobExists, "job-exists", PRECONDITION_FAILED, "There is such a job already";
     BodyTooLarge, "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
     MediaTypeUnsupported, "media-type-unsupported", UNSUPPORTED_MEDIA_TYPE, "The body is of another type";
+    NotApi, "not-api", MISDIRECTED_REQUEST, "The node has no api part";
     FieldUnknown, "field-unknown", UNPROCESSABLE_ENTITY, "A field is not known";
     FieldMissing, "field-missing", UNPROCESSABLE_ENTITY, "A field is missing";
     FieldDuplicate, "field-duplicate", UNPROCESSABLE_ENTITY, "A field is given twice";

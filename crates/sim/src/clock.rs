@@ -8,6 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::{Alarm, Clock};
 use model::{Timestamp, limits};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tokio::time::Instant;
 
 /// 2026-03-29T00:00:00Z, the night the clocks change in Europe.
@@ -51,6 +53,9 @@ impl Clock for SimClock {
     }
 
     async fn sleep(&self, span: Duration) {
+        if span.is_zero() {
+            return;
+        }
         #[expect(clippy::disallowed_methods, reason = "simulated time is the runtime's")]
         tokio::time::sleep(span).await;
     }
@@ -72,44 +77,58 @@ pub struct NodeClock {
     pub pause: Pause,
 }
 
-/// Until when a node stands still, by the simulation's uptime.
-#[derive(Clone, Default)]
-pub struct Pause(Arc<Mutex<Duration>>);
+/// Until when a node stands still, by the simulation's uptime. What it has to do then comes to life in any order.
+#[derive(Clone)]
+pub struct Pause {
+    until: Arc<Mutex<Duration>>,
+    rng: Arc<Mutex<StdRng>>,
+}
+
+/// Whatever stood still moves again within so many milliseconds.
+const AWAKE_WITHIN: u64 = 6;
 
 impl Pause {
-    pub fn until(&self, uptime: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = uptime;
+    pub fn new(seed: u64) -> Self {
+        Self {
+            until: Arc::default(),
+            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+        }
     }
 
-    /// Waits while the node stands still, and then for as long as news from elsewhere takes to arrive.
-    pub async fn over_there(&self, clock: &SimClock) {
-        let begun = Clock::uptime(clock);
-        self.over(clock).await;
-        if Clock::uptime(clock) > begun {
-            clock.sleep(Duration::from_millis(2)).await;
-        }
+    pub fn until(&self, uptime: Duration) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = uptime;
     }
 
     /// Waits while the node stands still.
     pub async fn over(&self, clock: &SimClock) {
+        let mut stood = false;
         loop {
-            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
             let left = until.saturating_sub(Clock::uptime(clock));
             if left.is_zero() {
-                return;
+                break;
             }
+            stood = true;
             clock.sleep(left).await;
         }
+        if stood {
+            clock.sleep(self.turn()).await;
+        }
+    }
+
+    fn turn(&self) -> Duration {
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        Duration::from_millis(rng.random_range(0..AWAKE_WITHIN))
     }
 }
 
 impl NodeClock {
-    pub fn new(base: SimClock) -> Self {
+    pub fn new(base: SimClock, seed: u64) -> Self {
         Self {
             base,
             skew: Arc::default(),
             drift: 0,
-            pause: Pause::default(),
+            pause: Pause::new(seed),
         }
     }
 }

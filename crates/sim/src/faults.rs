@@ -1,14 +1,14 @@
-//! A store behind faults: slow, failing before it wrote, or failing after it wrote.
+//! The way between a node and the store: slow, cut, losing calls before they arrive and answers after they were
+//! written. A call that is on its way arrives also when whoever sent it is gone.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::Clock;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
     Version,
 };
 use rand::RngExt;
@@ -16,11 +16,11 @@ use rand::rngs::StdRng;
 use store::mem::MemStore;
 use store::*;
 
-use crate::checks::Broken;
 use crate::clock::{Pause, SimClock};
+use crate::ledger::Ledger;
 
-/// How bad the store is.
-#[derive(Debug, Clone, Copy, Default)]
+/// How bad the way to the store is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Badness {
     /// The chance that a call fails before it is written, in thousandths.
     pub before: u32,
@@ -30,110 +30,239 @@ pub struct Badness {
     pub slow: Duration,
 }
 
+/// Until when nothing gets through, by uptime; silently, or with an error at once.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cut {
+    pub until: Duration,
+    pub silent: bool,
+}
+
+/// What becomes of one call.
+#[derive(Clone, Copy)]
+struct Fate {
+    lost_before: bool,
+    lost_after: bool,
+    there: Duration,
+    back: Duration,
+    /// How long it may wait in silence.
+    patience: Duration,
+}
+
+/// The longest that anyone waits in silence, in milliseconds.
+const PATIENCE_MAX: u64 = 10_000;
+
 #[derive(Clone)]
 pub struct FaultStore {
     pub inner: MemStore,
     pub clock: SimClock,
     pub rng: Arc<Mutex<StdRng>>,
     pub badness: Arc<Mutex<Badness>>,
-    /// Nothing gets through at all.
-    pub down: Arc<AtomicBool>,
+    /// The most that a call takes on each side at the best of times.
+    pub distance: Duration,
+    pub cut: Arc<Mutex<Cut>>,
     /// Whose calls these are may stand still.
     pub pause: Pause,
-    /// What the store let through and should not have.
-    pub seen: Arc<Mutex<Vec<Broken>>>,
+    pub ledger: Ledger,
+    /// Which start of a node these calls are of.
+    pub start: u32,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FaultStore {
-    fn draw(&self) -> (Badness, u32, u32, Duration, Duration) {
-        let badness = *self.badness.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        let slow = badness.slow.as_micros() as u64 + 1;
-        let (first, second) = (rng.random_range(0..1_000), rng.random_range(0..1_000));
-        let before = Duration::from_micros(rng.random_range(0..slow));
-        let after = Duration::from_micros(rng.random_range(0..slow));
-        (badness, first, second, before, after)
+    pub fn spoil(&self, badness: Badness) {
+        *lock(&self.badness) = badness;
     }
 
-    async fn through<T>(
+    pub fn cut(&self, cut: Cut) {
+        *lock(&self.cut) = cut;
+    }
+
+    fn draw(&self) -> Fate {
+        let badness = *lock(&self.badness);
+        let mut rng = lock(&self.rng);
+        let slow = badness.slow.max(self.distance).as_micros() as u64 + 1;
+        let (first, second) = (rng.random_range(0..1_000), rng.random_range(0..1_000));
+        Fate {
+            lost_before: first < badness.before,
+            lost_after: second < badness.after,
+            there: Duration::from_micros(rng.random_range(0..slow)),
+            back: Duration::from_micros(rng.random_range(0..slow)),
+            patience: Duration::from_millis(rng.random_range(500..PATIENCE_MAX)),
+        }
+    }
+
+    /// Waits until the way is open, for as long as `patience` lasts.
+    async fn open(&self, patience: Duration) -> Result<(), StoreError> {
+        let cut = *lock(&self.cut);
+        let left = cut.until.saturating_sub(Clock::uptime(&self.clock));
+        if left.is_zero() {
+            return Ok(());
+        }
+        if cut.silent {
+            self.clock.sleep(left.min(patience)).await;
+        }
+        match cut.silent && left <= patience {
+            true => Ok(()),
+            false => Err(StoreError::unavailable("the store cannot be reached")),
+        }
+    }
+
+    async fn there(&self, fate: &Fate) -> Result<(), StoreError> {
+        self.clock.sleep(fate.there).await;
+        self.open(fate.patience).await?;
+        match fate.lost_before {
+            true => Err(StoreError::unavailable("lost before it was written")),
+            false => Ok(()),
+        }
+    }
+
+    async fn back<T>(&self, fate: &Fate, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.clock.sleep(fate.back).await;
+        let open = self.open(fate.patience).await;
+        self.pause.over(&self.clock).await;
+        open?;
+        match fate.lost_after {
+            true => Err(StoreError::unavailable("the answer was lost")),
+            false => answer,
+        }
+    }
+
+    /// A call that asks.
+    async fn ask<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let (badness, first, second, before, after) = self.draw();
-        self.clock.sleep(before).await;
-        self.pause.over_there(&self.clock).await;
-        if self.down.load(Ordering::SeqCst) || first < badness.before {
-            return Err(StoreError::unavailable("lost before it was written"));
-        }
-        let answer = call.await;
-        self.clock.sleep(after).await;
-        self.pause.over_there(&self.clock).await;
-        if second < badness.after {
-            return Err(StoreError::unavailable("the answer was lost"));
-        }
-        answer
-    }
-}
-
-impl FaultStore {
-    fn broken(&self, check: &'static str, what: String) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.push(Broken::new(check, what));
-    }
-
-    /// Fires, and looks whether every lease that counted was a current one.
-    async fn fire_watched(
-        &self,
-        leases: &Leases,
-        firings: &[Firing],
-    ) -> Result<Vec<Fired>, StoreError> {
-        let right = |firing: &Firing| self.inner.gives_right(leases, firing.job.shard());
-        let rights: Vec<bool> = firings.iter().map(right).collect();
-        let answers = self.inner.fire(leases, firings).await?;
-        for ((firing, right), answer) in firings.iter().zip(rights).zip(&answers) {
-            let wrote = !matches!(answer, Fired::LeaseLost | Fired::Stale | Fired::Refused(_));
-            if wrote && !right {
-                let what = format!("{} by {}", firing.job.id, leases.presence);
-                self.broken("old_epoch_fires_nothing", what);
-            }
-        }
-        Ok(answers)
-    }
-
-    /// Settles, and looks whether every claim that counted was the run's.
-    async fn settle_watched(
-        &self,
-        by: PresenceId,
-        settlements: &[Settlement],
-    ) -> Result<Vec<Settled>, StoreError> {
-        let token = |run: &Run| (run.claim, run.attempt);
-        let stood = |settlement: &Settlement| {
-            let live = self.inner.live_run(settlement.run.id);
-            live.is_some_and(|run| token(&run) == token(&settlement.run))
+        self.pause.over(&self.clock).await;
+        let fate = self.draw();
+        let answer = match self.there(&fate).await {
+            Ok(()) => call.await,
+            Err(error) => Err(error),
         };
-        let stand: Vec<bool> = settlements.iter().map(stood).collect();
-        let answers = self.inner.settle(by, settlements).await?;
-        for ((settlement, stood), answer) in settlements.iter().zip(stand).zip(&answers) {
-            if *answer != Settled::Stale && !stood {
-                let what = format!("{} by {by}", settlement.run.id);
-                self.broken("old_epoch_settles_nothing", what);
-            }
+        self.back(&fate, answer).await
+    }
+
+    /// A call that writes: it arrives whether or not anyone still waits for the answer.
+    async fn send<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.pause.over(&self.clock).await;
+        let fate = self.draw();
+        let at_once = fate.there.is_zero() && lock(&self.cut).until <= Clock::uptime(&self.clock);
+        let answer = if at_once && !fate.lost_before {
+            call.await
+        } else {
+            let store = self.clone();
+            let sent = tokio::spawn(async move {
+                store.there(&fate).await?;
+                call.await
+            });
+            let failed = |_| Err(StoreError::unavailable("it failed"));
+            sent.await.unwrap_or_else(failed)
+        };
+        self.back(&fate, answer).await
+    }
+
+    /// Hints are lost like anything else, and nobody learns of it.
+    fn pass_hints(&self, hints: &[Hint]) {
+        let fate = self.draw();
+        let is_cut = lock(&self.cut).until > Clock::uptime(&self.clock);
+        if is_cut || fate.lost_before || fate.lost_after {
+            return;
         }
-        Ok(answers)
+        if fate.there.is_zero() {
+            self.inner.hint(hints);
+            return;
+        }
+        let (store, hints) = (self.clone(), hints.to_vec());
+        tokio::spawn(async move {
+            store.clock.sleep(fate.there).await;
+            store.inner.hint(&hints);
+        });
     }
 }
 
-/// Every method passes through the faults.
+/// Calls that ask, or that nobody misses, pass through the faults as they are.
 macro_rules! faulty {
     ($($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
         impl Store for FaultStore {
             $(async fn $name(&self, $($arg: $kind),*) -> Result<$answer, StoreError> {
-                self.through(self.inner.$name($($arg),*)).await
+                self.ask(self.inner.$name($($arg),*)).await
             })*
 
+            async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
+                let (store, node) = (self.clone(), node.clone());
+                self.send(async move { store.inner.join(&node).await }).await
+            }
+
+            async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
+                let (store, vitals) = (self.clone(), *vitals);
+                self.send(async move { store.inner.beat(presence, &vitals).await }).await
+            }
+
+            async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
+                let (store, wanted) = (self.clone(), *wanted);
+                self.send(async move { store.lease_watched(presence, &wanted).await }).await
+            }
+
+            async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
+                let store = self.clone();
+                self.send(async move { store.leave_watched(presence).await }).await
+            }
+
+            async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
+                let store = self.clone();
+                self.send(async move { store.bar_watched(by).await }).await
+            }
+
+            fn hint(&self, hints: &[Hint]) {
+                self.pass_hints(hints);
+            }
+
+            async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
+                let hints = self.inner.hints(presence).await;
+                self.pause.over(&self.clock).await;
+                hints
+            }
+
+            async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+                let (store, change) = (self.clone(), change.clone());
+                self.send(async move { store.change_watched(&change).await }).await
+            }
+
             async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
-                self.through(self.fire_watched(leases, firings)).await
+                let (store, leases, firings) = (self.clone(), leases.clone(), firings.to_vec());
+                self.send(async move { store.fire_watched(&leases, &firings).await }).await
+            }
+
+            async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
+                let (store, leases, runs) = (self.clone(), leases.clone(), runs.to_vec());
+                self.send(async move { store.claim_watched(&leases, &runs).await }).await
+            }
+
+            async fn take(
+                &self,
+                presence: PresenceId,
+                shards: &ShardSet,
+                up_to: Timestamp,
+                room: [usize; Lane::COUNT],
+            ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+                let (store, shards) = (self.clone(), *shards);
+                self.send(async move { store.take_watched(presence, &shards, up_to, room).await }).await
+            }
+
+            async fn withdraw(
+                &self,
+                presence: PresenceId,
+                answers: &[Withdrawal],
+                now: Timestamp,
+            ) -> Result<(), StoreError> {
+                let (store, answers) = (self.clone(), answers.to_vec());
+                self.send(async move { store.withdraw_watched(presence, &answers, now).await }).await
             }
 
             async fn settle(
@@ -141,22 +270,17 @@ macro_rules! faulty {
                 by: PresenceId,
                 settlements: &[Settlement],
             ) -> Result<Vec<Settled>, StoreError> {
-                self.through(self.settle_watched(by, settlements)).await
+                let (store, settlements) = (self.clone(), settlements.to_vec());
+                self.send(async move { store.settle_watched(by, &settlements).await }).await
             }
         }
     };
 }
 
 faulty! {
-    join(node: &NodeInfo) -> PresenceId;
-    beat(presence: PresenceId) -> Beat;
-    lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
-    leave(presence: PresenceId) -> ();
-    bar_lapsed(by: PresenceId) -> Vec<PresenceId>;
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
     create_jobs(jobs: &[NewJob]) -> Vec<Created>;
-    change_job(change: &JobChange) -> JobChanged;
     get_job(tenant: TenantId, id: JobId) -> Option<Job>;
     find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
     list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
@@ -170,11 +294,9 @@ faulty! {
     due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
     due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
-    claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
     start_run(start: &StartRun) -> Started;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
     cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
-    withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;

@@ -12,9 +12,10 @@ use model::{
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-pub fn job(rng: &mut StdRng, now: Timestamp, calendars: &[Arc<Calendar>]) -> Job {
+/// A job; when there is time, its periods reach from a second to many minutes.
+pub fn job(rng: &mut StdRng, now: Timestamp, calendars: &[Arc<Calendar>], long: bool) -> Job {
     let id = JobId::new(now, rng.random());
-    let def = definition(rng, now, calendars);
+    let def = definition(rng, now, calendars, long);
     Job::new(id, TenantId::DEFAULT, None, def, now)
 }
 
@@ -34,14 +35,23 @@ pub fn calendar(rng: &mut StdRng, name: &str, now: Timestamp) -> Option<Calendar
 }
 
 /// Bounds, calendars, and intervals that begin anew at the end of each run.
-fn narrow(rng: &mut StdRng, schedule: &mut Schedule, now: Timestamp, calendars: &[Arc<Calendar>]) {
+fn narrow(
+    rng: &mut StdRng,
+    schedule: &mut Schedule,
+    now: Timestamp,
+    calendars: &[Arc<Calendar>],
+    scale: u64,
+) {
+    let mut ahead = |from: u64, to: u64| {
+        let millis = rng.random_range(from..to * scale);
+        now.plus(Duration::from_millis(millis))
+    };
+    let (starts_at, ends_at) = (ahead(0, 30_000), ahead(20_000, 90_000));
     if rng.random_bool(0.1) {
-        schedule.bounds.starts_at =
-            Some(now.plus(Duration::from_millis(rng.random_range(0..30_000))));
+        schedule.bounds.starts_at = Some(starts_at);
     }
     if rng.random_bool(0.1) {
-        schedule.bounds.ends_at =
-            Some(now.plus(Duration::from_millis(rng.random_range(20_000..90_000))));
+        schedule.bounds.ends_at = Some(ends_at);
     }
     if rng.random_bool(0.15) {
         schedule.bounds.runs_max = Some(rng.random_range(1..8));
@@ -60,10 +70,20 @@ fn narrow(rng: &mut StdRng, schedule: &mut Schedule, now: Timestamp, calendars: 
     }
 }
 
-pub fn definition(rng: &mut StdRng, now: Timestamp, calendars: &[Arc<Calendar>]) -> Definition {
-    let mut schedule = schedule(rng, now);
+pub fn definition(
+    rng: &mut StdRng,
+    now: Timestamp,
+    calendars: &[Arc<Calendar>],
+    long: bool,
+) -> Definition {
+    // Most of a long story is told by jobs that are seldom due.
+    let scale = match long && rng.random_bool(0.7) {
+        true => rng.random_range(2..100),
+        false => 1,
+    };
+    let mut schedule = schedule(rng, now, scale);
     if schedule.is_recurring() {
-        narrow(rng, &mut schedule, now, calendars);
+        narrow(rng, &mut schedule, now, calendars, scale);
     }
     let mut def = Definition::new(schedule, Target::Fake(String::new()));
     def.retry = RetryPolicy {
@@ -97,23 +117,26 @@ pub fn definition(rng: &mut StdRng, now: Timestamp, calendars: &[Arc<Calendar>])
     def
 }
 
-fn schedule(rng: &mut StdRng, now: Timestamp) -> Schedule {
+fn schedule(rng: &mut StdRng, now: Timestamp, scale: u64) -> Schedule {
     match rng.random_range(0..10) {
         0..3 => {
-            let ahead = rng.random_range(0..40_000);
+            let ahead = rng.random_range(0..40_000 * scale);
             Schedule::from(Slot(now.plus(Duration::from_millis(ahead))))
         }
         3..7 => {
-            let period = Period::Elapsed(Duration::from_millis(rng.random_range(1_000..8_000)));
+            let millis = rng.random_range(1_000..8_000) * scale;
             Schedule::from(Every {
-                period,
+                period: Period::Elapsed(Duration::from_millis(millis)),
                 anchor: now,
                 zone: Zone::utc(),
                 after_completion: false,
             })
         }
         _ => {
-            let texts = ["* * * * * *", "*/3 * * * * *", "7,8,30 * * * * *"];
+            let texts = match scale {
+                1 => ["* * * * * *", "*/3 * * * * *", "7,8,30 * * * * *"],
+                _ => ["*/20 * * * * *", "0 * * * * *", "*/7 * * * *"],
+            };
             let text = texts[rng.random_range(0..texts.len())].to_owned();
             match Cron::parse(&[text], CronOptions::default()) {
                 Ok(cron) => Schedule::from(cron),

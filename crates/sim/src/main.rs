@@ -1,46 +1,112 @@
-//! `make sim`: many seeds, or one. Exits with 1 and the seed when a check is broken.
+//! `make sim`: many seeds of an hour each, or one. Exits with 1 and the seed when a check is broken.
 
 use std::io::Write;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use sim::{Plan, run};
+use sim::{Broken, Plan, Told, run};
+
+/// Seeds between two lines of progress.
+const PROGRESS: u64 = 50;
+/// Broken checks shown of one seed.
+const SHOWN: usize = 5;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn main() -> ExitCode {
-    let mut out = std::io::stderr();
-    let seeds = match number("SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SEEDS").unwrap_or(1_000),
-    };
-    let (mut failed, mut deliveries, mut runs) = (0, 0, 0);
-    let total = seeds.end - seeds.start;
-    for (index, seed) in seeds.enumerate() {
-        // Every other seed is a fleet.
-        let plan = match seed % 2 {
-            0 => Plan::new(seed),
-            _ => Plan::fleet(seed),
-        };
-        let told = run(plan);
-        deliveries += told.deliveries.len();
-        runs += told.runs.len();
-        for broken in told.broken.iter().take(5) {
-            let _ = writeln!(out, "seed {seed}: {broken}");
+/// What has come of the seeds so far.
+#[derive(Default)]
+struct Sum {
+    seeds: u64,
+    broken: Vec<u64>,
+    runs: usize,
+    deliveries: usize,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, told: &Told, total: u64) {
+        let mut out = std::io::stderr();
+        self.seeds += 1;
+        self.runs += told.runs.len();
+        self.deliveries += told.deliveries.len();
+        if !told.broken.is_empty() {
+            self.broken.push(seed);
+            for broken in told.broken.iter().take(SHOWN) {
+                let _ = writeln!(out, "seed {seed}: {broken}");
+            }
+            let count = told.broken.len();
+            let _ = writeln!(
+                out,
+                "seed {seed}: {count} broken; alone: make sim SEED={seed}"
+            );
         }
-        failed += u32::from(!told.broken.is_empty());
-        if (index + 1) % 100 == 0 {
-            let _ = writeln!(out, "{} of {total} seeds, {failed} broken", index + 1);
+        if self.seeds.is_multiple_of(PROGRESS) || self.seeds == total {
+            let _ = writeln!(
+                out,
+                "{} of {total} seeds, {} broken; {} runs, {} deliveries",
+                self.seeds,
+                self.broken.len(),
+                self.runs,
+                self.deliveries
+            );
         }
     }
-    let _ = writeln!(
-        out,
-        "{total} seeds, {failed} broken; {runs} runs, {deliveries} deliveries"
-    );
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+}
+
+fn told(plan: Plan) -> Told {
+    let panicked = |_| Told {
+        broken: vec![Broken::new("runtime", "it panicked".to_owned())],
+        deliveries: Vec::new(),
+        runs: Vec::new(),
+        digest: 0,
+    };
+    catch_unwind(AssertUnwindSafe(|| run(plan))).unwrap_or_else(panicked)
+}
+
+fn seeds() -> Range<u64> {
+    match number("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => {
+            let from = number("FROM").unwrap_or(0);
+            from..from + number("SEEDS").unwrap_or(1_000)
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let seeds = seeds();
+    let total = seeds.end - seeds.start;
+    let minutes = number("MINUTES").unwrap_or(60);
+    let next = AtomicU64::new(seeds.start);
+    let sum = Mutex::new(Sum::default());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let told = told(Plan::hour(seed).lasting(Duration::from_secs(minutes * 60)));
+            let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+            sum.add(seed, &told, total);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match sum.broken.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => {
+            let _ = writeln!(std::io::stderr(), "broken seeds: {:?}", sum.broken);
+            ExitCode::FAILURE
+        }
     }
 }

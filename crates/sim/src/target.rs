@@ -12,11 +12,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::clock::{Pause, SimClock};
+use crate::ledger::Ledger;
 use crate::story::{Delivery, Story};
 
 pub struct SimTarget {
     pub clock: SimClock,
     pub story: Story,
+    pub ledger: Ledger,
     pub rng: Arc<Mutex<StdRng>>,
     pub node: u32,
     /// The node that waits for the answer may stand still.
@@ -56,22 +58,37 @@ impl Executor for SimTarget {
 }
 
 impl SimTarget {
-    async fn work(&self, order: WorkOrder) -> Report {
-        let (choice, wait) = {
-            let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-            (rng.random_range(0..100), rng.random_range(0..1_500_u64))
-        };
-        let index = self.story.begin(Delivery {
+    /// Writes down that the attempt has reached its target.
+    fn begin(&self, order: &WorkOrder) -> usize {
+        let from = self.clock.uptime();
+        let mut book = self.ledger.book();
+        book.dispatched(self.node, order.run, order.attempt, from);
+        book.tell_of(order.job.id, from, || {
+            let (start, attempt) = (self.node, order.attempt);
+            format!(
+                "start {start} dispatches attempt {attempt} of {}",
+                order.run
+            )
+        });
+        self.story.begin(Delivery {
             run: order.run,
             job: order.job.id,
             attempt: order.attempt,
             slot: order.slot,
             at: Clock::now(&self.clock),
-            from: self.clock.uptime(),
+            from,
             to: None,
             done: false,
             node: self.node,
-        });
+        })
+    }
+
+    async fn work(&self, order: WorkOrder) -> Report {
+        let (choice, wait) = {
+            let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+            (rng.random_range(0..100), rng.random_range(0..1_500_u64))
+        };
+        let index = self.begin(&order);
         let mut ends = Ends {
             target: self,
             index,

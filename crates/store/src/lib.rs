@@ -18,11 +18,13 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, Shard, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, Shard, TenantId,
+    Timestamp, Version,
 };
 
 pub use error::{BoxError, StoreError};
@@ -37,7 +39,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Shows that the presence lives, and brings what its holder should know. A presence that was
     /// barred gets `StoreError::Barred`: it must join again as another.
-    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError>;
+    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError>;
 
     /// Takes every shard of `wanted` that nobody living holds, keeps those already held, gives up
     /// the others. Every change of hands raises the shard's epoch.
@@ -63,6 +65,16 @@ pub trait Store: Send + Sync + 'static {
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<HeldClaim>, StoreError>;
+
+    // Hints: nudges between nodes. An embedded store has one node, which needs none.
+
+    /// Tells the other nodes. Waits for nothing, and promises nothing.
+    fn hint(&self, _hints: &[Hint]) {}
+
+    /// Waits for what other nodes tell this presence.
+    async fn hints(&self, _presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
+        std::future::pending().await
+    }
 
     // Create and change: what clients do to jobs.
 
@@ -168,13 +180,24 @@ pub trait Store: Send + Sync + 'static {
     /// One decision per slot. Each firing moves its job onward if the job is active, at the firing's
     /// version and next slot, and its shard's lease has the epoch in `leases`; the overlap rule is
     /// applied to the runs alive in the same write. Where the job goes on is
-    /// [`Job::standing_after`], by whether a run was born. Asked again by the same presence, it answers
+    /// [`Job::standing_after`], by whether a run was born. A run that overlap does not let start or wait is decided
+    /// when it is due, not before: until then the answer is `Early`. Asked again by the same presence, it answers
     /// as it did. A batch holds a job once at most.
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
 
     /// Takes the next attempt of named runs that nobody holds, under the leases of their shards. Asked
     /// again, it answers the same, also when a shard has gone to someone else meanwhile.
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Takes the next attempt of runs of `shards` that nobody holds and that wait for no other, due at or before `up_to`: so
+    /// many of each lane, the earliest first. Needs no lease; what others are taking at this moment is passed over.
+    async fn take(
+        &self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError>;
 
     /// A manual run or a replay, born `Ready` (or waiting, as overlap says).
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError>;
@@ -247,6 +270,9 @@ pub trait Store: Send + Sync + 'static {
 pub trait StoreClock: Send + Sync + 'static {
     /// Wall time.
     fn now(&self) -> Timestamp;
+    fn now_micros(&self) -> i64 {
+        self.now().as_millis().saturating_mul(1_000)
+    }
     /// Time that only ever grows, also while the machine sleeps; presences are judged by it.
     fn uptime(&self) -> std::time::Duration;
 }

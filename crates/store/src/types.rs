@@ -7,8 +7,9 @@ use std::time::Duration;
 use model::job::Decision;
 use model::schedule::Calendars;
 use model::{
-    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, Outcome, PresenceId,
-    Reason, Run, RunId, RunState, Shard, Skip, TenantId, Timestamp, Verdict, Version, limits,
+    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, Outcome, Parts,
+    PresenceId, Reason, Run, RunId, RunState, Shard, Skip, TenantId, Timestamp, Verdict, Version,
+    limits,
 };
 
 /// What a node says of itself.
@@ -20,6 +21,31 @@ pub struct NodeInfo {
     pub version: String,
     /// The release of its time zone tables.
     pub tables: String,
+    pub parts: Parts,
+}
+
+/// What a node says of itself with every beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Vitals {
+    /// Shards may fall to it: it has the part, its clock is fit, and it is not about to stop.
+    pub schedules: bool,
+    /// It takes runs that others leave.
+    pub executes: bool,
+    /// How many more runs it could take.
+    pub room: u32,
+    /// How late the oldest run that it holds and has not handed to its target is, in milliseconds.
+    pub lag: u32,
+    /// Its clock against the store's, unless that is its own.
+    pub offset: Option<Offset>,
+}
+
+/// How a node's wall clock stands to the store's, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offset {
+    /// What it is ahead.
+    pub ahead: i64,
+    /// How wrong that may be.
+    pub uncertainty: i64,
 }
 
 /// A presence that lives, and whose it is.
@@ -27,6 +53,13 @@ pub struct NodeInfo {
 pub struct Peer {
     pub presence: PresenceId,
     pub node: NodeInfo,
+    /// As of its last beat.
+    pub vitals: Vitals,
+    pub joined_at: Timestamp,
+    /// How long ago its last beat was, by the store's clock.
+    pub beaten: Duration,
+    /// How many shards it holds.
+    pub shards: u16,
 }
 
 /// Numbers a shard's leases; only grows.
@@ -54,12 +87,31 @@ pub fn presence_end(now: Timestamp, seen: Timestamp) -> Timestamp {
 /// What a beat brings back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beat {
-    /// The store's clock.
-    pub now: Timestamp,
+    /// The store's clock, in microseconds.
+    pub now_micros: i64,
     /// Marks on claims of this presence, oldest run first.
     pub asks: Vec<(RunId, Ask)>,
     /// Every presence that lives, this one included.
     pub living: Vec<Peer>,
+}
+
+/// A nudge from one node to the others: look now instead of later. Everything is correct without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hint {
+    /// A job was written that may be due soon.
+    Job(TenantId, JobId),
+    /// Something of a shard became due that its holder may not know of.
+    Shard(Shard),
+    /// Runs wait for whoever has room.
+    Ready,
+    /// Claims were marked.
+    Marks,
+    /// Shards were given up.
+    Leases,
+    /// A calendar was changed.
+    Rules,
+    /// Hints were lost: it may have been any of them.
+    Lost,
 }
 
 /// A claim whose holder is gone.
@@ -258,6 +310,8 @@ pub enum Fired {
     Skipped(Reason),
     /// No run: the slot of an edited job had a run already, so the job only moved onward.
     Decided,
+    /// Nothing is decided: overlap stands in the way, and the slot is not due yet. To be asked again when it is.
+    Early,
     /// The job moved, changed or is not active any more.
     Stale,
     /// The shard's lease is not ours at that epoch.

@@ -9,6 +9,7 @@ mod explain;
 mod fields;
 mod job;
 mod next;
+mod node;
 mod openapi;
 pub mod output;
 mod run;
@@ -79,6 +80,9 @@ enum Command {
     /// Write, show and delete calendars: days and hours that jobs leave out or keep to
     #[command(subcommand)]
     Calendar(calendar::Command),
+    /// Show the nodes that share the work
+    #[command(subcommand)]
+    Node(node::Command),
     /// Show when a schedule is due; needs no server, unless calendars are named
     #[command(after_help = next::HELP)]
     Next(next::Next),
@@ -112,6 +116,9 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
         }),
         Command::Calendar(command) => ask(&remote, async |client| {
             calendar::execute(command, &client, json).await
+        }),
+        Command::Node(command) => ask(&remote, async |client| {
+            node::execute(command, &client, json).await
         }),
         Command::Next(next) if next.needs_server() => ask(&remote, async |client| {
             next::ask(&next, &client, json).await

@@ -121,6 +121,7 @@ fn bad_values_of_every_setting_are_refused() {
     let bad = [
         ("data", ""),
         ("store", "mysql://127.0.0.1/x"),
+        ("parts", "api,clock"),
         ("clock_skew_max", "soon"),
         ("listen", "127.0.0.1"),
         ("insecure_no_auth", "maybe"),
@@ -172,6 +173,53 @@ fn other_machines_are_let_in_only_when_told() {
     config.insecure_no_auth = true;
     assert_eq!(config.check_listen(), Ok(()));
     assert_eq!(config.contradictions(), Vec::<String>::new());
+}
+
+#[test]
+fn a_part_is_left_out_only_when_others_can_do_it() {
+    let load = |flags: &[(&'static str, &str)]| Config::load(&sources(None, &[], flags).0).unwrap();
+    let postgres = ("store", "postgres://a@127.0.0.1/a");
+    assert_eq!(load(&[]).check_parts(), Ok(()));
+    assert_eq!(
+        load(&[("parts", "execute,api,schedule")]).check_parts(),
+        Ok(())
+    );
+    assert_eq!(load(&[("parts", "api"), postgres]).check_parts(), Ok(()));
+    let refused = load(&[("parts", "schedule, api")])
+        .check_parts()
+        .unwrap_err();
+    assert!(
+        refused
+            .text
+            .starts_with("parts: api,schedule is not enough")
+            && refused.text.contains("--store postgres://"),
+        "{}",
+        refused.text
+    );
+    let text = refused_parts("");
+    assert!(
+        text.starts_with("--parts: parts: no part is named"),
+        "{text}"
+    );
+    let text = refused_parts("api,excute");
+    assert!(text.contains("there is no part 'excute'"), "{text}");
+}
+
+fn refused_parts(text: &str) -> String {
+    refused(None, &[], &[("parts", text)])
+}
+
+#[test]
+fn nodes_of_one_machine_that_share_a_store_are_told_apart() {
+    let postgres = ("store", "postgres://a@127.0.0.1/a");
+    let load = |flags: &[(&'static str, &str)]| Config::load(&sources(None, &[], flags).0).unwrap();
+    let alone = load(&[]);
+    assert_eq!(alone.node_at(7710), alone.node);
+    let shared = load(&[postgres, ("listen", "127.0.0.1:7711")]);
+    assert_eq!(shared.node_at(7711), format!("{}:7711", alone.node));
+    assert_eq!(shared.shown(setting("node")).0, shared.node_at(7711));
+    let named = load(&[postgres, ("node", "a")]);
+    assert_eq!(named.node_at(7710), "a");
 }
 
 #[test]

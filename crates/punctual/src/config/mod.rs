@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::Parts;
+
 pub use settings::{SETTINGS, Setting};
 pub use sources::{Flags, Sources};
 
@@ -21,9 +23,11 @@ pub struct Config {
     pub data: PathBuf,
     /// Where the store is, if it is not the data folder's own.
     pub store: Option<String>,
+    pub parts: Parts,
     pub clock_skew_max: Duration,
     pub listen: SocketAddr,
     pub insecure_no_auth: bool,
+    /// Its name, as given; see [`Config::node_at`].
     pub node: String,
     pub grace: Duration,
     pub running_max: usize,
@@ -71,6 +75,15 @@ impl Config {
             config.origins.insert(given.setting.name, given.origin);
         }
         Ok(config)
+    }
+
+    /// What the node calls itself when it listens on this port. Several nodes of one machine may share a store:
+    /// unless they are given names, the port tells them apart.
+    pub fn node_at(&self, port: u16) -> String {
+        if self.store.is_none() || port == 0 || self.origins.contains_key("node") {
+            return self.node.clone();
+        }
+        format!("{}:{port}", self.node)
     }
 
     /// A setting's value as people see it, and where it came from.
@@ -121,6 +134,18 @@ impl Config {
             "{} is reachable from other machines, and this version has no keys: listen on 127.0.0.1, \
              or say --insecure-no-auth",
             self.listen
+        )))
+    }
+
+    /// A part that is left out is for others to do, and a data folder's own store has no others.
+    pub fn check_parts(&self) -> Result<(), Failure> {
+        if self.store.is_some() || self.parts == Parts::default() {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "parts: {} is not enough while the store is the data folder's own, because no other node could do the \
+             rest: leave it out, or share a database with --store postgres://…",
+            self.parts
         )))
     }
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::NodeConfig;
-use model::limits;
 use model::schedule::{format_span, parse_span};
+use model::{Parts, limits};
 use store::postgres::PgConfig;
 use tracing_subscriber::EnvFilter;
 
@@ -69,6 +69,18 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| config.store.clone().unwrap_or_default(),
     },
     Setting {
+        name: "parts",
+        flag: "parts",
+        value: "PARTS",
+        help: "What this node does: api (answers clients), schedule (fires what is due), execute (hands it to targets); fewer than all only with --store",
+        secret: false,
+        set: |config, text| {
+            let parts = text.parse::<Parts>();
+            read_into(&mut config.parts, parts.map_err(|error| error.to_string()))
+        },
+        show: |config| config.parts.to_string(),
+    },
+    Setting {
         name: "clock_skew_max",
         flag: "clock-skew-max",
         value: "SPAN",
@@ -99,10 +111,10 @@ pub const SETTINGS: &[Setting] = &[
         name: "node",
         flag: "node",
         value: "NAME",
-        help: "What this node calls itself, in logs and to targets",
+        help: "What this node calls itself, to people and to targets; the machine's name unless given, with the port if --store is",
         secret: false,
         set: |config, text| read_into(&mut config.node, node_name(text)),
-        show: |config| config.node.clone(),
+        show: |config| config.node_at(config.listen.port()),
     },
     Setting {
         name: "grace",
@@ -187,6 +199,7 @@ pub(super) fn defaults() -> Config {
     Config {
         data: default_data(),
         store: None,
+        parts: node.parts,
         clock_skew_max: node.clock_skew_max,
         listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
         insecure_no_auth: false,

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ClockOf, Node, NodeConfig, SystemClock};
+use engine::{Clock, ClockOf, Node, NodeConfig, SystemClock};
 use executor::Registry;
 use executor::http::HttpExecutor;
 use model::schedule::format_span;
@@ -33,12 +33,16 @@ Examples:
   punctual serve
   punctual serve --data ./data --listen 127.0.0.1:8080
   PUNCTUAL_STORE_PASSWORD=… punctual serve --store postgres://punctual@127.0.0.1/punctual
+  punctual serve --store postgres://… --listen 127.0.0.1:7711 --parts schedule,execute
   PUNCTUAL_LOG=debug punctual serve --config punctual.toml";
 
 /// What the end may take beyond the grace period: handing back what is left, and closing the store.
 const END_MARGIN: Duration = Duration::from_secs(5);
 /// What requests get beyond the end of the last attempt.
 const CONNECTIONS_MARGIN: Duration = Duration::from_millis(500);
+/// How long a node that is not ready any more goes on answering, where others could: whoever shares out requests
+/// needs a moment to notice.
+const DRAIN: Duration = Duration::from_secs(2);
 /// Files a node has open besides its attempts' connections.
 const FILES_OWN: u64 = 256;
 
@@ -46,6 +50,7 @@ pub fn serve(flags: Flags) -> Result<(), Failure> {
     let sources = Sources::of_process(flags);
     let config = Config::load(&sources)?;
     config.check_listen()?;
+    config.check_parts()?;
     start_log(&config)?;
     for warning in sources
         .unknown_variables()
@@ -92,7 +97,11 @@ async fn live(config: &Config) -> Result<(), Failure> {
 struct Running {
     node: Node,
     serving: JoinHandle<()>,
-    stop: CancellationToken,
+    /// From now on the node says that it is not ready.
+    stopping: CancellationToken,
+    /// From now on it takes no more connections.
+    closing: CancellationToken,
+    drain: Duration,
 }
 
 impl Running {
@@ -105,21 +114,32 @@ impl Running {
         let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
         let registry = Registry::default().with("http", Arc::new(http));
         let clock = Arc::new(SystemClock);
-        let started = Node::start(Arc::clone(&store), clock, registry, node_config(config)).await;
-        let node = started.map_err(|error| unusable(config, &error))?;
+        let name = config.node_at(address.port());
+        if config.store.is_some() {
+            info!("this is node {name}, with the parts {}", config.parts);
+        }
+        let node = node_config(config, name);
+        let node = Node::start(Arc::clone(&store), clock, registry, node)
+            .await
+            .map_err(|error| unusable(config, &error))?;
+        let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let api = server::Api::new(store, node.handle())
             .with_history_keep(config.history_keep)
-            .with_features(["sqlite", "postgres", "http"]);
-        let stop = CancellationToken::new();
-        let serving = tokio::spawn(server::serve(listener, server::router(api), stop.clone()));
+            .with_features(["sqlite", "postgres", "http"])
+            .with_stopping(stopping.clone());
+        let router = server::router(api);
+        let serving = tokio::spawn(server::serve(listener, router, closing.clone()));
         if is_new {
             welcome(config, address);
         }
         info!("ready: listening on http://{address}");
+        let has_others = config.store.is_some() && config.parts.api;
         Ok(Self {
             node,
             serving,
-            stop,
+            stopping,
+            closing,
+            drain: if has_others { DRAIN } else { Duration::ZERO },
         })
     }
 
@@ -131,10 +151,14 @@ impl Running {
         }
     }
 
-    /// No new connections, no new work; what is under way finishes or is handed back.
+    /// Not ready any more, then no new connections; no new work, and what is under way finishes or is handed back.
     async fn end(self, grace: Duration) {
-        self.stop.cancel();
-        self.node.stop(grace).await;
+        self.stopping.cancel();
+        let drained = async {
+            Clock::sleep(&SystemClock, self.drain).await;
+            self.closing.cancel();
+        };
+        tokio::join!(self.node.stop(grace), drained);
         // Requests had the same time; those that are still open get no more of it.
         if tokio::time::timeout(CONNECTIONS_MARGIN, self.serving)
             .await
@@ -160,9 +184,12 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
     Ok(Arc::new(opened.map_err(|error| unusable(config, &error))?))
 }
 
-/// Why the data cannot be used, in one line that names the folder.
+/// Why the data cannot be used, in one line; it names the folder if the data is there.
 fn unusable(config: &Config, error: &StoreError) -> Failure {
     let text = chain(error);
+    if config.store.is_some() {
+        return Failure::usage(text);
+    }
     let folder = config.data.display().to_string();
     Failure::usage(if text.contains(&folder) {
         text
@@ -171,15 +198,17 @@ fn unusable(config: &Config, error: &StoreError) -> Failure {
     })
 }
 
-fn node_config(config: &Config) -> NodeConfig {
+fn node_config(config: &Config, name: String) -> NodeConfig {
     NodeConfig {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        name: config.node.clone(),
+        name,
+        parts: config.parts,
         clock: match config.store {
             None => ClockOf::Machine,
             Some(_) => ClockOf::Store,
         },
         clock_skew_max: config.clock_skew_max,
+        beats_apart: config.store.is_some(),
         running_max: config.running_max,
         history_keep: config.history_keep,
         finished_keep: config.finished_keep,

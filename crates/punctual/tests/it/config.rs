@@ -22,6 +22,7 @@ fn print_shows_each_value_and_its_origin() {
     assert_eq!(config["grace"]["from"], format!("{path}, line 1"));
     assert_eq!(config["running_max"]["from"], "--running-max");
     assert_eq!(config["listen"]["from"], "default");
+    assert_eq!(config["parts"]["value"], "api,schedule,execute");
     let table = punctual(&format!("config print --config {path}"));
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.starts_with("SETTING"), "{table}");
@@ -47,6 +48,8 @@ fn a_bad_file_is_refused_with_its_line_and_key() {
     );
     check("grace = \"soon\"\n", &["line 1", "grace", "soon"]);
     check("grace = \n", &["line 1"]);
+    check("parts = \"api,clock\"\n", &["line 1", "parts", "'clock'"]);
+    check("parts = \"\"\n", &["line 1", "no part is named"]);
     fs::remove_file(&file).unwrap();
     fails(
         &punctual(&format!("serve --config {path}")),

@@ -9,6 +9,8 @@
 mod support;
 
 mod blackbox;
+mod chaos;
 mod cli;
 mod config;
+mod nodes;
 mod serve;

@@ -80,6 +80,26 @@ fn other_machines_are_let_in_only_when_told() {
 }
 
 #[test]
+fn a_part_that_nobody_could_do_is_not_left_out() {
+    let own = TempDir::new().unwrap();
+    let folder = own.path().join("data");
+    let with = |more: &str| {
+        let start = format!("serve --listen 127.0.0.1:0 --data {}", folder.display());
+        punctual(&format!("{start} {more}"))
+    };
+    is_refused(
+        &with("--parts api,execute"),
+        &["api,execute", "no other node", "--store postgres://"],
+    );
+    is_refused(
+        &with("--parts api,clock"),
+        &["--parts", "'clock'", "schedule"],
+    );
+    is_refused(&with("--parts ''"), &["--parts", "no part is named"]);
+    assert!(!folder.exists(), "nothing was touched");
+}
+
+#[test]
 fn a_second_server_on_the_same_folder_is_refused() {
     let server = Server::start();
     is_refused(

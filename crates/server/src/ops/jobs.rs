@@ -436,7 +436,7 @@ pub async fn resume(
     .await?;
     if changed.written {
         api.engine.offer(&changed.job);
-        api.engine.nudge_plan();
+        api.engine.nudge_plan(changed.job.id);
     }
     Ok(changed)
 }

@@ -3,7 +3,7 @@
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
 //! there to a definition that holds), `jobs`, `change` and `withdraw` (how an edit reaches what was already
-//! claimed), `calendars`, `runs`, `page` (listings); then what people ask about time: `ahead` (a walk over
+//! claimed), `calendars`, `runs`, `nodes`, `page` (listings); then what people ask about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
 mod ahead;
@@ -16,6 +16,7 @@ mod error;
 pub mod explain;
 mod fault;
 pub mod jobs;
+pub mod nodes;
 mod page;
 pub mod preview;
 pub mod runs;

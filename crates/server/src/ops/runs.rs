@@ -140,7 +140,7 @@ async fn begin(api: &Api, run: Run, force: bool) -> Result<Option<Run>, OpError>
         Started::Refused(reason) => return Err(OpError::Overlap(reason)),
         Started::Missing => return Ok(None),
     }
-    api.engine.nudge_plan();
+    api.engine.nudge_plan(start.run.job);
     Ok(Some(start.run))
 }
 

@@ -1,7 +1,7 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
 //! In reading order: `extract` (what requests are made of), `jobs`, `runs`, `batch`, `calendars`, `preview`,
-//! `slots`, `system` (health and the like), `pages` (one per problem), `observe` (what is done around every
+//! `slots`, `nodes`, `system` (health and the like), `pages` (one per problem), `observe` (what is done around every
 //! request), `openapi` (the contract).
 
 mod answer;
@@ -9,6 +9,7 @@ mod batch;
 mod calendars;
 mod extract;
 mod jobs;
+mod nodes;
 mod observe;
 mod openapi;
 mod pages;
@@ -21,7 +22,7 @@ mod system;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use model::TenantId;
@@ -34,14 +35,36 @@ use crate::problem::{Kind, Problem};
 /// The one tenant there is until keys say whose a request is.
 const TENANT: TenantId = TenantId::DEFAULT;
 
-/// Everything that clients can reach.
+/// Everything that clients can reach. A node without the api part only says how it is.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
+    let router = match api.engine.parts().api {
+        true => with_api(system()).fallback(route_unknown),
+        false => system().fallback(not_api),
+    };
+    router
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(&api), observe::observe))
+        .with_state(api)
+}
+
+/// How a node is, and what its problems mean.
+fn system() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/healthz", get(system::healthz))
+        .route("/readyz", get(system::readyz))
+        .route("/version", get(system::version))
+        .route("/metrics", get(system::metrics))
+        .route("/problems", get(pages::index))
+        .route("/problems/{name}", get(pages::show))
+}
+
+fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
     let by_key = get(jobs::find).put(jobs::put).delete(jobs::delete_by_key);
     let calendar = get(calendars::show)
         .put(calendars::put)
         .delete(calendars::delete);
-    Router::new()
+    router
         .route("/v1/jobs", post(jobs::create).get(jobs::list))
         .route("/v1/jobs/batch", post(batch::create))
         .route("/v1/jobs/by-key/{*key}", by_key)
@@ -66,17 +89,8 @@ pub fn router(api: Api) -> Router {
             post(calendars::create).get(calendars::list),
         )
         .route("/v1/calendars/{name}", calendar)
-        .route("/healthz", get(system::healthz))
-        .route("/readyz", get(system::readyz))
-        .route("/version", get(system::version))
-        .route("/metrics", get(system::metrics))
+        .route("/v1/nodes", get(nodes::list))
         .route("/openapi.json", get(openapi::serve))
-        .route("/problems", get(pages::index))
-        .route("/problems/{name}", get(pages::show))
-        .method_not_allowed_fallback(method_not_allowed)
-        .fallback(route_unknown)
-        .layer(from_fn_with_state(Arc::clone(&api), observe::observe))
-        .with_state(api)
 }
 
 /// The router adds `Allow`.
@@ -94,4 +108,10 @@ async fn route_unknown(request: Request) -> Problem {
         Kind::RouteUnknown,
         format!("{path:?} is not a path of ours: /openapi.json names them all"),
     )
+}
+
+async fn not_api(State(api): State<Arc<Api>>) -> Problem {
+    let parts = api.engine.parts();
+    let detail = format!("this node answers no clients, its parts are {parts}: ask one with api");
+    Problem::new(Kind::NotApi, detail).with("parts", parts.names())
 }

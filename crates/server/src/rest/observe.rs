@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -18,7 +18,7 @@ use crate::problem::{Kind, Problem};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
+    let (method, version) = (request.method().clone(), request.version());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
     let mut response = tokio::select! {
@@ -45,5 +45,9 @@ pub async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) 
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
+    if api.stopping.is_cancelled() && version <= Version::HTTP_11 {
+        // Whoever keeps connections open is to open the next one elsewhere. HTTP/2 has its own word for that.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use utoipa::OpenApi;
 
-use super::{batch, calendars, jobs, preview, runs, slots, system};
+use super::{batch, calendars, jobs, nodes, preview, runs, slots, system};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -19,13 +19,14 @@ use super::{batch, calendars, jobs, preview, runs, slots, system};
         runs::start, runs::retry, runs::list_of_job, runs::list, runs::show, runs::cancel,
         runs::replay, slots::list, slots::explain, preview::preview,
         calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
-        system::healthz, system::readyz, system::version, system::metrics,
+        nodes::list, system::healthz, system::readyz, system::version, system::metrics,
     ),
     tags(
         (name = "jobs", description = "What is due, and where it goes"),
         (name = "runs", description = "What came of each slot"),
         (name = "schedules", description = "When something is due"),
         (name = "calendars", description = "Named times that jobs leave out, or keep to"),
+        (name = "nodes", description = "Who does the work"),
         (name = "system", description = "How the node is"),
     ),
 )]

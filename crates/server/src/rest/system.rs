@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use model::limits;
 use model::schedule::{format_span, tzdb_version};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -69,16 +70,32 @@ pub struct ReadyAnswer {
     ),
 )]
 pub async fn readyz(State(api): State<Arc<Api>>) -> Answer {
+    match unready(&api) {
+        None => answer::json(StatusCode::OK, &ReadyAnswer { status: "ready" }),
+        Some(detail) => Err(Problem::new(Kind::NotReady, detail).retry_after(1)),
+    }
+}
+
+/// Why the node takes no part.
+fn unready(api: &Api) -> Option<String> {
     let health = api.engine.health();
-    if let Some(clock) = health.clock {
-        let detail = format!("the node fires nothing: {clock}");
-        return Err(Problem::new(Kind::NotReady, detail).retry_after(1));
+    if api.stopping.is_cancelled() {
+        return Some("the node is stopping".to_owned());
     }
-    if health.ready {
-        return answer::json(StatusCode::OK, &ReadyAnswer { status: "ready" });
+    if health.is_ready() {
+        return None;
     }
-    let detail = "the node has no presence in the store yet, or has not planned yet";
-    Err(Problem::new(Kind::NotReady, detail).retry_after(1))
+    if !health.present && health.heard >= limits::PRESENCE_TTL {
+        let heard = format_span(health.heard);
+        return Some(format!("the store has not answered for {heard}"));
+    }
+    if !health.present {
+        return Some("the node has no presence in the store yet".to_owned());
+    }
+    match health.clock {
+        Some(clock) => Some(format!("the node fires nothing: {clock}")),
+        None => Some("the node has not planned yet".to_owned()),
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -87,6 +104,9 @@ pub struct VersionAnswer {
     /// The release of the bundled time zone tables.
     tzdb: &'static str,
     features: Vec<String>,
+    /// Of `api`, `schedule` and `execute`, what this node does.
+    #[schema(example = json!(["api", "schedule", "execute"]))]
+    parts: Vec<&'static str>,
 }
 
 /// What is running here.
@@ -103,6 +123,7 @@ pub async fn version(State(api): State<Arc<Api>>) -> Answer {
             version,
             tzdb: tzdb_version(),
             features,
+            parts: api.engine.parts().names(),
         },
     )
 }

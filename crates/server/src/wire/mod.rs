@@ -1,6 +1,6 @@
 //! The JSON we promise. Reading and writing are apart: `read` walks an object's fields without
 //! building a tree, `job_in`, `schedule_in`, `target_in`, `calendar_in` and `requests` say what each may
-//! hold; `job_out`, `run_out`, `slots_out`, `explain_out` and `calendar_out` are the answers, `schema`
+//! hold; `job_out`, `run_out`, `slots_out`, `explain_out`, `calendar_out` and `node_out` are the answers, `schema`
 //! describes requests for the contract.
 //!
 //! What always holds: a request with a field nobody knows, twice the same field, or a value out of
@@ -12,6 +12,7 @@ mod depth;
 mod explain_out;
 mod job_in;
 mod job_out;
+mod node_out;
 mod read;
 mod requests;
 mod run_out;
@@ -27,6 +28,7 @@ pub use calendar_out::{Calendar, CalendarList};
 pub use explain_out::{Explained, ExplainedStep};
 pub use job_in::{CATCH_UP_FIELDS, JOB_FIELDS, OVERLAP_FIELDS, RETRY_FIELDS, job_draft};
 pub use job_out::{Job, JobAnswer, JobList, Runs, Schedule, Slots};
+pub use node_out::{Node, NodeList};
 pub use requests::{
     PAUSE_FIELDS, PREVIEW_FIELDS, PauseRequest, RESUME_FIELDS, START_FIELDS, nothing, pause,
     preview, resume, start,

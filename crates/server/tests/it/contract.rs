@@ -50,7 +50,7 @@ async fn every_operation_of_the_contract_is_served() {
             count += 1;
         }
     }
-    assert_eq!(count, 30);
+    assert_eq!(count, 31);
 }
 
 #[test]

@@ -104,7 +104,7 @@ faulty! {
         fn rules_changed() -> Vec<Rule>;
         fn jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
         fn rule_applied(rule: &Rule) -> ();
-        fn beat(presence: PresenceId) -> Beat;
+        fn beat(presence: PresenceId, vitals: &Vitals) -> Beat;
         fn lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
         fn leave(presence: PresenceId) -> ();
         fn bar_lapsed(by: PresenceId) -> Vec<PresenceId>;
@@ -115,6 +115,7 @@ faulty! {
         fn park(jobs: &[(JobId, String)], now: Timestamp) -> ();
         fn fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
         fn claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
+        fn take(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; 3]) -> Vec<(Run, Arc<Job>)>;
         fn mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
         fn withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;

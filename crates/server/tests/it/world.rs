@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use server::Api;
 use store::Store;
 use store::mem::MemStore;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// The address of a target; its path says what it does.
@@ -49,7 +50,9 @@ impl Executor for Obedient {
 pub struct World {
     pub router: Router,
     pub store: MemStore,
-    _node: Node,
+    /// Says that the node is about to stop.
+    pub stopping: CancellationToken,
+    node: Node,
 }
 
 /// What came back.
@@ -131,24 +134,26 @@ impl World {
         let clock = Arc::new(SystemClock);
         let inner: Arc<dyn Store> = Arc::new(store.clone());
         let node = Node::start(inner, clock, registry, config).await.unwrap();
-        let api = Api::new(seen, node.handle()).with_features(["mem"]);
+        let stopping = CancellationToken::new();
+        let api = Api::new(seen, node.handle())
+            .with_features(["mem"])
+            .with_stopping(stopping.clone());
         Self {
             router: server::router(api),
             store,
-            _node: node,
+            stopping,
+            node,
         }
     }
 
+    /// Its node is gone; what is left is what it knew.
+    pub fn crash(self) -> Router {
+        self.node.crash();
+        self.router
+    }
+
     pub async fn send(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        Reply {
-            status: parts.status,
-            headers: parts.headers,
-            text,
-        }
+        send(&self.router, request).await
     }
 
     pub async fn call(
@@ -228,6 +233,18 @@ impl World {
     /// Everything the store holds, as something that can be compared.
     pub fn snapshot(&self) -> String {
         format!("{:?} {:?}", self.store.all_jobs(), self.store.all_runs())
+    }
+}
+
+pub async fn send(router: &Router, request: Request<Body>) -> Reply {
+    let response = router.clone().oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    Reply {
+        status: parts.status,
+        headers: parts.headers,
+        text,
     }
 }
 

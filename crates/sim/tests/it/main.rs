@@ -1,41 +1,53 @@
 //! The simulator judges the engine, and these tests judge the simulator.
 
 #[expect(clippy::unwrap_used, reason = "a test")]
+mod fleet;
+#[expect(clippy::unwrap_used, reason = "a test")]
 mod rules;
 
 use sim::{Plan, run};
 use store::mem::Flaw;
 
+/// How many seeds each kind of story gets here; `make sim` gives them an hour each, and many more.
 fn seeds() -> u64 {
     std::env::var("SEEDS")
         .ok()
         .and_then(|text| text.parse().ok())
-        .unwrap_or(300)
+        .unwrap_or(100)
 }
 
 #[track_caller]
-fn holds(plan: impl Fn(u64) -> Plan) {
-    for seed in 0..seeds() {
+fn holds(seeds: u64, plan: impl Fn(u64) -> Plan) {
+    for seed in 0..seeds {
         let told = run(plan(seed));
         assert!(told.broken.is_empty(), "seed {seed}: {:#?}", told.broken);
     }
 }
 
-/// Whether some seed finds a bug put in on purpose.
+/// Whether some seed finds a bug put in on purpose, by the check that is there for it.
 #[track_caller]
-fn found(plan: impl Fn(u64) -> Plan) {
-    let found = (0..300).find(|seed| !run(plan(*seed)).broken.is_empty());
-    assert!(found.is_some(), "no seed finds it");
+fn finds(check: &str, plan: impl Fn(u64) -> Plan) {
+    let is_it = |seed: &u64| {
+        let broken = run(plan(*seed)).broken;
+        broken.iter().any(|broken| broken.check == check)
+    };
+    let found = (0..300).find(is_it);
+    assert!(found.is_some(), "no seed breaks {check}");
 }
 
 #[test]
 fn nothing_breaks_under_any_seed() {
-    holds(Plan::new);
+    holds(seeds(), Plan::new);
 }
 
 #[test]
 fn nothing_breaks_in_a_fleet_under_any_seed() {
-    holds(Plan::fleet);
+    holds(seeds(), Plan::fleet);
+}
+
+#[test]
+fn nothing_breaks_in_an_hour() {
+    holds(seeds().div_ceil(16), Plan::hour);
 }
 
 #[test]
@@ -52,16 +64,20 @@ fn the_same_seed_tells_the_same_story() {
 #[test]
 fn a_fire_without_its_compare_and_swap_is_found() {
     let flaw = Flaw::SkipCompareAndSwap;
-    found(|seed| Plan {
+    finds("bounds_hold", |seed| Plan {
         flaw,
         ..Plan::new(seed)
+    });
+    finds("one_claim_per_run", |seed| Plan {
+        flaw,
+        ..Plan::fleet(seed)
     });
 }
 
 #[test]
 fn a_settle_without_its_claim_check_is_found() {
     let flaw = Flaw::SkipClaimCheck;
-    found(|seed| Plan {
+    finds("old_epoch_settles_nothing", |seed| Plan {
         flaw,
         ..Plan::fleet(seed)
     });
@@ -70,7 +86,7 @@ fn a_settle_without_its_claim_check_is_found() {
 #[test]
 fn a_fire_without_its_epoch_check_is_found() {
     let flaw = Flaw::SkipEpochCheck;
-    found(|seed| Plan {
+    finds("old_epoch_fires_nothing", |seed| Plan {
         flaw,
         ..Plan::fleet(seed)
     });
@@ -79,7 +95,16 @@ fn a_fire_without_its_epoch_check_is_found() {
 #[test]
 fn a_node_that_does_not_renew_its_presence_is_found() {
     let engine_flaw = engine::Flaw::SkipRenewal;
-    found(|seed| Plan {
+    finds("takeover_within_bound", |seed| Plan {
+        engine_flaw,
+        ..Plan::fleet(seed)
+    });
+}
+
+#[test]
+fn a_node_that_does_not_ask_itself_whether_it_is_present_is_found() {
+    let engine_flaw = engine::Flaw::SkipPresenceCheck;
+    finds("barred_dispatches_nothing", |seed| Plan {
         engine_flaw,
         ..Plan::fleet(seed)
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
 use model::schedule::{Cron, CronOptions, Zone, tzdb_version};
-use model::{Definition, Job, JobId, Slot, Target, TenantId, Version};
+use model::{Definition, Job, JobId, Parts, Slot, Target, TenantId, Version};
 use sim::clock::SimClock;
 use store::mem::MemStore;
 use store::{NewJob, NodeInfo, Rule, Store};
@@ -96,12 +96,13 @@ async fn tables_wait_until_no_node_with_others_lives() {
         name: "older".to_owned(),
         version: "0.0.9".to_owned(),
         tables: "2019a".to_owned(),
+        parts: Parts::default(),
     };
     let older = mem.join(&older).await.unwrap();
     let node = start(&mem, &clock).await;
     for _ in 0..20 {
         clock.sleep(Duration::from_secs(1)).await;
-        mem.beat(older).await.unwrap();
+        mem.beat(older, &store::Vitals::default()).await.unwrap();
     }
     assert_ne!(tzdb_version(), "2019a");
     assert_eq!(stands(&mem, &jobs[0]).await.0, Version(1));

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! In the order of a run's life: `presence`, `leases`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
-//! `skips`, `bounds`, `overlap`, `claim`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
+//! `skips`, `bounds`, `overlap`, `claim`, `take`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
 //! `retention`. `alike` then asks two stores the same random questions, and wants the same answers.
 
 #[cfg(test)]
@@ -31,6 +31,7 @@ pub mod skips;
 pub mod slots;
 pub mod start;
 mod subject;
+pub mod take;
 pub mod withdraw;
 
 pub use subject::{
@@ -48,6 +49,8 @@ macro_rules! conformance_promises {
         $then! { $with,
             presence {
                 a_presence_sees_who_lives
+                what_a_node_says_of_itself_is_what_others_hear
+                the_shards_of_each_are_counted
                 a_silent_presence_is_not_among_the_living
                 a_late_beat_revives_a_presence_that_nobody_barred
                 a_barred_presence_must_join_again
@@ -198,6 +201,11 @@ macro_rules! conformance_promises {
                 a_cancelled_run_frees_the_one_that_waits
                 a_run_taken_back_frees_the_one_that_waits
                 a_run_withdrawn_frees_the_one_that_waits
+                a_slot_in_the_way_of_another_is_not_skipped_before_it_is_due
+                a_run_is_not_replaced_before_the_next_is_due
+                a_slot_that_may_wait_or_start_is_decided_ahead
+                a_slot_that_is_early_leaves_the_rest_of_its_batch_alone
+                a_slot_that_was_early_starts_when_nothing_is_in_its_way_any_more
             }
             claim {
                 a_run_is_claimed_once
@@ -209,6 +217,18 @@ macro_rules! conformance_promises {
                 a_run_that_is_not_there_is_stale
                 a_retry_is_claimed_under_its_next_number
                 a_run_under_way_is_marked_by_its_holder_only
+            }
+            take {
+                the_earliest_are_taken_first
+                each_lane_has_its_own_room
+                a_run_is_taken_once
+                only_runs_of_the_shards_asked_for_are_taken
+                what_is_due_later_is_not_taken
+                runs_that_wait_or_are_held_are_not_taken
+                a_barred_presence_takes_nothing
+                what_is_taken_is_an_attempt_at_the_job_as_it_stands
+                retries_are_taken_under_their_next_number
+                whoever_takes_a_run_settles_it
             }
             start {
                 a_manual_run_is_born_ready_with_its_own_payload

@@ -1,11 +1,12 @@
 //! Overlap: a slot that meets runs still alive, and what their end sets free.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Ask, Definition, Overlap, Reason, Run, RunId, RunState, TenantId, Verdict};
 
-use super::{DONE, Kept, Subject, at, freed, job_with, settlement, skip, slot, someone};
-use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, Started, Withdrawal};
+use super::{DONE, Kept, Subject, at, firing, freed, job_with, settlement, skip, slot, someone};
+use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, Started, Vitals, Withdrawal};
 
 async fn put(subject: &Subject, overlap: Overlap) -> Result<Arc<model::Job>, BoxError> {
     subject.put(job_with(1, |def| def.overlap = overlap)?).await
@@ -181,7 +182,11 @@ pub async fn a_newer_run_waits_for_the_one_it_stops(subject: Subject) -> Kept {
     assert_eq!(subject.fire(job.id, true).await?, Fired::Waiting(second));
     let ask = Ask::Cancel(Reason::Replaced);
     assert_eq!(
-        subject.store.beat(subject.presence()).await?.asks,
+        subject
+            .store
+            .beat(subject.presence(), &Vitals::default())
+            .await?
+            .asks,
         [(first.id, ask)]
     );
     let verdict = Verdict::Cancel(Reason::Replaced);
@@ -276,5 +281,126 @@ pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept 
         .withdraw(subject.presence(), &[answer], at(59))
         .await?;
     assert_eq!(subject.due_run_ids(at(999)).await?, [asked.id]);
+    Ok(())
+}
+
+/// What is asked at `now` about a job's next slot, to be claimed at birth.
+async fn asked(subject: &Subject, job: &model::Job, now: i64) -> Result<Fired, BoxError> {
+    let job = subject.job(job.id).await?;
+    let batch = [firing(&job, at(now))];
+    let fired = subject.store.fire(&subject.leases, &batch).await?;
+    Ok(fired.into_iter().next().ok_or("no answer")?)
+}
+
+pub async fn a_slot_in_the_way_of_another_is_not_skipped_before_it_is_due(
+    subject: Subject,
+) -> Kept {
+    for (number, overlap, queued, reason) in [
+        (1, Overlap::Skip, 0, Reason::Overlap),
+        (2, Overlap::QueueOne, 1, Reason::Overlap),
+        (3, Overlap::QueueAll { max: 2 }, 2, Reason::QueueFull),
+    ] {
+        let job = job_with(number, |def| def.overlap = overlap)?;
+        let job = subject.put(job).await?;
+        subject.claimed(job.id).await?;
+        for _ in 0..queued {
+            subject.fire(job.id, true).await?;
+        }
+        let stands = subject.job(job.id).await?;
+        let due = 120 + 60 * queued;
+        for ahead in [2, 1] {
+            assert_eq!(asked(&subject, &job, due - ahead).await?, Fired::Early);
+            assert_eq!(subject.job(job.id).await?, stands, "nothing is decided");
+            let entry = subject.store.get_run(TenantId::DEFAULT, id(&job, due));
+            assert_eq!(entry.await?, None);
+        }
+        assert_eq!(asked(&subject, &job, due).await?, Fired::Skipped(reason));
+        assert_eq!(
+            subject.job(job.id).await?.slot_last,
+            Some(at(due)),
+            "{overlap:?}"
+        );
+    }
+    Ok(())
+}
+
+pub async fn a_run_is_not_replaced_before_the_next_is_due(subject: Subject) -> Kept {
+    let job = put(&subject, Overlap::CancelRunning).await?;
+    let held = subject.claimed(job.id).await?;
+    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early);
+    assert_eq!(subject.run(held.id).await?, held, "nobody is asked to stop");
+    let second = id(&job, 120);
+    assert_eq!(asked(&subject, &job, 120).await?, Fired::Waiting(second));
+    let ask = Some(Ask::Cancel(Reason::Replaced));
+    assert_eq!(subject.run(held.id).await?.ask, ask);
+    let free = subject.put(job_with(2, |def| def.overlap = Overlap::CancelRunning)?);
+    let free = free.await?;
+    let ready = subject.ready(free.id).await?;
+    assert_eq!(asked(&subject, &free, 119).await?, Fired::Early);
+    assert_eq!(subject.run(ready.id).await?, ready, "nothing is cancelled");
+    Ok(())
+}
+
+pub async fn a_slot_that_may_wait_or_start_is_decided_ahead(subject: Subject) -> Kept {
+    let number = |number, overlap| job_with(number, |def| def.overlap = overlap);
+    let allows = subject.put(number(1, Overlap::Allow)?).await?;
+    let queues = subject.put(number(2, Overlap::QueueOne)?).await?;
+    let skips = subject.put(number(3, Overlap::Skip)?).await?;
+    for job in [&allows, &queues, &skips] {
+        let first = Fired::Claimed(id(job, 60));
+        assert_eq!(asked(&subject, job, 58).await?, first, "nothing lives");
+    }
+    let second = Fired::Claimed(id(&allows, 120));
+    assert_eq!(asked(&subject, &allows, 118).await?, second);
+    let second = Fired::Waiting(id(&queues, 120));
+    assert_eq!(asked(&subject, &queues, 118).await?, second);
+    Ok(())
+}
+
+pub async fn a_slot_that_is_early_leaves_the_rest_of_its_batch_alone(subject: Subject) -> Kept {
+    let mut jobs = Vec::new();
+    for (number, overlap) in [
+        (1, Overlap::Allow),
+        (2, Overlap::Skip),
+        (3, Overlap::QueueOne),
+        (4, Overlap::CancelRunning),
+        (5, Overlap::Skip),
+    ] {
+        jobs.push(subject.put(job_with(number, |def| def.overlap = overlap)?));
+    }
+    let mut batch = Vec::new();
+    for (number, job) in (1..).zip(jobs) {
+        let job = job.await?;
+        if number < 5 {
+            subject.claimed(job.id).await?;
+        }
+        let job = subject.job(job.id).await?;
+        let due_at = job.next_due_at().ok_or("no next slot")?;
+        batch.push(firing(&job, due_at.minus(Duration::from_secs(1))));
+    }
+    let named = |number: usize, secs| id(&batch[number].job, secs);
+    let expected = [
+        Fired::Claimed(named(0, 120)),
+        Fired::Early,
+        Fired::Waiting(named(2, 120)),
+        Fired::Early,
+        Fired::Claimed(named(4, 60)),
+    ];
+    let fired = subject.store.fire(&subject.leases, &batch).await?;
+    assert_eq!(fired, expected);
+    let again = subject.store.fire(&subject.leases, &batch).await?;
+    assert_eq!(again, expected, "asked again, it answers as it did");
+    Ok(())
+}
+
+pub async fn a_slot_that_was_early_starts_when_nothing_is_in_its_way_any_more(
+    subject: Subject,
+) -> Kept {
+    let job = put(&subject, Overlap::Skip).await?;
+    let first = subject.claimed(job.id).await?;
+    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early);
+    subject.settle(settlement(&first, Verdict::Succeed)).await?;
+    let second = Fired::Claimed(id(&job, 120));
+    assert_eq!(asked(&subject, &job, 119).await?, second);
     Ok(())
 }

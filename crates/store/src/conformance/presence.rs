@@ -7,7 +7,7 @@ use model::shard::ShardSet;
 use model::{Ask, AttemptNo, PresenceId, Reason, RunId, Shard, TenantId};
 
 use super::{Kept, NODE, Subject, at, firing, job, node};
-use crate::{HeldClaim, Orphan, Peer, StoreError};
+use crate::{HeldClaim, Offset, Orphan, Peer, StoreError, Vitals};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -18,14 +18,21 @@ pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
         other,
         ..
     } = &subject;
-    let mut beat = store.beat(leases.presence).await?;
+    let mut beat = store.beat(leases.presence, &Vitals::default()).await?;
     beat.living.sort_by_key(|peer| peer.presence);
-    let mut both = [peer(leases.presence, NODE), peer(other.presence, "second")];
+    let first = Peer {
+        shards: 256,
+        ..peer(leases.presence, NODE)
+    };
+    let mut both = [first, peer(other.presence, "second")];
     both.sort_by_key(|peer| peer.presence);
     assert_eq!(beat.living, both, "and what each says of itself");
-    assert_eq!((beat.now, beat.asks), (at(0), vec![]));
+    assert_eq!((beat.now_micros, beat.asks), (micros(0), vec![]));
     let third = store.join(&node("third")).await?;
-    let living = store.beat(leases.presence).await?.living;
+    let living = store
+        .beat(leases.presence, &Vitals::default())
+        .await?
+        .living;
     assert!(living.contains(&peer(third, "third")), "{living:?}");
     Ok(())
 }
@@ -34,7 +41,83 @@ fn peer(presence: PresenceId, name: &str) -> Peer {
     Peer {
         presence,
         node: node(name),
+        vitals: Vitals::default(),
+        joined_at: at(0),
+        beaten: Duration::ZERO,
+        shards: 0,
     }
+}
+
+/// So many seconds after the tests' beginning of time, as a beat tells it.
+fn micros(secs: i64) -> i64 {
+    at(secs).as_millis() * 1_000
+}
+
+pub async fn what_a_node_says_of_itself_is_what_others_hear(subject: Subject) -> Kept {
+    let Subject {
+        store,
+        leases,
+        other,
+        clock,
+        ..
+    } = &subject;
+    clock.advance(Duration::from_millis(1_500));
+    let offset = Offset {
+        ahead: -3_000_000_000,
+        uncertainty: 4_000_000_000,
+    };
+    let said = [
+        Vitals {
+            schedules: true,
+            executes: false,
+            room: 0,
+            lag: u32::MAX,
+            offset: Some(offset),
+        },
+        Vitals {
+            schedules: false,
+            executes: true,
+            room: u32::MAX,
+            lag: 0,
+            offset: None,
+        },
+    ];
+    for vitals in said {
+        store.beat(leases.presence, &vitals).await?;
+        clock.advance(Duration::from_millis(250));
+        let living = store.beat(other.presence, &Vitals::default()).await?.living;
+        let heard = Peer {
+            vitals,
+            beaten: Duration::from_millis(250),
+            shards: 256,
+            ..peer(leases.presence, NODE)
+        };
+        assert!(living.contains(&heard), "{living:?}");
+    }
+    Ok(())
+}
+
+pub async fn the_shards_of_each_are_counted(subject: Subject) -> Kept {
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
+    let few: ShardSet = Shard::all().take(100).collect();
+    store.lease(leases.presence, &few).await?;
+    let rest: ShardSet = Shard::all().skip(250).collect();
+    store.lease(other.presence, &rest).await?;
+    let mut living = store.beat(other.presence, &Vitals::default()).await?.living;
+    living.sort_by_key(|peer| peer.presence != leases.presence);
+    let shards: Vec<_> = living.iter().map(|peer| peer.shards).collect();
+    assert_eq!(shards, [100, 6]);
+    store.leave(leases.presence).await?;
+    let third = store.join(&node("third")).await?;
+    let living = store.beat(third, &Vitals::default()).await?.living;
+    let shards: u16 = living.iter().map(|peer| peer.shards).sum();
+    assert_eq!(shards, 6, "what nobody holds is not counted");
+    Ok(())
 }
 
 pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept {
@@ -47,15 +130,23 @@ pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept
     } = &subject;
     clock.advance(PRESENCE_TTL);
     assert_eq!(
-        store.beat(leases.presence).await?.living.len(),
+        store
+            .beat(leases.presence, &Vitals::default())
+            .await?
+            .living
+            .len(),
         2,
         "its time is just not up"
     );
     clock.advance(MOMENT);
-    let living = store.beat(leases.presence).await?.living;
-    assert_eq!(living, [peer(leases.presence, NODE)]);
+    let named = |living: &[Peer]| living.iter().map(|peer| peer.presence).collect::<Vec<_>>();
+    let living = store
+        .beat(leases.presence, &Vitals::default())
+        .await?
+        .living;
+    assert_eq!(named(&living), [leases.presence]);
     store.leave(leases.presence).await?;
-    let living = store.beat(other.presence).await?.living;
+    let living = store.beat(other.presence, &Vitals::default()).await?.living;
     assert_eq!(living, [peer(other.presence, "second")]);
     Ok(())
 }
@@ -69,7 +160,7 @@ pub async fn a_late_beat_revives_a_presence_that_nobody_barred(subject: Subject)
     } = &subject;
     let job = subject.put(job(1)?).await?;
     clock.advance(Duration::from_secs(3_600));
-    store.beat(leases.presence).await?;
+    store.beat(leases.presence, &Vitals::default()).await?;
     assert_eq!(subject.claimed(job.id).await?.claim, Some(leases.presence));
     Ok(())
 }
@@ -77,7 +168,7 @@ pub async fn a_late_beat_revives_a_presence_that_nobody_barred(subject: Subject)
 pub async fn a_barred_presence_must_join_again(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     subject.bar_first().await?;
-    let beat = store.beat(leases.presence).await;
+    let beat = store.beat(leases.presence, &Vitals::default()).await;
     assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
     let leased = store.lease(leases.presence, &ShardSet::ALL).await;
     assert!(matches!(leased, Err(StoreError::Barred)), "{leased:?}");
@@ -94,7 +185,7 @@ pub async fn a_barred_presence_must_join_again(subject: Subject) -> Kept {
 
 pub async fn a_presence_nobody_knows_is_barred(subject: Subject) -> Kept {
     let stranger = PresenceId::new(at(9), [9; 10]);
-    let beat = subject.store.beat(stranger).await;
+    let beat = subject.store.beat(stranger, &Vitals::default()).await;
     assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
     let leased = subject.store.lease(stranger, &ShardSet::ALL).await;
     assert!(matches!(leased, Err(StoreError::Barred)), "{leased:?}");
@@ -134,7 +225,7 @@ pub async fn one_that_was_silent_itself_bars_nobody(subject: Subject) -> Kept {
         [],
         "its own time is up"
     );
-    store.beat(leases.presence).await?;
+    store.beat(leases.presence, &Vitals::default()).await?;
     assert_eq!(
         store.bar_lapsed(leases.presence).await?,
         [],
@@ -155,7 +246,7 @@ pub async fn an_outage_of_the_store_costs_nobody_a_presence(subject: Subject) ->
     subject.pass(10, &both).await?;
     clock.advance(Duration::from_secs(600));
     // The store is back: one of them is first, the other comes within its own second.
-    store.beat(leases.presence).await?;
+    store.beat(leases.presence, &Vitals::default()).await?;
     assert_eq!(store.bar_lapsed(leases.presence).await?, []);
     subject.pass(5, &both).await?;
     assert_eq!(store.bar_lapsed(leases.presence).await?, []);
@@ -198,11 +289,18 @@ pub async fn a_step_of_the_wall_clock_ends_no_presence(subject: Subject) -> Kept
     subject.pass(4, &[leases.presence, other.presence]).await?;
     clock.step_wall(3_600_000);
     assert_eq!(store.bar_lapsed(leases.presence).await?, []);
-    assert_eq!(store.beat(leases.presence).await?.living.len(), 2);
+    assert_eq!(
+        store
+            .beat(leases.presence, &Vitals::default())
+            .await?
+            .living
+            .len(),
+        2
+    );
     clock.step_wall(-7_200_000);
     assert_eq!(store.bar_lapsed(leases.presence).await?, []);
-    let beat = store.beat(other.presence).await?;
-    assert_eq!((beat.living.len(), beat.now), (2, at(4 - 3_600)));
+    let beat = store.beat(other.presence, &Vitals::default()).await?;
+    assert_eq!((beat.living.len(), beat.now_micros), (2, micros(4 - 3_600)));
     Ok(())
 }
 
@@ -356,7 +454,7 @@ pub async fn opening_again_keeps_everything_but_presences(subject: Subject) -> K
         ..
     } = subject;
     let store = reopen(store).await?;
-    let beat = store.beat(leases.presence).await;
+    let beat = store.beat(leases.presence, &Vitals::default()).await;
     assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
     let fired = store.fire(&leases, &[firing(&stands, at(120))]).await?;
     assert_eq!(fired, [crate::Fired::LeaseLost]);

@@ -12,14 +12,14 @@ use bytes::Bytes;
 use model::schedule::{Every, Period, Zone};
 use model::shard::ShardSet;
 use model::{
-    Attempt, AttemptNo, Definition, Job, JobId, Outcome, PresenceId, Reason, Report, Run, RunId,
-    Schedule, Skip, Slot, Stretch, Target, TenantId, Timestamp, Verdict,
+    Attempt, AttemptNo, Definition, Job, JobId, Outcome, Parts, PresenceId, Reason, Report, Run,
+    RunId, Schedule, Skip, Slot, Stretch, Target, TenantId, Timestamp, Verdict,
 };
 
 use crate::mem::MemStore;
 use crate::{
     BoxError, Created, Fired, Firing, JobChange, JobChanged, Leases, NewJob, NodeInfo,
-    RunsOfChange, Settled, Settlement, Store, StoreClock,
+    RunsOfChange, Settled, Settlement, Store, StoreClock, Vitals,
 };
 
 /// What trying a promise comes to.
@@ -57,6 +57,8 @@ pub fn node(name: &str) -> NodeInfo {
         name: name.to_owned(),
         version: format!("1.0 of {name}"),
         tables: format!("2026a of {name}"),
+        // Not those that a node has unless it is told otherwise.
+        parts: Parts::from_code(6),
     }
 }
 
@@ -241,7 +243,7 @@ impl Subject {
         for _ in 0..secs {
             self.clock.advance(Duration::from_secs(1));
             for presence in beating {
-                self.store.beat(*presence).await?;
+                self.store.beat(*presence, &Vitals::default()).await?;
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use model::{
 };
 
 use super::{DONE, Kept, Subject, at, every, job, job_with, settlement, slot, someone};
-use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, StoreError, Withdrawal};
+use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, StoreError, Vitals, Withdrawal};
 
 const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
@@ -54,7 +54,10 @@ pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
     let run = subject.claimed(job.id).await?;
     let (edited, asked) = subject.edit(job.id, 57).await?;
     assert_eq!((edited.next_slot, asked), (Some(slot(120)), vec![run.id]));
-    let beat = subject.store.beat(subject.presence()).await?;
+    let beat = subject
+        .store
+        .beat(subject.presence(), &Vitals::default())
+        .await?;
     assert_eq!(beat.asks, [(run.id, Ask::TakeBack)]);
     subject.withdraw(run.id, true).await?;
     assert!(subject.is_gone(run.id).await?, "as if never fired");
@@ -335,7 +338,13 @@ pub async fn a_held_run_is_cancelled_by_asking(subject: Subject) -> Kept {
         Cancelled::Asked
     );
     let ask = Ask::Cancel(Reason::Asked);
-    assert_eq!(store.beat(subject.presence()).await?.asks, [(held.id, ask)]);
+    assert_eq!(
+        store
+            .beat(subject.presence(), &Vitals::default())
+            .await?
+            .asks,
+        [(held.id, ask)]
+    );
     subject
         .settle(settlement(&held, Verdict::Cancel(Reason::Asked)))
         .await?;

@@ -1,13 +1,15 @@
 //! Fire and claim: slots become runs, runs get a holder.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::job::Decision;
 use model::policy::Admission;
+use model::shard::ShardSet;
 use model::{
-    Ask, AttemptNo, Job, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Schedule,
-    Skip, Timestamp, Version,
+    Ask, AttemptNo, Job, JobState, Lane, Overlap, PresenceId, Reason, Run, RunId, RunState,
+    Schedule, Skip, Timestamp, Version,
 };
 
 use super::Flaw;
@@ -54,6 +56,10 @@ impl State {
                 None => Fired::Decided,
             };
         };
+        let overlap = job.def.overlap.admit(self.live.living(job.id));
+        if overlap.is_said_when_due() && decision.at < run.due_at {
+            return Fired::Early;
+        }
         let claim = firing.claim.then_some(leases.presence);
         let fired = self.bear(&job, run, claim, decision);
         let born = !matches!(fired, Fired::Skipped(_));
@@ -225,6 +231,36 @@ impl State {
             None | Some(_) => return Claimed::Stale,
         }
         Claimed::Ours(Box::new(run.clone()), job)
+    }
+
+    pub fn take(
+        &mut self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+        self.living(presence)?;
+        let mut taken = Vec::new();
+        for (lane, room) in Lane::ALL.into_iter().zip(room) {
+            let runs = self.live.runs.values().filter(|run| run.lane == lane);
+            let free = runs.filter(|run| run.claim.is_none() && !run.waiting);
+            let due = free.filter(|run| run.due_at <= up_to && shards.contains(run.shard()));
+            let due: BTreeSet<_> = due.map(|run| (run.due_at, run.id)).collect();
+            for (_, id) in due.into_iter().take(room) {
+                let Some(run) = self.live.runs.get_mut(&id) else {
+                    continue;
+                };
+                let Some(job) = self.jobs.get(&run.job).cloned() else {
+                    continue;
+                };
+                run.claim = Some(presence);
+                run.state = RunState::Ready;
+                run.version = job.version;
+                taken.push((run.clone(), job));
+            }
+        }
+        Ok(taken)
     }
 
     pub fn start_run(&mut self, start: &StartRun) -> Started {

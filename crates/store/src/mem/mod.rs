@@ -21,23 +21,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, Shard, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, Shard, TenantId,
+    Timestamp, Version,
 };
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobFilter, Keep, Leases,
-    NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreClock, StoreError, Withdrawal,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobFilter, Keep,
+    Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
+    StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
 };
 use state::State;
+use tokio::sync::Notify;
 
 /// A store in memory. A clone is the same store.
 #[derive(Clone)]
 pub struct MemStore {
     state: Arc<Mutex<State>>,
     clock: Arc<dyn StoreClock>,
+    hinted: Arc<Notify>,
     flaw: Flaw,
 }
 
@@ -59,6 +61,7 @@ impl MemStore {
         Self {
             state: Arc::default(),
             clock,
+            hinted: Arc::default(),
             flaw: Flaw::None,
         }
     }
@@ -81,6 +84,11 @@ impl MemStore {
     /// Whether leases give the right to write about a shard at this moment; for whoever checks the checks.
     pub fn gives_right(&self, leases: &Leases, shard: Shard) -> bool {
         self.state().holds(leases, shard)
+    }
+
+    /// Every run that is alive, by id.
+    pub fn live_runs(&self) -> Vec<Run> {
+        self.state().live.runs.values().cloned().collect()
     }
 
     /// A run that is alive, as it stands.
@@ -110,9 +118,25 @@ impl Store for MemStore {
             .join(node, self.clock.now(), self.clock.uptime()))
     }
 
-    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
-        self.state()
-            .beat(presence, self.clock.now(), self.clock.uptime())
+    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
+        let (now, uptime) = (self.clock.now_micros(), self.clock.uptime());
+        self.state().beat(presence, vitals, now, uptime)
+    }
+
+    fn hint(&self, hints: &[Hint]) {
+        self.state().hint(hints);
+        self.hinted.notify_waiters();
+    }
+
+    async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
+        loop {
+            let hinted = self.hinted.notified();
+            let hints = self.state().hints(presence)?;
+            if !hints.is_empty() {
+                return Ok(hints);
+            }
+            hinted.await;
+        }
     }
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
@@ -258,6 +282,16 @@ impl Store for MemStore {
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
         let mut state = self.state();
         Ok(runs.iter().map(|run| state.claim(leases, *run)).collect())
+    }
+
+    async fn take(
+        &self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+        self.state().take(presence, shards, up_to, room)
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {

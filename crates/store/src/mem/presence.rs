@@ -8,7 +8,12 @@ use model::shard::ShardSet;
 use model::{PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
-use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Orphan, Peer, StoreError, presence_end};
+use crate::{
+    Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, Orphan, Peer, StoreError, Vitals, presence_end,
+};
+
+/// Hints that wait for one presence; more are dropped.
+const HINTS_MAX: usize = 10_000;
 
 impl State {
     /// Presences are numbered rather than drawn, so that a seed tells the same story twice.
@@ -23,6 +28,9 @@ impl State {
         let id = PresenceId::new(now, number);
         let presence = Presence {
             node: node.clone(),
+            vitals: Vitals::default(),
+            joined_at: now,
+            hints: Vec::new(),
             expires: uptime + PRESENCE_TTL,
             beaten: uptime,
             unbroken: uptime,
@@ -35,7 +43,8 @@ impl State {
     pub fn beat(
         &mut self,
         id: PresenceId,
-        now: Timestamp,
+        vitals: &Vitals,
+        now_micros: i64,
         uptime: Duration,
     ) -> Result<Beat, StoreError> {
         let presence = self
@@ -47,6 +56,7 @@ impl State {
             // It lives on, since nobody barred it; but it cannot vouch for the time it was away.
             presence.unbroken = uptime;
         }
+        presence.vitals = *vitals;
         presence.beaten = uptime;
         presence.expires = uptime + PRESENCE_TTL;
         let held = self.live.runs.values().filter(|run| run.claim == Some(id));
@@ -59,12 +69,41 @@ impl State {
         let peer = |(id, presence): (&PresenceId, &Presence)| Peer {
             presence: *id,
             node: presence.node.clone(),
+            vitals: presence.vitals,
+            joined_at: presence.joined_at,
+            beaten: uptime.saturating_sub(presence.beaten),
+            shards: self.shards_of(*id),
         };
         Ok(Beat {
-            now,
+            now_micros,
             asks,
             living: living.map(peer).collect(),
         })
+    }
+
+    fn shards_of(&self, id: PresenceId) -> u16 {
+        let held = self
+            .leases
+            .values()
+            .filter(|lease| lease.holder == Some(id));
+        held.count() as u16
+    }
+
+    /// Everyone hears it; whoever said it knows it already, and looking twice harms nobody.
+    pub fn hint(&mut self, hints: &[Hint]) {
+        for presence in self.presences.values_mut() {
+            if presence.ended_at.is_none() && presence.hints.len() < HINTS_MAX {
+                presence.hints.extend_from_slice(hints);
+            }
+        }
+    }
+
+    pub fn hints(&mut self, id: PresenceId) -> Result<Vec<Hint>, StoreError> {
+        let presence = self.presences.get_mut(&id);
+        let presence = presence.filter(|presence| presence.ended_at.is_none());
+        Ok(std::mem::take(
+            &mut presence.ok_or(StoreError::Barred)?.hints,
+        ))
     }
 
     pub fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {

@@ -10,7 +10,7 @@ use model::{
     Shard, Slot, TenantId, Timestamp, Version,
 };
 
-use crate::{Epoch, Leases, NodeInfo, StoreError};
+use crate::{Epoch, Hint, Leases, NodeInfo, StoreError, Vitals};
 
 /// Everything the store knows. What always holds: `keys` names jobs that are not deleted; a live run's job
 /// is in `jobs`; an id that is in both `live` and `history` was decided again, and `live` is what counts.
@@ -33,6 +33,10 @@ pub(super) struct State {
 /// A node that lives, or has lived. Expiry is uptime; the end is wall time, for readers and verdicts.
 pub(super) struct Presence {
     pub node: NodeInfo,
+    pub vitals: Vitals,
+    pub joined_at: Timestamp,
+    /// What others told it since it last asked.
+    pub hints: Vec<Hint>,
     pub expires: Duration,
     /// Its last beat, and since when no gap between beats was longer than its time to live.
     pub beaten: Duration,

@@ -1,6 +1,6 @@
 //! Several at once: nodes that do the same, and the clock that they share.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::limits::PRESENCE_TTL;
@@ -87,7 +87,17 @@ async fn crowd(store: &PgStore, leases: &Leases, ids: &[JobId], turn: u64) {
     if turn.is_multiple_of(2) {
         firings.reverse();
     }
+    if turn.is_multiple_of(7) {
+        for firing in &mut firings {
+            firing.claim = false;
+        }
+    }
     store.fire(leases, &firings).await.unwrap();
+    let all = (&ShardSet::ALL, Timestamp::MAX);
+    store
+        .take(leases.presence, all.0, all.1, [3; Lane::COUNT])
+        .await
+        .unwrap();
     settle_held(store, leases).await;
     if turn.is_multiple_of(3) {
         edit(store, ids).await;
@@ -130,7 +140,11 @@ async fn start_and_withdraw(store: &PgStore, leases: &Leases, ids: &[JobId], tur
             .await
             .unwrap();
     }
-    let asks = store.beat(leases.presence).await.unwrap().asks;
+    let asks = store
+        .beat(leases.presence, &Vitals::default())
+        .await
+        .unwrap()
+        .asks;
     let answers: Vec<Withdrawal> = asks
         .iter()
         .map(|(run, _)| Withdrawal {
@@ -163,6 +177,82 @@ async fn cancel(store: &PgStore) {
             .await
             .unwrap();
     }
+}
+
+/// Runs that nobody holds, and eight who take them through two stores while their jobs are fired and edited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_takes_at_once_takes_different_runs() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let stores = [
+        Arc::new(store(&address).await),
+        Arc::new(store(&address).await),
+    ];
+    let leases = leader(&stores[0]).await;
+    let mut ids = Vec::new();
+    for number in 1..=60_u8 {
+        let job = job_with(number, |def| {
+            def.lane = Lane::ALL[usize::from(number) % Lane::COUNT];
+        });
+        ids.push(put(&stores[0], job.unwrap()).await.id);
+    }
+    let firing = tokio::spawn({
+        let (store, leases, ids) = (stores[1].clone(), leases.clone(), ids.clone());
+        async move {
+            for round in 0..10 {
+                fire_ready(&store, &leases, &ids).await;
+                if round % 3 == 0 {
+                    edit(&store, &ids[..9]).await;
+                }
+            }
+        }
+    });
+    let mut takers = Vec::new();
+    for number in 0..8_usize {
+        let store = stores[number % 2].clone();
+        takers.push(tokio::spawn(async move {
+            let me = store.join(&node("taker")).await.unwrap();
+            let mut mine = Vec::new();
+            let mut idle = 0;
+            while idle < 40 {
+                let room = [2, number, 3];
+                let taken = store.take(me, &ShardSet::ALL, Timestamp::MAX, room).await;
+                let taken = taken.unwrap();
+                idle = if taken.is_empty() { idle + 1 } else { 0 };
+                for (run, job) in taken {
+                    assert_eq!((run.claim, run.version), (Some(me), job.version));
+                    mine.push((run.id, run.claim));
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            mine
+        }));
+    }
+    firing.await.unwrap();
+    let mut taken = Vec::new();
+    for taker in takers {
+        taken.extend(taker.await.unwrap());
+    }
+    let holders: BTreeMap<_, _> = taken.iter().copied().collect();
+    assert_eq!(holders.len(), taken.len(), "a run was taken twice");
+    assert_eq!(holders.len() as u64, stores[0].pulse().await.unwrap().live);
+    for (run, holder) in holders {
+        let run = stores[0].get_run(TenantId::DEFAULT, run).await.unwrap();
+        assert_eq!(run.unwrap().claim, holder);
+    }
+}
+
+/// Fires the next slot of each, claimed by nobody.
+async fn fire_ready(store: &PgStore, leases: &Leases, ids: &[JobId]) {
+    let mut firings = Vec::new();
+    for id in ids {
+        let firing = on_time(&read(store, *id).await).unwrap();
+        firings.push(Firing {
+            claim: false,
+            ..firing
+        });
+    }
+    store.fire(leases, &firings).await.unwrap();
 }
 
 /// Two nodes, each convinced that it has every shard; only one has.
@@ -232,16 +322,16 @@ async fn a_database_whose_clock_is_set_costs_nobody_living_a_presence() {
         for _ in 0..6 {
             clock.advance(Duration::from_secs(1));
             for presence in alive {
-                store.beat(presence).await.unwrap();
+                store.beat(presence, &Vitals::default()).await.unwrap();
             }
-            store.beat(silent).await.unwrap();
+            store.beat(silent, &Vitals::default()).await.unwrap();
         }
         clock.step_wall(step);
         let mut barred = Vec::new();
         for _ in 0..10 {
             clock.advance(Duration::from_secs(1));
             for presence in alive {
-                store.beat(presence).await.unwrap();
+                store.beat(presence, &Vitals::default()).await.unwrap();
                 barred.extend(store.bar_lapsed(presence).await.unwrap());
             }
         }
@@ -258,14 +348,17 @@ async fn presences_live_by_the_databases_clock() {
         store.join(&node("a")).await.unwrap(),
         store.join(&node("b")).await.unwrap(),
     );
-    let mut last = Timestamp::MIN;
+    let mut last = 0;
     for _ in 0..9 {
-        let beat = store.beat(first).await.unwrap();
-        assert!(beat.now > last);
-        last = beat.now;
+        let beat = store.beat(first, &Vitals::default()).await.unwrap();
+        assert!(beat.now_micros > last);
+        last = beat.now_micros;
         tokio::time::sleep(PRESENCE_TTL / 6).await;
     }
-    store.beat(first).await.unwrap();
+    store.beat(first, &Vitals::default()).await.unwrap();
     assert_eq!(store.bar_lapsed(first).await.unwrap(), [second]);
-    assert!(matches!(store.beat(second).await, Err(StoreError::Barred)));
+    assert!(matches!(
+        store.beat(second, &Vitals::default()).await,
+        Err(StoreError::Barred)
+    ));
 }

@@ -34,7 +34,7 @@ pub struct PgConfig {
     pub(super) roots: Option<PathBuf>,
     /// Where our tables are.
     pub(super) schema: String,
-    /// Connections besides the one for beats.
+    /// Connections besides the ones for beats, for hints and for days of history.
     pub(super) connections: usize,
 }
 
@@ -51,6 +51,14 @@ impl PgConfig {
     /// `schema`, `connections`, `sslrootcert` (a file of certificates to trust) and `passfile` (a file with
     /// the password in its first line).
     pub fn parse(address: &str) -> Result<Self, StoreError> {
+        Self::parse_within(address, |name| std::env::var(name).ok())
+    }
+
+    /// The same with these variables instead of the environment's.
+    fn parse_within(
+        address: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, StoreError> {
         let (base, query) = address.split_once('?').unwrap_or((address, ""));
         if !base.starts_with("postgres://") && !base.starts_with("postgresql://") {
             return Err(unusable("it does not begin with postgres://"));
@@ -81,7 +89,7 @@ impl PgConfig {
         let given = config.server.get_password().is_some();
         let elsewhere = password.or_else(|| {
             let vars = PASSWORD_VARS.iter().filter(|_| !given);
-            vars.filter_map(|name| std::env::var(name).ok()).next()
+            vars.filter_map(|name| variable(name)).next()
         });
         if let Some(password) = elsewhere {
             config.server.password(password);

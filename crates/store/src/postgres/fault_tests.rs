@@ -43,7 +43,12 @@ async fn keep_busy(
             let Some(firing) = firing else { continue };
             count(store.fire(&leases, &[firing]).await.map(|_| ()));
         }
-        count(store.beat(leases.presence).await.map(|_| ()));
+        count(
+            store
+                .beat(leases.presence, &Vitals::default())
+                .await
+                .map(|_| ()),
+        );
         let held = store.claims(leases.presence, None, 1_000).await;
         let Ok(held) = held else {
             count(held.map(|_| ()));

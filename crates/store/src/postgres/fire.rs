@@ -11,12 +11,13 @@ use model::{
     Ask, AttemptNo, Job, JobId, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard,
     Timestamp, Version,
 };
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::{Done, Fault, bad_row};
 use super::pool::Conn;
 use super::presence::shard_of;
-use super::quick::QuickColumns;
+use super::quick::{Columns, PlainColumns, QuickColumns, is_plain};
 use super::rows::{EndedRow, LiveRow, maybe_word, word};
 use super::scene::{Lock, Scene};
 use super::store::PgStore;
@@ -30,12 +31,19 @@ pub(super) enum Birth {
     Not(Reason),
 }
 
-/// Whether the end of a run may mean something to its job: others may wait for it, or the job rests for it. A job that
-/// was edited may have been anything before.
+/// Whether a firing has to know what lives of its job. A job that was edited may have been anything before.
+pub(super) fn looks(job: &Job) -> bool {
+    job.def.overlap != Overlap::Allow || is_exclusive(job)
+}
+
+/// Whether the end of a run may mean something to its job: others may wait for it, or the job rests for it. Where a
+/// slot is skipped while a run lives, nothing ever waits.
 pub(super) fn is_exclusive(job: &Job) -> bool {
-    job.def.overlap != Overlap::Allow
-        || job.def.schedule.after_completion()
-        || job.version > Version::FIRST
+    let waits = match job.def.overlap {
+        Overlap::Allow | Overlap::Skip => false,
+        Overlap::QueueOne | Overlap::QueueAll { .. } | Overlap::CancelRunning => true,
+    };
+    waits || job.def.schedule.after_completion() || job.version > Version::FIRST
 }
 
 /// Whether one statement may decide it: it starts, and passes nothing over.
@@ -61,9 +69,13 @@ impl PgStore {
         let mut quick: Vec<&Firing> = firings.iter().filter(|it| is_quick(it)).collect();
         // In the order of ids, as others lock them.
         quick.sort_by_key(|firing| firing.job.id);
+        let (plain, others): (Vec<_>, Vec<_>) = quick.into_iter().partition(|it| is_plain(it));
         let mut done: BTreeMap<JobId, Fired> = BTreeMap::new();
-        if !quick.is_empty() {
-            match self.fire_quickly(leases, &quick).await {
+        for moved in [
+            self.fire_quickly::<PlainColumns>(leases, &plain).await,
+            self.fire_quickly::<QuickColumns>(leases, &others).await,
+        ] {
+            match moved {
                 Ok(moved) => done.extend(moved),
                 Err(fault) if fault.is_about_data() || fault.is_collision() => {}
                 Err(fault) => return Err(fault.into()),
@@ -83,12 +95,15 @@ impl PgStore {
     }
 
     /// One statement; answers those that it moved.
-    async fn fire_quickly(
+    async fn fire_quickly<C: Columns + Send + Sync>(
         &self,
         leases: &Leases,
         firings: &[&Firing],
     ) -> Done<Vec<(JobId, Fired)>> {
-        let mut columns = QuickColumns::default();
+        if firings.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut columns = C::default();
         let mut shards = BTreeSet::new();
         for firing in firings {
             shards.insert(firing.job.shard());
@@ -100,13 +115,12 @@ impl PgStore {
         let mut params: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
             vec![&leases.presence.0, &numbers, &epochs, &wanted];
         params.extend(columns.params());
-        let fire = conn.prepare(include_str!("sql/fire.sql")).await?;
-        let rows = match columns.exclusive.contains(&true) {
+        let fire = conn.prepare(C::SQL).await?;
+        let rows = match columns.look() {
             false => conn.ask(&fire, &params).await?,
             true => {
                 let alone = conn.prepare(include_str!("sql/fire_alone.sql")).await?;
-                let names: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
-                    [&columns.job, &columns.run];
+                let names = columns.names();
                 conn.begin()?;
                 let (rows, _, ()) = tokio::try_join!(
                     biased;
@@ -117,10 +131,7 @@ impl PgStore {
                 rows
             }
         };
-        let mut moved = BTreeSet::new();
-        for row in &rows {
-            moved.insert(RunId(row.try_get(0)?));
-        }
+        let moved = ids(&rows)?;
         let answer = |firing: &&Firing| {
             let id = name_of(firing).filter(|id| moved.contains(id))?;
             let fired = match firing.claim {
@@ -228,14 +239,14 @@ impl Look {
         let shards = firings.iter().map(|firing| firing.job.shard()).collect();
         let held = held(conn, leases, &shards).await?;
         let ids: Vec<Uuid> = firings.iter().map(|firing| firing.job.id.0).collect();
-        let exclusive = firings.iter().filter(|it| is_exclusive(&it.job));
-        let exclusive: Vec<Uuid> = exclusive.map(|firing| firing.job.id.0).collect();
+        let looking = firings.iter().filter(|it| looks(&it.job));
+        let looking: Vec<Uuid> = looking.map(|firing| firing.job.id.0).collect();
         let replaces = |firing: &&Firing| firing.job.def.overlap == Overlap::CancelRunning;
         let lock = match firings.iter().any(replaces) {
             true => Lock::JobsAndRuns,
             false => Lock::Jobs,
         };
-        let mut scene = Scene::load_some(conn, &ids, &exclusive, lock).await?;
+        let mut scene = Scene::load_some(conn, &ids, &looking, lock).await?;
         let names: Vec<Uuid> = firings
             .iter()
             .filter_map(|it| Some(name_of(it)?.0))
@@ -295,6 +306,10 @@ impl Look {
         }
         if self.live.contains_key(&run.id) {
             return Ok(Fired::Refused(format!("{} is alive already", run.id)));
+        }
+        let overlap = job.def.overlap.admit(self.scene.living(job.id));
+        if overlap.is_said_when_due() && decision.at < run.due_at {
+            return Ok(Fired::Early);
         }
         let claim = firing.claim.then_some(presence);
         let fired = self.bear(&job, run, claim, decision)?;
@@ -411,6 +426,16 @@ pub(super) fn admit(scene: &mut Scene, job: &Job, due_at: Timestamp) -> Birth {
 pub(super) fn ended(run: Run) -> Done<EndedRow> {
     let id = run.id;
     EndedRow::new(run).map_err(|error| Fault::Store(bad_row(id, &error)))
+}
+
+/// The runs that a statement names in one array.
+pub(super) fn ids(rows: &[Row]) -> Done<BTreeSet<RunId>> {
+    let mut ids = BTreeSet::new();
+    for row in rows {
+        let named: Option<Vec<Uuid>> = row.try_get(0)?;
+        ids.extend(named.into_iter().flatten().map(RunId));
+    }
+    Ok(ids)
 }
 
 /// Live runs by their names.

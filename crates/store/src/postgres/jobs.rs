@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::schedule::Zone;
-use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
+use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp, Version};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::calendars::{Standing, is_broken, readable_jobs};
 use super::fault::{Done, bad_row};
+use super::gather::SMALL_MAX;
 use super::pool::Conn;
 use super::rows::text;
 use super::scene::due_at;
@@ -72,10 +73,55 @@ impl PgStore {
     }
 
     pub(super) async fn create_all(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        match jobs.len() {
+            0..=SMALL_MAX => self.create_together(jobs).await,
+            _ => self.create_now(jobs).await,
+        }
+    }
+
+    /// Writes those that name nothing by one statement, the others with a look at what they name.
+    pub(super) async fn create_now(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
         self.now();
         let puts = jobs.iter().map(|new| JobToPut::new(Arc::clone(&new.job)));
         let puts: Vec<JobToPut> = puts.collect::<Result<_, _>>()?;
+        let plain = jobs.iter().all(|new| self.is_plain(new));
+        if plain && !jobs.is_empty() {
+            match self.create_plainly(&puts).await {
+                Ok(()) => return Ok(vec![Created::Done; jobs.len()]),
+                // Perhaps one is there already.
+                Err(fault) if fault.is_about_data() || fault.is_collision() => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
         retrying!(self, self.try_create(jobs, &puts))
+    }
+
+    /// Whether nothing but its own two rows is written or looked at: it is as new jobs are, has no names and no labels,
+    /// and its zone is known.
+    pub(super) fn is_plain(&self, new: &NewJob) -> bool {
+        let NewJob { job, idempotency } = new;
+        let unmoved = job.version == Version::FIRST
+            && job.state == JobState::Active
+            && job.slot_last.is_none()
+            && job.runs_made == 0;
+        let untold = job.note.is_none() && job.paused_by.is_none();
+        let nameless = idempotency.is_none() && job.key.is_none() && job.def.labels.is_empty();
+        let made = job.created_at == job.state_at && job.created_at == job.updated_at;
+        let zone = job.def.schedule.zone_followed().map(Zone::name);
+        let known = zone.is_none_or(|zone| Self::known(&self.zones).contains(zone));
+        let free = job.def.schedule.calendars.is_empty() && !is_broken(job);
+        unmoved && untold && nameless && made && known && free
+    }
+
+    async fn create_plainly(&self, puts: &[JobToPut]) -> Done<()> {
+        let mut columns = PlainColumns::default();
+        for put in puts {
+            columns.push(put);
+        }
+        let conn = self.pool.get().await?;
+        let sql = include_str!("sql/create_plain.sql");
+        conn.execute(sql, &columns.params()).await?;
+        Ok(())
     }
 
     async fn try_create(&self, jobs: &[NewJob], puts: &[JobToPut]) -> Done<Vec<Created>> {
@@ -212,6 +258,50 @@ async fn put_jobs(conn: &Conn, puts: &[&JobToPut]) -> Done<()> {
     let (narrow, wide) = (narrow.params(), wide.params());
     tokio::try_join!(biased; conn.tell(&jobs, &narrow), conn.tell(&defs, &wide))?;
     Ok(())
+}
+
+/// Columns as `create_plain.sql` has them.
+#[derive(Default)]
+struct PlainColumns<'a> {
+    id: Vec<Uuid>,
+    tenant: Vec<Uuid>,
+    shard: Vec<i16>,
+    made_at: Vec<i64>,
+    next_slot: Vec<Option<i64>>,
+    due_at: Vec<Option<i64>>,
+    doc: Vec<&'a [u8]>,
+    payload: Vec<Option<&'a [u8]>>,
+    zone: Vec<Option<&'a str>>,
+}
+
+impl<'a> PlainColumns<'a> {
+    fn push(&mut self, put: &'a JobToPut) {
+        let job = &put.job;
+        self.id.push(job.id.0);
+        self.tenant.push(job.tenant.0);
+        self.shard.push(i16::from(job.shard().0));
+        self.made_at.push(job.created_at.as_millis());
+        let next_slot = job.next_slot.map(|slot| slot.0.as_millis());
+        self.next_slot.push(next_slot);
+        self.due_at.push(due_at(job).map(Timestamp::as_millis));
+        self.doc.push(&put.doc);
+        self.payload.push(job.def.payload.as_deref());
+        self.zone.push(put.zone());
+    }
+
+    fn params(&self) -> [Param<'_>; 9] {
+        [
+            &self.id,
+            &self.tenant,
+            &self.shard,
+            &self.made_at,
+            &self.next_slot,
+            &self.due_at,
+            &self.doc,
+            &self.payload,
+            &self.zone,
+        ]
+    }
 }
 
 /// Columns as `create_jobs.sql` has them.

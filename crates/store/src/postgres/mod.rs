@@ -6,9 +6,9 @@
 //! id; and decides in memory as the reference store does (`scene`).
 //!
 //! In reading order: `config`, `tls`, `pool`, `open` (the way to the database), `store`, `rows` (words as columns), `put`
-//! and `scene`; then the steps: `presence`, `jobs`, `change`, `list`, `calendars`, `rules`, `plan`, `fire` (and `quick`), `claim`,
-//! `withdraw`, `settle`, `history`, `slots`, `ranges`, `retain`. Statements are in `sql/`, named after the method they
-//! belong to. `server` starts a real server for tests.
+//! and `scene`; then the steps: `presence`, `listen` (and `hints`), `jobs` (and `gather`), `change`, `list`, `calendars`, `rules`, `plan`,
+//! `fire` (and `quick`), `claim`, `take`, `withdraw`, `settle`, `history`, `slots`, `ranges`, `retain`. Statements are in
+//! `sql/`, named after the method they belong to. `server` starts a real server for tests.
 
 mod calendars;
 mod change;
@@ -16,9 +16,12 @@ mod claim;
 mod config;
 mod fault;
 mod fire;
+mod gather;
+mod hints;
 mod history;
 mod jobs;
 mod list;
+mod listen;
 mod open;
 mod plan;
 mod pool;
@@ -36,21 +39,24 @@ pub mod server;
 mod settle;
 mod slots;
 mod store;
+mod take;
 mod tls;
 mod withdraw;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
     Version,
 };
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobFilter, Keep, Leases,
-    NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreError, Withdrawal,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobFilter, Keep,
+    Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
+    StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 use store::retrying;
 
@@ -64,9 +70,9 @@ impl Store for PgStore {
         retrying!(self, self.try_join(node))
     }
 
-    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
+    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
         self.now();
-        retrying!(self, self.try_beat(presence))
+        retrying!(self, self.beat_in_time(presence, vitals))
     }
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
@@ -99,6 +105,14 @@ impl Store for PgStore {
     ) -> Result<Vec<HeldClaim>, StoreError> {
         self.now();
         retrying!(self, self.try_claims(presence, after, limit))
+    }
+
+    fn hint(&self, hints: &[Hint]) {
+        self.hints.tell(hints);
+    }
+
+    async fn hints(&self, _presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
+        Ok(self.hints.hear().await)
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
@@ -221,6 +235,21 @@ impl Store for PgStore {
 
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
         self.claim_all(leases, runs).await
+    }
+
+    async fn take(
+        &self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+        let wanted = take::Wanted {
+            shards,
+            up_to,
+            room,
+        };
+        self.take_all(presence, &wanted).await
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {

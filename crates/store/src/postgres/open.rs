@@ -5,9 +5,10 @@ use super::pool::{Conn, Pool};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
+    include_str!("migrations/0003_fleet.sql"),
 ];
 
 /// Brings the schema up to date. Others that try at the same time wait, and then find nothing to do.

@@ -252,3 +252,63 @@ async fn tls_is_used_and_the_certificate_checked_as_asked() {
         "nobody we know signed it"
     );
 }
+
+/// A schema as version 2 left it, and what its nodes go on to write while others are newer.
+#[tokio::test]
+async fn nodes_of_the_version_before_may_go_on() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let client = client(&server).await;
+    let before = [
+        &format!("CREATE SCHEMA {schema}; SET search_path TO {schema}"),
+        "CREATE TABLE schema_migrations (number integer PRIMARY KEY, applied_at timestamptz DEFAULT now())",
+        include_str!("migrations/0001_init.sql"),
+        include_str!("migrations/0002_time.sql"),
+        "INSERT INTO schema_migrations (number) VALUES (1), (2)",
+    ];
+    for sql in before {
+        client.batch_execute(sql).await.unwrap();
+    }
+    let join = "INSERT INTO presences (id, node, version, tables, joined_at, seen_at, beaten_at, unbroken_at, expires_at)
+                SELECT gen_random_uuid(), $1, '0.1', '2026a', now_ms(), now_ms(), now_ms(), now_ms(), now_ms() + 60000";
+    client.execute(join, &[&"there before"]).await.unwrap();
+    let store = PgStore::connect(PgConfig::parse(&address).unwrap())
+        .await
+        .unwrap();
+    client.execute(join, &[&"joined later"]).await.unwrap();
+    let beat = "UPDATE presences SET beaten_at = now_ms(), expires_at = now_ms() + 60000";
+    client.batch_execute(beat).await.unwrap();
+    let me = store.join(&crate::conformance::node("new")).await.unwrap();
+    let vitals = Vitals::default();
+    let living = store.beat(me, &vitals).await.unwrap().living;
+    let (old, new): (Vec<_>, Vec<_>) = living.iter().partition(|peer| peer.presence != me);
+    assert_eq!((old.len(), new.len()), (2, 1));
+    for peer in old {
+        let all = model::Parts::default();
+        assert_eq!(peer.node.parts, all, "it does everything");
+        assert!(peer.vitals.schedules && peer.vitals.executes);
+    }
+    assert!(!new.iter().any(|peer| peer.vitals.schedules));
+}
+
+/// What is due is found by an index of its own, for everyone and lane by lane.
+#[tokio::test]
+async fn whoever_looks_for_runs_walks_along_an_index() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    let client = client(&server).await;
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let settings = include_str!("sql/settings.sql").replace("{schema}", &schema);
+    client.batch_execute(&settings).await.unwrap();
+    for (text, index) in [
+        (include_str!("sql/take.sql"), "live_lane"),
+        (include_str!("sql/due_runs.sql"), "live_due"),
+    ] {
+        let plan = plan(&client, text).await;
+        assert!(plan.contains(&format!("using {index} ")), "{plan}");
+        assert!(!plan.contains("Sort"), "{plan}");
+    }
+    drop(store);
+}

@@ -57,7 +57,7 @@ pub(super) struct Conn {
 
 /// What a connection is set to. Statements are short and plans are those of a busy database, whatever the planner
 /// thinks of tables that it has not looked at yet.
-fn settings(schema: &str) -> String {
+pub(super) fn settings(schema: &str) -> String {
     include_str!("sql/settings.sql").replace("{schema}", schema)
 }
 
@@ -216,6 +216,13 @@ impl Conn {
     /// Statements without parameters, as they stand.
     pub async fn run(&self, sql: &str) -> Done<()> {
         Ok(self.link()?.client.batch_execute(sql).await?)
+    }
+}
+
+impl Conn {
+    /// Ends the connection instead of giving it back.
+    pub fn forget(mut self) {
+        self.link = None;
     }
 }
 

@@ -36,17 +36,28 @@ fn it_answers_as_the_reference_does() {
     answers_alike(reference, subject);
 }
 
+#[path = "beats_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod beats;
 #[path = "cluster_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod cluster;
 #[path = "fault_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod faults;
+#[path = "gather_tests.rs"]
+mod gathering;
+#[path = "listen_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod listening;
 #[path = "open_tests.rs"]
 mod opening;
 #[path = "speed_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "it measures")]
 mod speed;
+#[path = "trouble_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod trouble;
 
 pub(super) async fn store(address: &str) -> PgStore {
     let config = PgConfig::parse(address).unwrap();

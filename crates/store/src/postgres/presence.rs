@@ -1,18 +1,20 @@
 //! Presences and leases: who may write as an engine. Presences live by the database's clock.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use model::limits::{BEAT_EVERY, LEAD_MAX, PRESENCE_TTL};
 use model::shard::ShardSet;
 use model::time::millis;
-use model::{AttemptNo, PresenceId, RunId, Shard, Timestamp};
+use model::{AttemptNo, Parts, PresenceId, RunId, Shard, Timestamp};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
 use super::pool::Conn;
 use super::rows::{maybe_word, moment, read_text, text, word};
 use super::store::{PgStore, limit};
-use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Peer, StoreError};
+use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Offset, Peer, StoreError, Vitals};
 
 type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
 
@@ -38,7 +40,9 @@ impl PgStore {
             name,
             version,
             tables,
+            parts,
         } = node;
+        let parts = i16::from(parts.code());
         let (now, uptime, ttl) = (self.now(), self.uptime(), millis(PRESENCE_TTL));
         conn.rows(
             include_str!("sql/join.sql"),
@@ -47,6 +51,7 @@ impl PgStore {
                 &text(name),
                 &text(version),
                 &text(tables),
+                &parts,
                 &now,
                 &uptime,
                 &ttl,
@@ -56,42 +61,61 @@ impl PgStore {
         Ok(id)
     }
 
-    pub(super) async fn try_beat(&self, presence: PresenceId) -> Done<Beat> {
+    /// A beat that takes longer than it is good for is given up, together with its connection: whoever drives that may
+    /// be gone.
+    pub(super) async fn beat_in_time(&self, presence: PresenceId, vitals: &Vitals) -> Done<Beat> {
         let conn = self.beats.get().await?;
+        match tokio::time::timeout(PRESENCE_TTL, self.try_beat(&conn, presence, vitals)).await {
+            Ok(beat) => beat,
+            Err(late) => {
+                conn.forget();
+                Err(StoreError::unavailable(late).into())
+            }
+        }
+    }
+
+    /// Three statements under way at once; the time is read before the first has written anything, and when that is
+    /// written. In the middle between the two moments is the middle of what the caller waits for, as near as anyone
+    /// can tell: how long the write takes counts on both sides.
+    async fn try_beat(&self, conn: &Conn, presence: PresenceId, vitals: &Vitals) -> Done<Beat> {
         let beat = conn.prepare(include_str!("sql/beat.sql")).await?;
-        let living = conn.prepare(include_str!("sql/beat_living.sql")).await?;
         let asks = conn.prepare(include_str!("sql/beat_asks.sql")).await?;
-        let (now, uptime, ttl) = (self.now(), self.uptime(), millis(PRESENCE_TTL));
-        let heard: [Param<'_>; 4] = [&presence.0, &now, &uptime, &ttl];
-        let (up, me): ([Param<'_>; 1], [Param<'_>; 1]) = ([&uptime], [&presence.0]);
-        let (beat, living, asks) = tokio::try_join!(
+        let living = conn.prepare(include_str!("sql/beat_living.sql")).await?;
+        let (now, uptime, ttl) = (self.now_micros(), self.uptime(), millis(PRESENCE_TTL));
+        let (room, lag) = (i64::from(vitals.room), i64::from(vitals.lag));
+        let ahead = vitals.offset.map(|offset| offset.ahead);
+        let uncertainty = vitals.offset.map(|offset| offset.uncertainty);
+        let heard: [Param<'_>; 10] = [
+            &presence.0,
+            &now,
+            &uptime,
+            &ttl,
+            &vitals.schedules,
+            &vitals.executes,
+            &room,
+            &lag,
+            &ahead,
+            &uncertainty,
+        ];
+        let (up, me): ([Param<'_>; 2], [Param<'_>; 1]) = ([&uptime, &now], [&presence.0]);
+        let (beat, asks, living) = tokio::try_join!(
             biased;
             conn.ask(&beat, &heard),
-            conn.ask(&living, &up),
             conn.ask(&asks, &me),
+            conn.ask(&living, &up),
         )?;
-        let row = beat.first().ok_or(StoreError::Barred)?;
-        let now = moment(row, 0)?;
-        self.see(now);
-        let mut peers = Vec::with_capacity(living.len());
-        for row in &living {
-            peers.push(Peer {
-                presence: PresenceId(row.try_get(0)?),
-                node: NodeInfo {
-                    name: read_text(row.try_get(1)?),
-                    version: read_text(row.try_get(2)?),
-                    tables: read_text(row.try_get(3)?),
-                },
-            });
-        }
+        let before: i64 = beat.first().ok_or(StoreError::Barred)?.try_get(0)?;
+        let after = living.last().map_or(Ok(before), |row| row.try_get(14))?;
+        let now_micros = before.midpoint(after);
+        self.see(Timestamp::from_millis(now_micros / 1_000));
         let mut marks = Vec::with_capacity(asks.len());
         for row in &asks {
             marks.push((RunId(row.try_get(0)?), word(row, 1)?));
         }
         Ok(Beat {
-            now,
+            now_micros,
             asks: marks,
-            living: peers,
+            living: living.iter().map(peer).collect::<Done<_>>()?,
         })
     }
 
@@ -170,6 +194,32 @@ impl PgStore {
         }
         Ok(held)
     }
+}
+
+/// One who lives, as `beat_living.sql` has it.
+fn peer(row: &Row) -> Done<Peer> {
+    let number = |index| row.try_get::<_, i64>(index);
+    let offset = |ahead, uncertainty| Offset { ahead, uncertainty };
+    let (ahead, uncertainty): (Option<i64>, Option<i64>) = (row.try_get(9)?, row.try_get(10)?);
+    Ok(Peer {
+        presence: PresenceId(row.try_get(0)?),
+        node: NodeInfo {
+            name: read_text(row.try_get(1)?),
+            version: read_text(row.try_get(2)?),
+            tables: read_text(row.try_get(3)?),
+            parts: Parts::from_code(u8::try_from(row.try_get::<_, i16>(4)?).unwrap_or_default()),
+        },
+        vitals: Vitals {
+            schedules: row.try_get(5)?,
+            executes: row.try_get(6)?,
+            room: u32::try_from(number(7)?).unwrap_or(u32::MAX),
+            lag: u32::try_from(number(8)?).unwrap_or(u32::MAX),
+            offset: ahead.zip(uncertainty).map(|(by, about)| offset(by, about)),
+        },
+        joined_at: moment(row, 11)?,
+        beaten: Duration::from_millis(number(12)?.unsigned_abs()),
+        shards: u16::try_from(number(13)?).unwrap_or(u16::MAX),
+    })
 }
 
 /// Takes shards that nobody living has. Nearly always there are none: then nothing is locked.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::{Ask, JobId, RunId, Standing, Timestamp};
+use model::{Ask, Attempt, AttemptNo, JobId, Outcome, Run, RunId, RunState, Standing, Timestamp};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -145,8 +145,7 @@ impl<'a> EndedColumns<'a> {
         self.kind.push(run.kind.code());
         self.slot.push(slot_column(run));
         self.replay_of.push(run.replay_of.map(|id| id.0));
-        let due_at = Some(run.due_at).filter(|due| *due != run.id.at());
-        self.due_at.push(millis(due_at));
+        self.due_at.push(due_column(run));
         self.lane.push(run.lane.code());
         self.state.push(run.state.code());
         self.reason.push(run.reason.map(Code::code));
@@ -159,8 +158,7 @@ impl<'a> EndedColumns<'a> {
         self.status.push(last.and_then(|last| last.status));
         self.error
             .push(last.and_then(|last| last.error.as_deref()).map(text));
-        let output = last.map(|last| &*last.output);
-        self.output.push(output.filter(|output| !output.is_empty()));
+        self.output.push(last.and_then(output_column));
         let stretch = run.stretch;
         self.stretch_last
             .push(stretch.map(|stretch| stretch.last.0.as_millis()));
@@ -201,6 +199,66 @@ impl<'a> EndedColumns<'a> {
             &self.actor,
         ]
     }
+}
+
+/// First attempts that succeeded and have nothing more to say; columns as `settle_plain.sql` has them.
+#[derive(Default)]
+pub(super) struct PlainColumns<'a> {
+    pub id: Vec<Uuid>,
+    due_at: Vec<Option<i64>>,
+    dispatched_at: Vec<Option<i64>>,
+    settled_at: Vec<Option<i64>>,
+    status: Vec<Option<i32>>,
+    output: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> PlainColumns<'a> {
+    /// Whether the end can be told by these columns and the run's own row.
+    pub fn tell(row: &EndedRow) -> bool {
+        let (run, last) = (&row.run, row.last.as_ref());
+        let succeeded = |last: &Attempt| last.outcome == Outcome::Succeeded && last.error.is_none();
+        run.state == RunState::Succeeded
+            && last.is_some_and(succeeded)
+            && run.attempt == AttemptNo::FIRST
+            && run.lost == 0
+            && row.attempts.is_none()
+            && run.reason.is_none()
+            && run.stretch.is_none()
+            && run.note.is_none()
+            && run.by.is_none()
+    }
+
+    pub fn push(&mut self, row: &'a EndedRow) {
+        let (run, last) = (&row.run, row.last.as_ref());
+        self.id.push(run.id.0);
+        self.due_at.push(due_column(run));
+        let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+        self.dispatched_at.push(millis(run.dispatched_at));
+        self.settled_at.push(millis(run.settled_at));
+        self.status.push(last.and_then(|last| last.status));
+        self.output.push(last.and_then(output_column));
+    }
+
+    pub fn params(&self) -> [Param<'_>; 6] {
+        [
+            &self.id,
+            &self.due_at,
+            &self.dispatched_at,
+            &self.settled_at,
+            &self.status,
+            &self.output,
+        ]
+    }
+}
+
+/// When a run was due, if that is not the moment in its id.
+fn due_column(run: &Run) -> Option<i64> {
+    let due_at = Some(run.due_at).filter(|due| *due != run.id.at());
+    due_at.map(Timestamp::as_millis)
+}
+
+fn output_column(last: &Attempt) -> Option<&[u8]> {
+    Some(&*last.output).filter(|output| !output.is_empty())
 }
 
 /// Where jobs stand; columns as `put_jobs.sql` has them.

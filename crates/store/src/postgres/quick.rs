@@ -1,17 +1,104 @@
 //! Firings gathered column by column for the statement that decides most of them.
 
-use model::{JobState, Timestamp};
+use model::{JobState, Slot, Timestamp, Version};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::fire::{is_exclusive, name_of};
+use super::fire::{is_exclusive, looks, name_of};
 use crate::Firing;
 use crate::code::Code;
 
-/// Firings that one statement may decide; columns as `fire.sql` has them.
+/// Firings that one statement may decide.
+pub(super) trait Columns: Default {
+    const SQL: &'static str;
+    fn push(&mut self, firing: &Firing);
+    fn params(&self) -> Vec<&(dyn ToSql + Sync)>;
+    /// The jobs and the runs they would have.
+    fn names(&self) -> [&(dyn ToSql + Sync); 2];
+    /// Whether any of them has to know what lives.
+    fn look(&self) -> bool;
+}
+
+/// Columns as `fire_plain.sql` has them.
+#[derive(Default)]
+pub(super) struct PlainColumns {
+    job: Vec<Uuid>,
+    slot: Vec<Option<i64>>,
+    next_slot: Vec<Option<i64>>,
+    finished_at: Vec<Option<i64>>,
+    run: Vec<Option<Uuid>>,
+    lane: Vec<i16>,
+    looks: Vec<bool>,
+}
+
+/// Whether so little is enough to decide it.
+pub(super) fn is_plain(firing: &Firing) -> bool {
+    let Firing {
+        job,
+        decision,
+        claim,
+    } = firing;
+    let stands = job.standing_after(decision, true);
+    let undelayed = |slot: Option<Slot>| slot.is_none_or(|slot| job.due_at(slot) == slot.0);
+    let state = match stands.next_slot {
+        Some(_) => JobState::Active,
+        None => JobState::Finished,
+    };
+    *claim
+        && !is_exclusive(job)
+        && job.version == Version::FIRST
+        && (job.runs_made, stands.runs_made) == (0, 0)
+        && decision.start == job.next_slot
+        && stands.slot_last == decision.start.map(|slot| slot.0)
+        && stands.state == state
+        && undelayed(decision.start)
+        && undelayed(stands.next_slot)
+}
+
+impl Columns for PlainColumns {
+    const SQL: &'static str = include_str!("sql/fire_plain.sql");
+
+    fn push(&mut self, firing: &Firing) {
+        let Firing { job, decision, .. } = firing;
+        let millis = |at: Timestamp| at.as_millis();
+        let stands = job.standing_after(decision, true);
+        self.job.push(job.id.0);
+        self.slot.push(decision.start.map(|slot| millis(slot.0)));
+        self.next_slot
+            .push(stands.next_slot.map(|slot| millis(slot.0)));
+        let finished = stands.state == JobState::Finished;
+        self.finished_at
+            .push(finished.then(|| millis(stands.state_at)));
+        self.run.push(name_of(firing).map(|id| id.0));
+        self.lane.push(job.def.lane.code());
+        self.looks.push(looks(job));
+    }
+
+    fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &self.job,
+            &self.slot,
+            &self.next_slot,
+            &self.finished_at,
+            &self.run,
+            &self.lane,
+            &self.looks,
+        ]
+    }
+
+    fn names(&self) -> [&(dyn ToSql + Sync); 2] {
+        [&self.job, &self.run]
+    }
+
+    fn look(&self) -> bool {
+        self.looks.contains(&true)
+    }
+}
+
+/// Columns as `fire.sql` has them.
 #[derive(Default)]
 pub(super) struct QuickColumns {
-    pub job: Vec<Uuid>,
+    job: Vec<Uuid>,
     shard: Vec<i16>,
     version: Vec<i32>,
     was: Vec<Option<i64>>,
@@ -22,15 +109,18 @@ pub(super) struct QuickColumns {
     state_at: Vec<Option<i64>>,
     runs_were: Vec<i64>,
     runs_made: Vec<i64>,
-    pub run: Vec<Option<Uuid>>,
+    run: Vec<Option<Uuid>>,
     due_at: Vec<Option<i64>>,
     lane: Vec<i16>,
     claim: Vec<bool>,
-    pub exclusive: Vec<bool>,
+    looks: Vec<bool>,
+    exclusive: Vec<bool>,
 }
 
-impl QuickColumns {
-    pub fn push(&mut self, firing: &Firing) {
+impl Columns for QuickColumns {
+    const SQL: &'static str = include_str!("sql/fire.sql");
+
+    fn push(&mut self, firing: &Firing) {
         let Firing {
             job,
             decision,
@@ -58,11 +148,12 @@ impl QuickColumns {
             .push(decision.start.map(|slot| millis(job.due_at(slot))));
         self.lane.push(job.def.lane.code());
         self.claim.push(*claim);
+        self.looks.push(looks(job));
         self.exclusive.push(is_exclusive(job));
     }
 
-    pub fn params(&self) -> [&(dyn ToSql + Sync); 16] {
-        [
+    fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
             &self.job,
             &self.shard,
             &self.version,
@@ -78,7 +169,16 @@ impl QuickColumns {
             &self.due_at,
             &self.lane,
             &self.claim,
+            &self.looks,
             &self.exclusive,
         ]
+    }
+
+    fn names(&self) -> [&(dyn ToSql + Sync); 2] {
+        [&self.job, &self.run]
+    }
+
+    fn look(&self) -> bool {
+        self.looks.contains(&true)
     }
 }

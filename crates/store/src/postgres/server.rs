@@ -2,20 +2,26 @@
 //!
 //! [`PgServer::shared`] is one for all tests of a machine, however many processes they run in: the first starts it,
 //! and it stops by itself a while after the last has ended. [`PgServer::private`] belongs to its holder, who may stop
-//! and kill it. When the programs are missing, the error names the package that has them.
+//! and kill it, give it a synchronous standby and promote that. When the programs are missing, the error names the
+//! package that has them.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::BoxError;
 
 /// The user that the server runs as when tests run as root, which PostgreSQL refuses.
 const USER: &str = "postgres";
+
+/// The file of a server's folder that names whom its commits wait for.
+const WAITS_FOR: &str = "waits-for.conf";
 
 /// What a server is started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +87,14 @@ impl PgServer {
 
     /// A server of one's own.
     pub fn private(mode: Mode) -> Result<Self, BoxError> {
+        let server = Self::planned(mode)?;
+        server.init()?;
+        server.start()?;
+        Ok(server)
+    }
+
+    /// One that has a folder's name and a port, and nothing else yet.
+    fn planned(mode: Mode) -> Result<Self, BoxError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         // Durable means a disk.
@@ -88,23 +102,17 @@ impl PgServer {
             Mode::Fast => base(),
             Mode::Durable => std::env::temp_dir(),
         };
-        let server = Self {
+        Ok(Self {
             folder: base.join(format!("punctual-server-{}-{number}", std::process::id())),
             port: free_port()?,
             mode,
             shared: None,
-        };
-        server.init()?;
-        server.start()?;
-        Ok(server)
+        })
     }
 
     /// Where it is, for [`super::PgConfig::parse`].
     pub fn address(&self) -> String {
-        format!(
-            "postgres://{USER}@127.0.0.1:{}/postgres?sslmode=disable",
-            self.port
-        )
+        address_at(self.port)
     }
 
     pub fn port(&self) -> u16 {
@@ -119,12 +127,18 @@ impl PgServer {
         format!("{}&schema={name}", self.address())
     }
 
-    fn init(&self) -> Result<(), BoxError> {
+    fn make_folder(&self) -> Result<(), BoxError> {
         fs::create_dir_all(&self.folder)?;
+        fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))?;
         let owner = format!("{USER}:{USER}");
-        if is_root()? {
-            done(Command::new("chown").arg(owner).arg(&self.folder))?;
+        match is_root()? {
+            true => done(Command::new("chown").arg(owner).arg(&self.folder)),
+            false => Ok(()),
         }
+    }
+
+    fn init(&self) -> Result<(), BoxError> {
+        self.make_folder()?;
         let folder = self.folder.to_string_lossy();
         let arguments = [
             "-A",
@@ -138,14 +152,61 @@ impl PgServer {
             "-D",
         ];
         done(as_user("initdb")?.args(arguments).arg(&*folder))?;
+        let mut settings = File::options()
+            .append(true)
+            .open(self.folder.join("postgresql.conf"))?;
+        writeln!(settings, "include_if_exists '{WAITS_FOR}'")?;
         Ok(())
+    }
+
+    /// A copy that follows this server. From now on this one's commits wait until the copy has them on its disk,
+    /// so nothing that was acknowledged is lost when the copy takes over; without it they wait for ever.
+    pub fn standby(&self) -> Result<Self, BoxError> {
+        let standby = Self::planned(self.mode)?;
+        standby.make_folder()?;
+        let mut copy = as_user("pg_basebackup")?;
+        copy.args(["-h", "127.0.0.1", "-U", USER, "-p", &self.port.to_string()]);
+        copy.args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-D"]);
+        done(copy.arg(&standby.folder))?;
+        // The copy itself waits for nobody.
+        match fs::remove_file(standby.folder.join(WAITS_FOR)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+        standby.start()?;
+        let everyone = "synchronous_standby_names = '*'\n";
+        fs::write(self.folder.join(WAITS_FOR), everyone)?;
+        done(as_user("pg_ctl")?.arg("-D").arg(&self.folder).arg("reload"))?;
+        let following = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        for _ in 0..600 {
+            if self.ask(following)? == "1" {
+                return Ok(standby);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Err("the standby does not follow".into())
+    }
+
+    /// A standby becomes a server of its own. The one that it follows must have been stopped: two that both take
+    /// writes are what nobody can mend.
+    pub fn promote(&self) -> Result<(), BoxError> {
+        let mut promote = as_user("pg_ctl")?;
+        promote.arg("-D").arg(&self.folder);
+        done(promote.args(["-w", "-t", "60", "promote"]))
+    }
+
+    /// What the server answers to a query: one line for a row.
+    pub fn ask(&self, query: &str) -> Result<String, BoxError> {
+        let mut ask = as_user("psql")?;
+        ask.args(["-X", "-A", "-t", "-q", "-c", query]);
+        Ok(said(ask.arg(self.address()))?.trim().to_owned())
     }
 
     /// Starts it, after [`PgServer::stop`] again on the same port.
     pub fn start(&self) -> Result<(), BoxError> {
         let mut options = format!(
             "-p {} -k '' -c listen_addresses=127.0.0.1 -c max_connections=300 -c shared_buffers=512MB \
-             -c log_min_messages=error -c log_min_error_statement=panic",
+             -c log_min_messages=error -c log_min_error_statement=panic -c wal_retrieve_retry_interval=100ms",
             self.port
         );
         options.push_str(match self.mode {
@@ -186,6 +247,11 @@ impl Drop for PgServer {
             let _gone = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// A server, or whoever stands before it, by its port.
+pub fn address_at(port: u16) -> String {
+    format!("postgres://{USER}@127.0.0.1:{port}/postgres?sslmode=disable")
 }
 
 /// In memory where there is such a folder.
@@ -244,9 +310,13 @@ fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Runs a program to its end; what it said is kept for when it fails. Files, not pipes: the server that it starts
-/// would hold a pipe open.
+/// Runs a program to its end.
 fn done(command: &mut Command) -> Result<(), BoxError> {
+    said(command).map(drop)
+}
+
+/// The same, and what it said. Files, not pipes: the server that it starts would hold a pipe open.
+fn said(command: &mut Command) -> Result<String, BoxError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let said = base().join(format!("punctual-said-{}-{number}", std::process::id()));
@@ -260,7 +330,7 @@ fn done(command: &mut Command) -> Result<(), BoxError> {
     let text = fs::read_to_string(&said)?;
     fs::remove_file(&said)?;
     match status.success() {
-        true => Ok(()),
+        true => Ok(text),
         false => Err(format!("{command:?}: {text}").into()),
     }
 }
@@ -279,4 +349,28 @@ fn reap(folder: &Path) -> Result<(), BoxError> {
         .stderr(Stdio::null())
         .spawn()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promoted_standby_has_all_that_was_acknowledged() {
+        let primary = PgServer::private(Mode::Durable).unwrap();
+        primary.ask("CREATE TABLE kept (number int)").unwrap();
+        let standby = primary.standby().unwrap();
+        primary.ask("INSERT INTO kept VALUES (42)").unwrap();
+        assert!(standby.ask("INSERT INTO kept VALUES (1)").is_err());
+
+        primary.stop(Stop::Immediate).unwrap();
+        standby.promote().unwrap();
+        assert_eq!(standby.ask("SELECT number FROM kept").unwrap(), "42");
+        standby.ask("INSERT INTO kept VALUES (1)").unwrap();
+
+        let third = standby.standby().unwrap();
+        standby.stop(Stop::Fast).unwrap();
+        third.promote().unwrap();
+        assert_eq!(third.ask("SELECT count(*) FROM kept").unwrap(), "2");
+    }
 }

@@ -11,9 +11,9 @@ use model::{
 use uuid::Uuid;
 
 use super::fault::{Done, Fault, bad_row};
-use super::fire::{ended, live_named};
+use super::fire::{ended, ids, live_named};
 use super::pool::Conn;
-use super::put::EndedColumns;
+use super::put::{EndedColumns, PlainColumns};
 use super::rows::{EndedRow, LiveRow};
 use super::scene::{Lock, Scene};
 use super::store::PgStore;
@@ -33,6 +33,25 @@ fn end_of(verdict: Verdict) -> Option<(RunState, Option<Reason>)> {
         Verdict::Bury(reason) => Some((RunState::Dead, Some(reason))),
         Verdict::Cancel(reason) => Some((RunState::Cancelled, Some(reason))),
         Verdict::RetryAt(_) | Verdict::Release => None,
+    }
+}
+
+type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
+
+/// Ends by their runs, each with its place among the settlements.
+type Rows = BTreeMap<RunId, (usize, EndedRow)>;
+
+/// Those of a batch that a statement has ended.
+fn take(rows: &mut Rows, gone: BTreeSet<RunId>) -> Vec<(usize, Settled)> {
+    let ended = |id: RunId| rows.remove(&id).map(|(index, _)| (index, DONE));
+    gone.into_iter().filter_map(ended).collect()
+}
+
+/// What a batch was refused for is found out by a closer look.
+fn left_to_others(gone: Done<BTreeSet<RunId>>) -> Result<BTreeSet<RunId>, StoreError> {
+    match gone {
+        Err(fault) if fault.is_about_data() || fault.is_collision() => Ok(BTreeSet::new()),
+        gone => gone.map_err(StoreError::from),
     }
 }
 
@@ -58,13 +77,13 @@ impl PgStore {
             .collect())
     }
 
-    /// One statement for all simple ends of our own; answers those that it ended.
+    /// One statement for all simple ends of our own, and another for those that it leaves; answers those that they ended.
     async fn settle_quickly(
         &self,
         by: PresenceId,
         settlements: &[Settlement],
     ) -> Result<BTreeMap<usize, Settled>, StoreError> {
-        let mut rows: BTreeMap<RunId, (usize, EndedRow)> = BTreeMap::new();
+        let mut rows: Rows = BTreeMap::new();
         for (index, settlement) in settlements.iter().enumerate() {
             let ours = settlement.run.claim == Some(by) && settlement.attempt.is_some();
             if let Some((state, reason)) = end_of(settlement.verdict).filter(|_| ours) {
@@ -73,49 +92,60 @@ impl PgStore {
                 rows.entry(row.run.id).or_insert((index, row));
             }
         }
+        let mut done = BTreeMap::new();
         if rows.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok(done);
         }
         self.open_days(rows.keys().copied()).await?;
-        let columns = EndedColumns::new(rows.values().map(|(_, row)| row));
-        let gone = match self.end_quickly(by, &columns, &rows).await {
-            Ok(gone) => gone,
-            Err(fault) if fault.is_about_data() || fault.is_collision() => {
-                return Ok(BTreeMap::new());
-            }
-            Err(fault) => return Err(fault.into()),
-        };
-        let index = |id: RunId| rows.get(&id).map(|(index, _)| (*index, DONE));
-        Ok(gone.into_iter().filter_map(index).collect())
+        let gone = left_to_others(self.end_plainly(by, &rows).await)?;
+        done.extend(take(&mut rows, gone));
+        if !rows.is_empty() {
+            let gone = left_to_others(self.end_quickly(by, &rows).await)?;
+            done.extend(take(&mut rows, gone));
+        }
+        Ok(done)
+    }
+
+    /// First attempts that succeeded, of jobs to which that means nothing.
+    async fn end_plainly(&self, by: PresenceId, rows: &Rows) -> Done<BTreeSet<RunId>> {
+        let mut columns = PlainColumns::default();
+        for (_, row) in rows.values().filter(|(_, row)| PlainColumns::tell(row)) {
+            columns.push(row);
+        }
+        if columns.id.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let mut params: Vec<Param<'_>> = vec![&by.0];
+        params.extend(columns.params());
+        let conn = self.pool.get().await?;
+        ids(&conn
+            .rows(include_str!("sql/settle_plain.sql"), &params)
+            .await?)
     }
 
     /// Jobs are locked, and then runs end.
-    async fn end_quickly(
-        &self,
-        by: PresenceId,
-        columns: &EndedColumns<'_>,
-        rows: &BTreeMap<RunId, (usize, EndedRow)>,
-    ) -> Done<Vec<RunId>> {
+    async fn end_quickly(&self, by: PresenceId, rows: &Rows) -> Done<BTreeSet<RunId>> {
+        let columns = EndedColumns::new(rows.values().map(|(_, row)| row));
         let names: Vec<Uuid> = rows.keys().map(|id| id.0).collect();
         let mut params = columns.params();
         params.push(&by.0);
         let conn = self.pool.get().await?;
         let lock = conn.prepare(include_str!("sql/settle_lock.sql")).await?;
         let settle = conn.prepare(include_str!("sql/settle.sql")).await?;
-        let named: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&names];
+        let named: [Param<'_>; 1] = [&names];
         conn.begin()?;
         let (locked, gone) =
             tokio::try_join!(biased; conn.ask(&lock, &named), conn.ask(&settle, &params))?;
         let locked = locked.iter().map(|row| row.try_get(0));
         let locked: BTreeSet<Uuid> = locked.collect::<Result<_, _>>()?;
-        let mut ended = Vec::with_capacity(gone.len());
+        let mut ended = BTreeSet::new();
         for row in &gone {
             let (job, exclusive): (Uuid, bool) = (row.try_get(1)?, row.try_get(2)?);
             if exclusive && !locked.contains(&job) {
                 // It was edited between the two.
                 return Err(Fault::Overtaken);
             }
-            ended.push(RunId(row.try_get(0)?));
+            ended.insert(RunId(row.try_get(0)?));
         }
         conn.commit().await?;
         Ok(ended)

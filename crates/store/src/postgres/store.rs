@@ -9,6 +9,8 @@ use model::{PresenceId, Timestamp};
 
 use super::config::PgConfig;
 use super::fault::{Done, Fault};
+use super::gather::Gather;
+use super::listen::Listener;
 use super::open::migrate;
 use super::pool::{Conn, Pool};
 use super::ranges::Days;
@@ -25,7 +27,10 @@ pub struct PgStore {
     pub(super) beats: Pool,
     /// Days of history are made while a call has its connection.
     pub(super) makers: Pool,
+    pub(super) hints: Listener,
     pub(super) days: Days,
+    /// Creates that wait for the next write.
+    pub(super) creates: Gather,
     /// Zones that are known to have a row.
     pub(super) zones: Mutex<BTreeSet<String>>,
     /// Numbers of ended presences that hold nothing any more, and never will again.
@@ -68,8 +73,10 @@ impl PgStore {
         Ok(Self {
             pool: pool(config.connections),
             beats: pool(1),
+            hints: Listener::new(config.clone(), connector.clone()),
             makers,
             days: Days::default(),
+            creates: Gather::default(),
             zones: Mutex::default(),
             clear: Mutex::default(),
             clock,
@@ -83,6 +90,12 @@ impl PgStore {
         let now = self.clock.as_ref()?.now();
         self.see(now);
         Some(now.as_millis())
+    }
+
+    /// The same to the microsecond.
+    pub(super) fn now_micros(&self) -> Option<i64> {
+        self.now()?;
+        Some(self.clock.as_ref()?.now_micros())
     }
 
     /// Time that presences are judged by, likewise.

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::policy::Admission;
-use model::{Job, JobId, JobState, Overlap, PresenceId, Reason, Run, RunId, RunState, Timestamp};
+use model::shard::ShardSet;
+use model::{
+    Job, JobId, JobState, Lane, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard,
+    Timestamp, Version,
+};
 use rusqlite::{OptionalExtension, params};
 
 use super::archive::ended;
@@ -15,7 +19,7 @@ use super::fire::living;
 use super::history::{ended_run, live_row};
 use super::jobs::load_job;
 use super::rows::{JobRow, LiveRow, RunRow};
-use crate::code::Unreadable;
+use crate::code::{Code, Unreadable};
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
 
 /// A claim as the rows have it: reading the definitions is left to the caller's own thread.
@@ -26,6 +30,7 @@ pub(super) enum ClaimRow {
 }
 
 /// What a call of claim brings: each run's answer, and the jobs of those that are ours.
+#[derive(Default)]
 pub(super) struct ClaimRows {
     pub runs: Vec<ClaimRow>,
     pub jobs: Vec<JobFound>,
@@ -96,14 +101,59 @@ impl Db {
             found.runs.extend(runs.iter().map(|_| ClaimRow::LeaseLost));
             return Ok(found);
         };
-        let mut jobs = BTreeSet::new();
         for id in runs {
-            let row = self.claim_one(leases, no, *id)?;
-            if let ClaimRow::Ours(run) = &row {
-                jobs.insert(run.run.job);
-            }
-            found.runs.push(row);
+            found.runs.push(self.claim_one(leases, no, *id)?);
         }
+        self.read_jobs_of(found)
+    }
+
+    /// The same for whoever has room, of whatever nobody holds.
+    pub fn take(
+        &mut self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Done<ClaimRows> {
+        let no = self.shared.presences().living(presence)?;
+        let mut found = ClaimRows::default();
+        for (lane, room) in Lane::ALL.into_iter().zip(room) {
+            for id in self.free(lane, shards, up_to, room)? {
+                let row = live_row(&self.conn, id)?;
+                let claimed = row.map(|row| self.claim_free(presence, no, row));
+                found.runs.extend(claimed.transpose()?);
+            }
+        }
+        self.read_jobs_of(found)
+    }
+
+    /// Runs of one lane that nobody holds.
+    fn free(
+        &self,
+        lane: Lane,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: usize,
+    ) -> Done<Vec<RunId>> {
+        let mut select = self.conn.prepare_cached(include_str!("sql/take.sql"))?;
+        let mut rows = select.query(params![up_to.as_millis(), lane.code()])?;
+        let mut free = Vec::new();
+        while free.len() < room {
+            let Some(row) = rows.next()? else { break };
+            if shards.contains(Shard::of(JobId::from_bytes(row.get(1)?))) {
+                free.push(RunId::from_bytes(row.get(0)?));
+            }
+        }
+        Ok(free)
+    }
+
+    /// The jobs of the runs that are ours.
+    fn read_jobs_of(&self, mut found: ClaimRows) -> Done<ClaimRows> {
+        let job = |row: &ClaimRow| match row {
+            ClaimRow::Ours(run) => Some(run.run.job),
+            ClaimRow::Stale | ClaimRow::LeaseLost => None,
+        };
+        let jobs: BTreeSet<JobId> = found.runs.iter().filter_map(job).collect();
         let lookup = Lookup::new(&self.conn);
         for id in jobs {
             found.jobs.extend(JobFound::read(&lookup, id)?);
@@ -112,7 +162,7 @@ impl Db {
     }
 
     fn claim_one(&mut self, leases: &Leases, no: i64, id: RunId) -> Done<ClaimRow> {
-        let Some(mut row) = live_row(&self.conn, id)? else {
+        let Some(row) = live_row(&self.conn, id)? else {
             return Ok(ClaimRow::Stale);
         };
         let ours = row.run.claim == Some(leases.presence);
@@ -120,21 +170,23 @@ impl Db {
             return Ok(ClaimRow::LeaseLost);
         }
         match row.run.claim {
-            None if !row.run.waiting => {
-                let mut update = self.conn.prepare_cached(include_str!("sql/claim.sql"))?;
-                let version = update
-                    .query_row(params![id.as_bytes(), no], |row| row.get(0))
-                    .optional()?;
-                let Some(version) = version else {
-                    return Ok(ClaimRow::Stale);
-                };
-                row.run.claim = Some(leases.presence);
-                row.run.state = RunState::Ready;
-                row.run.version = model::Version(version);
-            }
-            Some(holder) if holder == leases.presence => {}
-            None | Some(_) => return Ok(ClaimRow::Stale),
+            None if !row.run.waiting => self.claim_free(leases.presence, no, row),
+            Some(holder) if holder == leases.presence => Ok(ClaimRow::Ours(Box::new(row))),
+            None | Some(_) => Ok(ClaimRow::Stale),
         }
+    }
+
+    /// A run that nobody holds gets its holder.
+    fn claim_free(&self, presence: PresenceId, no: i64, mut row: RunRow) -> Done<ClaimRow> {
+        let mut update = self.conn.prepare_cached(include_str!("sql/claim.sql"))?;
+        let id = row.run.id;
+        let version = update.query_row(params![id.as_bytes(), no], |row| row.get(0));
+        let Some(version) = version.optional()? else {
+            return Ok(ClaimRow::Stale);
+        };
+        row.run.claim = Some(presence);
+        row.run.state = RunState::Ready;
+        row.run.version = Version(version);
         Ok(ClaimRow::Ours(Box::new(row)))
     }
 

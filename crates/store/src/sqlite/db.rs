@@ -186,6 +186,7 @@ impl Db {
         self.unsure = true;
         self.shared.presences().learn(&self.conn)?;
         self.leases = LeaseTable::read(&self.conn)?;
+        self.shared.presences().count(&self.leases);
         self.ranges = Ranges::read(&self.conn)?;
         self.resting = Resting::read(&self.conn)?;
         self.zones = Zones::read(&self.conn)?;

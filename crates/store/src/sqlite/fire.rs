@@ -267,7 +267,11 @@ impl Fire<'_> {
                 return Ok(Step::Fired(refused(run.run.id)));
             }
         }
-        let fired = match row.overlap.admit(living) {
+        let admission = row.overlap.admit(living);
+        if admission.is_said_when_due() && row.decision.at < run.run.due_at {
+            return Ok(Step::Fired(Fired::Early));
+        }
+        let fired = match admission {
             Admission::Start => self.bear(row, run, moving)?,
             Admission::Wait => self.bear(row, run, Birth::WAITING)?,
             Admission::Skip(reason) => self.skip(row, run, reason)?,

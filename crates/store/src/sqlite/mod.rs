@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
     Version,
 };
 use nix::fcntl::Flock;
@@ -50,7 +50,7 @@ use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobFilter, Keep, Leases,
     NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreClock, StoreError, Withdrawal,
+    StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
 };
 
 pub use backup::backup;
@@ -128,6 +128,16 @@ impl SqliteStore {
         self.readers.call(read).await
     }
 
+    /// Runs that cannot be read, or whose job cannot, end: nobody could ever work on them.
+    async fn bury(&self, runs: Vec<RunId>, holder: PresenceId) -> Result<(), StoreError> {
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let runs: Vec<_> = runs.into_iter().map(|run| (run, holder)).collect();
+        self.write(runs.len(), move |db| db.bury_unreadable(&runs))
+            .await
+    }
+
     fn new_presence(&self) -> PresenceId {
         let millis = self.shared.clock.now().as_u64();
         let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
@@ -153,12 +163,12 @@ impl Store for SqliteStore {
         self.write(1, move |db| db.join(id, &node)).await
     }
 
-    async fn beat(&self, presence: PresenceId) -> Result<Beat, StoreError> {
+    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
         let shared = self.shared.clone();
         shared.see();
         let (no, living) = {
             let mut presences = shared.presences();
-            let living = presences.beat(presence, shared.clock.uptime())?;
+            let living = presences.beat(presence, vitals, shared.clock.uptime())?;
             (presences.living(presence)?, living)
         };
         let asks = self
@@ -166,7 +176,7 @@ impl Store for SqliteStore {
             .call(move |conn| plan::beat_asks(conn, no))
             .await?;
         Ok(Beat {
-            now: shared.clock.now(),
+            now_micros: shared.clock.now_micros(),
             asks,
             living,
         })
@@ -348,15 +358,26 @@ impl Store for SqliteStore {
             .write(runs.len(), move |db| db.claim(&held, &runs))
             .await?;
         let (answers, unreadable) = rows.decode();
-        if !unreadable.is_empty() {
-            let runs: Vec<_> = unreadable
-                .into_iter()
-                .map(|run| (run, leases.presence))
-                .collect();
-            self.write(runs.len(), move |db| db.bury_unreadable(&runs))
-                .await?;
-        }
+        self.bury(unreadable, leases.presence).await?;
         Ok(answers)
+    }
+
+    async fn take(
+        &self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+        let (shards, rows) = (*shards, room.into_iter().fold(0, usize::saturating_add));
+        let take = move |db: &mut db::Db| db.take(presence, &shards, up_to, room);
+        let (answers, unreadable) = self.write(rows, take).await?.decode();
+        self.bury(unreadable, presence).await?;
+        let ours = |claimed| match claimed {
+            Claimed::Ours(run, job) => Some((*run, job)),
+            Claimed::Stale | Claimed::LeaseLost => None,
+        };
+        Ok(answers.into_iter().filter_map(ours).collect())
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use model::limits::PRESENCE_TTL;
 use model::shard::ShardSet;
-use model::{PresenceId, Shard, Timestamp};
+use model::{Parts, PresenceId, Shard, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::db::Db;
 use super::fault::Done;
-use crate::{Epoch, Leases, NodeInfo, Peer, StoreError};
+use crate::{Epoch, Leases, NodeInfo, Peer, StoreError, Vitals};
 
 /// Every presence that lives, or has ended and may still have claims.
 #[derive(Default)]
@@ -22,11 +22,16 @@ pub(super) struct Presences {
     known: BTreeMap<PresenceId, Known>,
     /// Numbers of ended presences that hold nothing any more, and never will again.
     clear: BTreeSet<i64>,
+    /// How many shards each number holds.
+    shards: BTreeMap<i64, u16>,
 }
 
 struct Known {
     no: i64,
     node: NodeInfo,
+    joined_at: Timestamp,
+    /// As of its last beat.
+    vitals: Vitals,
     ended_at: Option<Timestamp>,
     expires: Duration,
     /// Its last beat, and since when no gap between beats was longer than its time to live.
@@ -44,20 +49,23 @@ impl Presences {
         while let Some(row) = rows.next()? {
             let (no, id) = (row.get(0)?, PresenceId::from_bytes(row.get(1)?));
             let ended_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
-            let (expires, beaten, unbroken) =
+            let (vitals, expires, beaten, unbroken) =
                 self.known.get(&id).map_or_else(Default::default, |known| {
-                    (known.expires, known.beaten, known.unbroken)
+                    (known.vitals, known.expires, known.beaten, known.unbroken)
                 });
             let node = NodeInfo {
                 name: row.get(3)?,
                 version: row.get(4)?,
                 tables: row.get(5)?,
+                parts: Parts::from_code(row.get(6)?),
             };
             known.insert(
                 id,
                 Known {
                     no,
                     node,
+                    joined_at: Timestamp::from_millis(row.get(7)?),
+                    vitals,
                     ended_at,
                     expires,
                     beaten,
@@ -92,7 +100,12 @@ impl Presences {
     }
 
     /// Hears a presence, and answers everyone who lives.
-    pub fn beat(&mut self, id: PresenceId, uptime: Duration) -> Result<Vec<Peer>, StoreError> {
+    pub fn beat(
+        &mut self,
+        id: PresenceId,
+        vitals: &Vitals,
+        uptime: Duration,
+    ) -> Result<Vec<Peer>, StoreError> {
         let known = self
             .known
             .get_mut(&id)
@@ -102,6 +115,7 @@ impl Presences {
             // It lives on, since nobody barred it; but it cannot vouch for the time it was away.
             known.unbroken = uptime;
         }
+        known.vitals = *vitals;
         known.beaten = uptime;
         known.expires = uptime.saturating_add(PRESENCE_TTL);
         let lives = |known: &Known| known.ended_at.is_none() && uptime <= known.expires;
@@ -109,6 +123,10 @@ impl Presences {
         let peer = |(id, known): (&PresenceId, &Known)| Peer {
             presence: *id,
             node: known.node.clone(),
+            vitals: known.vitals,
+            joined_at: known.joined_at,
+            beaten: uptime.saturating_sub(known.beaten),
+            shards: self.shards.get(&known.no).copied().unwrap_or(0),
         };
         Ok(living.map(peer).collect())
     }
@@ -139,17 +157,33 @@ impl Presences {
         ended
     }
 
-    fn joined(&mut self, id: PresenceId, no: i64, node: &NodeInfo, uptime: Duration) {
+    fn joined(
+        &mut self,
+        id: PresenceId,
+        no: i64,
+        node: &NodeInfo,
+        (joined_at, uptime): (Timestamp, Duration),
+    ) {
         let expires = uptime.saturating_add(PRESENCE_TTL);
         let known = Known {
             no,
             node: node.clone(),
+            joined_at,
+            vitals: Vitals::default(),
             ended_at: None,
             expires,
             beaten: uptime,
             unbroken: uptime,
         };
         self.known.insert(id, known);
+    }
+
+    /// Who holds how many shards.
+    pub fn count(&mut self, leases: &LeaseTable) {
+        self.shards.clear();
+        for holder in leases.0.values().filter_map(|lease| lease.holder) {
+            *self.shards.entry(holder).or_default() += 1;
+        }
     }
 
     fn end(&mut self, id: PresenceId, at: Timestamp) -> Option<i64> {
@@ -226,17 +260,18 @@ impl Db {
                 node.name,
                 node.version,
                 node.tables,
+                node.parts.code(),
                 now.as_millis()
             ])?;
         let no = self.conn.last_insert_rowid();
         self.shared
             .presences()
-            .joined(id, no, node, self.shared.clock.uptime());
+            .joined(id, no, node, (now, self.shared.clock.uptime()));
         Ok(id)
     }
 
     pub fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {
-        let presences = self.shared.presences();
+        let mut presences = self.shared.presences();
         let no = presences.living(id)?;
         let mut save = self.conn.prepare_cached(include_str!("sql/lease.sql"))?;
         let mut epochs = BTreeMap::new();
@@ -264,6 +299,7 @@ impl Db {
                 epochs.insert(shard, Epoch(after.epoch));
             }
         }
+        presences.count(&self.leases);
         Ok(Leases {
             presence: id,
             epochs,

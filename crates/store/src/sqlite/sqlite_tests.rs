@@ -1,12 +1,12 @@
 use std::path::PathBuf;
 
 use model::shard::ShardSet;
-use model::{JobState, Reason, RunState};
+use model::{JobState, Parts, Reason, RunState};
 use tempfile::TempDir;
 
 use super::*;
-use crate::BoxError;
 use crate::conformance::{Reopen, Subject, TestClock, answers_alike, at, job, once};
+use crate::{BoxError, Peer};
 
 /// In memory where there is such a folder: these tests are about rows, not about disks.
 pub(super) fn folder() -> TempDir {
@@ -62,6 +62,7 @@ fn node(name: &str) -> NodeInfo {
         name: name.to_owned(),
         version: "1.2.3".to_owned(),
         tables: "2026e".to_owned(),
+        parts: Parts::from_code(5),
     }
 }
 
@@ -269,10 +270,14 @@ async fn a_crash_ends_presences_at_the_moment_of_the_next_start() {
         [(run.id, at(100))]
     );
     let me = store.join(&node("next")).await.unwrap();
-    let beat = store.beat(me).await.unwrap();
-    let peer = crate::Peer {
+    let beat = store.beat(me, &Vitals::default()).await.unwrap();
+    let peer = Peer {
         presence: me,
         node: node("next"),
+        vitals: Vitals::default(),
+        joined_at: at(100),
+        beaten: std::time::Duration::ZERO,
+        shards: 0,
     };
     assert_eq!(beat.living, [peer]);
 }
@@ -299,7 +304,10 @@ async fn presences_that_hold_nothing_are_forgotten() {
         })?)
     });
     assert_eq!(left.await.unwrap(), 0);
-    assert!(matches!(store.beat(gone).await, Err(StoreError::Barred)));
+    assert!(matches!(
+        store.beat(gone, &Vitals::default()).await,
+        Err(StoreError::Barred)
+    ));
 }
 
 /// Sixty jobs of every state, with and without labels and keys, oldest first.

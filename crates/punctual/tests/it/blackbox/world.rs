@@ -4,33 +4,18 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use engine::{Clock, SystemClock};
 use model::Timestamp;
 use serde_json::{Value, json};
 
 use super::ledger::Entry;
 use crate::support::{Delivery, Http, Receiver, Reply, wait_for};
+pub use crate::support::{list, moment, now, pause};
 
 /// Jobs are made this long before their first slot, so that none is made after it.
 pub const HEAD_START: Duration = Duration::from_secs(4);
 
 /// How far a job may be behind, on a busy machine, before it is paused.
 const BEHIND: i64 = 1_500;
-
-/// Milliseconds since the epoch.
-pub fn now() -> i64 {
-    Clock::now(&SystemClock).as_millis()
-}
-
-pub fn pause(span: Duration) {
-    thread::sleep(span);
-}
-
-pub fn moment(text: &Value) -> i64 {
-    Timestamp::parse(text.as_str().expect("a moment"))
-        .unwrap()
-        .as_millis()
-}
 
 fn text(millis: i64) -> String {
     Timestamp::from_millis(millis).to_string()
@@ -124,27 +109,6 @@ pub fn create(http: &Http, planned: &mut [Planned]) {
         assert_eq!(line["status"], 201, "{line}");
         job.id = line["id"].as_str().unwrap().to_owned();
     }
-}
-
-/// All of a listing, page after page.
-#[track_caller]
-pub fn list(http: &Http, path: &str) -> Vec<Value> {
-    let mut items = Vec::new();
-    let mut cursor = String::new();
-    for _ in 0..1_000 {
-        let page = http.get(&format!("{path}limit=1000{cursor}"));
-        assert_eq!(page.status, 200, "{}", String::from_utf8_lossy(&page.body));
-        let mut page = page.json();
-        let Value::Array(found) = page["items"].take() else {
-            panic!("no items");
-        };
-        items.extend(found);
-        match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return items,
-        }
-    }
-    panic!("{path} has no last page");
 }
 
 /// Every run there is, once none of them moves any more.

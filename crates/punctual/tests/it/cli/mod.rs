@@ -2,6 +2,7 @@
 
 mod calendars;
 mod changes;
+mod nodes;
 mod slots;
 
 use std::fs;

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{Http, wait_for};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_punctual");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_punctual");
 const READY: &str = "ready: listening on http://";
 
 /// The binary with these arguments and an environment that says nothing to it.
@@ -59,6 +59,15 @@ pub struct Server {
     _own: Option<TempDir>,
 }
 
+/// What a server has written and will write.
+pub struct Log(Arc<Mutex<String>>);
+
+impl Log {
+    pub fn read(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+}
+
 impl Server {
     /// With a new folder of its own.
     pub fn start() -> Self {
@@ -71,6 +80,11 @@ impl Server {
     /// With a folder that may hold data, and more arguments.
     pub fn start_in(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_with(Path::new(BINARY), &[], folder, arguments)
+    }
+
+    /// Of another build of the same binary.
+    pub fn start_from(binary: &Path, folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(binary, &[], folder, arguments)
     }
 
     /// Started by a program that becomes the server, such as `env`: `program before… punctual serve …`. One that
@@ -127,6 +141,11 @@ impl Server {
         self.log.lock().unwrap().clone()
     }
 
+    /// The same, for when the server itself is gone.
+    pub fn log_handle(&self) -> Log {
+        Log(Arc::clone(&self.log))
+    }
+
     pub fn http(&self) -> Http {
         Http::new(&self.address)
     }
@@ -155,6 +174,10 @@ impl Server {
 
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).unwrap();
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
     /// Waits for its end; half a minute at most.

@@ -10,7 +10,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-pub use binary::{Server, punctual};
+use engine::{Clock, SystemClock};
+use model::Timestamp;
+use serde_json::Value;
+
+pub use binary::{BINARY, Server, punctual};
 pub use receiver::{Answer, Delivery, Receiver};
 pub use request::{Http, Reply};
 
@@ -24,6 +28,43 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         thread::sleep(Duration::from_millis(20));
     }
     panic!("waited in vain for {what}");
+}
+
+/// Milliseconds since the epoch.
+pub fn now() -> i64 {
+    Clock::now(&SystemClock).as_millis()
+}
+
+pub fn pause(span: Duration) {
+    thread::sleep(span);
+}
+
+/// A moment as the API writes it.
+pub fn moment(text: &Value) -> i64 {
+    Timestamp::parse(text.as_str().expect("a moment"))
+        .unwrap()
+        .as_millis()
+}
+
+/// All of a listing, page after page.
+#[track_caller]
+pub fn list(http: &Http, path: &str) -> Vec<Value> {
+    let mut items = Vec::new();
+    let mut cursor = String::new();
+    for _ in 0..1_000 {
+        let page = http.get(&format!("{path}limit=1000{cursor}"));
+        assert_eq!(page.status, 200, "{}", String::from_utf8_lossy(&page.body));
+        let mut page = page.json();
+        let Value::Array(found) = page["items"].take() else {
+            panic!("no items");
+        };
+        items.extend(found);
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return items,
+        }
+    }
+    panic!("{path} has no last page");
 }
 
 /// A program that a test needs and that may not be installed. A test that gets none says that it was skipped

@@ -13,7 +13,7 @@ use engine::{Clock, SystemClock};
 /// One callback.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// When its head had been read, in microseconds since the epoch.
+    /// When its first line had been read, in microseconds since the epoch.
     pub at_micros: i64,
     pub method: String,
     pub path: String,
@@ -78,6 +78,18 @@ impl Receiver {
     }
 
     pub fn answering(script: impl Fn(&Delivery) -> Answer + Send + Sync + 'static) -> Self {
+        Self::listening(script, true)
+    }
+
+    /// Keeps nothing: what is worth keeping, the script keeps.
+    pub fn forgetting(script: impl Fn(&Delivery) -> Answer + Send + Sync + 'static) -> Self {
+        Self::listening(script, false)
+    }
+
+    fn listening(
+        script: impl Fn(&Delivery) -> Answer + Send + Sync + 'static,
+        keeps: bool,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let deliveries = Arc::new(Mutex::new(Vec::new()));
@@ -85,7 +97,8 @@ impl Receiver {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
-                thread::spawn(move || talk(stream, &*script, &seen));
+                let seen = keeps.then_some(seen);
+                thread::spawn(move || talk(stream, &*script, seen.as_deref()));
             }
         });
         Self {
@@ -108,7 +121,7 @@ impl Receiver {
     }
 }
 
-fn talk(stream: TcpStream, script: &Script, seen: &Mutex<Vec<Delivery>>) {
+fn talk(stream: TcpStream, script: &Script, seen: Option<&Mutex<Vec<Delivery>>>) {
     stream.set_nodelay(true).unwrap();
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
@@ -118,7 +131,9 @@ fn talk(stream: TcpStream, script: &Script, seen: &Mutex<Vec<Delivery>>) {
             body,
             after,
         } = script(&delivery);
-        seen.lock().unwrap().push(delivery);
+        if let Some(seen) = seen {
+            seen.lock().unwrap().push(delivery);
+        }
         thread::sleep(after);
         let answer = format!(
             "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\n\r\n{body}",
@@ -134,6 +149,7 @@ fn talk(stream: TcpStream, script: &Script, seen: &Mutex<Vec<Delivery>>) {
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Delivery> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
+    let at_micros = SystemClock.now_micros();
     let mut words = line.split(' ');
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut headers = BTreeMap::new();
@@ -145,7 +161,6 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Delivery> {
         };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let at_micros = SystemClock.now_micros();
     let length = headers
         .get("content-length")
         .map_or(0, |length| length.parse().unwrap());

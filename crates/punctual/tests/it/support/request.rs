@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 pub struct Http {
     address: String,
+    patience: Duration,
 }
 
 /// What came back.
@@ -38,7 +42,14 @@ impl Http {
     pub fn new(address: &str) -> Self {
         Self {
             address: address.to_owned(),
+            patience: PATIENCE,
         }
+    }
+
+    /// For somebody who gives up sooner.
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     pub fn get(&self, path: &str) -> Reply {
@@ -56,6 +67,10 @@ impl Http {
 
     /// One request over a connection of its own.
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        self.raw(&self.request(method, path, headers, body))
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
             self.address
@@ -64,23 +79,27 @@ impl Http {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
-        self.raw(&[head.as_bytes(), body].concat())
+        [head.as_bytes(), body].concat()
     }
 
-    /// The same, to a server that may be gone or go meanwhile; none without a whole answer.
+    /// Posts to a server that may be gone or go meanwhile; none without a whole answer.
     pub fn try_post(&self, path: &str, body: &Value) -> Option<Reply> {
-        let body = body.to_string();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            self.address,
-            body.len()
-        );
+        let json = [("content-type", "application/json")];
+        self.try_send("POST", path, &json, body.to_string().as_bytes())
+    }
+
+    /// The same, with headers of one's own.
+    pub fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Option<Reply> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
-        stream.write_all(head.as_bytes()).ok()?;
-        stream.write_all(body.as_bytes()).ok()?;
+        stream.set_read_timeout(Some(self.patience)).unwrap();
+        let request = self.request(method, path, headers, body);
+        stream.write_all(&request).ok()?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).ok()?;
         // A server that is killed closes its connections without a word.
@@ -91,9 +110,7 @@ impl Http {
     /// Sends bytes as they are, and reads the answer until the server closes.
     pub fn raw(&self, bytes: &[u8]) -> Reply {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
+        stream.set_read_timeout(Some(self.patience)).unwrap();
         // A server may refuse early and stop reading; its answer is what counts.
         let _refused_early = stream.write_all(bytes);
         let mut answer = Vec::new();

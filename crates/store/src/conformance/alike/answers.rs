@@ -12,7 +12,9 @@ use super::calls::{Call, JobCall, PresenceCall};
 use super::people::key;
 use super::world::{STRANGER, World};
 use crate::conformance::node;
-use crate::{Claimed, Fired, JobChanged, JobFilter, Leases, Orphan, Page, Retained, RunFilter};
+use crate::{
+    Claimed, Fired, Firing, JobChanged, JobFilter, Leases, Orphan, Page, Retained, RunFilter,
+};
 
 impl World {
     /// Makes a call. `learn`: whether the answer arrives.
@@ -37,21 +39,7 @@ impl World {
             Call::Presence(by, call) => self.make_as(*by, call, learn).await,
             Call::Job(call) => self.make_job(call, learn).await,
             Call::Rule(call) => self.make_rule(call).await,
-            Call::Fire(leases, firings) => {
-                let mut fired = store.fire(leases, firings).await;
-                let mut runs = Vec::new();
-                for fired in fired.iter_mut().flatten() {
-                    match fired {
-                        Fired::Claimed(run) | Fired::Ready(run) | Fired::Waiting(run) => {
-                            runs.push(*run);
-                        }
-                        Fired::Refused(why) => why.clear(),
-                        Fired::Skipped(_) | Fired::Decided | Fired::Stale | Fired::LeaseLost => {}
-                    }
-                }
-                self.learn_runs(&runs, learn).await;
-                self.show(fired)
-            }
+            Call::Fire(leases, firings) => self.make_fire(leases, firings, learn).await,
             Call::Claim(leases, ids) => {
                 let claimed = store.claim(leases, ids).await;
                 let ours = |claimed: &Claimed| match claimed {
@@ -76,11 +64,31 @@ impl World {
         }
     }
 
+    async fn make_fire(&mut self, leases: &Leases, firings: &[Firing], learn: bool) -> String {
+        let mut fired = self.store.fire(leases, firings).await;
+        let mut runs = Vec::new();
+        for fired in fired.iter_mut().flatten() {
+            match fired {
+                Fired::Claimed(run) | Fired::Ready(run) | Fired::Waiting(run) => {
+                    runs.push(*run);
+                }
+                Fired::Refused(why) => why.clear(),
+                Fired::Skipped(_)
+                | Fired::Decided
+                | Fired::Early
+                | Fired::Stale
+                | Fired::LeaseLost => {}
+            }
+        }
+        self.learn_runs(&runs, learn).await;
+        self.show(fired)
+    }
+
     async fn make_as(&mut self, by: PresenceId, call: &PresenceCall, learn: bool) -> String {
         let store = self.store.clone();
         match call {
-            PresenceCall::Beat => {
-                let mut beat = store.beat(by).await;
+            PresenceCall::Beat(vitals) => {
+                let mut beat = store.beat(by, vitals).await;
                 if let Ok(beat) = &mut beat {
                     self.in_order(&mut beat.living, |peer| peer.presence);
                 }
@@ -102,6 +110,13 @@ impl World {
                     self.in_order(barred, |id| *id);
                 }
                 self.show(barred)
+            }
+            PresenceCall::Take(shards, up_to, room) => {
+                let taken = store.take(by, shards, *up_to, *room).await;
+                let runs: Vec<_> = taken.iter().flatten().map(|(run, _)| run.id).collect();
+                self.learn_runs(&runs, learn).await;
+                let whole = |(run, job): (_, Arc<Job>)| (run, nameless(&job));
+                self.show(taken.map(|all| all.into_iter().map(whole).collect::<Vec<_>>()))
             }
             PresenceCall::Mark(runs) => self.show(store.mark_running(by, runs).await),
             PresenceCall::Withdraw(answers, now) => {

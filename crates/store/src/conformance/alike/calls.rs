@@ -1,9 +1,11 @@
 //! Calls on a store, whole, so that one can be made again.
 
 use model::shard::ShardSet;
-use model::{Calendar, CalendarName, JobId, PresenceId, RunId, TenantId, Timestamp, Version};
+use model::{Calendar, CalendarName, JobId, Lane, PresenceId, RunId, TenantId, Timestamp, Version};
 
-use crate::{Firing, JobChange, Keep, Leases, NewJob, Rule, Settlement, StartRun, Withdrawal};
+use crate::{
+    Firing, JobChange, Keep, Leases, NewJob, Rule, Settlement, StartRun, Vitals, Withdrawal,
+};
 
 #[derive(Debug, Clone)]
 pub(super) enum Call {
@@ -33,10 +35,11 @@ pub(super) enum RuleCall {
 /// What is done as a presence, and refused when it has ended.
 #[derive(Debug, Clone)]
 pub(super) enum PresenceCall {
-    Beat,
+    Beat(Vitals),
     Lease(ShardSet),
     Leave,
     Bar,
+    Take(ShardSet, Timestamp, [usize; Lane::COUNT]),
     Mark(Vec<(RunId, Timestamp)>),
     Withdraw(Vec<Withdrawal>, Timestamp),
     Settle(Vec<Settlement>),

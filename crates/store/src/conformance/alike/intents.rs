@@ -19,7 +19,9 @@ use super::people::{edited, new_job, owner, renamed};
 use super::world::{World, pick};
 use crate::conformance::{at, firing, someone};
 use crate::mem::MemStore;
-use crate::{Firing, JobChange, Keep, RunsOfChange, Settlement, StartRun, Withdrawal};
+use crate::{
+    Firing, JobChange, Keep, Offset, RunsOfChange, Settlement, StartRun, Vitals, Withdrawal,
+};
 
 impl World {
     pub async fn call(&mut self, op: &Op) -> Call {
@@ -80,7 +82,7 @@ impl World {
         let by = self.leases(by).presence;
         let call = match op {
             PresenceOp::Join => return Call::Join,
-            PresenceOp::Beat => PresenceCall::Beat,
+            PresenceOp::Beat(number) => PresenceCall::Beat(vitals(number)),
             PresenceOp::Lease(want) => PresenceCall::Lease(wanted(want)),
             PresenceOp::Leave => PresenceCall::Leave,
             PresenceOp::Bar => PresenceCall::Bar,
@@ -88,7 +90,7 @@ impl World {
                 for _ in 0..7 {
                     self.clock.advance(Duration::from_secs(1));
                     // Whether it lives is for the call that follows to find out.
-                    let _heard = self.store.beat(by).await;
+                    let _heard = self.store.beat(by, &Vitals::default()).await;
                 }
                 PresenceCall::Bar
             }
@@ -197,11 +199,14 @@ impl World {
                 fresh,
                 late,
             } => {
-                let late = Duration::from_millis(u64::from(*late));
-                return Call::Fire(leases, self.firings(jobs, *claim, *fresh, late).await);
+                return Call::Fire(leases, self.firings(jobs, *claim, *fresh, *late).await);
             }
             EngineOp::Claim { runs, fresh } => {
                 return Call::Claim(leases, self.claimable(runs, *fresh).await);
+            }
+            EngineOp::Take { want, room, ahead } => {
+                let up_to = now.plus(Duration::from_secs(u64::from(*ahead)));
+                PresenceCall::Take(wanted(*want), up_to, room.map(usize::from))
             }
             EngineOp::Mark { runs, fresh } => {
                 let runs = self.held(by, runs, *fresh).await;
@@ -218,14 +223,15 @@ impl World {
         Call::Presence(by, call)
     }
 
-    /// Decides slots as if on time, or late; whether they are due is nothing to a store.
+    /// Decides slots as if on time, late or ahead of it; whether they are due by the clock is nothing to a store.
     async fn firings(
         &mut self,
         numbers: &[u8],
         claim: bool,
         fresh: bool,
-        late: Duration,
+        late: i32,
     ) -> Vec<Firing> {
+        let millis = Duration::from_millis(u64::from(late.unsigned_abs()));
         let mut firings: BTreeMap<_, Firing> = BTreeMap::new();
         for number in numbers {
             let Some(job) = self.job(*number, fresh).await else {
@@ -234,11 +240,15 @@ impl World {
             let Some(due_at) = job.next_due_at() else {
                 continue;
             };
+            let decided_at = match late < 0 {
+                true => due_at.minus(millis),
+                false => due_at.plus(millis),
+            };
             firings.insert(
                 job.id,
                 Firing {
                     claim,
-                    ..firing(&job, due_at.plus(late))
+                    ..firing(&job, decided_at)
                 },
             );
         }
@@ -288,6 +298,20 @@ impl World {
             }
         });
         PresenceCall::Settle(settlements.collect())
+    }
+}
+
+fn vitals(number: u8) -> Vitals {
+    let offset = Offset {
+        ahead: -i64::from(number),
+        uncertainty: 1,
+    };
+    Vitals {
+        schedules: number % 2 == 1,
+        executes: number % 3 == 1,
+        room: u32::from(number),
+        lag: 0,
+        offset: (number > 4).then_some(offset),
     }
 }
 

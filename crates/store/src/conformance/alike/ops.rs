@@ -43,7 +43,7 @@ pub(super) enum TimeOp {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PresenceOp {
     Join,
-    Beat,
+    Beat(u8),
     Lease(Want),
     Leave,
     Bar,
@@ -102,7 +102,13 @@ pub(super) enum EngineOp {
         jobs: Vec<u8>,
         claim: bool,
         fresh: bool,
-        late: u32,
+        /// In milliseconds, ahead of time if below zero.
+        late: i32,
+    },
+    Take {
+        want: Want,
+        room: [u8; 3],
+        ahead: u8,
     },
     Claim {
         runs: Vec<u8>,
@@ -230,7 +236,7 @@ fn time() -> impl Strategy<Value = TimeOp> {
 fn presence() -> impl Strategy<Value = PresenceOp> {
     prop_oneof![
         3 => Just(PresenceOp::Join),
-        6 => Just(PresenceOp::Beat),
+        6 => (0_u8..9).prop_map(PresenceOp::Beat),
         8 => want().prop_map(PresenceOp::Lease),
         1 => Just(PresenceOp::Leave),
         1 => Just(PresenceOp::Bar),
@@ -264,12 +270,14 @@ fn rule() -> impl Strategy<Value = RuleOp> {
 }
 
 fn engine() -> impl Strategy<Value = EngineOp> {
-    let late = prop_oneof![2 => Just(0_u32), 1 => 0_u32..30_000, 1 => 0_u32..7_200_000];
+    let late = prop_oneof![3 => Just(0), 2 => -2_000..0, 1 => 0..30_000, 2 => 0..7_200_000];
     let many = || vec(any::<u8>(), 1..4);
     prop_oneof![
         24 => (many(), any::<bool>(), fresh(), late)
             .prop_map(|(jobs, claim, fresh, late)| EngineOp::Fire { jobs, claim, fresh, late }),
         8 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Claim { runs, fresh }),
+        6 => (want(), [0_u8..3, 0_u8..3, 0_u8..3], 0_u8..90)
+            .prop_map(|(want, room, ahead)| EngineOp::Take { want, room, ahead }),
         3 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Mark { runs, fresh }),
         16 => (many(), fresh(), end())
             .prop_map(|(runs, fresh, end)| EngineOp::Settle { runs, fresh, end }),

@@ -1,2 +1,2 @@
--- create_jobs: which ids are taken.
+-- create_jobs, take: which jobs are there.
 SELECT id FROM jobs WHERE id = ANY($1::uuid[])

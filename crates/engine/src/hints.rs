@@ -1,0 +1,75 @@
+//! Hints: what other nodes tell this one, passed on to whoever waits for it. They only shorten waits: what is
+//! lost here is found by the next beat, or the next look at the store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use model::{Shard, Timestamp};
+use store::{Hint, StoreError};
+
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lock;
+use crate::node::Context;
+
+pub struct Hints {
+    context: Arc<Context>,
+}
+
+impl Hints {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context }
+    }
+
+    fn pass_on(&self, hint: Hint) {
+        let (context, nudges) = (&self.context, &self.context.shared.nudges);
+        let replan = || {
+            nudges.replan.store(true, Ordering::Release);
+            nudges.plan.now();
+        };
+        match hint {
+            Hint::Job(tenant, job) => {
+                if context.leases().epoch(Shard::of(job)).is_some() {
+                    context.shared.offer_here((tenant, job));
+                }
+            }
+            Hint::Shard(shard) => {
+                if context.leases().epoch(shard).is_some() {
+                    replan();
+                } else if lock(&context.left).contains(shard) {
+                    nudges.take.now();
+                }
+            }
+            Hint::Ready => nudges.take.now(),
+            // The one that gave them up said so with its last beat, which is to be heard first.
+            Hint::Marks | Hint::Leases => nudges.beat.now(),
+            Hint::Rules => nudges.rules.now(),
+            Hint::Lost => {
+                replan();
+                nudges.beat.now();
+                nudges.take.now();
+                nudges.rules.now();
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Duty for Hints {
+    fn name(&self) -> &'static str {
+        "hints"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.hints
+    }
+
+    async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
+        let context = &self.context;
+        for hint in context.store.hints(context.presence.id).await? {
+            self.pass_on(hint);
+        }
+        Ok(Wake::Now)
+    }
+}

@@ -1,0 +1,94 @@
+//! Marks: what others ask of claims that this node holds, answered after every beat; and what readers are told of
+//! runs that have been under way for a while.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use model::{Ask, RunId, Timestamp};
+use store::StoreError;
+
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lock;
+use crate::node::Context;
+use crate::settle::Ending;
+
+pub struct Marks {
+    context: Arc<Context>,
+}
+
+impl Marks {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context }
+    }
+
+    /// Answers marks. What is to be settled is handed over by a task of its own: settle may be behind, and others
+    /// wait for their answers.
+    async fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Result<(), StoreError> {
+        let context = &self.context;
+        let answers = context.dispatch.answer(asks, now);
+        if !answers.settlements.is_empty() {
+            let (endings, kill) = (context.endings.clone(), context.kill.clone());
+            tokio::spawn(kill.run_until_cancelled_owned(async move {
+                for settlement in answers.settlements {
+                    let ending = Ending::Judged(Box::new(settlement));
+                    if endings.send(ending).await.is_err() {
+                        return;
+                    }
+                }
+            }));
+        }
+        if !answers.withdrawals.is_empty() {
+            let (me, store) = (context.presence.id, &context.store);
+            store.withdraw(me, &answers.withdrawals, now).await?;
+        }
+        self.forget_taken_back().await
+    }
+
+    /// What was taken back is forgotten when the store has let go of it: a cancel may have come first, or an answer
+    /// been lost.
+    async fn forget_taken_back(&self) -> Result<(), StoreError> {
+        let context = &self.context;
+        let mut gone = Vec::new();
+        for (tenant, run, attempt) in context.dispatch.taken_back() {
+            let stands = context.store.get_run(tenant, run).await?;
+            if stands.is_none_or(|run| run.claim != Some(context.presence.id)) {
+                gone.push((run, attempt));
+            }
+        }
+        if !gone.is_empty() {
+            context.dispatch.forget(gone.into_iter());
+            // What was taken back is decided anew.
+            context.shared.nudges.replan.store(true, Ordering::Release);
+            context.shared.nudges.plan.now();
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Duty for Marks {
+    fn name(&self) -> &'static str {
+        "marks"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.marks
+    }
+
+    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
+        let context = &self.context;
+        let asks = lock(&context.heard).asks.clone();
+        self.answer(&asks, now).await?;
+        let marks = context.dispatch.to_mark(context.shared.clock.uptime());
+        if !marks.is_empty() {
+            let (me, store) = (context.presence.id, &context.store);
+            if let Err(error) = store.mark_running(me, &marks).await {
+                context.dispatch.mark_again(&marks);
+                return Err(error);
+            }
+        }
+        Ok(Wake::Nudged)
+    }
+}

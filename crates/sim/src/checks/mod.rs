@@ -1,0 +1,133 @@
+//! What must hold, whatever happened. Each check has a name; a broken one says what it saw.
+
+mod deliveries;
+mod slots;
+mod takeover;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use model::hash::hash;
+use model::{Job, JobId, Outcome, Run, RunId};
+
+use crate::story::Delivery;
+use crate::world::World;
+
+pub(crate) use takeover::nothing_is_overdue;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    pub check: &'static str,
+    pub seen: String,
+}
+
+impl Broken {
+    pub fn new(check: &'static str, seen: String) -> Self {
+        Self { check, seen }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.check, self.seen)
+    }
+}
+
+/// The end of a story, as the checks look at it.
+pub(crate) struct End<'a> {
+    pub world: &'a World,
+    pub runs: Vec<Run>,
+    pub jobs: BTreeMap<JobId, Arc<Job>>,
+    pub deliveries: Vec<Delivery>,
+    pub broken: Vec<Broken>,
+}
+
+impl End<'_> {
+    pub fn broken(&mut self, check: &'static str, seen: String) {
+        self.broken.push(Broken::new(check, seen));
+    }
+
+    /// The places of each job's runs.
+    fn runs_by_job(&self) -> BTreeMap<JobId, Vec<Run>> {
+        let mut by_job: BTreeMap<JobId, Vec<Run>> = BTreeMap::new();
+        for run in &self.runs {
+            by_job.entry(run.job).or_default().push(run.clone());
+        }
+        by_job
+    }
+}
+
+pub(crate) fn all(world: &World) -> Vec<Broken> {
+    let jobs = world.mem.all_jobs();
+    let mut end = End {
+        world,
+        runs: world.mem.all_runs(),
+        jobs: jobs.into_iter().map(|job| (job.id, job)).collect(),
+        deliveries: world.story.deliveries(),
+        broken: Vec::new(),
+    };
+    let by_job = end.runs_by_job();
+    end.accepted_jobs_are_kept();
+    for (job, edited) in &world.accepted {
+        let runs = by_job.get(&job.id).map(Vec::as_slice).unwrap_or_default();
+        end.every_slot_decided_once(job, *edited, runs);
+        end.bounds_hold(job.id, runs);
+        end.exclusive_runs_do_not_overlap(job, *edited, runs);
+        end.waiting_runs_are_few(job, *edited, runs);
+    }
+    end.one_delivery_per_attempt();
+    end.never_early();
+    end.attempts_rise_by_one();
+    end.every_run_ends_or_waits();
+    end.what_succeeded_was_delivered();
+    end.limits_hold();
+    end.takeover_within_bound();
+    end.hand_over_leaves_no_gap();
+    end.broken
+}
+
+impl End<'_> {
+    /// A deleted job goes when its runs have ended; nothing else takes one away in so short a time.
+    fn accepted_jobs_are_kept(&mut self) {
+        let live = self.runs.iter().filter(|run| run.state.is_live());
+        let living: BTreeSet<JobId> = live.map(|run| run.job).collect();
+        for (job, _) in &self.world.accepted {
+            if !self.jobs.contains_key(&job.id) && living.contains(&job.id) {
+                self.broken("accepted_jobs_are_kept", format!("{} is gone", job.id));
+            }
+        }
+    }
+}
+
+/// Whether the node that made a delivery stood still for so long that others took over: what it had
+/// under way goes on all the same.
+fn was_lost(runs: &[Run], delivery: &Delivery) -> bool {
+    let run = runs.iter().find(|run| run.id == delivery.run);
+    let attempts = run.map(|run| run.attempts.as_slice()).unwrap_or_default();
+    attempts
+        .iter()
+        .any(|attempt| attempt.no == delivery.attempt && attempt.outcome == Outcome::Lost)
+}
+
+/// One number for the whole story.
+pub fn digest(deliveries: &[Delivery], runs: &[Run]) -> u64 {
+    let mut digest = 0;
+    let words_of = |id: RunId| id.0.as_u64_pair();
+    for delivery in deliveries {
+        let (high, low) = words_of(delivery.run);
+        let words = [
+            high,
+            low,
+            u64::from(delivery.attempt.0),
+            delivery.from.as_micros() as u64,
+        ];
+        digest = hash(digest, &words);
+    }
+    for run in runs {
+        let (high, low) = words_of(run.id);
+        let settled = run.settled_at.map_or(0, |at| at.as_u64());
+        digest = hash(digest, &[high, low, run.state as u64, settled]);
+    }
+    digest
+}

@@ -1,0 +1,92 @@
+//! Takeover: when a node is gone and another is well, nobody waits longer than the bound.
+
+use std::time::Duration;
+
+use engine::Clock;
+use model::{JobState, limits};
+
+use super::{Broken, End};
+use crate::ledger::Late;
+use crate::world::World;
+
+/// How soon a slot is decided when its node is gone, or was never there to hear of it.
+const BOUND: Duration = Duration::from_secs(5);
+/// How long a node that is well again may take until it can declare others lapsed: a pause before the next try, a
+/// beat, and one lifetime of beats without a break.
+const FIT: Duration = Duration::from_secs(2).saturating_add(limits::PRESENCE_TTL);
+/// How long after the last thing that went wrong everything is as if it had not been.
+const SETTLED: Duration = Duration::from_secs(15);
+/// How long a job that was written may be overlooked by its node.
+const REREAD: Duration = Duration::from_secs(6);
+
+/// Jobs that should have been decided long ago, after a time in which nothing went wrong.
+pub(crate) fn nothing_is_overdue(world: &World) -> Vec<Broken> {
+    let now = Clock::now(&world.clock);
+    let mut broken = Vec::new();
+    for job in world.mem.all_jobs() {
+        let due_at = job.next_due_at().filter(|_| job.state == JobState::Active);
+        if let Some(due_at) = due_at.filter(|due_at| due_at.plus(BOUND) < now) {
+            let seen = format!("{} is due since {due_at}, now {now}", job.id);
+            broken.push(Broken::new("takeover_within_bound", seen));
+        }
+    }
+    broken
+}
+
+impl End<'_> {
+    /// As long as nothing goes wrong, no slot is decided late; also not when nodes come, or leave in good order.
+    pub(super) fn hand_over_leaves_no_gap(&mut self) {
+        let late = self.world.ledger.book().late.clone();
+        for late in late
+            .iter()
+            .filter(|late| self.world.is_fleet() && late.due > late.changed + REREAD)
+        {
+            let from = late.due.saturating_sub(SETTLED);
+            let stepped = |step: &Duration| (from..=late.decided).contains(step);
+            let stepped = self.world.steps.iter().any(stepped);
+            if !stepped && self.world.spells.peace(from, late.decided) {
+                let waited = late.decided.saturating_sub(late.due);
+                let seen = format!("{late:?} waited for {waited:?}");
+                self.broken("hand_over_leaves_no_gap", seen);
+            }
+        }
+    }
+
+    pub(super) fn takeover_within_bound(&mut self) {
+        let turns = self.world.spells.turns();
+        let late = self.world.ledger.book().late.clone();
+        let late = late.iter().filter(|late| late.decided > late.due + BOUND);
+        for late in late {
+            if let Some(seen) = self.without_excuse(late, &turns) {
+                self.broken("takeover_within_bound", seen);
+            }
+        }
+    }
+
+    /// The span in which the slot waited, nothing changed, and somebody was well enough to decide it.
+    fn without_excuse(&self, late: &Late, turns: &[Duration]) -> Option<String> {
+        let first = turns.partition_point(|turn| *turn <= late.due);
+        let first = first.saturating_sub(1);
+        let stepped = |step: &Duration| *step <= late.decided;
+        let stepped = self.world.steps.iter().copied().filter(stepped).max();
+        let known = (late.changed + REREAD).max(stepped.unwrap_or_default());
+        for (index, turn) in turns.iter().enumerate().skip(first) {
+            if *turn >= late.decided {
+                break;
+            }
+            let next = turns.get(index + 1).copied().unwrap_or(Duration::MAX);
+            let end = next.min(late.decided);
+            let Some(well) = self.world.spells.well_since(*turn, end) else {
+                continue;
+            };
+            let begin = late.due.max(*turn).max(known).max(well + FIT);
+            if begin + BOUND < end {
+                let waited = end - begin;
+                return Some(format!(
+                    "{late:?} waited for {waited:?} from {begin:?} on, well since {well:?}"
+                ));
+            }
+        }
+        None
+    }
+}

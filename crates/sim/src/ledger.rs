@@ -1,0 +1,145 @@
+//! What the store let through, watched from beside it: who was given which claim, whose presence ended when, and
+//! which slots were decided late.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::{AttemptNo, Job, JobId, PresenceId, RunId, Slot, Version};
+
+use crate::checks::Broken;
+
+/// A slot that was decided late enough to be asked why; all by uptime.
+#[derive(Debug, Clone, Copy)]
+pub struct Late {
+    pub job: JobId,
+    pub due: Duration,
+    pub decided: Duration,
+    /// When its job was last written by anyone but fire: before that the slot may not have been there.
+    pub changed: Duration,
+}
+
+/// Slots that are decided sooner than this after they are due need no reason.
+pub const LATE_MIN: Duration = Duration::from_millis(250);
+
+#[derive(Debug, Default)]
+pub struct Book {
+    /// The job that is told about.
+    traced: Option<String>,
+    pub broken: Vec<Broken>,
+    pub late: Vec<Late>,
+    ended: BTreeMap<PresenceId, Duration>,
+    /// The claims that stand.
+    held: BTreeMap<RunId, (AttemptNo, PresenceId)>,
+    /// Under which presence each start of a node was given an attempt.
+    granted: BTreeMap<(u32, RunId, AttemptNo), PresenceId>,
+    changed: BTreeMap<JobId, Duration>,
+    /// The last slot that was decided of each job, of which version.
+    decided: BTreeMap<JobId, (Version, Option<Slot>)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    book: Arc<Mutex<Book>>,
+}
+
+impl Ledger {
+    /// `TRACE=job_…` tells what happens to that job and to the nodes meanwhile, `TRACE=all` to every job.
+    pub fn traced() -> Self {
+        let ledger = Self::default();
+        ledger.book().traced = std::env::var("TRACE").ok();
+        ledger
+    }
+
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    /// Tells what happens to everyone.
+    pub fn tell(&self, at: Duration, what: impl FnOnce() -> String) {
+        if self.traced.is_some() {
+            let _ = writeln!(std::io::stderr(), "{at:?} {}", what());
+        }
+    }
+
+    /// Tells what happens to a job, if it is the one.
+    pub fn tell_of(&self, job: JobId, at: Duration, what: impl FnOnce() -> String) {
+        let is_it = |traced: &String| *traced == "all" || *traced == job.to_string();
+        if self.traced.as_ref().is_some_and(is_it) {
+            self.tell(at, what);
+        }
+    }
+
+    pub fn broken(&mut self, check: &'static str, seen: String) {
+        self.broken.push(Broken::new(check, seen));
+    }
+
+    /// The store has ended a presence; the first end counts.
+    pub fn ended(&mut self, presence: PresenceId, at: Duration) {
+        self.ended.entry(presence).or_insert(at);
+    }
+
+    /// Every presence that was ever given a claim has ended: the store was opened anew.
+    pub fn all_ended(&mut self, at: Duration) {
+        for (_, presence) in self.held.values() {
+            self.ended.entry(*presence).or_insert(at);
+        }
+    }
+
+    pub fn changed(&mut self, job: JobId, at: Duration) {
+        self.changed.insert(job, at);
+    }
+
+    /// The job's next slot, as it was planned, was decided; asked again, the first time counts.
+    pub fn decided(&mut self, job: &Job, due: Duration, at: Duration) {
+        let stood = (job.version, job.next_slot);
+        let again = self.decided.insert(job.id, stood) == Some(stood);
+        if !again && at > due + LATE_MIN {
+            self.late.push(Late {
+                job: job.id,
+                due,
+                decided: at,
+                changed: self.changed.get(&job.id).copied().unwrap_or_default(),
+            });
+        }
+    }
+
+    /// A presence, of this start of a node, was told that the attempt is its own.
+    pub fn granted(&mut self, start: u32, run: RunId, attempt: AttemptNo, to: PresenceId) {
+        let before = self.held.insert(run, (attempt, to));
+        if let Some((other, holder)) = before
+            && holder != to
+            && !self.ended.contains_key(&holder)
+        {
+            let seen = format!("{run}: {attempt} to {to}, and {other} is with {holder}");
+            self.broken("one_claim_per_run", seen);
+        }
+        self.granted.insert((start, run, attempt), to);
+    }
+
+    /// The claim was given back, or its attempt has ended.
+    pub fn released(&mut self, run: RunId, attempt: AttemptNo) {
+        if self.held.get(&run).is_some_and(|held| held.0 == attempt) {
+            self.held.remove(&run);
+        }
+    }
+
+    /// An attempt reaches its target: only a presence that nobody has barred may let it.
+    pub fn dispatched(&mut self, start: u32, run: RunId, attempt: AttemptNo, at: Duration) {
+        let Some(presence) = self.granted.get(&(start, run, attempt)).copied() else {
+            let seen = format!("attempt {attempt} of {run} was dispatched without a claim");
+            self.broken("one_claim_per_run", seen);
+            return;
+        };
+        let ended = self.ended.get(&presence).copied();
+        if let Some(ended) = ended.filter(|ended| *ended < at) {
+            let seen = format!(
+                "attempt {attempt} of {run} at {at:?} by {presence}, which ended at {ended:?}"
+            );
+            self.broken("barred_dispatches_nothing", seen);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What people do meanwhile: they make jobs and calendars, edit, pause, resume, delete, run by hand, cancel.
+
+use std::sync::Arc;
+
+use engine::Clock;
+use model::{Job, JobState, Run, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version};
+use rand::RngExt;
+use store::{JobChange, NewJob, RunsOfChange, StartRun, Store};
+
+use crate::jobs;
+use crate::world::World;
+
+/// So many jobs are active at once at the most.
+const ACTIVE_MAX: usize = 16;
+
+impl World {
+    pub(crate) async fn create(&mut self) {
+        let active = |job: &&Arc<Job>| job.state == JobState::Active;
+        let jobs = self.mem.all_jobs();
+        let active: Vec<&Arc<Job>> = jobs.iter().filter(active).collect();
+        if active.len() >= ACTIVE_MAX {
+            let job = Arc::clone(active[self.rng.random_range(0..active.len())]);
+            let after = job.deleted(Clock::now(&self.clock), &self.by);
+            self.change(&job, after, RunsOfChange::Cancel).await;
+        }
+        let now = Clock::now(&self.clock);
+        let long = self.plan.is_long();
+        let job = Arc::new(jobs::job(&mut self.rng, now, &self.calendars, long));
+        let new = NewJob {
+            job: Arc::clone(&job),
+            idempotency: None,
+        };
+        self.ledger.book().changed(job.id, self.clock.uptime());
+        // What is accepted is what the store says it is: an answer that was lost is asked for again.
+        if self.mem.create_jobs(&[new]).await.is_ok() {
+            self.accepted.push((Arc::clone(&job), false));
+        }
+        let at = self.rng.random_range(0..self.members.len());
+        let told = self.rng.random_bool(0.5);
+        if let Some(node) = self.members[at].node.as_ref().filter(|_| told) {
+            node.handle().offer(&job);
+        }
+    }
+
+    /// A calendar is made, or changed.
+    pub(crate) async fn put_calendar(&mut self, name: &str) {
+        let now = Clock::now(&self.clock);
+        let Some(mut calendar) = jobs::calendar(&mut self.rng, name, now) else {
+            return;
+        };
+        let place = self
+            .calendars
+            .iter()
+            .position(|calendar| calendar.name.as_str() == name);
+        let before = place.map(|place| self.calendars.remove(place).version);
+        calendar.version = before.map_or(Version::FIRST, Version::next);
+        let _ = self
+            .mem
+            .put_calendar(TenantId::DEFAULT, &calendar, before)
+            .await;
+        self.calendars.push(Arc::new(calendar));
+    }
+
+    /// Somebody edits, pauses, resumes, deletes, runs by hand or cancels, and one node hears of it.
+    pub(crate) async fn meddle(&mut self, at: usize) {
+        if self.accepted.is_empty() {
+            return;
+        }
+        let index = self.rng.random_range(0..self.accepted.len());
+        let id = self.accepted[index].0.id;
+        let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, id).await else {
+            return;
+        };
+        let now = Clock::now(&self.clock);
+        let by = Arc::clone(&self.by);
+        match self.rng.random_range(0..7) {
+            0 if job.state == JobState::Active => {
+                let after = job.paused(now, None, &by);
+                self.change(&job, after, RunsOfChange::TakeBack).await;
+            }
+            1 if job.state == JobState::Paused => {
+                let after = job.resumed(now, self.rng.random_bool(0.3), &by);
+                self.change(&job, after, RunsOfChange::Keep).await;
+            }
+            2 => {
+                self.accepted[index].1 = true;
+                let long = self.plan.is_long();
+                let def = jobs::definition(&mut self.rng, now, &self.calendars, long);
+                let after = job.edited(job.key.clone(), def, now, &by);
+                self.change(&job, after, RunsOfChange::TakeBack).await;
+            }
+            3 => self.run_by_hand(&job, now).await,
+            4 => self.cancel_one(now).await,
+            5 if self.rng.random_bool(0.3) => {
+                let after = job.deleted(now, &by);
+                self.change(&job, after, RunsOfChange::Cancel).await;
+            }
+            6 => {
+                let name = ["one", "two"][self.rng.random_range(0..2)];
+                self.put_calendar(name).await;
+                let told = self.rng.random_bool(0.5);
+                if let Some(node) = self.members[at].node.as_ref().filter(|_| told) {
+                    node.handle().nudge_rules();
+                }
+            }
+            _ => {}
+        }
+        if let Some(node) = &self.members[at].node {
+            node.handle().nudge_plan(id);
+            node.handle().nudge_holder();
+        }
+    }
+
+    async fn change(&self, before: &Job, (after, skipped): (Job, Vec<Skip>), runs: RunsOfChange) {
+        let change = JobChange {
+            before: Arc::new(before.clone()),
+            after: Arc::new(after),
+            skipped,
+            runs,
+        };
+        let changed = self.mem.change_job(&change).await;
+        let (mut book, now) = (self.ledger.book(), self.clock.uptime());
+        book.changed(before.id, now);
+        book.tell_of(before.id, now, || format!("{change:?}: {changed:?}"));
+    }
+
+    async fn run_by_hand(&mut self, job: &Job, now: Timestamp) {
+        let id = RunId::asked(job.id, now, self.rng.random());
+        let run = Run {
+            id,
+            tenant: job.tenant,
+            job: job.id,
+            kind: RunKind::Manual,
+            slot: None,
+            replay_of: None,
+            due_at: now,
+            lane: job.def.lane,
+            state: RunState::Ready,
+            reason: None,
+            attempt: model::AttemptNo::FIRST,
+            lost: 0,
+            version: job.version,
+            claim: None,
+            ask: None,
+            waiting: false,
+            dispatched_at: None,
+            settled_at: None,
+            payload: None,
+            stretch: None,
+            note: None,
+            by: None,
+            attempts: Vec::new(),
+        };
+        let force = self.rng.random_bool(0.2);
+        let started = self.mem.start_run(&StartRun { run, force }).await;
+        let (mut book, now) = (self.ledger.book(), self.clock.uptime());
+        // It may have replaced the run that its job rested for.
+        book.changed(job.id, now);
+        book.tell_of(job.id, now, || format!("start {id}: {started:?}"));
+    }
+
+    async fn cancel_one(&mut self, now: Timestamp) {
+        let live = self.mem.live_runs();
+        if live.is_empty() {
+            return;
+        }
+        let run = &live[self.rng.random_range(0..live.len())];
+        let cancelled = self.mem.cancel_run(TenantId::DEFAULT, run.id, now).await;
+        let (mut book, now) = (self.ledger.book(), self.clock.uptime());
+        book.changed(run.job, now);
+        book.tell_of(run.job, now, || format!("cancel {}: {cancelled:?}", run.id));
+    }
+
+    pub(crate) async fn pause_all(&mut self) {
+        for (job, _) in self.accepted.clone() {
+            for _ in 0..10 {
+                let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, job.id).await else {
+                    break;
+                };
+                if job.state != JobState::Active || !job.def.schedule.is_recurring() {
+                    break;
+                }
+                let now = Clock::now(&self.clock);
+                let after = job.paused(now, None, &self.by);
+                self.change(&job, after, RunsOfChange::TakeBack).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What goes wrong: in bursts, each of which ends with a blow that nobody softens, and then peace.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use engine::Clock;
+use model::limits;
+use rand::RngExt;
+
+use crate::faults::{Badness, Cut};
+use crate::spells::Ill;
+use crate::world::{BURST, World};
+
+/// How long everyone may take to learn that the store's clock was stepped.
+const STEP_HEARD: Duration = Duration::from_secs(3);
+
+impl World {
+    fn millis(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(self.rng.random_range(from..to))
+    }
+
+    pub(crate) async fn go_wrong(&mut self) {
+        let end = self.clock.uptime() + self.plan.trouble;
+        while self.clock.uptime() < end {
+            let burst = match self.plan.is_long() {
+                true => self.millis(15_000, BURST.as_millis() as u64),
+                false => self.plan.trouble,
+            };
+            let until = (self.clock.uptime() + burst).min(end);
+            while self.clock.uptime() < until {
+                let wait = self.millis(1, 3_000);
+                self.clock.sleep(wait).await;
+                self.come_back().await;
+                self.trouble().await;
+            }
+            if self.rng.random_bool(0.7) {
+                self.calm();
+            }
+            self.blow().await;
+            let peace = match self.plan.is_long() {
+                true => self.millis(20_000, 200_000),
+                false => Duration::from_secs(12),
+            };
+            self.clock.sleep(peace).await;
+        }
+    }
+
+    /// Everything is well again.
+    pub(crate) async fn come_right(&mut self) {
+        let until = self.members.iter().map(|member| member.away_until).max();
+        let left = until
+            .unwrap_or_default()
+            .saturating_sub(self.clock.uptime());
+        self.clock.sleep(left).await;
+        self.calm();
+        for index in 0..self.members.len() {
+            if self.members[index].node.is_none() {
+                self.start(index).await;
+            }
+        }
+    }
+
+    /// Ways to the store are good again, and clocks no worse than usual.
+    fn calm(&mut self) {
+        let now = self.clock.uptime();
+        for (index, member) in self.members.iter().enumerate() {
+            member.store.spoil(Badness::default());
+            let skew = member.clock.skew.load(Ordering::SeqCst);
+            member.clock.skew.store(skew % 30_000, Ordering::SeqCst);
+            self.spells.calm(index, now);
+        }
+    }
+
+    /// Nodes that crashed a while ago are started.
+    async fn come_back(&mut self) {
+        for index in 0..self.members.len() {
+            let member = &self.members[index];
+            if member.node.is_none() && member.back_at <= self.clock.uptime() {
+                self.start(index).await;
+            }
+        }
+    }
+
+    /// One node is gone for a while; the others are left in peace to take over.
+    async fn blow(&mut self) {
+        self.come_back().await;
+        let index = self.rng.random_range(0..self.members.len());
+        match self.rng.random_range(0..10) {
+            0..4 => self.crash(index),
+            4..6 if self.is_fleet() => self.cut(index, true),
+            6..8 if self.is_fleet() => self.suspend(index).await,
+            _ => {
+                // Nothing, and after a while somebody leaves in good order.
+                let wait = self.millis(10_000, 20_000);
+                self.clock.sleep(wait).await;
+                self.stop(index).await;
+            }
+        }
+        let wait = self.millis(6_000, 20_000);
+        self.clock.sleep(wait).await;
+        self.come_back().await;
+    }
+
+    /// One thing goes wrong, or somebody does something.
+    async fn trouble(&mut self) {
+        let index = self.rng.random_range(0..self.members.len());
+        match self.rng.random_range(0..100) {
+            0..13 => self.crash(index),
+            13..18 => self.stop(index).await,
+            18..32 => self.spoil(index),
+            32..40 => {
+                let silent = self.rng.random_bool(0.5);
+                self.cut(index, silent);
+            }
+            40..42 => {
+                // Nobody reaches the store.
+                let span = self.millis(500, 12_000);
+                for index in 0..self.members.len() {
+                    let silent = self.rng.random_bool(0.5);
+                    self.cut_for(index, silent, span);
+                }
+            }
+            42..47 => self.step(),
+            47..60 => self.create().await,
+            60..80 => self.meddle(index).await,
+            80..93 if self.is_fleet() => self.suspend(index).await,
+            93..97 if self.is_fleet() => self.skew(index),
+            _ => {}
+        }
+    }
+
+    fn crash(&mut self, index: usize) {
+        let away = self.millis(0, 15_000);
+        let now = self.clock.uptime();
+        let member = &mut self.members[index];
+        if let Some(node) = member.node.take() {
+            node.crash();
+            member.back_at = now + away;
+            self.spells.begin(index, Ill::Down, now, None);
+            self.tell(|| format!("node {index} crashes"));
+        }
+    }
+
+    /// Stops in good order, and starts again at once or later.
+    async fn stop(&mut self, index: usize) {
+        let away = self.millis(0, 10_000) * u32::from(self.rng.random_bool(0.5));
+        let Some(node) = self.members[index].node.take() else {
+            return;
+        };
+        let now = self.clock.uptime();
+        self.spells.begin(index, Ill::Leaving, now, None);
+        self.tell(|| format!("node {index} stops"));
+        node.stop(Duration::from_secs(1)).await;
+        self.members[index].back_at = self.clock.uptime() + away;
+        if away.is_zero() {
+            self.start(index).await;
+        }
+    }
+
+    fn spoil(&mut self, index: usize) {
+        let badness = Badness {
+            before: self.rng.random_range(0..200),
+            after: match self.rng.random_bool(0.1) {
+                // Everything is written, and hardly anyone hears of it.
+                true => 800,
+                false => self.rng.random_range(0..200),
+            },
+            slow: Duration::from_millis([0, 1, 20, 700][self.rng.random_range(0..4)]),
+        };
+        self.members[index].store.spoil(badness);
+        self.tell(|| format!("node {index} has {badness:?}"));
+        let now = self.clock.uptime();
+        self.spells.begin(index, Ill::Hurt, now, None);
+    }
+
+    fn cut(&mut self, index: usize, silent: bool) {
+        let span = self.millis(100, 15_000);
+        self.cut_for(index, silent, span);
+    }
+
+    fn cut_for(&mut self, index: usize, silent: bool, span: Duration) {
+        let until = self.away(index, span);
+        self.members[index].store.cut(Cut { until, silent });
+        self.tell(|| format!("node {index} is cut off until {until:?}, silently: {silent}"));
+    }
+
+    fn away(&mut self, index: usize, span: Duration) -> Duration {
+        let now = self.clock.uptime();
+        let until = now + span;
+        let member = &mut self.members[index];
+        member.away_until = member.away_until.max(until);
+        self.spells.begin(index, Ill::Away, now, Some(until));
+        until
+    }
+
+    /// Suspended: nothing of it moves, for longer than its presence lasts or not. Worst just before something is
+    /// due, when it is claimed and not yet dispatched.
+    async fn suspend(&mut self, index: usize) {
+        if self.rng.random_bool(0.7) {
+            let past = Clock::now(&self.clock).as_millis() % 1_000;
+            let wait = (1_975 - past) % 1_000;
+            let wait = Duration::from_millis(wait.unsigned_abs());
+            self.clock.sleep(wait).await;
+        }
+        let span = self.millis(500, 15_000);
+        let until = self.away(index, span);
+        self.members[index].clock.pause.until(until);
+        self.tell(|| format!("node {index} stands still until {until:?}"));
+    }
+
+    /// The store's clock is stepped, and everyone who tells the time by it has to learn that.
+    fn step(&mut self) {
+        let now = self.clock.uptime();
+        self.steps.push(now);
+        self.spells.begin_all(Ill::Hurt, now, now + STEP_HEARD);
+        let back = self.rng.random_bool(0.5);
+        let step = self.rng.random_range(1..90_000);
+        let step = if back { -step } else { step };
+        self.clock.step(step);
+        self.tell(|| format!("the store's clock is stepped by {step} ms"));
+    }
+
+    /// The wall clock of one node is set, rarely so far off that it must not fire.
+    fn skew(&mut self, index: usize) {
+        let mut skew = self.rng.random_range(-60_000..60_000);
+        if self.rng.random_bool(0.2) {
+            skew *= 2 * limits::CLOCK_SKEW_MAX.as_secs() as i64 / 60;
+        }
+        let clock = &self.members[index].clock;
+        clock.skew.store(skew, Ordering::SeqCst);
+        self.tell(|| format!("the clock of node {index} is {skew} ms off"));
+        if skew.unsigned_abs() as u128 > limits::CLOCK_SKEW_MAX.as_millis() / 2 {
+            let now = self.clock.uptime();
+            self.spells.begin(index, Ill::Unfit, now, None);
+        }
+    }
+}

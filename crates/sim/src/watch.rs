@@ -1,0 +1,213 @@
+//! The store's own moment: what each call of a node does, and whether it should have been let.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Clock;
+use model::shard::ShardSet;
+use model::{Ask, AttemptNo, Job, Lane, PresenceId, Run, RunId, Timestamp};
+use store::*;
+
+use crate::faults::FaultStore;
+
+impl FaultStore {
+    fn uptime(&self) -> Duration {
+        Clock::uptime(&self.clock)
+    }
+
+    fn who(&self) -> String {
+        format!("start {}", self.start)
+    }
+
+    /// A moment of the store's wall clock as uptime, by how they stand now.
+    fn uptime_at(&self, moment: Timestamp) -> Duration {
+        let now = Clock::now(&self.clock);
+        (self.uptime() + moment.since(now)).saturating_sub(now.since(moment))
+    }
+
+    pub(crate) async fn leave_watched(&self, presence: PresenceId) -> Result<(), StoreError> {
+        self.inner.leave(presence).await?;
+        let mut book = self.ledger.book();
+        book.ended(presence, self.uptime());
+        book.tell(self.uptime(), || {
+            format!("{} leaves as {presence}", self.who())
+        });
+        Ok(())
+    }
+
+    pub(crate) async fn bar_watched(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
+        let barred = self.inner.bar_lapsed(by).await?;
+        for presence in &barred {
+            let mut book = self.ledger.book();
+            book.ended(*presence, self.uptime());
+            book.tell(self.uptime(), || format!("{} bars {presence}", self.who()));
+        }
+        Ok(barred)
+    }
+
+    pub(crate) async fn lease_watched(
+        &self,
+        presence: PresenceId,
+        wanted: &ShardSet,
+    ) -> Result<Leases, StoreError> {
+        let leases = self.inner.lease(presence, wanted).await?;
+        let (count, of) = (leases.epochs.len(), wanted.len());
+        let told = || format!("{} wants {of} shards and holds {count}", self.who());
+        self.ledger.book().tell(self.uptime(), told);
+        Ok(leases)
+    }
+
+    pub(crate) async fn change_watched(
+        &self,
+        change: &JobChange,
+    ) -> Result<JobChanged, StoreError> {
+        let changed = self.inner.change_job(change).await?;
+        let mut book = self.ledger.book();
+        let job = change.before.id;
+        book.changed(job, self.uptime());
+        let told = || format!("{}: {change:?}: {changed:?}", self.who());
+        book.tell_of(job, self.uptime(), told);
+        Ok(changed)
+    }
+
+    /// Fires, and looks whether every lease that counted was a current one.
+    pub(crate) async fn fire_watched(
+        &self,
+        leases: &Leases,
+        firings: &[Firing],
+    ) -> Result<Vec<Fired>, StoreError> {
+        let right = |firing: &Firing| self.inner.gives_right(leases, firing.job.shard());
+        let rights: Vec<bool> = firings.iter().map(right).collect();
+        let answers = self.inner.fire(leases, firings).await?;
+        let mut book = self.ledger.book();
+        for ((firing, right), answer) in firings.iter().zip(rights).zip(&answers) {
+            book.tell_of(firing.job.id, self.uptime(), || {
+                let (decision, claim) = (&firing.decision, firing.claim);
+                format!(
+                    "{} fires {decision:?}, claim {claim}: {answer:?}",
+                    self.who()
+                )
+            });
+            if !decided(answer) {
+                continue;
+            }
+            if !right {
+                let what = format!("{} by {}", firing.job.id, leases.presence);
+                book.broken("old_epoch_fires_nothing", what);
+            }
+            if let Fired::Claimed(run) = answer {
+                book.granted(self.start, *run, AttemptNo::FIRST, leases.presence);
+            }
+            if let Some(due_at) = firing.job.next_due_at() {
+                book.decided(&firing.job, self.uptime_at(due_at), self.uptime());
+            }
+        }
+        Ok(answers)
+    }
+
+    pub(crate) async fn claim_watched(
+        &self,
+        leases: &Leases,
+        runs: &[RunId],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let answers = self.inner.claim(leases, runs).await?;
+        for answer in &answers {
+            if let Claimed::Ours(run, _) = answer {
+                let mut book = self.ledger.book();
+                book.granted(self.start, run.id, run.attempt, leases.presence);
+                let told = || format!("{} claims {} {}", self.who(), run.id, run.attempt);
+                book.tell_of(run.job, self.uptime(), told);
+            }
+        }
+        Ok(answers)
+    }
+
+    pub(crate) async fn take_watched(
+        &self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+        let taken = self.inner.take(presence, shards, up_to, room).await?;
+        for (run, _) in &taken {
+            let mut book = self.ledger.book();
+            book.granted(self.start, run.id, run.attempt, presence);
+            let told = || format!("{} takes {} {}", self.who(), run.id, run.attempt);
+            book.tell_of(run.job, self.uptime(), told);
+        }
+        Ok(taken)
+    }
+
+    pub(crate) async fn withdraw_watched(
+        &self,
+        presence: PresenceId,
+        answers: &[Withdrawal],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let stood = answers
+            .iter()
+            .filter_map(|answer| self.inner.live_run(answer.run));
+        let stood: Vec<Run> = stood.filter(|run| run.claim == Some(presence)).collect();
+        self.inner.withdraw(presence, answers, now).await?;
+        let mut book = self.ledger.book();
+        for before in stood {
+            let after = self.inner.live_run(before.id);
+            let told = || format!("{} answers {answers:?}", self.who());
+            book.tell_of(before.job, self.uptime(), told);
+            if after.is_none_or(|after| after.claim.is_none()) {
+                book.released(before.id, before.attempt);
+                book.changed(before.job, self.uptime());
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles, and looks whether every claim that counted was the run's.
+    pub(crate) async fn settle_watched(
+        &self,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let token = |run: &Run| (run.claim, run.attempt);
+        let stood = |settlement: &Settlement| self.inner.live_run(settlement.run.id);
+        let stand: Vec<Option<Run>> = settlements.iter().map(stood).collect();
+        let answers = self.inner.settle(by, settlements).await?;
+        let mut book = self.ledger.book();
+        for ((settlement, stood), answer) in settlements.iter().zip(stand).zip(&answers) {
+            let run = &settlement.run;
+            book.tell_of(run.job, self.uptime(), || {
+                let (id, attempt, verdict) = (run.id, run.attempt, settlement.verdict);
+                format!(
+                    "{} settles {id} {attempt}: {verdict:?}: {answer:?}",
+                    self.who()
+                )
+            });
+            let Settled::Done { due_at, .. } = answer else {
+                continue;
+            };
+            if stood.as_ref().map(token) != Some(token(run)) {
+                let what = format!("{} by {by}", run.id);
+                book.broken("old_epoch_settles_nothing", what);
+            }
+            book.released(run.id, run.attempt);
+            let taken_back = stood.is_some_and(|run| run.ask == Some(Ask::TakeBack));
+            if due_at.is_some() || taken_back {
+                book.changed(run.job, self.uptime());
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Whether the job moved onward.
+fn decided(answer: &Fired) -> bool {
+    match answer {
+        Fired::Claimed(_)
+        | Fired::Ready(_)
+        | Fired::Waiting(_)
+        | Fired::Skipped(_)
+        | Fired::Decided => true,
+        Fired::Early | Fired::Stale | Fired::LeaseLost | Fired::Refused(_) => false,
+    }
+}

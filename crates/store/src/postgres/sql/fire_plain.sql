@@ -1,0 +1,22 @@
+-- fire: the same for most jobs: never edited, their runs not counted, due when their slot is; claimed by whoever asks. One
+-- that has no next slot is finished.
+WITH me AS MATERIALIZED (
+    SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE),
+held AS MATERIALIZED (
+    SELECT count(*) AS shards
+    FROM leases l JOIN unnest($2::smallint[], $3::bigint[]) w(shard, epoch) ON l.shard = w.shard AND l.epoch = w.epoch
+    WHERE l.holder = (SELECT no FROM me)),
+moved AS (
+    UPDATE jobs j SET next_slot = n.next_slot, due_at = n.next_slot, slot_last = n.slot,
+                      state = CASE WHEN n.next_slot IS NULL THEN 2 ELSE 0 END,
+                      state_at = coalesce(n.finished_at, j.state_at)
+    FROM unnest($5::uuid[], $6::bigint[], $7::bigint[], $8::bigint[], $9::uuid[], $10::smallint[], $11::boolean[])
+         n(job, slot, next_slot, finished_at, run, lane, looks)
+    WHERE (SELECT shards FROM held) = $4::bigint
+      AND j.id = n.job AND j.version = 1 AND j.next_slot = n.slot AND j.state = 0 AND j.runs_made = 0
+      AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
+    RETURNING n.run, j.id, j.tenant, j.shard, n.slot, n.lane),
+born AS (
+    INSERT INTO live (id, job, tenant, due_at, version, attempt, lost, claim, shard, kind, lane, state, waiting, exclusive)
+    SELECT run, id, tenant, slot, 1, 1, 0, (SELECT no FROM me), shard, 0, lane, 0, false, false FROM moved)
+SELECT array_agg(run) FROM moved
