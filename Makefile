@@ -3,15 +3,24 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check tools fmt-check clippy nextest deny sim bench api
+.PHONY: help run test check tools fmt-check clippy nextest deny sim chaos bench soak api
 
 # Where cargo builds, so that the binary is found wherever that is.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Extra arguments of `punctual serve`, as in `make run ARGS="--listen 127.0.0.1:8080"`.
 ARGS ?=
-# How many seeds the simulator tries; `SEED=42` tries that one alone.
+# How many seeds the simulator tries, from FROM on; `SEED=42` tries that one alone, `TRACE=job_…` tells what happens to
+# a job on the way.
 SEEDS ?= 1000
 SEED ?=
+# How long `make chaos` goes on, and how many slots a second fire; `CHAOS_SEED=42` repeats an order of faults.
+CHAOS_SECONDS ?= 600
+CHAOS_RATE ?= 300
+CHAOS_SEED ?=
+
+# What `make bench` measures on, sqlite or postgres; how long `make soak` takes.
+STORE ?= sqlite
+MINUTES ?= 20
 
 help: ## Print every target with its comment.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,13 +42,24 @@ check: fmt-check clippy ## The quick form: format, clippy, unit tests and tidy; 
 	cargo test --workspace --all-features --locked --lib --bins --quiet
 	cargo test --all-features --locked -p punctual --test tidy --quiet
 
-sim: ## Run the simulator in release: SEEDS=1000 tries that many seeds, SEED=42 one.
-	@echo "==> the simulator: $(if $(SEED),seed $(SEED),$(SEEDS) seeds)"
+sim: ## Run the simulator in release, an hour a seed: SEEDS=1000 tries that many seeds, SEED=42 one.
+	@echo "==> the simulator: $(if $(SEED),seed $(SEED),$(SEEDS) seeds), a simulated hour each"
 	SEEDS=$(SEEDS) $(if $(SEED),SEED=$(SEED)) cargo run --release --locked -p sim
 
-bench: ## Run every bench beside its floor, and write the table of docs/benchmarks.md.
+chaos: ## Three real nodes over PostgreSQL, one fault after another: CHAOS_SECONDS=600, CHAOS_SEED=42, CHAOS_RATE=300.
 	cargo build --release --locked -p punctual
-	scripts/bench $(TARGET)/release/punctual
+	@echo "==> $(CHAOS_SECONDS) s of faults while $(CHAOS_RATE) slots a second fire"
+	PUNCTUAL_TEST_COMPLETE=1 CHAOS_SECONDS=$(CHAOS_SECONDS) CHAOS_RATE=$(CHAOS_RATE) $(if $(CHAOS_SEED),CHAOS_SEED=$(CHAOS_SEED)) \
+		CHAOS_BINARY=$(abspath $(TARGET))/release/punctual \
+		cargo test --locked -p punctual --test it -- chaos::three_nodes --nocapture
+
+bench: ## Run every bench beside its floor, and write the table of docs/benchmarks.md: STORE=postgres on PostgreSQL.
+	cargo build --release --locked -p punctual
+	STORE=$(STORE) scripts/bench $(TARGET)/release/punctual
+
+soak: ## Load a PostgreSQL server for MINUTES=20, and see whether its tables keep their size.
+	cargo build --release --locked -p punctual
+	scripts/bench-postgres bash -c '"$$0" bench soak --minutes $(MINUTES) --store "$$PUNCTUAL_BENCH_STORE"' $(TARGET)/release/punctual
 
 api: ## Write api/openapi.json anew from the server's routes.
 	mkdir -p api

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures_util::future;
 use model::shard::ShardSet;
 use model::{Job, JobId, RunState, Shard, Timestamp, limits};
-use store::{DueCursor, DueRun, StoreError};
+use store::{DueCursor, DueRun, Hint, StoreError};
 use tokio::sync::{Mutex, mpsc};
 use tracing::error;
 use uuid::Uuid;
@@ -99,6 +99,9 @@ impl Plan {
                     let near = job.next_due_at().is_some_and(|due_at| due_at <= horizon);
                     if near && shards.contains(Shard::of(job.id)) {
                         wheel.insert_read_job(Arc::new(job));
+                    } else if near {
+                        // It has just moved.
+                        context.store.hint(&[Hint::Job(job.tenant, job.id)]);
                     }
                 }
                 Ok(None) => {}
@@ -250,9 +253,13 @@ impl Duty for Plan {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         self.take_offers().await?;
-        self.aim(now);
         let shards = self.context.leases().shards();
-        let Some(mut scan) = self.scan.filter(|_| !shards.is_empty()) else {
+        if shards.is_empty() {
+            // A scan begun now would have to be made again as soon as there are some.
+            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        }
+        self.aim(now);
+        let Some(mut scan) = self.scan else {
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         };
         if !lock(&self.context.wheel).has_room() {

@@ -61,7 +61,7 @@ pub const FIRE_BATCH_MAX: usize = 1_000;
 /// Attempts settled by one `Store::settle`.
 pub const SETTLE_BATCH_MAX: usize = 1_000;
 /// Outcomes that wait for settle; an executor that is faster waits.
-pub const SETTLE_QUEUE_MAX: usize = 8_192;
+pub const SETTLE_QUEUE_MAX: usize = 32_768;
 /// Slots and due runs held by the wheel.
 pub const WHEEL_MAX: usize = 100_000;
 /// Bytes of payload held by the wheel.

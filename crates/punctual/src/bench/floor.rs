@@ -1,5 +1,6 @@
 //! Floors: what a program reaches that does the same row writes by hand, or waits, or calls, and
-//! nothing else. A workload is read as a ratio to its floor in the same run.
+//! nothing else. A workload is read as a ratio to its floor in the same run. Those of SQLite are
+//! here, those of PostgreSQL in `floor_pg`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use engine::{Clock, SystemClock};
 use model::{Job, RunId, Timestamp};
 use rusqlite::{Connection, params};
+use store::sqlite::SqliteStore;
 
 use super::figures::percentile;
 use super::rig;
@@ -18,6 +20,10 @@ const BATCH: usize = 1_000;
 
 fn failed(error: rusqlite::Error) -> Failure {
     Failure::refused(format!("the floor program failed: {error}"))
+}
+
+fn open(folder: &Path) -> Result<SqliteStore, Failure> {
+    SqliteStore::open(folder, Arc::new(SystemClock)).map_err(rig::failed)
 }
 
 /// The store's own file, with the same durability, in other hands.
@@ -41,7 +47,7 @@ fn connect(folder: &Path) -> Result<Connection, Failure> {
 /// writes a run, a thousand runs a commit, one writer.
 pub async fn drain(folder: &Path, count: usize) -> Result<f64, Failure> {
     let jobs = rig::overdue(count, &rig::no_op());
-    let store = rig::open(folder)?;
+    let store = open(folder)?;
     rig::load(&store, &jobs).await?;
     drop(store);
     let mut conn = connect(folder)?;
@@ -129,7 +135,7 @@ fn settle(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
 
 /// Job rows, `batch` to a commit.
 pub fn insert_jobs(folder: &Path, batch: usize, count: usize) -> Result<f64, Failure> {
-    drop(rig::open(folder)?);
+    drop(open(folder)?);
     let due_at = rig::now().plus(Duration::from_secs(3_600));
     let mut jobs: Vec<_> = (0..count)
         .map(|_| rig::one_off(due_at, rig::no_op()))
@@ -172,7 +178,8 @@ fn insert(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
 }
 
 /// About what a stored definition takes.
-const DOC: &[u8] = br#"{"at":1798138800000,"target":{"http":{"url":"http://127.0.0.1:9/hook"}}}"#;
+pub const DOC: &[u8] =
+    br#"{"at":1798138800000,"target":{"http":{"url":"http://127.0.0.1:9/hook"}}}"#;
 
 /// How late a bare alarm rings, in milliseconds: the middle and the 99th of a hundred.
 pub async fn timer(apart: Duration, count: u32) -> Result<(f64, f64), Failure> {

@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,16 +16,18 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
-use store::Store;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::figures::Figures;
-use super::floor;
-use super::rig::{self, Folder};
+use super::rig::{self, Base, Place};
+use super::{floor, floor_pg};
 use crate::failure::Failure;
 
-const CLIENTS: usize = 64;
+/// What PostgreSQL's bar is about, and what brings SQLite's commits together best.
+fn clients(base: &Base) -> usize {
+    if base.is_database() { 32 } else { 64 }
+}
 
 fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::refused(format!("the bench's own connection failed: {error}"))
@@ -128,12 +129,13 @@ async fn posts(
     address: SocketAddr,
     path: &'static str,
     body: Bytes,
+    clients_max: usize,
     count: usize,
 ) -> Result<f64, Failure> {
     let left = Arc::new(AtomicUsize::new(count));
     let mut clients = tokio::task::JoinSet::new();
     let begun = rig::uptime();
-    for _ in 0..CLIENTS {
+    for _ in 0..clients_max {
         let mut sender = connect(address).await?;
         let (left, body) = (Arc::clone(&left), body.clone());
         clients.spawn(async move {
@@ -162,26 +164,28 @@ async fn posts(
 }
 
 /// Callbacks: fire, call, answer, settled.
-pub async fn callbacks(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
+pub async fn callbacks(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
     const COUNT: usize = 100_000;
     let receiver = Receiver::start()?;
-    let folder = Folder::new(base)?;
-    let store = rig::open(folder.path())?;
+    let place = Place::new(base)?;
+    let store = place.open().await?;
     let target = rig::callback(&format!("http://{}/hook", receiver.address))?;
     let jobs = rig::overdue(COUNT, &target);
-    rig::load(&store, &jobs).await?;
+    rig::load(&*store, &jobs).await?;
     drop(jobs);
     let http = HttpExecutor::new().map_err(rig::failed)?;
     let registry = Registry::default().with("http", Arc::new(http));
     let begun = rig::uptime();
-    let node = rig::start(&store, registry).await?;
+    let node = rig::start(&place, &store, registry).await?;
     let metrics = node.handle().metrics().clone();
     rig::wait("the callbacks", async || {
-        metrics.dispatched.get() >= COUNT as u64 && rig::is_settled(&store).await
+        metrics.dispatched.get() >= COUNT as u64 && rig::is_settled(&*store).await
     })
     .await?;
     let rate = COUNT as f64 / rig::uptime().saturating_sub(begun).as_secs_f64();
     node.stop(Duration::from_secs(5)).await;
+    drop(store);
+    place.end().await?;
     let figures = Figures::new("http").with("callbacks", rate, "/s");
     if !with_floor {
         return Ok(figures);
@@ -195,7 +199,7 @@ pub async fn callbacks(base: &Path, with_floor: bool) -> Result<Figures, Failure
             .build();
         runtime
             .map_err(broken)?
-            .block_on(posts(address, "/hook", body, COUNT * 2))
+            .block_on(posts(address, "/hook", body, 64, COUNT * 2))
     });
     let floor = alone.await.map_err(broken)??;
     Ok(figures.against(floor, 0.35))
@@ -210,10 +214,10 @@ struct Served {
 }
 
 impl Served {
-    async fn start(folder: &Path) -> Result<Self, Failure> {
-        let store = rig::open(folder)?;
-        let node = rig::start(&store, Registry::default()).await?;
-        let api = server::Api::new(store as Arc<dyn Store>, node.handle());
+    async fn start(place: &Place) -> Result<Self, Failure> {
+        let store = place.open().await?;
+        let node = rig::start(place, &store, Registry::default()).await?;
+        let api = server::Api::new(store, node.handle());
         let router = server::router(api);
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(broken)?;
         let address = listener.local_addr().map_err(broken)?;
@@ -246,27 +250,59 @@ fn job_body() -> Bytes {
 }
 
 /// Creating one by one over REST, from many clients.
-pub async fn create(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
+pub async fn create(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
     const COUNT: usize = 30_000;
-    let folder = Folder::new(base)?;
-    let served = Served::start(folder.path()).await?;
-    let rate = posts(served.address, "/v1/jobs", job_body(), COUNT).await?;
+    let place = Place::new(base)?;
+    let served = Served::start(&place).await?;
+    let rate = posts(served.address, "/v1/jobs", job_body(), clients(base), COUNT).await?;
     served.stop().await;
+    place.end().await?;
     let figures = Figures::new("create").with("jobs", rate, "/s");
     if !with_floor {
         return Ok(figures);
     }
-    let folder = Folder::new(base)?;
-    Ok(figures.against(floor::insert_jobs(folder.path(), 1, 5_000)?, 3.0))
+    let place = Place::new(base)?;
+    match &place {
+        Place::Folder(folder) => {
+            let floor = floor::insert_jobs(folder.path(), 1, 5_000)?;
+            Ok(figures.against(floor, 3.0))
+        }
+        Place::Schema(schema) => {
+            let floor = floor_pg::pgbench(schema, clients(base), 4).await?;
+            place.end().await?;
+            Ok(figures.against(floor, 0.8))
+        }
+    }
 }
 
 /// Creating in bulk: one request, a job a line.
-pub async fn ingest(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
+pub async fn ingest(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
     const COUNT: usize = 200_000;
-    let folder = Folder::new(base)?;
-    let served = Served::start(folder.path()).await?;
+    let place = Place::new(base)?;
+    let rate = ingest_on(&place, COUNT).await?;
+    place.end().await?;
+    let figures = Figures::new("ingest").with("jobs", rate, "/s");
+    if !with_floor {
+        return Ok(figures);
+    }
+    let place = Place::new(base)?;
+    match &place {
+        Place::Folder(folder) => {
+            let floor = floor::insert_jobs(folder.path(), 1_000, COUNT)?;
+            Ok(figures.against(floor, 0.5))
+        }
+        Place::Schema(schema) => {
+            let floor = floor_pg::insert_jobs(schema, COUNT).await?;
+            place.end().await?;
+            Ok(figures.against(floor, 0.6))
+        }
+    }
+}
+
+async fn ingest_on(place: &Place, count: usize) -> Result<f64, Failure> {
+    let served = Served::start(place).await?;
     let mut lines = Vec::new();
-    for _ in 0..COUNT {
+    for _ in 0..count {
         lines.extend_from_slice(&job_body());
         lines.push(b'\n');
     }
@@ -290,15 +326,10 @@ pub async fn ingest(base: &Path, with_floor: bool) -> Result<Figures, Failure> {
     }
     let took = rig::uptime().saturating_sub(begun);
     served.stop().await;
-    if !status.is_success() || answered < COUNT {
+    if !status.is_success() || answered < count {
         return Err(Failure::refused(format!(
             "the batch answered {status} and {answered} lines"
         )));
     }
-    let figures = Figures::new("ingest").with("jobs", COUNT as f64 / took.as_secs_f64(), "/s");
-    if !with_floor {
-        return Ok(figures);
-    }
-    let folder = Folder::new(base)?;
-    Ok(figures.against(floor::insert_jobs(folder.path(), 1_000, COUNT)?, 0.5))
+    Ok(count as f64 / took.as_secs_f64())
 }

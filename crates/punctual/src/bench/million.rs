@@ -2,23 +2,23 @@
 //! other workloads still hold beside them.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use engine::{Clock, SystemClock};
+use model::shard::ShardSet;
 
-use super::figures::{Bar, Figures};
-use super::floor;
-use super::rig::{self, Folder};
-use super::workloads;
+use super::figures::{Bar, Figures, median, percentile};
+use super::rig::{self, Base, Place};
+use super::{floor, workloads};
 use crate::failure::Failure;
 
 const JOBS: usize = 1_000_000;
+/// How often a workload runs beside them, in turn with itself alone.
+const TURNS: usize = 5;
 
-/// Fills a folder with jobs that are due over the coming year.
-async fn fill(folder: &Path, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
-    let store = rig::open(folder)?;
+/// Fills a store with jobs that are due over the coming year.
+async fn fill(place: &Place, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
+    let store = place.open().await?;
     let from = rig::now().plus(Duration::from_secs(3_600));
     let target = rig::callback("http://127.0.0.1:9/hook")?;
     for part in 0..JOBS / 10_000 {
@@ -28,7 +28,7 @@ async fn fill(folder: &Path, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
                 rig::one_off(from.plus(ahead), target.clone())
             })
             .collect();
-        rig::load(&store, &jobs).await?;
+        rig::load(&*store, &jobs).await?;
         tell(((part + 1) * 10_000) as u64, JOBS as u64);
     }
     Ok(())
@@ -44,15 +44,15 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server on the folder; answers how long until it said that it is ready, and its memory
+/// Starts a server on the store; answers how long until it said that it is ready, and its memory
 /// in megabytes a few seconds later.
-async fn serve(folder: &Path) -> Result<(f64, f64), Failure> {
+async fn serve(place: &Place) -> Result<(f64, f64), Failure> {
     let told = |error: std::io::Error| Failure::refused(format!("cannot start a server: {error}"));
     let program = std::env::current_exe().map_err(told)?;
     let begun = rig::uptime();
     let mut child = Command::new(program)
-        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-        .arg(folder)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(place.arguments())
         .env_remove("PUNCTUAL_LOG")
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -75,7 +75,7 @@ async fn serve(folder: &Path) -> Result<(f64, f64), Failure> {
         return Err(Failure::refused("the server ended before it was ready"));
     }
     let took = rig::uptime().saturating_sub(begun).as_secs_f64();
-    SystemClock.sleep(Duration::from_secs(5)).await;
+    rig::pause(Duration::from_secs(5)).await;
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).map_err(told)?;
     let resident = status
@@ -87,28 +87,116 @@ async fn serve(folder: &Path) -> Result<(f64, f64), Failure> {
 }
 
 pub async fn million(
-    base: &Path,
+    base: &Base,
     with_floor: bool,
     tell: &dyn Fn(u64, u64),
 ) -> Result<Vec<Figures>, Failure> {
-    let folder = Folder::new(base)?;
-    fill(folder.path(), tell).await?;
-    let (ready, resident) = serve(folder.path()).await?;
+    let place = Place::new(base)?;
+    fill(&place, tell).await?;
+    place.rest().await?;
+    let (ready, resident) = serve(&place).await?;
     let registered = Figures::new("million")
         .with("ready", ready, " s")
-        .with("memory", resident, " MB")
-        .bar(Bar::at_most("ready s", ready, 2.0))
-        .bar(Bar::at_most("memory MB", resident, 250.0));
-    let rate = workloads::drain(folder.path(), 100_000).await?;
-    let mut drain = Figures::new("drain beside a million").with("runs", rate, "/s");
-    if with_floor {
-        drain = drain.against(floor::drain(folder.path(), 100_000).await?, 0.6);
+        .with("memory", resident, " MB");
+    let all = match &place {
+        Place::Folder(folder) => {
+            let registered = registered
+                .bar(Bar::at_most("ready s", ready, 2.0))
+                .bar(Bar::at_most("memory MB", resident, 250.0));
+            let rate = workloads::drain(&place, rig::overdue(100_000, &rig::no_op()))
+                .await?
+                .rate;
+            let mut drain = Figures::new("drain beside a million").with("runs", rate, "/s");
+            if with_floor {
+                drain = drain.against(floor::drain(folder.path(), 100_000).await?, 0.6);
+            }
+            let mut hot = workloads::hot_second(&place).await?;
+            hot.workload = "hot-second beside a million";
+            let mut precision = workloads::precision(&place, 4.0).await?;
+            precision.workload = "precision beside a million";
+            let mut recurring = workloads::recurring(&place, 2_000, Some(15.0)).await?;
+            recurring.workload = "recurring beside a million";
+            vec![registered, drain, hot, precision, recurring]
+        }
+        Place::Schema(_) => {
+            let (middle, high) = plan(&place).await?;
+            let beside = beside(base, &place).await?;
+            let registered = registered
+                .with("plan p50", middle, " ms")
+                .with("plan p99", high, " ms")
+                .bar(Bar::at_most("memory MB", resident, 300.0))
+                .bar(Bar::at_most("plan p99 ms", high, 5.0));
+            let mut all = vec![registered];
+            all.extend(beside);
+            all
+        }
+    };
+    place.end().await?;
+    Ok(all)
+}
+
+/// Workloads beside a million jobs, in turn with the same alone; bars may be missed by a quarter.
+async fn beside(base: &Base, place: &Place) -> Result<Vec<Figures>, Failure> {
+    let (mut with, mut alone) = (Vec::new(), Vec::new());
+    let mut hot = Vec::new();
+    for _ in 0..TURNS {
+        with.push(
+            workloads::drain(place, rig::overdue(100_000, &rig::no_op()))
+                .await?
+                .rate,
+        );
+        let bare = Place::new(base)?;
+        alone.push(
+            workloads::drain(&bare, rig::overdue(100_000, &rig::no_op()))
+                .await?
+                .rate,
+        );
+        bare.end().await?;
+        let figures = workloads::in_quiet(async || workloads::hot_second(place).await).await?;
+        hot.push(figures.measured.first().map_or(0.0, |(_, value, _)| *value));
     }
-    let mut hot = workloads::hot_second(folder.path()).await?;
-    hot.workload = "hot-second beside a million";
-    let mut precision = workloads::precision(folder.path()).await?;
+    let (with, alone) = (median(with.into_iter()), median(alone.into_iter()));
+    let hot = median(hot.into_iter());
+    let mut precision =
+        workloads::in_quiet(async || workloads::precision(place, 6.0 * 1.25).await).await?;
     precision.workload = "precision beside a million";
-    let mut recurring = workloads::recurring(folder.path()).await?;
+    let mut recurring =
+        workloads::in_quiet(async || workloads::recurring(place, 1_000, Some(25.0 * 1.25)).await)
+            .await?;
     recurring.workload = "recurring beside a million";
-    Ok(vec![registered, drain, hot, precision, recurring])
+    Ok(vec![
+        Figures::new("drain beside a million")
+            .with("runs", with, "/s")
+            .with("alone", alone, "/s")
+            .bar(Bar::at_least("ratio to alone", with / alone, 0.75)),
+        Figures::new("hot-second beside a million")
+            .with("last", hot, " ms")
+            .bar(Bar::at_most("last ms", hot, 150.0 * 1.25)),
+        precision,
+        recurring,
+    ])
+}
+
+/// How long plan's query takes, in milliseconds, with as much in its window as half a thousand slots a second bring:
+/// the middle and the 99th of a hundred.
+async fn plan(place: &Place) -> Result<(f64, f64), Failure> {
+    let store = place.open().await?;
+    let from = rig::now().plus(Duration::from_secs(30));
+    let jobs: Vec<_> = (0..500)
+        .map(|n| rig::one_off(from.plus(Duration::from_millis(n * 2)), rig::no_op()))
+        .collect();
+    rig::load(&*store, &jobs).await?;
+    // What one of two nodes has.
+    let half: ShardSet = model::Shard::all().step_by(2).collect();
+    let mut took = Vec::new();
+    for turn in 0..1_000 {
+        let shards = if turn % 2 == 0 { ShardSet::ALL } else { half };
+        let begun = rig::uptime();
+        store
+            .due_jobs(&shards, from.plus(Duration::from_secs(1)), None, 4_000)
+            .await
+            .map_err(rig::failed)?;
+        took.push(rig::uptime().saturating_sub(begun).as_secs_f64() * 1e3);
+    }
+    Ok((percentile(&mut took, 50.0), percentile(&mut took, 99.0)))
 }

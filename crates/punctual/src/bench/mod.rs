@@ -1,15 +1,19 @@
-//! `punctual bench`: sizes a machine. Each workload runs on a store of its own in a folder that is
-//! removed afterwards; with `--floor` a program that does the same by hand runs in turn with it, so
+//! `punctual bench`: sizes a machine. Each workload runs on a store of its own, in a folder or in a
+//! schema of a PostgreSQL database, that is removed afterwards; with `--floor` a program that does the same by hand runs in turn with it, so
 //! that results read as ratios.
 
+mod database;
 mod figures;
 mod floor;
+mod floor_pg;
 mod http;
 mod million;
 mod rig;
+mod soak;
+mod two_nodes;
 mod workloads;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, ValueEnum};
@@ -18,37 +22,48 @@ use serde_json::json;
 use crate::cli::output;
 use crate::failure::Failure;
 use figures::Figures;
+use rig::{Base, Place};
 
 pub const HELP: &str = "\
 Workloads:
   drain       100,000 due one-offs, no-op targets: runs a second, from due to history
+  repeat      100,000 recurring jobs with a slot that is due, likewise
   hot-second  20,000 one-offs due at one instant: when the last one was dispatched
   precision   500 slots a second at distinct milliseconds for 20 s: how late
-  recurring   2,000 jobs due every second for 30 s: missed, twice, how late
+  recurring   2,000 jobs due every second for 30 s: missed, twice, how late (1,000 with --store)
+  crowd       10,000 jobs due every second for 30 s, likewise
+  two-nodes   drain by two nodes on one database, beside one (with --store)
   http        100,000 callbacks to a receiver on this machine: runs a second, settled
-  create      jobs created one by one over REST by 64 clients
+  create      jobs created one by one over REST by 64 clients (32 with --store)
   ingest      200,000 jobs created in one batch request
   million     a million registered jobs: start, memory, and the workloads beside them
+  soak        4,000 jobs due every second for --minutes: whether tables keep their size (with --store)
 
 Examples:
   punctual bench drain
-  punctual bench all --floor --rounds 3";
+  punctual bench all --floor --rounds 3
+  punctual bench drain two-nodes --store postgres://punctual@127.0.0.1/punctual";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Workload {
     All,
     Drain,
+    Repeat,
     HotSecond,
     Precision,
     Recurring,
+    Crowd,
+    TwoNodes,
     Http,
     Create,
     Ingest,
     Million,
+    Soak,
 }
 
 impl Workload {
-    const EACH: [Self; 8] = [
+    /// What `all` means on SQLite.
+    const EMBEDDED: [Self; 8] = [
         Self::Drain,
         Self::HotSecond,
         Self::Precision,
@@ -58,6 +73,25 @@ impl Workload {
         Self::Ingest,
         Self::Million,
     ];
+
+    /// And on PostgreSQL.
+    const SHARED: [Self; 10] = [
+        Self::Drain,
+        Self::Repeat,
+        Self::HotSecond,
+        Self::Precision,
+        Self::Recurring,
+        Self::Crowd,
+        Self::TwoNodes,
+        Self::Create,
+        Self::Ingest,
+        Self::Million,
+    ];
+
+    /// These take their time, and turns of their own.
+    fn is_long(self) -> bool {
+        matches!(self, Self::Million | Self::Soak)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -74,6 +108,12 @@ pub struct Bench {
     /// Where the data of the workloads goes; choose the disk that will hold yours
     #[arg(long, value_name = "DIR", default_value = ".")]
     data: PathBuf,
+    /// Measure on this PostgreSQL database instead, in schemas of the bench's own
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    store: Option<String>,
+    /// How long the soak lasts
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_440))]
+    minutes: u32,
     /// Also write the table, as Markdown, to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -83,22 +123,43 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Bench {
+    fn base(&self) -> Base {
+        match &self.store {
+            Some(address) => Base::Database(address.clone()),
+            None => Base::Folder(self.data.clone()),
+        }
+    }
+
+    fn chosen(&self) -> Vec<Workload> {
+        match (self.workloads.contains(&Workload::All), &self.store) {
+            (true, None) => Workload::EMBEDDED.to_vec(),
+            (true, Some(_)) => Workload::SHARED.to_vec(),
+            (false, _) => self.workloads.clone(),
+        }
+    }
+}
+
 pub fn execute(bench: &Bench, json: bool) -> Result<(), Failure> {
-    let chosen: Vec<Workload> = if bench.workloads.contains(&Workload::All) {
-        Workload::EACH.to_vec()
-    } else {
-        bench.workloads.clone()
-    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
+    let base = bench.base();
     let mut all = Vec::new();
-    for workload in chosen {
+    for workload in bench.chosen() {
         let mut rounds: Vec<Vec<Figures>> = Vec::new();
-        for round in 1..=bench.rounds {
-            output::note(&format!("{} ({round} of {})", name(workload), bench.rounds));
-            rounds.push(runtime.block_on(one(workload, &bench.data, bench.floor))?);
+        let times = match base.is_database() && workload.is_long() {
+            true => 1,
+            false => bench.rounds,
+        };
+        for round in 1..=times {
+            output::note(&format!("{} ({round} of {times})", name(workload)));
+            let figures = runtime.block_on(one(workload, &base, bench))?;
+            for figures in &figures {
+                output::note(&format!("  {}", figures.row().join(" | ")));
+            }
+            rounds.push(figures);
         }
         let parts = rounds.first().map_or(0, Vec::len);
         for part in 0..parts {
@@ -126,17 +187,33 @@ fn name(workload: Workload) -> String {
         .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-async fn one(workload: Workload, base: &Path, floor: bool) -> Result<Vec<Figures>, Failure> {
-    let folder = rig::Folder::new(base)?;
-    match workload {
-        Workload::All => Ok(Vec::new()),
-        Workload::Drain => Ok(vec![workloads::drain_round(base, floor).await?]),
-        Workload::HotSecond => Ok(vec![workloads::hot_second(folder.path()).await?]),
-        Workload::Precision => Ok(vec![workloads::precision(folder.path()).await?]),
-        Workload::Recurring => Ok(vec![workloads::recurring(folder.path()).await?]),
-        Workload::Http => Ok(vec![http::callbacks(base, floor).await?]),
-        Workload::Create => Ok(vec![http::create(base, floor).await?]),
-        Workload::Ingest => Ok(vec![http::ingest(base, floor).await?]),
+async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figures>, Failure> {
+    let floor = bench.floor;
+    let shared = base.is_database();
+    Ok(match workload {
+        Workload::All => Vec::new(),
+        Workload::Drain => vec![workloads::drain_round(base, floor).await?],
+        Workload::Repeat => vec![workloads::repeat_round(base, floor).await?],
+        Workload::HotSecond => vec![timed(base, async |it| workloads::hot_second(it).await).await?],
+        Workload::Precision => {
+            let bound = if shared { 6.0 } else { 4.0 };
+            vec![timed(base, async |it| workloads::precision(it, bound).await).await?]
+        }
+        Workload::Recurring => {
+            let (jobs, bound) = if shared { (1_000, 25.0) } else { (2_000, 15.0) };
+            let bound = Some(bound);
+            vec![timed(base, async |it| workloads::recurring(it, jobs, bound).await).await?]
+        }
+        Workload::Crowd => {
+            let crowd = async |it: &Place| workloads::recurring(it, 10_000, None).await;
+            let mut figures = timed(base, crowd).await?;
+            figures.workload = "crowd";
+            vec![figures]
+        }
+        Workload::TwoNodes => vec![two_nodes::two_nodes(base).await?],
+        Workload::Http => vec![http::callbacks(base, floor).await?],
+        Workload::Create => vec![http::create(base, floor).await?],
+        Workload::Ingest => vec![http::ingest(base, floor).await?],
         Workload::Million => {
             let bar = output::progress(None, "jobs");
             let tell = |done, total| {
@@ -145,9 +222,24 @@ async fn one(workload: Workload, base: &Path, floor: bool) -> Result<Vec<Figures
             };
             let figures = million::million(base, floor, &tell).await;
             bar.finish_and_clear();
-            figures
+            figures?
         }
-    }
+        Workload::Soak => vec![soak::soak(base, bench.minutes).await?],
+    })
+}
+
+/// A workload about moments, on a store of its own, while the machine is quiet.
+async fn timed(
+    base: &Base,
+    measure: impl AsyncFn(&Place) -> Result<Figures, Failure>,
+) -> Result<Figures, Failure> {
+    workloads::in_quiet(async || {
+        let place = Place::new(base)?;
+        let figures = measure(&place).await?;
+        place.end().await?;
+        Ok(figures)
+    })
+    .await
 }
 
 fn markdown(all: &[Figures]) -> String {

@@ -1,20 +1,96 @@
-//! What workloads run on: a store in a folder of its own, a node, and targets that only take notes.
+//! What workloads run on: a store with a place of its own, a node, and targets that only take notes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use engine::{Clock, Node, NodeConfig, SystemClock};
+use engine::{Clock, ClockOf, Node, NodeConfig, SystemClock};
 use executor::Registry;
 use executor::fake::Fake;
+use model::schedule::{Every, Period, Zone};
 use model::target::HttpTarget;
 use model::{Definition, Job, JobId, Report, Schedule, Slot, Target, TenantId, Timestamp};
 use rand::RngExt;
 use store::sqlite::SqliteStore;
 use store::{NewJob, Store};
 
+use super::database::{Schema, Written};
 use crate::failure::{Failure, chain};
+
+/// Which store is measured.
+#[derive(Debug, Clone)]
+pub enum Base {
+    /// SQLite, in folders of this one.
+    Folder(PathBuf),
+    /// PostgreSQL at this address, in schemas of their own.
+    Database(String),
+}
+
+impl Base {
+    pub fn is_database(&self) -> bool {
+        match self {
+            Self::Folder(_) => false,
+            Self::Database(_) => true,
+        }
+    }
+}
+
+/// Where the data of one round is; gone with the round.
+pub enum Place {
+    Folder(Folder),
+    Schema(Schema),
+}
+
+impl Place {
+    pub fn new(base: &Base) -> Result<Self, Failure> {
+        match base {
+            Base::Folder(base) => Ok(Self::Folder(Folder::new(base)?)),
+            Base::Database(address) => Ok(Self::Schema(Schema::new(address))),
+        }
+    }
+
+    pub async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        match self {
+            Self::Folder(folder) => {
+                let store = SqliteStore::open(folder.path(), Arc::new(SystemClock));
+                Ok(Arc::new(store.map_err(failed)?))
+            }
+            Self::Schema(schema) => Ok(schema.open().await?),
+        }
+    }
+
+    /// Lets what was written before come to rest, and says how much has been written by now.
+    pub async fn rest(&self) -> Result<Written, Failure> {
+        match self {
+            Self::Folder(_) => Ok(Written::default()),
+            Self::Schema(schema) => schema.rest().await,
+        }
+    }
+
+    /// Whose clock a node on this store fires by.
+    pub fn clock(&self) -> ClockOf {
+        match self {
+            Self::Folder(_) => ClockOf::Machine,
+            Self::Schema(_) => ClockOf::Store,
+        }
+    }
+
+    /// How `punctual serve` is told of it.
+    pub fn arguments(&self) -> [String; 2] {
+        match self {
+            Self::Folder(folder) => ["--data".to_owned(), folder.path().display().to_string()],
+            Self::Schema(schema) => ["--store".to_owned(), schema.address()],
+        }
+    }
+
+    pub async fn end(self) -> Result<(), Failure> {
+        match self {
+            Self::Folder(_) => Ok(()),
+            Self::Schema(schema) => schema.end().await,
+        }
+    }
+}
 
 /// A folder that is removed with everything in it.
 pub struct Folder(PathBuf);
@@ -44,12 +120,6 @@ impl Drop for Folder {
 
 pub fn failed(error: impl std::error::Error) -> Failure {
     Failure::usage(chain(&error))
-}
-
-pub fn open(folder: &Path) -> Result<Arc<SqliteStore>, Failure> {
-    SqliteStore::open(folder, Arc::new(SystemClock))
-        .map(Arc::new)
-        .map_err(failed)
 }
 
 pub fn now() -> Timestamp {
@@ -84,6 +154,31 @@ pub fn overdue(count: usize, target: &Target) -> Vec<Arc<Job>> {
         .collect()
 }
 
+/// Recurring jobs, each with one slot that was due in the last few seconds.
+pub fn overdue_recurring(count: usize, target: &Target) -> Vec<Arc<Job>> {
+    let from = now().minus(Duration::from_secs(6));
+    let step = Duration::from_secs(5) / count.max(1) as u32;
+    let one = |n: usize| {
+        let slot = from.plus(step * n as u32);
+        let job = every(Duration::from_secs(3_600), slot, target.clone());
+        let mut job = Job::clone(&job);
+        job.next_slot = Some(Slot(slot));
+        Arc::new(job)
+    };
+    (0..count).map(one).collect()
+}
+
+/// A job that is due every so often.
+pub fn every(period: Duration, anchor: Timestamp, target: Target) -> Arc<Job> {
+    let every = Every {
+        period: Period::Elapsed(period),
+        anchor,
+        zone: Zone::utc(),
+        after_completion: false,
+    };
+    job(Schedule::from(every), target)
+}
+
 pub fn no_op() -> Target {
     Target::Fake(String::new())
 }
@@ -95,7 +190,7 @@ pub fn callback(url: &str) -> Result<Target, Failure> {
 }
 
 /// Writes jobs, a thousand at a time.
-pub async fn load(store: &SqliteStore, jobs: &[Arc<Job>]) -> Result<(), Failure> {
+pub async fn load(store: &dyn Store, jobs: &[Arc<Job>]) -> Result<(), Failure> {
     for chunk in jobs.chunks(1_000) {
         let new: Vec<NewJob> = chunk
             .iter()
@@ -146,15 +241,24 @@ impl Notes {
     }
 }
 
-pub async fn start(store: &Arc<SqliteStore>, registry: Registry) -> Result<Node, Failure> {
-    let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
+pub async fn start(
+    place: &Place,
+    store: &Arc<dyn Store>,
+    registry: Registry,
+) -> Result<Node, Failure> {
+    let store = Arc::clone(store);
     let config = NodeConfig {
         name: "bench".to_owned(),
+        clock: place.clock(),
         ..NodeConfig::default()
     };
     Node::start(store, Arc::new(SystemClock), registry, config)
         .await
         .map_err(failed)
+}
+
+pub async fn pause(time: Duration) {
+    SystemClock.sleep(time).await;
 }
 
 /// Waits until `done` holds, for two minutes at most.
@@ -170,6 +274,6 @@ pub async fn wait(what: &str, mut done: impl AsyncFnMut() -> bool) -> Result<(),
 }
 
 /// Whether nothing is alive in the store.
-pub async fn is_settled(store: &SqliteStore) -> bool {
+pub async fn is_settled(store: &dyn Store) -> bool {
     store.pulse().await.is_ok_and(|pulse| pulse.live == 0)
 }

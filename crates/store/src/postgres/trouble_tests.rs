@@ -276,6 +276,18 @@ async fn unanswered<T: std::fmt::Debug>(
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
 }
 
+/// One job from its making to its end: statements are prepared then, and the day is made.
+async fn warm(store: &PgStore, leases: &Leases, number: u8) {
+    let job = put(store, job(number).unwrap()).await;
+    let firing = on_time(&job).unwrap();
+    store.fire(leases, &[firing]).await.unwrap();
+    let id = RunId::for_slot(job.id, slot(60));
+    let run = store.get_run(TenantId::DEFAULT, id).await.unwrap();
+    let end = [settlement(&run.unwrap(), Verdict::Succeed)];
+    let settled = store.settle(leases.presence, &end).await.unwrap();
+    assert_eq!(settled, [DONE]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_written_unanswered_is_not_written_twice() {
     let server = PgServer::shared().unwrap();
@@ -290,22 +302,14 @@ async fn what_was_written_unanswered_is_not_written_twice() {
         job: Arc::clone(job),
         idempotency: None,
     });
-    unanswered(&proxy, AT_COMMIT, store.create_jobs(&new)).await;
+    warm(&store, &leases, 3).await;
+    unanswered(&proxy, AT_ONCE, store.create_jobs(&new)).await;
     assert_eq!(read(&witness, jobs[0].id).await, jobs[0]);
     let again = store.create_jobs(&new).await.unwrap();
     let same = jobs.each_ref().map(|job| Created::Repeated(job.id));
     assert_eq!(again, same);
-    // Statements are prepared, and the day is made.
-    let warm = put(&store, job(3).unwrap()).await;
-    store
-        .fire(&leases, &[on_time(&warm).unwrap()])
-        .await
-        .unwrap();
-    let id = RunId::for_slot(warm.id, slot(60));
-    let run = store.get_run(TenantId::DEFAULT, id).await.unwrap();
-    let end = [settlement(&run.unwrap(), Verdict::Succeed)];
-    assert_eq!(store.settle(by, &end).await.unwrap(), [DONE]);
-    for (job, when) in jobs.iter().zip([AT_ONCE, AT_COMMIT]) {
+    for (job, when, number) in [(&jobs[0], AT_ONCE, 4), (&jobs[1], AT_COMMIT, 6)] {
+        warm(&store, &leases, number).await;
         let batch = [on_time(job).unwrap()];
         unanswered(&proxy, when, store.fire(&leases, &batch)).await;
         let id = RunId::for_slot(job.id, slot(60));
@@ -315,8 +319,9 @@ async fn what_was_written_unanswered_is_not_written_twice() {
             store.fire(&leases, &batch).await.unwrap(),
             [Fired::Claimed(id)]
         );
+        warm(&store, &leases, number + 1).await;
         let end = [settlement(&run, Verdict::Succeed)];
-        unanswered(&proxy, AT_COMMIT, store.settle(by, &end)).await;
+        unanswered(&proxy, AT_ONCE, store.settle(by, &end)).await;
         assert_eq!(store.settle(by, &end).await.unwrap(), [Settled::Stale]);
         let run = witness.get_run(TenantId::DEFAULT, id).await.unwrap();
         assert_eq!(run.unwrap().state, RunState::Succeeded);

@@ -1,0 +1,124 @@
+//! What the benches know of a PostgreSQL server: schemas of their own, and what was written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use engine::{Clock, SystemClock};
+use store::Store;
+use store::postgres::{PgConfig, PgStore};
+use tokio_postgres::{Client, NoTls};
+
+use super::rig;
+use crate::failure::Failure;
+
+pub fn failed(error: tokio_postgres::Error) -> Failure {
+    Failure::refused(format!(
+        "the bench's own connection failed: {}",
+        crate::failure::chain(&error)
+    ))
+}
+
+/// A connection of the bench itself, which speaks without TLS.
+pub async fn connect(address: &str) -> Result<Client, Failure> {
+    let (client, connection) = tokio_postgres::connect(address, NoTls)
+        .await
+        .map_err(failed)?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+/// A schema of this process alone.
+#[derive(Clone)]
+pub struct Schema {
+    server: String,
+    name: String,
+}
+
+/// What the server has written so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written {
+    /// Bytes of the write-ahead log.
+    pub wal: i64,
+    /// Rows inserted, updated and deleted in the schema.
+    pub tuples: i64,
+}
+
+impl Schema {
+    pub fn new(server: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self {
+            server: server.to_owned(),
+            name: format!("bench_{}_{number}", std::process::id()),
+        }
+    }
+
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As `punctual serve` is told.
+    pub fn address(&self) -> String {
+        let sign = if self.server.contains('?') { '&' } else { '?' };
+        format!("{}{sign}schema={}", self.server, self.name)
+    }
+
+    pub async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        let config = PgConfig::parse(&self.address()).map_err(rig::failed)?;
+        Ok(Arc::new(
+            PgStore::connect(config).await.map_err(rig::failed)?,
+        ))
+    }
+
+    /// A connection that finds our tables, and plans as the store's do.
+    pub async fn client(&self) -> Result<Client, Failure> {
+        let client = connect(&self.server).await?;
+        let settings = format!(
+            "SET search_path TO {}, pg_catalog; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+             SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off",
+            self.name
+        );
+        client.batch_execute(&settings).await.map_err(failed)?;
+        Ok(client)
+    }
+
+    /// Waits until no store is connected any more, which is when the server counts what it wrote; then everything
+    /// goes to disk, so that no round pays for another.
+    pub async fn rest(&self) -> Result<Written, Failure> {
+        const STORES: &str =
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'punctual'";
+        const WRITTEN: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint,
+            (SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::bigint
+             FROM pg_stat_user_tables WHERE schemaname = $1)";
+        let client = connect(&self.server).await?;
+        for _ in 0..200 {
+            let row = client.query_one(STORES, &[]).await.map_err(failed)?;
+            let stores: i64 = row.try_get(0).map_err(failed)?;
+            if stores == 0 {
+                break;
+            }
+            SystemClock.sleep(Duration::from_millis(25)).await;
+        }
+        let row = client
+            .query_one(WRITTEN, &[&self.name])
+            .await
+            .map_err(failed)?;
+        let written = Written {
+            wal: row.try_get(0).map_err(failed)?,
+            tuples: row.try_get(1).map_err(failed)?,
+        };
+        client.batch_execute("CHECKPOINT").await.map_err(failed)?;
+        Ok(written)
+    }
+
+    pub async fn end(self) -> Result<(), Failure> {
+        let client = connect(&self.server).await?;
+        let drop = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.name);
+        client.batch_execute(&drop).await.map_err(failed)
+    }
+}
