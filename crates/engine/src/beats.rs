@@ -20,6 +20,9 @@ const STEP_MIN: Duration = Duration::from_millis(500);
 /// How long a beat waits for its answer; the next one may find the store again.
 const ANSWER_MAX: Duration = Duration::from_millis(1_500);
 
+/// Beats that are asked for come no faster than this.
+const GAP_MIN: Duration = Duration::from_millis(20);
+
 /// What the last beat brought for others to act on.
 #[derive(Debug, Default)]
 pub struct Heard {
@@ -32,6 +35,8 @@ pub struct Beats {
     context: Arc<Context>,
     /// Wall time less uptime, in milliseconds, at the last beat.
     offset: Option<i64>,
+    /// When, by uptime, the last beat was sent.
+    sent: Option<Duration>,
 }
 
 impl Beats {
@@ -39,6 +44,7 @@ impl Beats {
         Self {
             context,
             offset: None,
+            sent: None,
         }
     }
 
@@ -94,6 +100,15 @@ impl Duty for Beats {
         let shared = &context.shared;
         let vitals = context.vitals();
         let sent = shared.clock.uptime();
+        let since = self
+            .sent
+            .map_or(GAP_MIN, |before| sent.saturating_sub(before));
+        if since < GAP_MIN {
+            // Wall time is whole milliseconds: anything less would be now.
+            let left = (GAP_MIN - since).max(Duration::from_millis(1));
+            return Ok(Wake::At(now.plus(left)));
+        }
+        self.sent = Some(sent);
         self.watch_clock(now, sent);
         if context.config.flaw == Flaw::SkipRenewal && lock(&context.heard).beats > 0 {
             return Ok(Wake::At(now.plus(limits::BEAT_EVERY)));

@@ -122,7 +122,7 @@ impl Width {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub claims: MapById<RunId, Holding>,
-    held: BTreeMap<Timestamp, Vec<RunId>>,
+    pub held: BTreeMap<Timestamp, Vec<RunId>>,
     lanes: Lanes<RunId>,
     /// Tasks that run attempts.
     tasks: usize,
@@ -173,9 +173,10 @@ impl Dispatch {
         running_max.saturating_sub(lock(&self.state).claims.len())
     }
 
-    /// Whether more is due than can be under way at once.
+    /// Whether as many are under way, or due, as can be under way at once.
     pub fn is_crowded(&self, running_max: usize) -> bool {
-        lock(&self.state).lanes.len() >= running_max
+        let state = lock(&self.state);
+        state.tasks + state.lanes.len() >= running_max
     }
 
     /// Whether anything waits for its time or its turn.

@@ -97,7 +97,7 @@ impl Fire {
     /// Puts writes under way while there is something to write.
     fn fill(&mut self, now: Timestamp, lead: Duration) {
         while self.in_flight.len() < DEPTH && self.context.is_present() {
-            if self.context.dispatch.is_closed() {
+            if self.context.dispatch.is_closed() || self.context.is_pausing() {
                 return;
             }
             let mut room = self.room();
@@ -270,8 +270,7 @@ impl Fire {
         for (firing, answer) in firings.into_iter().zip(answers) {
             let Firing { job, decision, .. } = firing;
             if answer == Fired::Early {
-                let due_at = job.next_due_at().unwrap_or(now);
-                self.postponed.add(due_at, Entry::Slot(job), true);
+                self.postponed.add_early(&wheel, job, &decision);
                 continue;
             }
             wheel.answered(&Entry::Slot(Arc::clone(&job)));
@@ -292,9 +291,14 @@ impl Fire {
                 }
                 Fired::Waiting(_) => true,
                 Fired::Skipped(_) | Fired::Decided => false,
-                Fired::Early | Fired::Stale => continue,
+                Fired::Early => continue,
+                Fired::Stale => {
+                    // Plan may have passed it over while this was under way.
+                    context.shared.offer_here((job.tenant, job.id));
+                    continue;
+                }
                 Fired::LeaseLost => {
-                    context.shared.nudges.beat.now();
+                    context.shared.doubt_leases();
                     continue;
                 }
                 Fired::Refused(why) => {
@@ -339,7 +343,7 @@ impl Fire {
                 }
                 Claimed::LeaseLost => {
                     context.shared.metrics.collided.inc();
-                    context.shared.nudges.beat.now();
+                    context.shared.doubt_leases();
                 }
             }
             wheel.end_asking(std::iter::once(due.run));
@@ -468,7 +472,7 @@ impl Duty for Fire {
             if self.context.is_handing_over() {
                 self.context.shared.nudges.fired_out.now();
             }
-            if self.context.dispatch.is_closed() {
+            if self.context.dispatch.is_closed() || self.context.is_pausing() {
                 return Ok(Wake::Nudged);
             }
             return Ok(self.wake(now, lead));

@@ -52,6 +52,8 @@ pub struct Nudges {
     pub beaten: Nudge,
     /// The plan must read the store from the beginning: it may have missed an offer.
     pub replan: AtomicBool,
+    /// Claims are to be compared now: some may have been made that nobody here knows of.
+    pub compare: AtomicBool,
     /// Plan waits for room in the wheel.
     pub wheel_full: AtomicBool,
     /// Fire has no room for the runs it was given.
@@ -119,6 +121,8 @@ pub struct Shared {
     /// Who lives, as of the last beat; and when that was, by uptime.
     pub peers: Mutex<Vec<Peer>>,
     pub me: Mutex<Option<PresenceId>>,
+    /// A write was refused for its lease: memory may be wrong about them.
+    pub lease_lost: Mutex<bool>,
     pub heard_at: Mutex<Duration>,
 }
 
@@ -134,6 +138,12 @@ impl Shared {
         *crate::lock(&self.peers) = living;
         *crate::lock(&self.me) = Some(me);
         *crate::lock(&self.heard_at) = self.clock.uptime();
+    }
+
+    /// A lease is not what it was thought to be.
+    pub fn doubt_leases(&self) {
+        *crate::lock(&self.lease_lost) = true;
+        self.nudges.beat.now();
     }
 
     pub fn is_ours(&self, shard: Shard) -> bool {

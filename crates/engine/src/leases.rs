@@ -25,6 +25,8 @@ pub struct Hold {
     context: Arc<Context>,
     /// Since when, by uptime, shards are missing.
     short_since: Option<Duration>,
+    /// The store may have it otherwise than memory: an answer was lost.
+    doubtful: bool,
 }
 
 impl Hold {
@@ -32,6 +34,7 @@ impl Hold {
         Self {
             context,
             short_since: None,
+            doubtful: false,
         }
     }
 
@@ -52,6 +55,20 @@ impl Hold {
 }
 
 impl Context {
+    /// Asks for shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
+    /// it does not wait for ever new ones, none begin meanwhile.
+    pub async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
+        self.pausing.store(true, Ordering::Release);
+        let leases = self.store.lease(self.presence.id, wanted).await;
+        self.pausing.store(false, Ordering::Release);
+        self.shared.nudges.fire.now();
+        leases
+    }
+
+    pub fn is_pausing(&self) -> bool {
+        self.pausing.load(Ordering::Acquire)
+    }
+
     /// Takes note of the shards that are held from now on.
     pub fn hold(&self, leases: Leases) {
         let shards = leases.shards();
@@ -101,7 +118,8 @@ impl Duty for Hold {
         let context = Arc::clone(&self.context);
         let me = context.presence.id;
         let peers = lock(&context.shared.peers).clone();
-        if peers.is_empty() || context.is_stopping() {
+        // What was heard as another presence is not about this one.
+        if !context.has_heard() || context.is_stopping() {
             return Ok(Wake::Nudged);
         }
         let schedulers = schedulers(&peers);
@@ -110,15 +128,22 @@ impl Duty for Hold {
             .collect();
         *lock(&context.left) = left(&peers, me);
         let held = context.leases();
-        if held.shards() == wanted {
+        let doubtful = std::mem::take(&mut *lock(&context.shared.lease_lost)) || self.doubtful;
+        if held.shards() == wanted && !doubtful {
             self.short_since = None;
             // One to whom nothing falls has nothing to plan.
             lock(&context.shared.health).planned |= wanted.is_empty();
             return Ok(Wake::Nudged);
         }
-        let leases = context.store.lease(me, &wanted).await?;
+        let _one = context.leasing.lock().await;
+        if context.is_stopping() {
+            return Ok(Wake::Nudged);
+        }
+        self.doubtful = true;
+        let leases = context.lease(&wanted).await?;
+        self.doubtful = false;
         let shards = leases.shards();
-        if leases != *held && !context.is_stopping() {
+        if leases != *held {
             let gave_up = held.shards().iter().any(|shard| !shards.contains(shard));
             context.hold(leases);
             if gave_up {

@@ -53,8 +53,11 @@ impl Marks {
         let mut gone = Vec::new();
         for (tenant, run, attempt) in context.dispatch.taken_back() {
             let stands = context.store.get_run(tenant, run).await?;
-            if stands.is_none_or(|run| run.claim != Some(context.presence.id)) {
-                gone.push((run, attempt));
+            match stands.filter(|run| run.claim == Some(context.presence.id)) {
+                None => gone.push((run, attempt)),
+                // Nobody asks for it: it was decided anew, and is ours again.
+                Some(stands) if stands.ask.is_none() => context.dispatch.keep(run),
+                Some(_) => {}
             }
         }
         if !gone.is_empty() {
@@ -79,7 +82,7 @@ impl Duty for Marks {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = &self.context;
-        let asks = lock(&context.heard).asks.clone();
+        let asks = std::mem::take(&mut lock(&context.heard).asks);
         self.answer(&asks, now).await?;
         let marks = context.dispatch.to_mark(context.shared.clock.uptime());
         if !marks.is_empty() {

@@ -118,6 +118,9 @@ pub struct Context {
     pub left: Mutex<ShardSet>,
     /// Set when the node begins to stop: shards do not fall to it any more.
     pub stopping: CancellationToken,
+    /// Shards are asked for and given up one call at a time; nothing else is written meanwhile.
+    pub leasing: tokio::sync::Mutex<()>,
+    pub pausing: AtomicBool,
     /// Set while what is due soon is fired before the shards are given up.
     pub handing_over: AtomicBool,
     pub wheel: Mutex<Wheel>,
@@ -144,6 +147,11 @@ impl Context {
     /// Whether this node may still act, by its own count.
     pub fn is_present(&self) -> bool {
         self.presence.holds(self.shared.clock.uptime())
+    }
+
+    /// Whether a beat of this presence has been answered: only then it knows who lives and what time it is.
+    pub fn has_heard(&self) -> bool {
+        lock(&self.heard).beats > 0
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -248,6 +256,7 @@ impl Node {
             clock_skew_max: config.clock_skew_max,
             store: Arc::clone(&store),
             shards: Mutex::default(),
+            lease_lost: Mutex::default(),
             peers: Mutex::default(),
             me: Mutex::default(),
             heard_at: Mutex::new(clock.uptime()),
@@ -354,6 +363,8 @@ impl Body {
             heard: Mutex::default(),
             left: Mutex::default(),
             stopping: self.stop.child_token(),
+            leasing: tokio::sync::Mutex::default(),
+            pausing: AtomicBool::new(false),
             handing_over: AtomicBool::new(false),
             presence,
             wheel: Mutex::new(Wheel::default()),
@@ -407,12 +418,12 @@ impl Body {
             Box::new(Retention::new(Arc::clone(&context))),
             Box::new(Rules::new(Arc::clone(&context))),
             Box::new(Hints::new(Arc::clone(&context))),
-            Box::new(Take::new(Arc::clone(&context))),
         ]);
         let mut ending = self.keep([
             Box::new(Hold::new(Arc::clone(&context))),
             Box::new(Marks::new(Arc::clone(&context))),
             Box::new(Fire::new(Arc::clone(&context))),
+            Box::new(Take::new(Arc::clone(&context))),
             Box::new(DispatchDuty::new(Arc::clone(&context))),
             Box::new(Settle::new(Arc::clone(&context), ended)),
         ]);

@@ -25,7 +25,7 @@ const SAMPLES: usize = 16;
 /// How far two clocks may drift apart, in millionths.
 const DRIFT: f64 = 100e-6;
 /// A beat that disagrees by more than both can be wrong, and by this, shows a step of the store's clock.
-const STEP: f64 = 0.005;
+const STEP: f64 = 0.001;
 
 /// One beat: what the store's clock read, and when, all in seconds. `offset` is store minus steady.
 #[derive(Debug, Clone, Copy)]
@@ -99,8 +99,10 @@ impl OffsetClock {
                 samples.clear();
             }
         }
-        if samples.len() == SAMPLES {
-            samples.pop_front();
+        if samples.len() == SAMPLES
+            && let Some(worst) = worst(&samples, received)
+        {
+            samples.remove(worst);
         }
         samples.push_back(sample);
     }
@@ -128,6 +130,14 @@ fn told(samples: &Mutex<VecDeque<Sample>>, inner: &dyn Clock) -> i64 {
         Some(best) => ((now + best.offset - best.uncertainty(now)) * 1e6) as i64,
         None => inner.now_micros(),
     }
+}
+
+fn worst(samples: &VecDeque<Sample>, now: f64) -> Option<usize> {
+    let by_doubt = |(_, one): &(usize, &Sample), (_, other): &(usize, &Sample)| {
+        one.uncertainty(now).total_cmp(&other.uncertainty(now))
+    };
+    let worst = samples.iter().enumerate().max_by(by_doubt)?;
+    Some(worst.0)
 }
 
 fn best(samples: &VecDeque<Sample>, now: f64) -> Option<Sample> {

@@ -2,11 +2,13 @@
 //! said then.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use model::{JobId, Timestamp};
+use model::job::Decision;
+use model::{Job, JobId, Timestamp};
 
 use crate::dispatch::Dispatch;
-use crate::wheel::Entry;
+use crate::wheel::{Entry, Wheel};
 
 #[derive(Default)]
 pub struct Postponed {
@@ -28,6 +30,15 @@ impl Postponed {
             elsewhere,
         };
         self.slots.insert(waiting.entry.job(), waiting);
+    }
+
+    /// One that the store would not decide before it is due, unless an edit has replaced it.
+    pub fn add_early(&mut self, wheel: &Wheel, job: Arc<Job>, decision: &Decision) {
+        let due_at = decision.start.map(|slot| job.due_at(slot));
+        let entry = Entry::Slot(job);
+        if wheel.is_current(&entry) {
+            self.add(due_at.unwrap_or(decision.at), entry, true);
+        }
     }
 
     /// Those that wait no more, up to `max`.

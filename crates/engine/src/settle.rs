@@ -23,6 +23,8 @@ use crate::wheel::Wheel;
 
 /// Writes under way at once.
 const DEPTH: usize = 2;
+/// How often to look whether writes may begin again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// An attempt that has ended.
 #[derive(Debug)]
@@ -218,10 +220,12 @@ fn next_runs(
 /// What was settled is held no more.
 fn forget(context: &Context, wheel: &mut Wheel, batch: &[Settlement]) {
     // Before dispatch forgets them: nobody may find such a run neither known nor ended.
-    for Settlement { run, .. } in batch {
-        wheel.end_claim(run.id, run.attempt);
-    }
     let me = context.presence.id;
+    for Settlement { run, verdict, .. } in batch {
+        if run.claim == Some(me) && *verdict != Verdict::Release {
+            wheel.end_claim(run.id, run.attempt);
+        }
+    }
     let ours = batch
         .iter()
         .filter(|settlement| settlement.run.claim == Some(me));
@@ -241,7 +245,13 @@ impl Duty for Settle {
     }
 
     async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
-        self.fill();
+        if self.context.is_pausing() && self.in_flight.is_empty() {
+            self.context.shared.clock.sleep(PAUSE).await;
+            return Ok(Wake::Now);
+        }
+        if !self.context.is_pausing() {
+            self.fill();
+        }
         if !self.in_flight.is_empty() {
             if let Some((batch, answer)) = self.in_flight.next().await {
                 self.absorb(batch, answer)?;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use model::shard::ShardSet;
 use model::{Attempt, AttemptNo, Outcome, Report, Verdict, limits};
-use store::{Hint, Settlement};
+use store::{Hint, Settlement, StoreError};
 use tracing::{info, warn};
 
 use crate::duty::describe;
@@ -26,25 +27,23 @@ const TELL: Duration = Duration::from_millis(500);
 
 pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     if others_schedule(context) {
+        tell(context).await;
+        fire_out(context).await;
         give_up_shards(context).await;
+        start_what_waits(context).await;
     }
     context.dispatch.close();
     // Fire hears of what it wrote before.
     fire_out(context).await;
+    // Whoever came meanwhile is not kept waiting for attempts under way.
+    give_up_shards(context).await;
+    release(context).await;
     let clock = &context.shared.clock;
-    for settlement in context.dispatch.release_waiting() {
-        if context
-            .endings
-            .send(Ending::Judged(Box::new(settlement)))
-            .await
-            .is_err()
-        {
-            break;
-        }
-    }
     let begun = clock.uptime();
     let mut told = false;
-    while context.dispatch.is_busy() && clock.uptime().saturating_sub(begun) < grace {
+    while (context.dispatch.is_busy() || lock(&context.wheel).is_taking())
+        && clock.uptime().saturating_sub(begun) < grace
+    {
         if !told && context.dispatch.running() > 0 {
             info!(
                 attempts = context.dispatch.running(),
@@ -52,6 +51,7 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
             );
             told = true;
         }
+        release(context).await;
         clock.sleep(Duration::from_millis(5)).await;
     }
     for settlement in cut_off(context) {
@@ -69,6 +69,7 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     while context.dispatch.is_busy()
         && clock.uptime().saturating_sub(begun) < Duration::from_secs(2)
     {
+        release(context).await;
         clock.sleep(Duration::from_millis(5)).await;
     }
 }
@@ -83,6 +84,8 @@ fn others_schedule(context: &Context) -> bool {
 async fn fire_out(context: &Context) {
     let (nudges, clock) = (&context.shared.nudges, &context.shared.clock);
     context.handing_over.store(true, Ordering::Release);
+    // What was said before is not about now.
+    let _before = nudges.fired_out.heard().now_or_never();
     nudges.fire.now();
     tokio::select! {
         biased;
@@ -91,8 +94,8 @@ async fn fire_out(context: &Context) {
     }
 }
 
-/// Lets the others have the shards, with as little of a gap as can be.
-async fn give_up_shards(context: &Arc<Context>) {
+/// Says with a beat that shards do not fall to this node any more.
+async fn tell(context: &Context) {
     let (nudges, clock) = (&context.shared.nudges, &context.shared.clock);
     // A beat under way may have been sent before the stop; the one after it says so.
     let told = lock(&context.heard).beats + 2;
@@ -105,18 +108,47 @@ async fn give_up_shards(context: &Arc<Context>) {
             () = clock.sleep(TELL) => {}
         }
     }
-    fire_out(context).await;
-    let me = context.presence.id;
-    match context.store.lease(me, &ShardSet::default()).await {
+}
+
+/// Lets the others have the shards, with as little of a gap as can be.
+async fn give_up_shards(context: &Context) {
+    let clock = &context.shared.clock;
+    let _one = context.leasing.lock().await;
+    if context.leases().epochs.is_empty() {
+        return;
+    }
+    let none = ShardSet::default();
+    let answer = tokio::select! {
+        biased;
+        answer = context.lease(&none) => answer,
+        () = clock.sleep(FIRE_OUT) => Err(StoreError::unavailable("no answer in time")),
+    };
+    match answer {
         Ok(leases) => context.hold(leases),
         Err(error) => warn!(error = %describe(&error), "could not give up its shards"),
     }
+    context.pausing.store(false, Ordering::Release);
     context.store.hint(&[Hint::Leases]);
+}
+
+/// What is claimed and due in a moment starts here.
+async fn start_what_waits(context: &Context) {
+    let clock = &context.shared.clock;
     let begun = clock.uptime();
     while context.dispatch.is_waiting()
         && clock.uptime().saturating_sub(begun) < limits::LEAD_HAND_OVER * 2
     {
         clock.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Hands back what has not been started, as soon as it is known: a write under way may still bring some.
+async fn release(context: &Context) {
+    for settlement in context.dispatch.release_waiting() {
+        let ending = Ending::Judged(Box::new(settlement));
+        if context.endings.send(ending).await.is_err() {
+            return;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! on the moment wherever they start.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +20,8 @@ use crate::node::Context;
 const AHEAD: Duration = Duration::from_secs(1);
 /// How often to look, without a hint.
 const EVERY: Duration = Duration::from_millis(250);
+/// How soon to look again while nothing is to be written.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Runs taken at once: few enough that several nodes share them.
 const BATCH: usize = 200;
 
@@ -62,8 +65,11 @@ impl Duty for Take {
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = Arc::clone(&self.context);
         let left = *lock(&context.left);
-        if left.is_empty() || !context.may_start() {
+        if left.is_empty() || !context.has_heard() || !context.may_start() {
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        }
+        if context.is_pausing() {
+            return Ok(Wake::At(now.plus(PAUSE)));
         }
         let asked = shares(context.free().min(BATCH), self.full);
         if asked == [0; Lane::COUNT] {
@@ -76,7 +82,15 @@ impl Duty for Take {
         // The wheel's lock is kept until dispatch knows them: settle must not end one of these in between.
         let mut wheel = lock(&context.wheel);
         let ended = wheel.end_taking();
-        let taken = answer?;
+        let taken = match answer {
+            Ok(taken) => taken,
+            Err(error) => {
+                // They may be ours: then the store has them under our name.
+                context.shared.nudges.compare.store(true, Ordering::Release);
+                context.shared.nudges.watchdog.now();
+                return Err(error);
+            }
+        };
         let mut counts = [0; Lane::COUNT];
         for (run, _) in &taken {
             if let Some(count) = counts.get_mut(run.lane.index()) {

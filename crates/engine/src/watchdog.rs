@@ -1,16 +1,17 @@
 //! The watchdog: bars presences whose time is up, ends the attempts they leave behind, compares the
 //! store's claims with memory, and keeps the figure that health is judged by.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::retry::LostClaim;
-use model::{Attempt, AttemptNo, Outcome, Report, RunId, Timestamp, Verdict, limits};
-use store::{Orphan, Settlement, StoreError};
+use model::{Attempt, Outcome, Report, RunId, Timestamp, Verdict, limits};
+use store::{Claimed, HeldClaim, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
 
+use crate::dispatch::Work;
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
@@ -25,8 +26,6 @@ pub struct Watchdog {
     context: Arc<Context>,
     /// By uptime.
     compare_at: Duration,
-    /// Claims the store has under this presence that were not in memory at the last comparison.
-    strangers: BTreeSet<(RunId, AttemptNo)>,
 }
 
 impl Watchdog {
@@ -34,7 +33,6 @@ impl Watchdog {
         Self {
             context,
             compare_at: COMPARE,
-            strangers: BTreeSet::new(),
         }
     }
 
@@ -71,63 +69,59 @@ impl Watchdog {
         Ok(true)
     }
 
-    /// A claim under our presence that memory does not know was made by a write whose answer was
-    /// lost. Seen twice, it is handed back, or lost if it may have been due.
-    async fn compare_claims(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    /// A claim under our presence that memory does not know was made by a write whose answer was lost. It never left
+    /// this node, so it is taken up now.
+    async fn compare_claims(&mut self) -> Result<(), StoreError> {
         let context = Arc::clone(&self.context);
         let me = context.presence.id;
         let mut after = None;
-        let mut strangers = BTreeSet::new();
-        let mut twice = Vec::new();
         loop {
             let page = context.store.claims(me, after, PAGE).await?;
-            for claim in &page {
-                let token = (claim.run, claim.attempt);
-                if context.dispatch.knows(claim.run, claim.attempt)
-                    || lock(&context.wheel).knows_run(claim.run)
-                {
-                    continue;
-                }
-                if self.strangers.contains(&token) {
-                    twice.push(claim.run);
-                } else {
-                    strangers.insert(token);
-                }
+            let unknown: Vec<RunId> = {
+                let wheel = lock(&context.wheel);
+                let known = |claim: &HeldClaim| {
+                    context.dispatch.knows(claim.run, claim.attempt) || wheel.knows_run(claim.run)
+                };
+                let strangers = page.iter().filter(|claim| !known(claim));
+                strangers.map(|claim| claim.run).collect()
+            };
+            if !unknown.is_empty() {
+                self.take_up(&unknown).await?;
             }
             after = page.last().map(|claim| claim.run);
             if page.len() < PAGE {
-                break;
+                return Ok(());
             }
         }
-        self.strangers = strangers;
-        if !twice.is_empty() {
-            warn!(
-                claims = twice.len(),
-                "hands back claims that memory does not know"
-            );
-            self.hand_back(&twice, now).await?;
-        }
-        Ok(())
     }
 
-    async fn hand_back(&self, runs: &[RunId], now: Timestamp) -> Result<(), StoreError> {
+    async fn take_up(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let context = &self.context;
         let leases = context.leases();
+        lock(&context.wheel).begin_asking(runs.iter().copied());
         // Asked again, claim answers what this presence holds already.
-        for claimed in context.store.claim(&leases, runs).await? {
-            if let store::Claimed::Ours(run, job) = claimed {
-                let orphan = Orphan {
-                    run: *run,
-                    job,
-                    ended_at: now,
-                };
-                let ending = Ending::Judged(Box::new(lost(orphan, now)));
-                if context.endings.send(ending).await.is_err() {
-                    return Ok(());
-                }
+        let answer = context.store.claim(&leases, runs).await;
+        let mut wheel = lock(&context.wheel);
+        let mut works = Vec::new();
+        for claimed in answer.as_deref().unwrap_or_default() {
+            if let Claimed::Ours(run, job) = claimed
+                && !wheel.has_ended(run.id, run.attempt)
+            {
+                works.push(Work::new((**run).clone(), Arc::clone(job)));
             }
         }
-        Ok(())
+        wheel.end_asking(runs.iter().copied());
+        if !works.is_empty() {
+            warn!(
+                claims = works.len(),
+                "takes up claims whose answer was lost"
+            );
+            // Still under the wheel's lock: settle must not end one of these in between.
+            context.dispatch.take(works, context.now());
+            context.shared.nudges.dispatch.now();
+        }
+        drop(wheel);
+        answer.map(|_| ())
     }
 
     async fn take_pulse(&self) -> Result<(), StoreError> {
@@ -192,12 +186,16 @@ impl Duty for Watchdog {
                 presences = barred.len(),
                 "barred presences whose time was up"
             );
+            // Their shards are free for whoever hears of it.
+            context.shared.nudges.beat.now();
+            context.store.hint(&[Hint::Leases]);
         }
         let more = self.end_orphans(now).await?;
         let uptime = context.shared.clock.uptime();
-        if uptime >= self.compare_at {
+        let asked = context.shared.nudges.compare.swap(false, Ordering::AcqRel);
+        if asked || uptime >= self.compare_at {
             self.compare_at = uptime + COMPARE;
-            self.compare_claims(now).await?;
+            self.compare_claims().await?;
         }
         self.take_pulse().await?;
         Ok(if more {

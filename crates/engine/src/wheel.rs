@@ -106,8 +106,11 @@ impl Wheel {
         };
         let due_at = job.due_at(slot);
         match self.jobs.get(&job.id) {
-            // Known as it is, or known as it was; then the older entry will turn out stale.
+            // Known as it is, or the reader is behind.
             Some(known) if *known == (job.version, slot) || known.0 > job.version => return false,
+            // The write about the slot before is to be asked for again: whatever it was answered is not known yet.
+            Some((version, known)) if *version == job.version && *known < slot => return false,
+            // The older entry will turn out stale.
             Some(_) | None => {}
         }
         self.jobs.insert(job.id, (job.version, slot));
@@ -212,6 +215,10 @@ impl Wheel {
     /// Runs are being taken.
     pub fn begin_taking(&mut self) {
         self.taking = Some(MapById::default());
+    }
+
+    pub fn is_taking(&self) -> bool {
+        self.taking.is_some()
     }
 
     /// They have been; what of them has ended already is not to be started.

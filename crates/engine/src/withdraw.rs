@@ -110,6 +110,25 @@ impl Dispatch {
         taken
     }
 
+    /// What was taken back is ours after all.
+    pub fn keep(&self, run: RunId) {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        let Some(holding) = state.claims.get_mut(&run) else {
+            return;
+        };
+        let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
+        holding.stage = match stage {
+            Stage::TakenBack(work) => {
+                state.held.entry(work.run.due_at).or_default().push(run);
+                Stage::Held(work)
+            }
+            other @ (Stage::Held(_) | Stage::Queued(_) | Stage::Running { .. } | Stage::Ending) => {
+                other
+            }
+        };
+    }
+
     /// No attempt starts any more.
     pub fn close(&self) {
         lock(&self.state).closed = true;

@@ -22,7 +22,7 @@ use crate::story::{Delivery, Story};
 use crate::target::SimTarget;
 
 /// What a seed may do.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     pub seed: u64,
     /// How long things go wrong: in one burst, or in many with peace between them.

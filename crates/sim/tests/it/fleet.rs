@@ -364,3 +364,55 @@ async fn a_run_that_ends_just_in_time_elsewhere_does_not_cost_the_next_slot() {
 fn all_parts_are_the_default() {
     assert_eq!(NodeConfig::default().parts, Parts::default());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_beside_one_that_just_came_keeps_no_shards_while_its_attempts_end() {
+    let fleet = Fleet::new(Duration::from_secs(8));
+    let one = fleet.node("one", "schedule,execute").await;
+    fleet.pass(3).await;
+    fleet.every_second(20, Overlap::Allow).await;
+    fleet.clock.sleep(Duration::from_millis(5_300)).await;
+    fleet.started();
+    let two = fleet.node("two", "schedule,execute").await;
+    one.stop(Duration::from_secs(10)).await;
+    fleet.pass(15).await;
+    let started = fleet.started();
+    assert!(
+        latest(&started) < Duration::from_secs(2),
+        "{:?}",
+        latest(&started)
+    );
+    two.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_attempts_on_one_node_do_not_keep_runs_from_another() {
+    let fleet = Fleet::new(Duration::from_secs(60));
+    let config = NodeConfig {
+        name: "busy".to_owned(),
+        parts: "schedule,execute".parse().unwrap(),
+        running_max: 100,
+        ..NodeConfig::default()
+    };
+    let busy = fleet.node_with(config).await;
+    let free = fleet.node("free", "execute").await;
+    fleet.pass(3).await;
+    let now = Clock::now(&fleet.clock);
+    for number in 0..150 {
+        let after = if number < 100 { 3 } else { 8 };
+        let once = Schedule::from(Slot(now.plus(Duration::from_secs(after))));
+        fleet.create(number, once, Overlap::Allow).await;
+    }
+    fleet.pass(100).await;
+    let started = fleet.started();
+    assert_eq!(started.len(), 150);
+    assert!(
+        latest(&started) < Duration::from_secs(2),
+        "{:?}",
+        latest(&started)
+    );
+    assert!(started.iter().any(|it| it.node == "free"));
+    for node in [busy, free] {
+        node.stop(Duration::ZERO).await;
+    }
+}

@@ -20,7 +20,7 @@ use crate::StoreError;
 /// How long a call waits for a connection before it says that the store cannot be reached.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// The longest pause between two tries to connect.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_millis(300);
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 

@@ -32,6 +32,17 @@ pub(super) fn shard_of(code: i16) -> Shard {
     Shard(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
+/// A connection that is forgotten unless it is taken out first.
+struct GivenUp(Option<Conn>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if let Some(conn) = self.0.take() {
+            conn.forget();
+        }
+    }
+}
+
 impl PgStore {
     pub(super) async fn try_join(&self, node: &NodeInfo) -> Done<PresenceId> {
         let conn = self.pool.get().await?;
@@ -61,17 +72,18 @@ impl PgStore {
         Ok(id)
     }
 
-    /// A beat that takes longer than it is good for is given up, together with its connection: whoever drives that may
-    /// be gone.
+    /// A beat that nobody waits for any more, or that takes longer than it is good for, is given up together with its
+    /// connection: whoever drives that may be gone, and the next beat is not to wait behind this one.
     pub(super) async fn beat_in_time(&self, presence: PresenceId, vitals: &Vitals) -> Done<Beat> {
-        let conn = self.beats.get().await?;
-        match tokio::time::timeout(PRESENCE_TTL, self.try_beat(&conn, presence, vitals)).await {
-            Ok(beat) => beat,
-            Err(late) => {
-                conn.forget();
-                Err(StoreError::unavailable(late).into())
-            }
+        let mut given_up = GivenUp(Some(self.beats.get().await?));
+        let Some(conn) = &given_up.0 else {
+            return Err(StoreError::unavailable("no connection").into());
+        };
+        let beat = tokio::time::timeout(PRESENCE_TTL, self.try_beat(conn, presence, vitals)).await;
+        if beat.is_ok() {
+            drop(given_up.0.take());
         }
+        beat.map_err(StoreError::unavailable)?
     }
 
     /// Three statements under way at once; the time is read before the first has written anything, and when that is

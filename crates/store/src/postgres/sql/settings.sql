@@ -2,7 +2,7 @@
 SET search_path TO {schema}, pg_catalog;
 SET statement_timeout = '30s';
 SET lock_timeout = '5s';
-SET idle_in_transaction_session_timeout = '5s';
+SET idle_in_transaction_session_timeout = '2s';
 -- Plans that look rows up one by one: statistics of tables that were empty a moment ago say otherwise, and
 -- would be believed until someone counts again.
 SET plan_cache_mode = force_generic_plan;
