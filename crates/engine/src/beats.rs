@@ -123,7 +123,8 @@ impl Duty for Beats {
         };
         context.presence.beaten(sent);
         if let Some(offset) = &shared.offset {
-            offset.observe(sent, shared.clock.uptime(), beat.now_micros);
+            let received = shared.clock.uptime();
+            offset.observe(sent, received, beat.took, beat.now_micros);
             shared.metrics.observe_clock(&offset.standing());
         }
         lock(&shared.health).present = true;

@@ -217,6 +217,11 @@ impl Dispatch {
         !lock(&self.state).claims.is_empty()
     }
 
+    /// How many claims have not been ended in the store.
+    pub fn unwritten(&self) -> usize {
+        lock(&self.state).claims.len()
+    }
+
     /// Takes claimed runs. One that is known already is the same claim answered twice.
     pub fn take(&self, works: Vec<Work>, now: Timestamp) {
         let mut guard = lock(&self.state);

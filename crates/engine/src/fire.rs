@@ -1,8 +1,9 @@
 //! Fire: a lead before they are due, slots become runs and each job moves to its next slot, in one
 //! write under the leases' epochs; and due runs that nobody holds are claimed.
 //!
-//! Batches are natural: whatever became due while the writes before were under way goes next. Two
-//! writes are under way at most, so that the store never waits for us.
+//! Batches are natural: whatever became due while the writes before were under way goes next. Slots that simply
+//! start, slots that have to be looked at closely, and claims are written apart, so that none waits for what takes
+//! others longer; two writes of each are under way at most, so that the store never waits for us.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,32 +12,28 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesOrdered, StreamExt};
-use model::job::Decision;
-use model::{AttemptNo, Job, JobId, Overlap, Run, RunId, RunState, Slot, Timestamp, limits};
-use store::{Claimed, DueRun, Fired, Firing, Hint, StoreError};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use model::{Job, JobId, Overlap, RunId, Timestamp, limits};
+use store::{Claimed, DueRun, Fired, Firing, StoreError};
 use tracing::error;
 
-use crate::dispatch::Work;
+use crate::by_id::MapById;
 use crate::duty::{Duty, Wake};
+use crate::fired;
 use crate::handle::{Nudge, Shared};
+use crate::lead::Lead;
 use crate::lock;
 use crate::node::Context;
 use crate::postponed::Postponed;
-use crate::wheel::{Entry, Wheel};
+use crate::wheel::Entry;
 
-/// Writes under way at once.
+/// Writes of a kind under way at once.
 const DEPTH: usize = 2;
-/// What one firing is taken to cost before any was measured.
-const COST_FIRST: Duration = Duration::from_micros(15);
-/// Batches smaller than this say more about the disk than about a firing.
-const COST_BATCH_MIN: usize = 100;
 
-/// A write under way, and what it was about.
+/// What a write under way was about, and what became of it.
 enum Answer {
     Fired {
         firings: Vec<Firing>,
-        took: Duration,
         answer: Result<Vec<Fired>, StoreError>,
     },
     Claimed {
@@ -45,39 +42,66 @@ enum Answer {
     },
 }
 
-pub struct Fire {
-    context: Arc<Context>,
-    in_flight: FuturesOrdered<BoxFuture<'static, Answer>>,
-    /// Slots whose job's last run lives: they wait for its end, at the latest for their due time.
-    postponed: Postponed,
-    /// Runs that wait until there is room for more claims.
-    crowded: VecDeque<(Timestamp, DueRun)>,
-    cost: Duration,
+/// Writes of different kinds do not wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Slots that start, as far as is known.
+    Simple,
+    /// Slots that pass others over, that are due while a run lives, or whose job is being claimed from: the store looks
+    /// at each of them, or has them wait.
+    Close,
+    Claim,
 }
 
-/// The firing of a wheel's entry, if it is one.
-pub fn firing(entry: Entry, now: Timestamp, by: &Arc<str>, claim: bool) -> Option<Firing> {
-    match entry {
-        Entry::Slot(job) => {
-            let decision = job.decide(job.next_slot?, now, by);
-            Some(Firing {
-                job,
-                decision,
-                claim,
-            })
-        }
-        Entry::Run(_) => None,
-    }
+/// A write that was answered.
+struct Done {
+    kind: Kind,
+    took: Duration,
+    answer: Answer,
+}
+
+/// What may be written now.
+#[derive(Default)]
+struct Due {
+    simple: Vec<Arc<Job>>,
+    close: Vec<Arc<Job>>,
+}
+
+pub struct Fire {
+    context: Arc<Context>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// How many of them are of each kind.
+    under_way: [usize; 3],
+    /// Slots whose job's last run lives: they wait for its end, at the latest for their due time.
+    postponed: Postponed,
+    /// Runs that wait until they can be claimed.
+    crowded: VecDeque<(Timestamp, DueRun)>,
+    /// Their jobs and those of claims under way, with how many runs each: they live, and while they are claimed the store
+    /// keeps their jobs locked.
+    claiming: MapById<JobId, usize>,
+    lead: Lead,
+}
+
+/// The firing of a job's next slot, if it has one.
+pub fn firing(job: Arc<Job>, now: Timestamp, by: &Arc<str>, claim: bool) -> Option<Firing> {
+    let decision = job.decide(job.next_slot?, now, by);
+    Some(Firing {
+        job,
+        decision,
+        claim,
+    })
 }
 
 impl Fire {
     pub fn new(context: Arc<Context>) -> Self {
         Self {
             context,
-            in_flight: FuturesOrdered::new(),
+            in_flight: FuturesUnordered::new(),
+            under_way: [0; 3],
             postponed: Postponed::default(),
             crowded: VecDeque::new(),
-            cost: COST_FIRST,
+            claiming: MapById::default(),
+            lead: Lead::default(),
         }
     }
 
@@ -85,50 +109,78 @@ impl Fire {
     fn lead(&self, now: Timestamp) -> Duration {
         let until = now.plus(limits::LEAD_MAX);
         let due = lock(&self.context.wheel).count_until(until, limits::WHEEL_MAX);
-        let writing = self.cost.saturating_mul(2 * due as u32);
         let least = match () {
             () if self.context.is_handing_over() => limits::LEAD_HAND_OVER,
             () if !self.context.config.parts.execute => limits::LEAD_APART,
             () => limits::LEAD_MIN,
         };
-        (least + writing).min(limits::LEAD_MAX)
+        self.lead.of(least, due)
+    }
+
+    fn writes(&self, kind: Kind) -> usize {
+        let [simple, close, claim] = self.under_way;
+        match kind {
+            Kind::Simple => simple,
+            Kind::Close => close,
+            Kind::Claim => claim,
+        }
+    }
+
+    fn count(&mut self, kind: Kind) -> &mut usize {
+        let [simple, close, claim] = &mut self.under_way;
+        match kind {
+            Kind::Simple => simple,
+            Kind::Close => close,
+            Kind::Claim => claim,
+        }
+    }
+
+    /// Whether writes may begin at all.
+    fn may_write(&self) -> bool {
+        let context = &self.context;
+        context.is_present() && !context.dispatch.is_closed() && !context.is_pausing()
+    }
+
+    /// Whether another write may begin that the store takes its time for. There are few connections.
+    fn has_patience(&self) -> bool {
+        self.writes(Kind::Close) + self.writes(Kind::Claim) < DEPTH
+    }
+
+    /// Whether the wheel may be taken from. What passes others over is only known when it has been.
+    fn may_take(&self) -> bool {
+        self.writes(Kind::Simple) < DEPTH && self.writes(Kind::Close) <= DEPTH
     }
 
     /// Puts writes under way while there is something to write.
     fn fill(&mut self, now: Timestamp, lead: Duration) {
-        while self.in_flight.len() < DEPTH && self.context.is_present() {
-            if self.context.dispatch.is_closed() || self.context.is_pausing() {
-                return;
-            }
+        while self.may_write() {
             let mut room = self.room();
-            let waited = self.crowded.len().min(room).min(limits::FIRE_BATCH_MAX);
-            let mut runs: Vec<(Timestamp, DueRun)> = self.crowded.drain(..waited).collect();
             let due = self.take(now, lead);
-            if due.is_empty() && runs.is_empty() {
+            let claims = match self.has_patience() {
+                true => self.crowded.len().min(room).min(limits::FIRE_BATCH_MAX),
+                false => 0,
+            };
+            if due.simple.is_empty() && due.close.is_empty() && claims == 0 {
                 return;
             }
-            room -= runs.len();
-            let mut firings = Vec::with_capacity(due.len());
-            for (due_at, entry) in due {
-                match entry {
-                    Entry::Run(run) if room > 0 => runs.push((due_at, run)),
-                    Entry::Run(run) if self.crowded.len() < limits::CROWDED_MAX => {
-                        self.crowded.push_back((due_at, run));
-                    }
-                    // The store has it; plan finds it again when there is room.
-                    left @ Entry::Run(_) => lock(&self.context.wheel).answered(&left),
-                    slot @ Entry::Slot(_) => {
-                        firings.extend(firing(slot, now, &self.context.node, room > 0));
-                    }
+            let runs: Vec<(Timestamp, DueRun)> = self.crowded.drain(..claims).collect();
+            room -= claims;
+            let (mut simple, mut close) = (Vec::with_capacity(due.simple.len()), Vec::new());
+            for job in due.close {
+                close.extend(firing(job, now, &self.context.node, room > 0));
+                room = room.saturating_sub(1);
+            }
+            for job in due.simple {
+                let firing = firing(job, now, &self.context.node, room > 0);
+                match firing.as_ref().is_some_and(is_simple) {
+                    true => simple.extend(firing),
+                    false => close.extend(firing),
                 }
                 room = room.saturating_sub(1);
             }
-            if !firings.is_empty() {
-                self.fire(firings);
-            }
-            if !runs.is_empty() {
-                self.claim(runs);
-            }
+            self.fire(Kind::Simple, simple);
+            self.fire(Kind::Close, close);
+            self.claim(runs);
         }
     }
 
@@ -144,83 +196,139 @@ impl Fire {
     }
 
     /// What is due within the lead and may be written now.
-    fn take(&mut self, now: Timestamp, lead: Duration) -> Vec<(Timestamp, Entry)> {
-        let dispatch = &self.context.dispatch;
-        let mut wheel = lock(&self.context.wheel);
-        let mut due = Vec::new();
-        due.extend(self.postponed.ripe(now, dispatch, limits::FIRE_BATCH_MAX));
-        for (due_at, entry) in wheel.take(now.plus(lead), limits::FIRE_BATCH_MAX - due.len()) {
+    fn take(&mut self, now: Timestamp, lead: Duration) -> Due {
+        let mut due = Due::default();
+        if self.has_patience() {
+            due.close = self.postponed.due(now, limits::FIRE_BATCH_MAX);
+        }
+        if !self.may_take() {
+            return due;
+        }
+        let context = Arc::clone(&self.context);
+        let lives = |job: JobId| context.dispatch.lives(job);
+        let keeps = |job: JobId| lives(job) || self.claiming.contains_key(&job);
+        due.simple = self.postponed.freed(keeps, limits::FIRE_BATCH_MAX);
+        let mut wheel = lock(&context.wheel);
+        let room = limits::FIRE_BATCH_MAX - due.simple.len();
+        for (due_at, entry) in wheel.take(now.plus(lead), room) {
             if !wheel.is_current(&entry) {
                 continue;
             }
-            let waits = due_at > now && is_exclusive(&entry) && dispatch.lives(entry.job());
-            if waits {
-                self.postponed.add(due_at, entry, false);
-            } else {
-                due.push((due_at, entry));
+            match entry {
+                Entry::Run(run) if self.crowded.len() < limits::CROWDED_MAX => {
+                    *self.claiming.entry(run.job).or_default() += 1;
+                    self.crowded.push_back((due_at, run));
+                }
+                // The store has it; plan finds it again when there is room.
+                left @ Entry::Run(_) => wheel.answered(&left),
+                Entry::Slot(job) => {
+                    let claiming = self.claiming.contains_key(&job.id);
+                    let waits = job.def.overlap != Overlap::Allow && (claiming || lives(job.id));
+                    match () {
+                        () if waits => self.postponed.add(due_at, job, false),
+                        () if claiming => due.close.push(job),
+                        () => due.simple.push(job),
+                    }
+                }
             }
         }
         due
     }
 
-    fn fire(&mut self, firings: Vec<Firing>) {
+    fn begin(&mut self, kind: Kind, write: impl Future<Output = Answer> + Send + 'static) {
+        *self.count(kind) += 1;
         let context = Arc::clone(&self.context);
-        context
-            .shared
-            .metrics
-            .fire_batch
-            .observe(firings.len() as f64);
-        lock(&context.wheel).begin_asking(runs_of(&firings));
-        self.in_flight.push_back(Box::pin(async move {
+        self.in_flight.push(Box::pin(async move {
             let begun = context.shared.clock.uptime();
+            let answer = write.await;
+            let took = context.shared.clock.uptime().saturating_sub(begun);
+            Done { kind, took, answer }
+        }));
+    }
+
+    fn fire(&mut self, kind: Kind, firings: Vec<Firing>) {
+        if firings.is_empty() {
+            return;
+        }
+        let context = Arc::clone(&self.context);
+        let metrics = &context.shared.metrics;
+        metrics.fire_batch.observe(firings.len() as f64);
+        lock(&context.wheel).begin_asking(runs_of(&firings));
+        self.begin(kind, async move {
             let leases = context.leases();
             let answer = context.store.fire(&leases, &firings).await;
-            let took = context.shared.clock.uptime().saturating_sub(begun);
-            Answer::Fired {
-                firings,
-                took,
-                answer,
-            }
-        }));
+            Answer::Fired { firings, answer }
+        });
     }
 
     fn claim(&mut self, runs: Vec<(Timestamp, DueRun)>) {
+        if runs.is_empty() {
+            return;
+        }
         let context = Arc::clone(&self.context);
         let ids: Vec<RunId> = runs.iter().map(|(_, run)| run.run).collect();
         lock(&context.wheel).begin_asking(ids.iter().copied());
-        self.in_flight.push_back(Box::pin(async move {
+        self.begin(Kind::Claim, async move {
             let leases = context.leases();
             let answer = context.store.claim(&leases, &ids).await;
             Answer::Claimed { runs, answer }
-        }));
+        });
     }
 
-    async fn absorb(&mut self, answer: Answer, now: Timestamp) -> Result<(), StoreError> {
-        match answer {
+    /// What a write took, if that says how far ahead the next ones are to begin. One that looks closely takes its
+    /// time, and begins when its slots are due.
+    fn learn(&mut self, done: &Done) {
+        let count = match (&done.answer, done.kind) {
+            (_, Kind::Close) => return,
+            (Answer::Fired { answer, .. }, _) => answer.as_ref().map(Vec::len),
+            (Answer::Claimed { answer, .. }, _) => answer.as_ref().map(Vec::len),
+        };
+        if let Ok(count) = count {
+            let uptime = self.context.shared.clock.uptime();
+            self.lead.learn(count, done.took, uptime);
+        }
+    }
+
+    fn end_claiming(&mut self, answer: &Answer) {
+        let runs = match answer {
+            Answer::Fired { .. } => return,
+            Answer::Claimed { runs, .. } => runs,
+        };
+        for (_, run) in runs {
+            if let Some(count) = self.claiming.get_mut(&run.job) {
+                *count -= 1;
+                if *count == 0 {
+                    self.claiming.remove(&run.job);
+                }
+            }
+        }
+    }
+
+    async fn absorb(&mut self, done: Done, now: Timestamp) -> Result<(), StoreError> {
+        *self.count(done.kind) -= 1;
+        self.learn(&done);
+        self.end_claiming(&done.answer);
+        let context = Arc::clone(&self.context);
+        match done.answer {
             Answer::Fired {
                 firings,
-                took,
                 answer: Ok(answers),
             } => {
-                if firings.len() >= COST_BATCH_MIN {
-                    let cost = took / firings.len() as u32;
-                    self.cost = (self.cost * 7 + cost) / 8;
-                }
-                let refused = self.fired(firings, answers, now);
+                let refused = fired::fired(&context, &mut self.postponed, firings, answers, now);
                 for (job, why) in &refused {
                     error!(%job, error = %why, "cannot be fired and is parked");
                 }
                 if refused.is_empty() {
                     Ok(())
                 } else {
-                    self.context.store.park(&refused, now).await
+                    context.store.park(&refused, now).await
                 }
             }
             Answer::Claimed {
                 runs,
                 answer: Ok(answers),
             } => {
-                self.claimed(runs, answers, now);
+                fired::claimed(&context, runs, answers, now);
                 Ok(())
             }
             // A write that failed may have happened: what it was about stays known, and asking
@@ -228,9 +336,8 @@ impl Fire {
             Answer::Fired {
                 firings,
                 answer: Err(error),
-                ..
             } => {
-                let mut wheel = lock(&self.context.wheel);
+                let mut wheel = lock(&context.wheel);
                 wheel.end_asking(runs_of(&firings));
                 for Firing { job, .. } in firings {
                     let due_at = job.next_due_at().unwrap_or(now);
@@ -242,7 +349,7 @@ impl Fire {
                 runs,
                 answer: Err(error),
             } => {
-                let mut wheel = lock(&self.context.wheel);
+                let mut wheel = lock(&context.wheel);
                 for (due_at, run) in runs {
                     wheel.end_asking(std::iter::once(run.run));
                     wheel.put_back(due_at, Entry::Run(run));
@@ -252,200 +359,62 @@ impl Fire {
         }
     }
 
-    /// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
-    fn fired(
-        &mut self,
-        firings: Vec<Firing>,
-        answers: Vec<Fired>,
-        now: Timestamp,
-    ) -> Vec<(JobId, String)> {
-        let context = Arc::clone(&self.context);
-        let horizon = now.plus(limits::HORIZON);
-        let mut works = Vec::with_capacity(firings.len());
-        let mut refused = Vec::new();
-        let mut tally = Tally::default();
-        let executes = context.config.parts.execute;
-        let mut wheel = lock(&context.wheel);
-        let runs: Vec<RunId> = runs_of(&firings).collect();
-        for (firing, answer) in firings.into_iter().zip(answers) {
-            let Firing { job, decision, .. } = firing;
-            if answer == Fired::Early {
-                self.postponed.add_early(&wheel, job, &decision);
-                continue;
-            }
-            wheel.answered(&Entry::Slot(Arc::clone(&job)));
-            tally.count(&answer);
-            let born = match answer {
-                Fired::Claimed(run) => {
-                    let start = decision
-                        .start
-                        .filter(|_| !wheel.has_ended(run, AttemptNo::FIRST));
-                    works.extend(start.map(|slot| born(&context, &job, slot)));
-                    true
-                }
-                Fired::Ready(run) => {
-                    if let Some(due) = due_run(run, &job, &decision).filter(|_| executes) {
-                        wheel.insert_run(due, due.due_at);
-                    }
-                    true
-                }
-                Fired::Waiting(_) => true,
-                Fired::Skipped(_) | Fired::Decided => false,
-                Fired::Early => continue,
-                Fired::Stale => {
-                    // Plan may have passed it over while this was under way.
-                    context.shared.offer_here((job.tenant, job.id));
-                    continue;
-                }
-                Fired::LeaseLost => {
-                    context.shared.doubt_leases();
-                    continue;
-                }
-                Fired::Refused(why) => {
-                    refused.push((job.id, why));
-                    continue;
-                }
-            };
-            onward(&mut wheel, &job, &decision, born, horizon);
+    /// When the next write may begin: a good part of the lead before the next is due, so that a few of them go in one.
+    /// None while that takes an answer first.
+    fn next_write(&self, lead: Duration) -> Option<Timestamp> {
+        if !self.may_write() {
+            return None;
         }
-        wheel.end_asking(runs.into_iter());
-        // Still under the wheel's lock: settle must not end one of these in between.
-        context.dispatch.take(works, now);
-        let low = wheel.len() < limits::WHEEL_MAX / 2;
-        drop(wheel);
-        tally.tell(&context);
-        context.shared.nudges.dispatch.now();
-        if low {
-            context.shared.nudges.plan_if_waiting();
-        }
-        refused
+        let ahead = lead.saturating_sub(self.lead.gather(lead));
+        let from_wheel = self.may_take().then(|| {
+            let next = lock(&self.context.wheel).next_due();
+            next.map(|due_at| due_at.minus(ahead))
+        });
+        let postponed = self.has_patience().then(|| self.postponed.next_due());
+        let moments = [from_wheel.flatten(), postponed.flatten()];
+        moments.into_iter().flatten().min()
     }
 
-    fn claimed(&mut self, runs: Vec<(Timestamp, DueRun)>, answers: Vec<Claimed>, now: Timestamp) {
-        let context = &self.context;
-        let mut works = Vec::new();
-        let mut wheel = lock(&context.wheel);
-        for ((due_at, due), answer) in runs.into_iter().zip(answers) {
-            wheel.answered(&Entry::Run(due));
-            match answer {
-                Claimed::Ours(run, job) => {
-                    let mut run = *run;
-                    if due_at < due.due_at {
-                        // Plan made it due sooner than it was written: the clock has gone back.
-                        run.due_at = run.due_at.min(due_at);
-                    }
-                    if !wheel.has_ended(run.id, run.attempt) {
-                        works.push(Work::new(run, job));
-                    }
-                }
-                Claimed::Stale => {
-                    context.shared.metrics.collided.inc();
-                }
-                Claimed::LeaseLost => {
-                    context.shared.metrics.collided.inc();
-                    context.shared.doubt_leases();
-                }
-            }
-            wheel.end_asking(std::iter::once(due.run));
-        }
-        // Still under the wheel's lock, as in `fired`.
-        context.dispatch.take(works, now);
-        drop(wheel);
-        context.shared.nudges.dispatch.now();
-    }
-
-    /// When to look again: a good part of the lead before the next is due, so that a few of them
-    /// go in one write.
+    /// When to look again while nothing is under way.
     fn wake(&self, now: Timestamp, lead: Duration) -> Wake {
-        let ahead = lead.mul_f64(0.7);
-        let next = lock(&self.context.wheel)
-            .next_due()
-            .map(|due_at| due_at.minus(ahead));
-        match next.into_iter().chain(self.postponed.next_due()).min() {
-            Some(moment) if self.context.is_present() => Wake::At(moment.max(now)),
-            Some(_) | None => Wake::At(now.plus(limits::SLEEP_MAX)),
+        let context = &self.context;
+        if context.is_handing_over() {
+            context.shared.nudges.fired_out.now();
+        }
+        if context.dispatch.is_closed() || context.is_pausing() {
+            return Wake::Nudged;
+        }
+        let latest = now.plus(limits::SLEEP_MAX);
+        let next = self.next_write(lead).map(|moment| moment.max(now));
+        Wake::At(next.unwrap_or(latest))
+    }
+
+    /// Waits for an answer; none when something may be written first.
+    async fn answered(&mut self, now: Timestamp, lead: Duration) -> Option<Done> {
+        let latest = now.plus(limits::SLEEP_MAX);
+        let next = self.next_write(lead).unwrap_or(latest).min(latest);
+        let shared = &self.context.shared;
+        tokio::select! {
+            biased;
+            done = self.in_flight.next() => done,
+            () = shared.nudges.fire.heard() => None,
+            () = shared.clock.sleep(next.since(now)) => None,
         }
     }
 }
 
-/// What became of a batch, in numbers.
-#[derive(Default)]
-struct Tally {
-    fired: u64,
-    skipped: u64,
-    /// Runs that nobody has claimed yet.
-    left: u64,
-    /// Someone else was faster.
-    collided: u64,
-}
-
-impl Tally {
-    fn count(&mut self, answer: &Fired) {
-        match answer {
-            Fired::Claimed(_) | Fired::Waiting(_) => self.fired += 1,
-            Fired::Ready(_) => {
-                self.fired += 1;
-                self.left += 1;
-            }
-            Fired::Skipped(_) => self.skipped += 1,
-            Fired::Stale | Fired::LeaseLost => self.collided += 1,
-            Fired::Decided | Fired::Early | Fired::Refused(_) => {}
-        }
-    }
-
-    fn tell(&self, context: &Context) {
-        context.shared.metrics.fired.inc_by(self.fired);
-        context.shared.metrics.skipped.inc_by(self.skipped);
-        context.shared.metrics.collided.inc_by(self.collided);
-        if self.left > 0 {
-            context.store.hint(&[Hint::Ready]);
-        }
-    }
-}
-
-/// Puts in the slot that a decision leads to, if it is due soon.
-fn onward(wheel: &mut Wheel, job: &Job, decision: &Decision, born: bool, horizon: Timestamp) {
-    let stands = job.standing_after(decision, born);
-    let due_at = stands.next_slot.map(|slot| job.due_at(slot));
-    if due_at.is_some_and(|due_at| due_at <= horizon) {
-        wheel.insert_job(Arc::new(job.at_standing(stands)));
-    }
+/// Whether a firing starts a run and does nothing else.
+fn is_simple(firing: &Firing) -> bool {
+    firing.decision.start.is_some() && firing.decision.passed.is_empty()
 }
 
 /// The runs that firings would make.
-fn runs_of(firings: &[Firing]) -> impl Iterator<Item = RunId> + '_ {
+pub fn runs_of(firings: &[Firing]) -> impl Iterator<Item = RunId> + '_ {
     firings.iter().filter_map(|firing| {
         firing
             .decision
             .start
             .map(|slot| RunId::for_slot(firing.job.id, slot))
-    })
-}
-
-/// Whether a slot of this job looks at the runs alive.
-fn is_exclusive(entry: &Entry) -> bool {
-    match entry {
-        Entry::Slot(job) => job.def.overlap != Overlap::Allow,
-        Entry::Run(_) => false,
-    }
-}
-
-/// A run as it was just born, claimed by us.
-fn born(context: &Context, job: &Arc<Job>, slot: Slot) -> Work {
-    let run = Run {
-        claim: Some(context.presence.id),
-        ..Run::of_slot(job, slot)
-    };
-    Work::new(run, Arc::clone(job))
-}
-
-fn due_run(run: RunId, job: &Job, decision: &Decision) -> Option<DueRun> {
-    Some(DueRun {
-        run,
-        tenant: job.tenant,
-        job: job.id,
-        due_at: job.due_at(decision.start?),
-        state: RunState::Ready,
     })
 }
 
@@ -459,35 +428,24 @@ impl Duty for Fire {
         &shared.nudges.fire
     }
 
-    async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let lead = self.lead(now);
-        self.fill(now, lead);
-        let postponing = !self.postponed.is_empty() || !self.crowded.is_empty();
-        let nudges = &self.context.shared.nudges;
-        nudges.postponing.store(postponing, Ordering::Release);
-        nudges
-            .crowded
-            .store(!self.crowded.is_empty(), Ordering::Release);
-        let Some(answer) = self.in_flight.next().await else {
-            if self.context.is_handing_over() {
-                self.context.shared.nudges.fired_out.now();
+    async fn step(&mut self, mut now: Timestamp) -> Result<Wake, StoreError> {
+        loop {
+            let lead = self.lead(now);
+            self.fill(now, lead);
+            let nudges = &self.context.shared.nudges;
+            let crowded = !self.crowded.is_empty();
+            let postponing = crowded || !self.postponed.is_empty();
+            nudges.postponing.store(postponing, Ordering::Release);
+            nudges.crowded.store(crowded, Ordering::Release);
+            if self.in_flight.is_empty() {
+                return Ok(self.wake(now, lead));
             }
-            if self.context.dispatch.is_closed() || self.context.is_pausing() {
-                return Ok(Wake::Nudged);
+            let done = self.answered(now, lead).await;
+            now = self.context.now();
+            if let Some(done) = done {
+                self.absorb(done, now).await?;
+                return Ok(Wake::Now);
             }
-            return Ok(self.wake(now, lead));
-        };
-        let now = self.context.now();
-        self.absorb(answer, now).await?;
-        Ok(Wake::Now)
-    }
-}
-
-impl crate::handle::Nudges {
-    /// Plan may be waiting for room in the wheel.
-    fn plan_if_waiting(&self) {
-        if self.wheel_full.swap(false, Ordering::AcqRel) {
-            self.plan.now();
         }
     }
 }

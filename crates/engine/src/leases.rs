@@ -89,6 +89,18 @@ fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
     schedule.map(|peer| peer.presence).collect()
 }
 
+/// The shards in which this node ends what the gone leave behind: its own, and its share where nobody schedules.
+pub fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
+    if !schedulers(peers).is_empty() {
+        return held;
+    }
+    let hands = peers.iter().filter(|peer| peer.vitals.executes);
+    let hands: Vec<PresenceId> = hands.map(|peer| peer.presence).collect();
+    Shard::all()
+        .filter(|shard| held.contains(*shard) || shard.owner(&hands) == Some(me))
+        .collect()
+}
+
 /// The shards whose runs others leave: nobody schedules them, or whoever does has no hands free.
 fn left(peers: &[Peer], me: PresenceId) -> ShardSet {
     let schedulers = schedulers(peers);
@@ -131,8 +143,12 @@ impl Duty for Hold {
         let doubtful = std::mem::take(&mut *lock(&context.shared.lease_lost)) || self.doubtful;
         if held.shards() == wanted && !doubtful {
             self.short_since = None;
-            // One to whom nothing falls has nothing to plan.
-            lock(&context.shared.health).planned |= wanted.is_empty();
+            // One to whom nothing falls has nothing to plan. The first beat cannot know the time, and says that it
+            // does not schedule: only when others have heard how this node is, nothing fell to it.
+            let schedules = context.vitals().schedules;
+            let heard = |peer: &Peer| peer.presence == me && peer.vitals.schedules == schedules;
+            let nothing = wanted.is_empty() && peers.iter().any(heard);
+            lock(&context.shared.health).planned |= nothing;
             return Ok(Wake::Nudged);
         }
         let _one = context.leasing.lock().await;

@@ -18,6 +18,8 @@ pub mod plan;
 pub mod wheel;
 
 pub mod fire;
+mod fired;
+mod lead;
 mod postponed;
 
 mod attempt;

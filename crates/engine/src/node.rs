@@ -335,7 +335,11 @@ impl Body {
         while !self.stop.is_cancelled() {
             let joined = match presence.take() {
                 Some(presence) => Ok(presence),
-                None => self.join().await,
+                None => match self.stop.run_until_cancelled(self.join()).await {
+                    Some(joined) => joined,
+                    // Nobody acts as whatever it may have become; it lapses.
+                    None => return,
+                },
             };
             match joined {
                 Ok(presence) => offered = self.live_as(presence, offered).await,
@@ -433,12 +437,9 @@ impl Body {
             () = self.stop.cancelled() => {
                 planning.end().await;
                 let grace = *lock(&self.grace);
-                crate::stop::hand_over(&context, grace).await;
+                crate::stop::wind_up(&context, grace).await;
                 ending.end().await;
-                if let Err(error) = self.store.leave(id).await {
-                    warn!(error = %duty::describe(&error), "could not leave in good order");
-                }
-                info!(presence = %id, "left");
+                crate::stop::leave(&context).await;
             }
             _ = planning.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
             _ = ending.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
@@ -453,8 +454,11 @@ impl Body {
         if !self.stop.is_cancelled() {
             // It was barred, or a duty failed; in either case nobody should have to wait for it. A
             // duty that fails again and again must not use up the runs of others.
-            let _barred = self.store.leave(id).await;
-            self.shared.clock.sleep(REJOIN_AFTER).await;
+            let again = async {
+                let _barred = self.store.leave(id).await;
+                self.shared.clock.sleep(REJOIN_AFTER).await;
+            };
+            self.stop.run_until_cancelled(again).await;
         }
         match Arc::try_unwrap(offers) {
             Ok(offers) => offers.into_inner(),

@@ -2,12 +2,14 @@
 //! from it, and tells the time by that, whatever its wall clock says.
 //!
 //! ```text
-//!   sent ───────▶ store reads its clock        the store's moment lies somewhere between sent and received,
-//!   received ◀──┘                              so the middle is wrong by half the way there and back at most
+//!   sent ───────▶ store reads its clock        what lies between its two looks is the store's own time; of the rest
+//!                 writes, reads it again       nobody knows how much was the way there and how much the way back, so
+//!   received ◀──┘                              the middle is wrong by half of that at most
 //! ```
 //!
 //! What always holds: the time told is never ahead of the store's. It stays behind by the uncertainty, so that
-//! nothing is early; and it stays known how large that is.
+//! nothing is early; and it stays known how large that is. Unless the store's clock is stepped, it never goes back: what
+//! was true of the store's clock a moment ago is true of it now.
 
 use std::collections::VecDeque;
 use std::io;
@@ -73,34 +75,44 @@ impl Standing {
 /// The store's clock, told from this machine's.
 pub struct OffsetClock {
     inner: Arc<dyn Clock>,
-    samples: Arc<Mutex<VecDeque<Sample>>>,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What is known of the store's clock.
+#[derive(Debug, Default)]
+struct Known {
+    samples: VecDeque<Sample>,
+    /// The latest time told, in microseconds, since the store's clock was last stepped.
+    told: Option<i64>,
 }
 
 impl OffsetClock {
     pub fn new(inner: Arc<dyn Clock>) -> Self {
         Self {
             inner,
-            samples: Arc::default(),
+            known: Arc::default(),
         }
     }
 
-    /// A beat was sent and answered, by uptime; in between the store's clock read `store_micros`.
-    pub fn observe(&self, sent: Duration, received: Duration, store_micros: i64) {
+    /// A beat was sent and answered, by uptime; in between the store took `took` for itself, and in the middle of that
+    /// its clock read `store_micros`.
+    pub fn observe(&self, sent: Duration, received: Duration, took: Duration, store_micros: i64) {
         let (sent, received) = (sent.as_secs_f64(), received.as_secs_f64());
         let sample = Sample {
             offset: store_micros as f64 * 1e-6 - (sent + received) / 2.0,
-            half: (received - sent).max(0.0) / 2.0,
+            half: (received - sent - took.as_secs_f64()).max(0.0) / 2.0,
             at: received,
         };
-        let mut samples = lock(&self.samples);
-        if let Some(best) = best(&samples, received) {
+        let mut known = lock(&self.known);
+        if let Some(best) = best(&known.samples, received) {
             let doubt = best.uncertainty(received) + sample.half + STEP;
             if (best.offset - sample.offset).abs() > doubt {
-                samples.clear();
+                *known = Known::default();
             }
         }
+        let samples = &mut known.samples;
         if samples.len() == SAMPLES
-            && let Some(worst) = worst(&samples, received)
+            && let Some(worst) = worst(samples, received)
         {
             samples.remove(worst);
         }
@@ -110,7 +122,7 @@ impl OffsetClock {
     pub fn standing(&self) -> Standing {
         let now = self.inner.uptime().as_secs_f64();
         let wall = self.inner.now_micros() as f64 * 1e-6;
-        match best(&lock(&self.samples), now) {
+        match best(&lock(&self.known).samples, now) {
             Some(best) => Standing {
                 wall: wall - (now + best.offset),
                 uncertainty: best.uncertainty(now),
@@ -124,10 +136,16 @@ impl OffsetClock {
 }
 
 /// What the store's clock reads at the least; the wall clock before anything is known of it.
-fn told(samples: &Mutex<VecDeque<Sample>>, inner: &dyn Clock) -> i64 {
+fn told(known: &Mutex<Known>, inner: &dyn Clock) -> i64 {
     let now = inner.uptime().as_secs_f64();
-    match best(&lock(samples), now) {
-        Some(best) => ((now + best.offset - best.uncertainty(now)) * 1e6) as i64,
+    let mut known = lock(known);
+    match best(&known.samples, now) {
+        Some(best) => {
+            let least = ((now + best.offset - best.uncertainty(now)) * 1e6) as i64;
+            let told = known.told.map_or(least, |told| told.max(least));
+            known.told = Some(told);
+            told
+        }
         None => inner.now_micros(),
     }
 }
@@ -155,7 +173,7 @@ impl Clock for OffsetClock {
     }
 
     fn now_micros(&self) -> i64 {
-        told(&self.samples, self.inner.as_ref())
+        told(&self.known, self.inner.as_ref())
     }
 
     fn uptime(&self) -> Duration {
@@ -170,7 +188,7 @@ impl Clock for OffsetClock {
         Ok(Box::new(OffsetAlarm {
             inner: self.inner.alarm()?,
             clock: Arc::clone(&self.inner),
-            samples: Arc::clone(&self.samples),
+            known: Arc::clone(&self.known),
         }))
     }
 }
@@ -178,13 +196,13 @@ impl Clock for OffsetClock {
 struct OffsetAlarm {
     inner: Box<dyn Alarm>,
     clock: Arc<dyn Clock>,
-    samples: Arc<Mutex<VecDeque<Sample>>>,
+    known: Arc<Mutex<Known>>,
 }
 
 #[async_trait]
 impl Alarm for OffsetAlarm {
     async fn wait_micros(&mut self, moment: i64) {
-        let left = moment.saturating_sub(told(&self.samples, self.clock.as_ref()));
+        let left = moment.saturating_sub(told(&self.known, self.clock.as_ref()));
         if left > 0 {
             self.inner
                 .wait_micros(self.clock.now_micros().saturating_add(left))

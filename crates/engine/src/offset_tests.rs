@@ -54,8 +54,43 @@ fn beat(machine: &Machine, clock: &OffsetClock, store: i64, there: i64, back: i6
     machine.pass(there);
     let read = store + there;
     machine.pass(back);
-    clock.observe(sent, machine.uptime(), read);
+    clock.observe(sent, machine.uptime(), Duration::ZERO, read);
     read + back
+}
+
+#[test]
+fn what_the_store_takes_for_itself_casts_no_doubt() {
+    let (machine, clock) = node(5_000);
+    let (there, took, back) = (300, 200_000, 200);
+    let sent = machine.uptime();
+    machine.pass(there + took + back);
+    let read = STORE + there + took / 2;
+    let took = Duration::from_micros(took.unsigned_abs());
+    clock.observe(sent, machine.uptime(), took, read);
+    let store = STORE + there + 200_000 + back;
+    let late = store - clock.now_micros();
+    assert!((0..=502).contains(&late), "{late}");
+    assert!(clock.standing().uncertainty < 0.000_3);
+    assert_eq!(clock.standing().unfit(limits::CLOCK_SKEW_MAX), None);
+}
+
+#[test]
+fn the_time_told_goes_back_only_with_the_stores() {
+    let (machine, clock) = node(0);
+    let (mut store, mut told) = (STORE, 0);
+    let ways = [(100, 100), (9_000, 10), (10, 9_000), (3_000, 3_000)];
+    for (there, back) in ways.into_iter().cycle().take(400) {
+        store = beat(&machine, &clock, store, there, back);
+        for _ in 0..5 {
+            let now = clock.now_micros();
+            assert!(now >= told, "{} µs back", told - now);
+            told = now;
+            machine.pass(200_000);
+            store += 200_000;
+        }
+    }
+    let behind = beat(&machine, &clock, store - 60_000_000, 100, 100) - clock.now_micros();
+    assert!((0..=300).contains(&behind), "{behind}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Every second the window moves on; every few seconds, and whenever something may have been
 //! missed, the whole of it is read again. A job that was just written is looked at by itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future;
 use model::shard::ShardSet;
-use model::{Job, JobId, RunState, Shard, Timestamp, limits};
-use store::{DueCursor, DueRun, Hint, StoreError};
+use model::{Job, JobId, RunId, RunState, Shard, TenantId, Timestamp, limits};
+use store::{DueCursor, Hint, StoreError};
 use tokio::sync::{Mutex, mpsc};
 use tracing::error;
 use uuid::Uuid;
@@ -23,6 +24,9 @@ use crate::node::Context;
 
 /// How often the whole window is read again.
 const REREAD: Duration = Duration::from_secs(5);
+/// Retries far ahead that are looked at in one step, and how many of their jobs are read at once.
+const ASTRAY_PAGE: usize = 256;
+const ASTRAY_READS: usize = 4;
 /// Offers looked at one by one; more than that and reading the window is cheaper.
 const OFFERS_STEP_MAX: usize = 256;
 
@@ -34,8 +38,6 @@ struct Scan {
     runs_after: Option<(Timestamp, model::RunId)>,
     runs_done: bool,
     jobs_done: bool,
-    /// Retries set by a clock that has since gone back are looked for, too.
-    all_runs: bool,
 }
 
 pub struct Plan {
@@ -49,6 +51,8 @@ pub struct Plan {
     last_now: Timestamp,
     /// The window is to be read again when this scan is through.
     again: bool,
+    /// Retries set by a clock that has since gone back are looked for after this one, once the window is read.
+    astray_after: Option<(Timestamp, RunId)>,
 }
 
 impl Plan {
@@ -61,6 +65,7 @@ impl Plan {
             reread_at: Duration::ZERO,
             last_now: Timestamp::MIN,
             again: false,
+            astray_after: None,
         }
     }
 
@@ -151,8 +156,12 @@ impl Plan {
             runs_after: None,
             runs_done: false,
             jobs_done: false,
-            all_runs: first || stepped_back,
         });
+        if first || stepped_back {
+            // No policy lets a retry wait less than this at the most.
+            let least = now.plus(limits::RETRY_AFTER_MAX);
+            self.astray_after = Some((least, RunId(Uuid::max())));
+        }
     }
 
     /// Reads one page of jobs.
@@ -182,33 +191,17 @@ impl Plan {
     }
 
     /// Reads one page of runs that nobody holds.
-    async fn read_runs(
-        &self,
-        mut scan: Scan,
-        shards: &ShardSet,
-        now: Timestamp,
-    ) -> Result<Scan, StoreError> {
+    async fn read_runs(&self, mut scan: Scan, shards: &ShardSet) -> Result<Scan, StoreError> {
         let context = &self.context;
-        let up_to = if scan.all_runs {
-            Timestamp::MAX
-        } else {
-            scan.up_to
-        };
         lock(&context.wheel).begin_reading();
         let page = limits::PLAN_PAGE_MAX;
         let due = context
             .store
-            .due_runs(shards, up_to, scan.runs_after, page)
+            .due_runs(shards, scan.up_to, scan.runs_after, page)
             .await?;
-        let mut moments = Vec::with_capacity(due.len());
-        for run in &due {
-            moments.push(self.due_at(run, scan.up_to, now).await?);
-        }
         let mut wheel = lock(&context.wheel);
-        for (run, due_at) in due.iter().zip(moments) {
-            if let Some(due_at) = due_at {
-                wheel.insert_read_run(*run, due_at);
-            }
+        for run in &due {
+            wheel.insert_read_run(*run, run.due_at);
         }
         wheel.end_reading();
         drop(wheel);
@@ -217,27 +210,51 @@ impl Plan {
         Ok(scan)
     }
 
-    /// When a run is due: as written, unless the clock has gone back so far since that the retry
-    /// would wait longer than its policy ever lets one wait; then it is due now.
-    async fn due_at(
-        &self,
-        run: &DueRun,
-        horizon: Timestamp,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        if run.due_at <= horizon {
-            return Ok(Some(run.due_at));
-        }
-        if run.state != RunState::Retrying {
-            return Ok(None);
-        }
-        let job: Option<Job> = match self.context.store.get_job(run.tenant, run.job).await {
-            // Nothing is known of its policy; it is due when its row says so.
-            Err(StoreError::BadRow { .. }) => None,
-            read => read?,
+    /// Reads one page of retries far ahead: one that would wait longer than its policy ever lets one wait was set by a
+    /// clock that has gone back since, and is due now.
+    async fn read_astray(&mut self, shards: &ShardSet, now: Timestamp) -> Result<(), StoreError> {
+        let Some(after) = self.astray_after else {
+            return Ok(());
         };
-        let bound = job.map(|job| now.plus(job.def.retry.delay_bound()));
-        Ok(bound.filter(|bound| run.due_at > *bound).map(|_| now))
+        let context = &self.context;
+        lock(&context.wheel).begin_reading();
+        let mut due = context
+            .store
+            .due_runs(shards, Timestamp::MAX, Some(after), ASTRAY_PAGE)
+            .await?;
+        let last = due.last().map(|run| (run.due_at, run.run));
+        let is_last = due.len() < ASTRAY_PAGE;
+        due.retain(|run| run.state == RunState::Retrying);
+        let jobs: BTreeMap<JobId, TenantId> = due.iter().map(|run| (run.job, run.tenant)).collect();
+        let jobs: Vec<(JobId, TenantId)> = jobs.into_iter().collect();
+        let mut bounds: BTreeMap<JobId, Timestamp> = BTreeMap::new();
+        for some in jobs.chunks(ASTRAY_READS) {
+            let reads = some
+                .iter()
+                .map(|(job, tenant)| context.store.get_job(*tenant, *job));
+            for read in future::join_all(reads).await {
+                let job: Option<Job> = match read {
+                    // Nothing is known of its policy; its runs are due when their rows say so.
+                    Err(StoreError::BadRow { .. }) => None,
+                    read => read?,
+                };
+                let bound = |job: Job| (job.id, now.plus(job.def.retry.delay_bound()));
+                bounds.extend(job.map(bound));
+            }
+        }
+        let mut wheel = lock(&context.wheel);
+        for run in &due {
+            if bounds
+                .get(&run.job)
+                .is_some_and(|bound| run.due_at > *bound)
+            {
+                wheel.insert_read_run(*run, now);
+            }
+        }
+        wheel.end_reading();
+        drop(wheel);
+        self.astray_after = last.filter(|_| !is_last);
+        Ok(())
     }
 }
 
@@ -277,7 +294,7 @@ impl Duty for Plan {
             scan.runs_done = true;
         }
         if !scan.runs_done {
-            scan = self.read_runs(scan, &shards, now).await?;
+            scan = self.read_runs(scan, &shards).await?;
         }
         if !scan.jobs_done {
             scan = self.read_jobs(scan, &shards).await?;
@@ -293,7 +310,13 @@ impl Duty for Plan {
             self.planned_to = scan.up_to;
             self.scan = None;
             lock(&context.shared.health).planned = true;
-            let wake = if self.again {
+            if self.context.config.parts.execute {
+                self.read_astray(&shards, now).await?;
+                self.context.shared.nudges.fire.now();
+            } else {
+                self.astray_after = None;
+            }
+            let wake = if self.again || self.astray_after.is_some() {
                 Wake::Now
             } else {
                 Wake::At(now.plus(limits::SLEEP_MAX))

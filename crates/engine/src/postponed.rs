@@ -7,7 +7,6 @@ use std::sync::Arc;
 use model::job::Decision;
 use model::{Job, JobId, Timestamp};
 
-use crate::dispatch::Dispatch;
 use crate::wheel::{Entry, Wheel};
 
 #[derive(Default)]
@@ -17,43 +16,44 @@ pub struct Postponed {
 
 struct Waiting {
     due_at: Timestamp,
-    entry: Entry,
+    job: Arc<Job>,
     /// The run is another node's: its end is not heard of here.
     elsewhere: bool,
 }
 
 impl Postponed {
-    pub fn add(&mut self, due_at: Timestamp, entry: Entry, elsewhere: bool) {
+    pub fn add(&mut self, due_at: Timestamp, job: Arc<Job>, elsewhere: bool) {
         let waiting = Waiting {
             due_at,
-            entry,
+            job,
             elsewhere,
         };
-        self.slots.insert(waiting.entry.job(), waiting);
+        self.slots.insert(waiting.job.id, waiting);
     }
 
     /// One that the store would not decide before it is due, unless an edit has replaced it.
     pub fn add_early(&mut self, wheel: &Wheel, job: Arc<Job>, decision: &Decision) {
         let due_at = decision.start.map(|slot| job.due_at(slot));
-        let entry = Entry::Slot(job);
-        if wheel.is_current(&entry) {
-            self.add(due_at.unwrap_or(decision.at), entry, true);
+        if wheel.is_current(&Entry::Slot(Arc::clone(&job))) {
+            self.add(due_at.unwrap_or(decision.at), job, true);
         }
     }
 
-    /// Those that wait no more, up to `max`.
-    pub fn ripe(
-        &mut self,
-        now: Timestamp,
-        dispatch: &Dispatch,
-        max: usize,
-    ) -> Vec<(Timestamp, Entry)> {
-        let is_ripe =
-            |job: JobId, it: &Waiting| it.due_at <= now || (!it.elsewhere && !dispatch.lives(job));
+    /// Those that nothing keeps any more, as far as is known here, up to `max`.
+    pub fn freed(&mut self, keeps: impl Fn(JobId) -> bool, max: usize) -> Vec<Arc<Job>> {
+        self.take(max, |job, it| !it.elsewhere && !keeps(job))
+    }
+
+    /// Those that are due although a run lives, up to `max`: overlap says what becomes of them.
+    pub fn due(&mut self, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
+        self.take(max, |_, it| it.due_at <= now)
+    }
+
+    fn take(&mut self, max: usize, is_ripe: impl Fn(JobId, &Waiting) -> bool) -> Vec<Arc<Job>> {
         let ripe = self.slots.iter().filter(|(job, it)| is_ripe(**job, it));
         let ripe: Vec<JobId> = ripe.map(|(job, _)| *job).take(max).collect();
         let taken = ripe.iter().filter_map(|job| self.slots.remove(job));
-        taken.map(|it| (it.due_at, it.entry)).collect()
+        taken.map(|it| it.job).collect()
     }
 
     pub fn next_due(&self) -> Option<Timestamp> {

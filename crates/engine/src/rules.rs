@@ -146,6 +146,10 @@ async fn aim(
             JobChanged::KeyTaken(_) | JobChanged::CalendarMissing(_) | JobChanged::Missing => {
                 return Ok(false);
             }
+            JobChanged::Refused(why) => {
+                warn!(job = %id, error = %why, "cannot be aimed anew: the store refuses it");
+                return Ok(false);
+            }
         }
     }
     // It changes all the time; whoever changes it aims it by the rules as they are.

@@ -1,6 +1,9 @@
 //! Settle: from outcomes to verdicts, written in batches. Every outcome, also a lost one, leaves
 //! through here; nothing else ends an attempt. It never waits for the presence: every settlement
 //! carries its claim, the store refuses what is not ours any more, and beats may wait for settle.
+//!
+//! Ends from which nothing follows are written apart from those that the store has to look at closely: a job that skips
+//! overlaps waits for its run's end to be written, and should not wait for what takes others longer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +12,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{Attempt, Job, Outcome, Reason, Report, RunId, RunState, Timestamp, Verdict, limits};
+use model::{
+    Attempt, Job, Outcome, Overlap, Reason, Report, RunId, RunState, Timestamp, Verdict, limits,
+};
 use store::{DueRun, Hint, Settled, Settlement, StoreError};
 use tokio::sync::mpsc;
 use tracing::debug;
@@ -21,8 +26,12 @@ use crate::lock;
 use crate::node::Context;
 use crate::wheel::Wheel;
 
-/// Writes under way at once.
+/// Writes under way at once: of ends from which nothing follows, and of the others, which take longer. There are few
+/// connections.
 const DEPTH: usize = 2;
+const DEPTH_CLOSE: usize = 1;
+/// The next write begins with the answer to one before, or when none has come for so long: the store may be far.
+const GATHER: Duration = Duration::from_millis(15);
 /// How often to look whether writes may begin again.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -50,14 +59,43 @@ pub fn window_of(job: &Job) -> Duration {
     job.def.catch_up.window
 }
 
-type Write = BoxFuture<'static, (Vec<Settlement>, Result<Vec<Settled>, StoreError>)>;
+/// Writes of different kinds do not wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The run ends, and nothing else happens.
+    Simple,
+    /// It goes on, or its job or another run may wait for its end.
+    Close,
+}
+
+const KINDS: [Kind; 2] = [Kind::Simple, Kind::Close];
+
+/// Settlements of one kind.
+#[derive(Default)]
+struct Line {
+    waiting: Vec<Settlement>,
+    /// Batches whose write failed; they go again first.
+    again: Vec<Vec<Settlement>>,
+    under_way: usize,
+}
+
+impl Line {
+    /// What is to be written next, if anything is.
+    fn next(&mut self) -> Option<Vec<Settlement>> {
+        let waiting = || Some(std::mem::take(&mut self.waiting)).filter(|it| !it.is_empty());
+        self.again.pop().or_else(waiting)
+    }
+}
+
+/// What a write was about, and what was answered.
+type Done = (Kind, Vec<Settlement>, Result<Vec<Settled>, StoreError>);
 
 pub struct Settle {
     context: Arc<Context>,
     ended: mpsc::Receiver<Ending>,
-    in_flight: FuturesUnordered<Write>,
-    /// Batches whose write failed; they go again first.
-    again: Vec<Vec<Settlement>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
+    simple: Line,
+    close: Line,
 }
 
 impl Settle {
@@ -66,13 +104,27 @@ impl Settle {
             context,
             ended,
             in_flight: FuturesUnordered::new(),
-            again: Vec::new(),
+            simple: Line::default(),
+            close: Line::default(),
         }
     }
 
-    fn judge(&self, ending: Ending) -> Settlement {
+    fn line(&mut self, kind: Kind) -> &mut Line {
+        match kind {
+            Kind::Simple => &mut self.simple,
+            Kind::Close => &mut self.close,
+        }
+    }
+
+    /// Puts an ending in its line.
+    fn take(&mut self, ending: Ending) {
+        let (kind, settlement) = self.judge(ending);
+        self.line(kind).waiting.push(settlement);
+    }
+
+    fn judge(&self, ending: Ending) -> (Kind, Settlement) {
         let ended = match ending {
-            Ending::Judged(settlement) => return *settlement,
+            Ending::Judged(settlement) => return (Kind::Close, *settlement),
             Ending::Attempt(ended) => *ended,
         };
         let Ended {
@@ -96,56 +148,62 @@ impl Settle {
         };
         self.context.shared.metrics.settled_with(report.outcome);
         let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
-        Settlement {
+        let settlement = Settlement {
             run,
             verdict,
             attempt: Some(attempt),
-        }
+        };
+        (kind(&job, verdict), settlement)
     }
 
-    fn write(&mut self, batch: Vec<Settlement>) {
+    fn write(&mut self, kind: Kind, batch: Vec<Settlement>) {
         let context = Arc::clone(&self.context);
-        context
-            .shared
-            .metrics
-            .settle_batch
-            .observe(batch.len() as f64);
+        let metrics = &context.shared.metrics;
+        metrics.settle_batch.observe(batch.len() as f64);
+        self.line(kind).under_way += 1;
         self.in_flight.push(Box::pin(async move {
             let answer = context.store.settle(context.presence.id, &batch).await;
-            (batch, answer)
+            (kind, batch, answer)
         }));
     }
 
-    /// Puts writes under way while there is something to write.
+    /// Puts writes under way while there is something to write. An executor that is faster waits.
     fn fill(&mut self) {
-        while self.in_flight.len() < DEPTH {
-            if let Some(batch) = self.again.pop() {
-                self.write(batch);
-                continue;
-            }
-            let mut batch = Vec::new();
-            while batch.len() < limits::SETTLE_BATCH_MAX
+        loop {
+            let is_full = |line: &Line| line.waiting.len() >= limits::SETTLE_BATCH_MAX;
+            while !is_full(&self.simple)
+                && !is_full(&self.close)
                 && let Ok(ending) = self.ended.try_recv()
             {
-                batch.push(self.judge(ending));
+                self.take(ending);
             }
-            if batch.is_empty() {
+            let mut written = false;
+            for kind in KINDS {
+                let depth = match kind {
+                    Kind::Simple => DEPTH,
+                    Kind::Close => DEPTH_CLOSE,
+                };
+                let line = self.line(kind);
+                let has_place = line.under_way < depth;
+                if let Some(batch) = has_place.then(|| line.next()).flatten() {
+                    self.write(kind, batch);
+                    written = true;
+                }
+            }
+            if !written {
                 return;
             }
-            self.write(batch);
         }
     }
 
-    fn absorb(
-        &mut self,
-        batch: Vec<Settlement>,
-        answer: Result<Vec<Settled>, StoreError>,
-    ) -> Result<(), StoreError> {
+    fn absorb(&mut self, (kind, batch, answer): Done) -> Result<(), StoreError> {
+        let line = self.line(kind);
+        line.under_way -= 1;
         let answers = match answer {
             Ok(answers) => answers,
             Err(error) => {
                 // It may have been written: asked again, those are answered as stale.
-                self.again.push(batch);
+                line.again.push(batch);
                 return Err(error);
             }
         };
@@ -191,6 +249,26 @@ impl Settle {
             context.shared.nudges.fire.now();
         }
         Ok(())
+    }
+}
+
+/// What a verdict on a run of this job asks of the store.
+fn kind(job: &Job, verdict: Verdict) -> Kind {
+    let waits = match job.def.overlap {
+        Overlap::Allow | Overlap::Skip => false,
+        Overlap::QueueOne | Overlap::QueueAll { .. } | Overlap::CancelRunning => true,
+    };
+    match verdict {
+        Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_)
+            if !waits && !job.def.schedule.after_completion() =>
+        {
+            Kind::Simple
+        }
+        Verdict::Succeed
+        | Verdict::Bury(_)
+        | Verdict::Cancel(_)
+        | Verdict::RetryAt(_)
+        | Verdict::Release => Kind::Close,
     }
 }
 
@@ -245,29 +323,31 @@ impl Duty for Settle {
     }
 
     async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
-        if self.context.is_pausing() && self.in_flight.is_empty() {
-            self.context.shared.clock.sleep(PAUSE).await;
-            return Ok(Wake::Now);
-        }
-        if !self.context.is_pausing() {
-            self.fill();
-        }
-        if !self.in_flight.is_empty() {
-            if let Some((batch, answer)) = self.in_flight.next().await {
-                self.absorb(batch, answer)?;
+        let clock = Arc::clone(&self.context.shared.clock);
+        loop {
+            let pausing = self.context.is_pausing();
+            if pausing && self.in_flight.is_empty() {
+                clock.sleep(PAUSE).await;
+                return Ok(Wake::Now);
             }
-            return Ok(Wake::Now);
-        }
-        // Nothing is under way: wait for the next ending, and take whatever came with it.
-        if let Some(ending) = self.ended.recv().await {
-            let mut batch = vec![self.judge(ending)];
-            while batch.len() < limits::SETTLE_BATCH_MAX
-                && let Ok(ending) = self.ended.try_recv()
-            {
-                batch.push(self.judge(ending));
+            if !pausing {
+                self.fill();
             }
-            self.write(batch);
+            if self.in_flight.is_empty() {
+                // Nothing to write: wait for the next ending; whatever came with it is taken along.
+                if let Some(ending) = self.ended.recv().await {
+                    self.take(ending);
+                }
+                return Ok(Wake::Now);
+            }
+            tokio::select! {
+                biased;
+                Some(done) = self.in_flight.next() => {
+                    self.absorb(done)?;
+                    return Ok(Wake::Now);
+                }
+                () = clock.sleep(GATHER) => {}
+            }
         }
-        Ok(Wake::Now)
     }
 }

@@ -3,6 +3,9 @@
 //! Then nothing new starts, what runs gets its grace, and the rest is handed back.
 //!
 //! Nothing is decided further ahead: whether a slot overlaps with the run before it shows when it is due.
+//!
+//! All of it ends within the grace and a little more, whatever the store does: what it could not be told then is found
+//! by others, or at the next start, when this presence has lapsed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,8 +28,51 @@ const FIRE_OUT: Duration = Duration::from_secs(2);
 /// How long a beat may take that tells the others.
 const TELL: Duration = Duration::from_millis(500);
 
-pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
-    if others_schedule(context) {
+/// What the last settlements may take beyond the grace, while the store answers.
+const LAST: Duration = Duration::from_secs(2);
+
+/// How much longer than the grace all of it takes at most, before the presence is given up; and what that may take.
+const MARGIN: Duration = Duration::from_secs(3);
+const LEAVE: Duration = Duration::from_secs(1);
+
+/// Hands over, for as long as there is time.
+pub async fn wind_up(context: &Arc<Context>, grace: Duration) {
+    tokio::select! {
+        biased;
+        () = hand_over(context, grace) => {}
+        () = context.shared.clock.sleep(grace + MARGIN) => {}
+    }
+}
+
+/// Gives the presence up, so that nobody has to wait until it lapses, and says what the store was not told.
+pub async fn leave(context: &Context) {
+    let (presence, unwritten) = (context.presence.id, context.dispatch.unwritten());
+    let answer = tokio::select! {
+        biased;
+        answer = context.store.leave(presence) => answer,
+        () = context.shared.clock.sleep(LEAVE) => Err(StoreError::unavailable("no answer in time")),
+    };
+    match answer {
+        Ok(()) if unwritten == 0 => info!(%presence, "left"),
+        Ok(()) => warn!(
+            %presence,
+            runs = unwritten,
+            "left, but how these runs went could not be written: others, or the next start, take them up as lost"
+        ),
+        Err(error) => warn!(
+            %presence,
+            runs = unwritten,
+            error = %describe(&error),
+            "stopped without the store: how these runs went is not written, and others, or the next start, take them up as lost once this presence has lapsed"
+        ),
+    }
+}
+
+async fn hand_over(context: &Arc<Context>, grace: Duration) {
+    let clock = &context.shared.clock;
+    let begun = clock.uptime();
+    // One that the store has not answered for so long holds nothing any more that others could wait for.
+    if others_schedule(context) && context.is_present() {
         tell(context).await;
         fire_out(context).await;
         give_up_shards(context).await;
@@ -38,8 +84,6 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     // Whoever came meanwhile is not kept waiting for attempts under way.
     give_up_shards(context).await;
     release(context).await;
-    let clock = &context.shared.clock;
-    let begun = clock.uptime();
     let mut told = false;
     while (context.dispatch.is_busy() || lock(&context.wheel).is_taking())
         && clock.uptime().saturating_sub(begun) < grace
@@ -67,7 +111,8 @@ pub async fn hand_over(context: &Arc<Context>, grace: Duration) {
     // What was just sent must reach the store; it is quick or the store is down.
     let begun = clock.uptime();
     while context.dispatch.is_busy()
-        && clock.uptime().saturating_sub(begun) < Duration::from_secs(2)
+        && context.is_present()
+        && clock.uptime().saturating_sub(begun) < LAST
     {
         release(context).await;
         clock.sleep(Duration::from_millis(5)).await;
@@ -83,6 +128,9 @@ fn others_schedule(context: &Context) -> bool {
 
 async fn fire_out(context: &Context) {
     let (nudges, clock) = (&context.shared.nudges, &context.shared.clock);
+    if !context.is_present() {
+        return;
+    }
     context.handing_over.store(true, Ordering::Release);
     // What was said before is not about now.
     let _before = nudges.fired_out.heard().now_or_never();
@@ -112,19 +160,25 @@ async fn tell(context: &Context) {
 
 /// Lets the others have the shards, with as little of a gap as can be.
 async fn give_up_shards(context: &Context) {
-    let clock = &context.shared.clock;
-    let _one = context.leasing.lock().await;
-    if context.leases().epochs.is_empty() {
+    if !context.is_present() {
         return;
     }
-    let none = ShardSet::default();
+    let given_up = async {
+        // Some may just be being asked for.
+        let _one = context.leasing.lock().await;
+        match context.leases().epochs.is_empty() {
+            true => Ok(None),
+            false => context.lease(&ShardSet::default()).await.map(Some),
+        }
+    };
     let answer = tokio::select! {
         biased;
-        answer = context.lease(&none) => answer,
-        () = clock.sleep(FIRE_OUT) => Err(StoreError::unavailable("no answer in time")),
+        answer = given_up => answer,
+        () = context.shared.clock.sleep(FIRE_OUT) => Err(StoreError::unavailable("no answer in time")),
     };
     match answer {
-        Ok(leases) => context.hold(leases),
+        Ok(None) => return,
+        Ok(Some(leases)) => context.hold(leases),
         Err(error) => warn!(error = %describe(&error), "could not give up its shards"),
     }
     context.pausing.store(false, Ordering::Release);

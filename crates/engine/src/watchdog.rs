@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use crate::dispatch::Work;
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
+use crate::leases::cared_for;
 use crate::lock;
 use crate::node::Context;
 use crate::settle::{Ending, window_of};
@@ -39,7 +40,11 @@ impl Watchdog {
     /// Ends what others left behind. Answers whether there may be more.
     async fn end_orphans(&self, now: Timestamp) -> Result<bool, StoreError> {
         let context = &self.context;
-        let shards = context.leases().shards();
+        let (me, held) = (context.presence.id, context.leases().shards());
+        let shards = match context.has_heard() {
+            true => cared_for(&lock(&context.shared.peers), me, held),
+            false => held,
+        };
         if shards.is_empty() {
             return Ok(false);
         }

@@ -109,6 +109,10 @@ pub const LEAD_MAX: Duration = Duration::from_secs(2);
 pub const LEAD_APART: Duration = Duration::from_millis(300);
 /// The least for a node that is about to give up its shards: others need a moment to take them.
 pub const LEAD_HAND_OVER: Duration = Duration::from_millis(500);
+/// The most that slow writes add to any of these. A store so far away that it needs more cannot tell its time to
+/// within `UNCERTAINTY_MAX`, and then the node fires nothing. Slots that look at the runs alive are looked at as much
+/// sooner; whatever keeps one from starting is still said when it is due.
+pub const LEAD_FAR_MAX: Duration = Duration::from_millis(500);
 /// A slot younger than this is only late; older ones are missed.
 pub const LATE_MAX: Duration = Duration::from_secs(10);
 /// How long a presence lives without a beat, and how often it beats.

@@ -257,6 +257,11 @@ impl Stretch {
             count: 1,
         }
     }
+
+    /// As an entry has it, which says nothing of a single slot.
+    pub fn several(self) -> Option<Self> {
+        (self.count > 1).then_some(self)
+    }
 }
 
 /// Slots that will not run: why, what stands behind it, and who decided.
@@ -350,11 +355,16 @@ impl Run {
             state: RunState::Skipped,
             reason: Some(*reason),
             settled_at: Some(settled_at),
-            stretch: (slots.count > 1).then_some(*slots),
+            stretch: slots.several(),
             note: note.clone(),
             by: Some(Arc::clone(by)),
             ..Self::of_slot(job, slots.first)
         }
+    }
+
+    /// The slots it stands for.
+    pub fn slots(&self) -> Option<Stretch> {
+        self.stretch.or(self.slot.map(Stretch::one))
     }
 
     /// Whether it was fired ahead of its slot, as seen at `now`, and no attempt of it has begun. More

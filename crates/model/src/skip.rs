@@ -66,12 +66,29 @@ fn first_day(schedule: &Schedule, slots: Stretch, oldest: u64) -> Option<(Stretc
     fits.then_some((piece, rest))
 }
 
+impl Job {
+    /// What stays told of slots that were passed over, when this job decides anew from `slot_last` on: nothing, if all of
+    /// them lie after it. A count that is not this schedule's cannot be divided: then the whole stays.
+    pub fn still_told(&self, slots: Stretch) -> Option<Stretch> {
+        let Some(last) = self.slot_last.filter(|last| slots.last.0 > *last) else {
+            return Some(slots);
+        };
+        let schedule = &self.def.schedule;
+        if slots.first.0 > last {
+            None
+        } else if schedule.stretch(slots.first, slots.last.0) == slots {
+            Some(schedule.stretch(slots.first, last))
+        } else {
+            Some(slots)
+        }
+    }
+}
+
 impl Run {
     /// A skipped entry as far as its slots have no run: what was dispatched before a pause or an edit could take it
     /// back is not told a second time. `ran` are those that have one, oldest first.
     pub fn around(self, schedule: &Schedule, ran: &[Slot]) -> Vec<Self> {
-        let all = self.stretch.or(self.slot.map(Stretch::one));
-        let Some(all) = all.filter(|_| self.state == RunState::Skipped) else {
+        let Some(all) = self.slots().filter(|_| self.state == RunState::Skipped) else {
             return vec![self];
         };
         let within = |slot: &&Slot| (all.first..=all.last).contains(*slot);
@@ -102,7 +119,7 @@ impl Run {
             id: RunId::for_slot(self.job, slots.first),
             slot: Some(slots.first),
             due_at: slots.first.0.plus(spread.unwrap_or_default()),
-            stretch: (slots.count > 1).then_some(slots),
+            stretch: slots.several(),
             ..self.clone()
         }
     }

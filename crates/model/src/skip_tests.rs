@@ -170,3 +170,32 @@ fn an_entry_is_written_around_slots_that_have_a_run() {
     );
     assert_eq!(one.around(schedule, &ran), []);
 }
+
+#[test]
+fn what_is_decided_anew_is_told_no_more() {
+    let job = job(every("PT1M", "2026-06-01T00:00:00Z", "UTC"));
+    let slots = whole(&job, "2026-06-02T00:01:00Z", "2026-06-02T00:09:00Z").slots;
+    let at_last = |last: Option<&str>| Job {
+        slot_last: last.map(at),
+        ..job.clone()
+    };
+    let still = |last| at_last(last).still_told(slots);
+    assert_eq!(still(None), Some(slots));
+    assert_eq!(still(Some("2026-06-02T00:09:00Z")), Some(slots));
+    assert_eq!(still(Some("2026-06-02T00:00:59.999Z")), None);
+    let cut = still(Some("2026-06-02T00:05:30Z"));
+    assert_eq!(
+        cut,
+        Some(whole(&job, "2026-06-02T00:01:00Z", "2026-06-02T00:05:00Z").slots)
+    );
+    assert_eq!(
+        still(Some("2026-06-02T00:01:00Z")),
+        Some(Stretch::one(slots.first))
+    );
+    // Other slots than this schedule's: nobody knows which of them lie before.
+    let others = Stretch { count: 5, ..slots };
+    assert_eq!(
+        at_last(Some("2026-06-02T00:05:30Z")).still_told(others),
+        Some(others)
+    );
+}

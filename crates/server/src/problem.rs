@@ -4,6 +4,7 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use model::JobId;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use store::StoreError;
@@ -78,6 +79,7 @@ problems! {
     ScheduleInvalid, "schedule-invalid", UNPROCESSABLE_ENTITY, "The schedule cannot be read";
     ScheduleNever, "schedule-never", UNPROCESSABLE_ENTITY, "The schedule has no slot to run";
     CalendarUnknown, "calendar-unknown", UNPROCESSABLE_ENTITY, "There is no calendar of this name";
+    JobRefused, "job-refused", UNPROCESSABLE_ENTITY, "The store cannot keep the job";
     InPast, "in-past", UNPROCESSABLE_ENTITY, "The moment lies too far in the past";
     Internal, "internal", INTERNAL_SERVER_ERROR, "Something went wrong on our side";
     Unwell, "unwell", SERVICE_UNAVAILABLE, "The node is not well";
@@ -205,6 +207,7 @@ impl From<StoreError> for Problem {
                     "the store cannot be reached: whether the request was written is not known";
                 Self::new(Kind::StoreUnavailable, detail).retry_after(1)
             }
+            StoreError::Slow(why) => Self::new(Kind::TimedOut, why).retry_after(5),
             error @ (StoreError::InUse(_)
             | StoreError::Unusable(_)
             | StoreError::Barred
@@ -249,6 +252,7 @@ impl From<OpError> for Problem {
                 let detail = format!("{detail}: send a new key with a new request");
                 Self::new(Kind::IdempotencyMismatch, detail).at("Idempotency-Key")
             }
+            OpError::JobRefused { job, why } => job_refused(job, &why, &detail),
             OpError::JobState { state, .. } => {
                 Self::new(Kind::StateConflict, detail).with("state", state.as_str())
             }
@@ -279,6 +283,13 @@ impl From<OpError> for Problem {
             }
         }
     }
+}
+
+/// The store's words are for the log.
+fn job_refused(job: JobId, why: &str, detail: &str) -> Problem {
+    tracing::warn!(%job, error = why, "the store refuses a job");
+    let detail = format!("{detail}; the log says why, under {job}");
+    Problem::new(Kind::JobRefused, detail).with("job", job.to_string())
 }
 
 impl From<CalendarFault> for Problem {

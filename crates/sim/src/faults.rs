@@ -50,6 +50,8 @@ struct Fate {
 
 /// The longest that anyone waits in silence, in milliseconds.
 const PATIENCE_MAX: u64 = 10_000;
+/// How often one that waits for a way to open looks whether it has.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Clone)]
 pub struct FaultStore {
@@ -94,19 +96,20 @@ impl FaultStore {
         }
     }
 
-    /// Waits until the way is open, for as long as `patience` lasts.
-    async fn open(&self, patience: Duration) -> Result<(), StoreError> {
-        let cut = *lock(&self.cut);
-        let left = cut.until.saturating_sub(Clock::uptime(&self.clock));
-        if left.is_zero() {
-            return Ok(());
-        }
-        if cut.silent {
-            self.clock.sleep(left.min(patience)).await;
-        }
-        match cut.silent && left <= patience {
-            true => Ok(()),
-            false => Err(StoreError::unavailable("the store cannot be reached")),
+    /// Waits until the way is open, for as long as `patience` lasts. A cut may be followed by another that ends sooner.
+    async fn open(&self, mut patience: Duration) -> Result<(), StoreError> {
+        loop {
+            let cut = *lock(&self.cut);
+            let left = cut.until.saturating_sub(Clock::uptime(&self.clock));
+            if left.is_zero() {
+                return Ok(());
+            }
+            if !cut.silent || patience.is_zero() {
+                return Err(StoreError::unavailable("the store cannot be reached"));
+            }
+            let step = left.min(patience).min(LOOK_AGAIN);
+            self.clock.sleep(step).await;
+            patience -= step;
         }
     }
 

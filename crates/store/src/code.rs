@@ -3,7 +3,8 @@
 //! them all.
 
 use model::{
-    Ask, JobId, JobState, Lane, Outcome, Reason, Run, RunId, RunKind, RunState, Slot, Timestamp,
+    Ask, JobId, JobState, Lane, Outcome, Reason, Run, RunId, RunKind, RunState, Slot, Stretch,
+    Timestamp,
 };
 
 use crate::StoreError;
@@ -96,6 +97,23 @@ pub(crate) fn slot_column(run: &Run) -> Option<i64> {
         RunKind::Manual | RunKind::Replay => slot,
     }
     .map(Timestamp::as_millis)
+}
+
+/// A stretch's columns; a single slot has none.
+pub(crate) fn stretch_columns(stretch: Option<Stretch>) -> (Option<i64>, Option<i64>) {
+    let last = stretch.map(|stretch| stretch.last.0.as_millis());
+    let count = stretch.map(|stretch| i64::try_from(stretch.count).unwrap_or(i64::MAX));
+    (last, count)
+}
+
+/// The slots that a skipped entry stands for, by its columns.
+pub(crate) fn read_told(id: RunId, last: Option<i64>, count: Option<i64>) -> Stretch {
+    let first = Slot(id.at());
+    Stretch {
+        first,
+        last: last.map_or(first, |last| Slot(Timestamp::from_millis(last))),
+        count: count.map_or(1, |count| u64::try_from(count).unwrap_or(1)),
+    }
 }
 
 pub(crate) fn read_slot(id: RunId, kind: RunKind, column: Option<Timestamp>) -> Option<Slot> {

@@ -10,6 +10,9 @@ pub enum StoreError {
     /// Nothing was written.
     #[error("the disk that holds the data is full")]
     Full,
+    /// It was a read, and takes longer than the store allows; what is to be done is said.
+    #[error("{0}")]
+    Slow(String),
     /// Another process has the data open.
     #[error("{0}")]
     InUse(String),
@@ -32,7 +35,7 @@ impl StoreError {
     /// Whether asking again may help.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Full => true,
+            Self::Unavailable(_) | Self::Full | Self::Slow(_) => true,
             Self::InUse(_) | Self::Unusable(_) | Self::Barred | Self::BadRow { .. } => false,
         }
     }

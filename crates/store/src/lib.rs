@@ -79,14 +79,14 @@ pub trait Store: Send + Sync + 'static {
     // Create and change: what clients do to jobs.
 
     /// A job that was aimed by another version of a calendar than the one that stands has `rules_changed` name
-    /// that calendar.
+    /// that calendar. One that cannot be kept is refused by itself.
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError>;
 
     /// Writes a job as changed if nobody changed or fired it since it was read (`JobChange::before`
     /// is compared by version, `next_slot` and `slot_last`). Runs of slots after the change that
     /// nobody claimed are taken back (or cancelled) in the same write; claimed ones are marked. A job
     /// whose next slot is set by the end of its run rests while one of its slots' runs lives. Slots that have a run
-    /// are not written as skipped. Calendars are looked at as by `create_jobs`.
+    /// are not written as skipped. Calendars are looked at as by `create_jobs`; a job that cannot be kept is refused.
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError>;
 
     async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
@@ -148,7 +148,8 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(TenantId, JobId)>, StoreError>;
 
-    /// All jobs under it have been aimed by it. One that has changed again stays changed.
+    /// All jobs under it have been aimed by it. One that has changed again stays changed, and so does one that there
+    /// is another doubt about.
     async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError>;
 
     // Plan: what is due.

@@ -84,11 +84,19 @@ pub fn presence_end(now: Timestamp, seen: Timestamp) -> Timestamp {
     }
 }
 
+/// The same of one that fell silent, and whose beats were told the time up to `told`: it may have gone on by that for as long
+/// as it lived, without hearing that the clock has gone back.
+pub fn silent_presence_end(now: Timestamp, seen: Timestamp, told: Timestamp) -> Timestamp {
+    presence_end(now, seen.max(told.plus(limits::PRESENCE_TTL)))
+}
+
 /// What a beat brings back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beat {
-    /// The store's clock, in microseconds.
+    /// The store's clock, in microseconds: the middle between two looks at it.
     pub now_micros: i64,
+    /// What passed between the two: the store's own time, no doubt about its clock.
+    pub took: Duration,
     /// Marks on claims of this presence, oldest run first.
     pub asks: Vec<(RunId, Ask)>,
     /// Every presence that lives, this one included.
@@ -156,6 +164,8 @@ pub enum Created {
     KeyTaken(JobId),
     /// It names a calendar that is not there (any more).
     CalendarMissing(CalendarName),
+    /// This one cannot be written, ever.
+    Refused(String),
 }
 
 /// The calendars that a job is aimed by, by name; a deleted one names none.
@@ -201,6 +211,8 @@ pub enum JobChanged {
     /// It names a calendar that is not there (any more).
     CalendarMissing(CalendarName),
     Missing,
+    /// This one cannot be written, ever.
+    Refused(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -247,6 +259,8 @@ pub enum Rule {
         tenant: TenantId,
         name: CalendarName,
         version: Version,
+        /// How many times a job was written that another version of it had aimed.
+        doubts: u32,
     },
     Zone {
         name: String,

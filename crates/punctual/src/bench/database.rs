@@ -80,7 +80,8 @@ impl Schema {
         let client = connect(&self.server).await?;
         let settings = format!(
             "SET search_path TO {}, pg_catalog; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
-             SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off",
+             SET enable_hashjoin = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0;
+             SET jit = off",
             self.name
         );
         client.batch_execute(&settings).await.map_err(failed)?;

@@ -178,7 +178,7 @@ async fn beside(base: &Base, place: &Place) -> Result<Vec<Figures>, Failure> {
 }
 
 /// How long plan's query takes, in milliseconds, with as much in its window as half a thousand slots a second bring:
-/// the middle and the 99th of a hundred.
+/// the middle and the 99th of a hundred, for all shards and for half of them in turn.
 async fn plan(place: &Place) -> Result<(f64, f64), Failure> {
     let store = place.open().await?;
     let from = rig::now().plus(Duration::from_secs(30));

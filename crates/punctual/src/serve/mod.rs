@@ -1,5 +1,6 @@
 //! `punctual serve`: how a node is put together, and how it comes to an end.
 
+mod patience;
 mod signals;
 
 use std::io;
@@ -23,6 +24,7 @@ use tracing_subscriber::EnvFilter;
 use crate::cli::output;
 use crate::config::{Config, Flags, LogFormat, Sources};
 use crate::failure::{Failure, chain};
+use patience::Patience;
 use signals::Signals;
 
 pub const HELP: &str = "\
@@ -72,7 +74,15 @@ pub fn serve(flags: Flags) -> Result<(), Failure> {
 
 async fn live(config: &Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let mut running = Running::start(config).await?;
+    let mut running = tokio::select! {
+        biased;
+        // A data folder opens at once, and is opened to its end.
+        signal = signals.next(), if config.store.is_some() => {
+            info!("{signal}: stopped before it had begun");
+            return Ok(());
+        }
+        started = Running::start(config) => started?,
+    };
     tokio::select! {
         biased;
         signal = signals.next() => {
@@ -113,15 +123,21 @@ impl Running {
         let store = open_store(config).await?;
         let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
         let registry = Registry::default().with("http", Arc::new(http));
-        let clock = Arc::new(SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let name = config.node_at(address.port());
         if config.store.is_some() {
             info!("this is node {name}, with the parts {}", config.parts);
         }
         let node = node_config(config, name);
-        let node = Node::start(Arc::clone(&store), clock, registry, node)
-            .await
-            .map_err(|error| unusable(config, &error))?;
+        let join = || {
+            let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
+            Node::start(store, clock, registry.clone(), node.clone())
+        };
+        let joined = match config.store.is_some() {
+            true => Patience::default().wait_for(join).await,
+            false => join().await,
+        };
+        let node = joined.map_err(|error| unusable(config, &error))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let api = server::Api::new(store, node.handle())
             .with_history_keep(config.history_keep)
@@ -174,7 +190,9 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
     if let Some(address) = &config.store {
         let refused = |error: StoreError| Failure::usage(chain(&error));
         let address = PgConfig::parse(address).map_err(refused)?;
-        return Ok(Arc::new(PgStore::connect(address).await.map_err(refused)?));
+        let connect = || PgStore::connect(address.clone());
+        let store = Patience::default().wait_for(connect).await;
+        return Ok(Arc::new(store.map_err(refused)?));
     }
     let folder = config.data.clone();
     let opening = spawn_blocking(move || SqliteStore::open(&folder, Arc::new(SystemClock)));

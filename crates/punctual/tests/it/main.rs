@@ -12,5 +12,6 @@ mod blackbox;
 mod chaos;
 mod cli;
 mod config;
+mod database;
 mod nodes;
 mod serve;

@@ -136,6 +136,10 @@ pub async fn change(
                 return Err(schedule::calendar_gone(&change.after.def.schedule, &name).into());
             }
             JobChanged::Missing => return Err(OpError::JobMissing),
+            JobChanged::Refused(why) => {
+                let job = change.after.id;
+                return Err(OpError::JobRefused { job, why });
+            }
         }
         if tries >= TRIES_AT_ONCE {
             api.engine

@@ -27,6 +27,9 @@ pub enum OpError {
     KeyTaken(JobId),
     #[error("the idempotency key was used for another body")]
     IdempotencyMismatch,
+    /// For what is in it, in the store's words.
+    #[error("the store cannot keep this job, and will not when it is sent again")]
+    JobRefused { job: JobId, why: String },
     #[error("a job that is {state} cannot be {verb}")]
     JobState { state: JobState, verb: &'static str },
     #[error("another run of the job is alive")]

@@ -195,6 +195,7 @@ fn judge(created: Option<Created>, job: &Job) -> Result<Written, OpError> {
         Some(Created::CalendarMissing(name)) => {
             Err(schedule::calendar_gone(&job.def.schedule, &name).into())
         }
+        Some(Created::Refused(why)) => Err(OpError::JobRefused { job: job.id, why }),
         None => {
             let error = "the store answered fewer jobs than it was given";
             Err(store::StoreError::unavailable(error).into())

@@ -23,6 +23,8 @@ enum Fault {
     Panic,
     /// One calendar, named b, cannot be read: lists leave it out.
     Unreadable,
+    /// Jobs whose keys begin with b cannot be kept.
+    Picky,
 }
 
 /// Fails when jobs are written or read; everything else reaches the store behind it.
@@ -48,7 +50,7 @@ impl Faulty {
             Fault::Away => Err(StoreError::unavailable("SECRET-CANARY")),
             Fault::Damaged => Err(StoreError::Unusable("SECRET-CANARY".to_owned())),
             Fault::Panic => panic!("SECRET-CANARY"),
-            Fault::Unreadable => Ok(()),
+            Fault::Unreadable | Fault::Picky => Ok(()),
         }
     }
 }
@@ -72,6 +74,29 @@ macro_rules! faulty {
                 found.retain(|used| self.fault != Fault::Unreadable || !hidden(used));
                 Ok(found)
             }
+
+            async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+                self.strike()?;
+                let mut created = Vec::new();
+                for new in jobs {
+                    let key = new.job.key.as_ref().map_or("", |key| key.as_str());
+                    match self.fault == Fault::Picky && key.starts_with('b') {
+                        true => created.push(Created::Refused("SECRET-CANARY".to_owned())),
+                        false => created.extend(self.store.create_jobs(std::slice::from_ref(new)).await?),
+                    }
+                }
+                Ok(created)
+            }
+
+            async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+                self.strike()?;
+                let key = change.after.key.as_ref().map_or("", |key| key.as_str());
+                match self.fault == Fault::Picky && key.starts_with('b') {
+                    true => Ok(JobChanged::Refused("SECRET-CANARY".to_owned())),
+                    false => self.store.change_job(change).await,
+                }
+            }
+
             $(async fn $struck(&self, $($a: $at),*) -> Result<$ar, StoreError> {
                 self.strike()?;
                 self.store.$struck($($a),*).await
@@ -85,8 +110,6 @@ macro_rules! faulty {
 
 faulty! {
     struck {
-        fn create_jobs(jobs: &[NewJob]) -> Vec<Created>;
-        fn change_job(change: &JobChange) -> JobChanged;
         fn get_job(tenant: TenantId, id: JobId) -> Option<Job>;
         fn find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
         fn list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
@@ -174,6 +197,36 @@ async fn a_store_that_fails_is_told_without_its_secrets() {
         }
         world.get("/healthz").await.is(200);
     }
+}
+
+#[tokio::test]
+async fn a_job_that_the_store_refuses_is_refused_by_itself() {
+    let world = world(Fault::Picky, 0).await;
+    let body = |key: &str| json!({"key": key, "schedule": "@daily", "target": OK});
+    for reply in [
+        world.post("/v1/jobs", body("bad")).await,
+        world.put("/v1/jobs/by-key/bad", body("bad")).await,
+    ] {
+        reply.refused(422, "job-refused");
+        assert!(!reply.text.contains("CANARY"), "{}", reply.text);
+    }
+    let lines: Vec<String> = ["a", "bad", "c"].map(|key| body(key).to_string()).to_vec();
+    let headers = [("content-type", "application/x-ndjson")];
+    let reply = world
+        .call("POST", "/v1/jobs/batch", &headers, lines.join("\n"))
+        .await
+        .is(200);
+    let answers: Vec<&str> = reply.text.lines().collect();
+    for (answer, status) in answers.iter().zip([201, 422, 201]) {
+        assert!(answer.contains(&format!("\"status\":{status}")), "{answer}");
+    }
+    assert!(answers[1].contains("/problems/job-refused"), "{answers:?}");
+    assert_eq!(world.store.all_jobs().len(), 2);
+    let id = world.get("/v1/jobs/by-key/a").await.is(200).json()["id"].clone();
+    let path = format!("/v1/jobs/{}", id.as_str().unwrap());
+    let reply = world.patch(&path, json!({"key": "bad"})).await;
+    reply.refused(422, "job-refused");
+    world.patch(&path, json!({"key": "good"})).await.is(200);
 }
 
 #[tokio::test]

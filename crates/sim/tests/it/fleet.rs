@@ -416,3 +416,54 @@ async fn long_attempts_on_one_node_do_not_keep_runs_from_another() {
         node.stop(Duration::ZERO).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_ready_before_shards_can_fall_to_it() {
+    let fleet = Fleet::new(SHORT);
+    let node = fleet.node("one", "schedule,execute").await;
+    let handle = node.handle().clone();
+    for _ in 0..10_000 {
+        let peers = handle.nodes().peers;
+        let said = peers.iter().any(|peer| peer.vitals.schedules);
+        assert!(said || !handle.health().is_ready());
+        fleet.clock.sleep(Duration::from_micros(200)).await;
+    }
+    assert!(handle.health().is_ready());
+    node.stop(Duration::ZERO).await;
+    for parts in ["api", "execute"] {
+        let apart = fleet.node("apart", parts).await;
+        fleet.pass(3).await;
+        assert!(apart.handle().health().is_ready(), "{parts}");
+        apart.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_of_the_gone_are_ended_where_nobody_schedules() {
+    let fleet = Fleet::new(Duration::from_secs(5));
+    let clock = fleet.node("clock", "schedule").await;
+    let gone = fleet.node("gone", "execute").await;
+    fleet.pass(2).await;
+    let due = Slot(Clock::now(&fleet.clock).plus(Duration::from_secs(3)));
+    fleet.create(1, due.into(), Overlap::Allow).await;
+    fleet.pass(4).await;
+    assert_eq!(fleet.started().len(), 1);
+    gone.crash();
+    clock.stop(Duration::ZERO).await;
+    let hands = [
+        fleet.node("left", "execute").await,
+        fleet.node("right", "execute").await,
+    ];
+    fleet.pass(20).await;
+    let again = fleet.started();
+    assert_eq!(again.len(), 1, "{again:?}");
+    let all = fleet.mem.all_runs();
+    let [run] = all.as_slice() else {
+        panic!("{all:?}")
+    };
+    let outcomes: Vec<Outcome> = run.attempts.iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Lost, Outcome::Succeeded]);
+    for node in hands {
+        node.stop(Duration::ZERO).await;
+    }
+}

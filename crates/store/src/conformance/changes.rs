@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{Definition, Job, JobId, JobKey, JobState, Skip, TenantId, Version};
+use model::target::HttpTarget;
+use model::{Definition, Job, JobId, JobKey, JobState, Skip, Target, TenantId, Version};
 
 use super::subject::new;
 use super::{Kept, Subject, at, job, slot, someone};
@@ -91,6 +92,24 @@ pub async fn a_change_that_a_firing_overtook_is_a_conflict(subject: Subject) -> 
     let late = change(&before, before.paused(at(61), None, &someone()));
     let changed = subject.store.change_job(&late).await?;
     assert_eq!(changed, JobChanged::Conflict(Box::new(Job::clone(&stands))));
+    Ok(())
+}
+
+pub async fn a_change_that_cannot_be_kept_changes_nothing(subject: Subject) -> Kept {
+    let before = subject.put(job(1)?).await?;
+    let mut target = HttpTarget::new("https://example.com/hook", None)?;
+    target.headers.push(("x-odd".parse()?, "ö".parse()?));
+    let def = Definition {
+        target: Target::Http(target),
+        ..another(&before)
+    };
+    let odd = change(&before, before.edited(None, def, at(2), &someone()));
+    let changed = subject.store.change_job(&odd).await?;
+    let JobChanged::Refused(why) = &changed else {
+        return Err(format!("{changed:?}").into());
+    };
+    assert!(why.contains("x-odd"), "{why}");
+    assert_eq!(subject.job(before.id).await?, before);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Claim: the sole right to work on one attempt.
 
+use model::shard::ShardSet;
 use model::{
     AttemptNo, Definition, Lane, Outcome, Overlap, Run, RunId, RunState, Verdict, Version,
 };
@@ -182,5 +183,22 @@ pub async fn a_run_under_way_is_marked_by_its_holder_only(subject: Subject) -> K
         .settle(settlement(&running, Verdict::Succeed))
         .await?;
     assert_eq!(settled, DONE);
+    Ok(())
+}
+
+/// Its holder went on by what it had been told before the clock went back, and started the run by that.
+pub async fn a_clock_that_went_back_unheard_leaves_no_claim_in_doubt(subject: Subject) -> Kept {
+    let both = [subject.presence(), subject.other.presence];
+    let job = subject.put(job(1)?).await?;
+    let run = subject.claimed(job.id).await?;
+    subject.pass(59, &both).await?;
+    subject.clock.step_wall(-7_000);
+    subject.bar_first().await?;
+    let orphans = subject.store.orphans(&ShardSet::ALL, 9).await?;
+    let ends: Vec<bool> = orphans
+        .iter()
+        .map(|orphan| orphan.ended_at >= run.due_at)
+        .collect();
+    assert_eq!(ends, [true], "{orphans:?}");
     Ok(())
 }

@@ -9,8 +9,8 @@ use model::policy::{CatchUp, CatchUpPolicy, Delivery};
 use model::schedule::{Bounds, Cron, CronOptions};
 use model::target::HttpTarget;
 use model::{
-    Backoff, Job, JobId, JobKey, JobState, Lane, Outcome, Overlap, RetryPolicy, Schedule, Target,
-    TenantId, Verdict,
+    Backoff, Job, JobId, JobKey, JobState, Lane, Outcome, Overlap, RetryPolicy, Schedule, Slot,
+    Target, TenantId, Timestamp, Verdict, limits,
 };
 
 use super::subject::new;
@@ -130,6 +130,97 @@ pub async fn nul_bytes_survive(subject: Subject) -> Kept {
     settlement.attempt = Some(ended.clone());
     assert_eq!(subject.settle(settlement).await?, DONE);
     assert_eq!(subject.run(run.id).await?.attempts, [ended]);
+    Ok(())
+}
+
+/// As large as a client may make it, and of what packs badly.
+fn widest(number: u8) -> Result<Job, BoxError> {
+    let mut seed = u64::from(number);
+    let mut noise = |length: usize| -> String {
+        let letter = |_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(b'a' + (seed >> 33) as u8 % 26)
+        };
+        (0..length).map(letter).collect()
+    };
+    let start = "https://example.com/";
+    let url = format!("{start}{}", noise(limits::URL_MAX - start.len()));
+    let mut target = HttpTarget::new(&url, None)?;
+    for _ in 0..limits::HEADERS_MAX {
+        target = target.header(&noise(100), &noise(limits::URL_MAX))?;
+    }
+    let deep = limits::PAYLOAD_MAX / 2;
+    let payload = format!("{}{}", "[".repeat(deep), "]".repeat(deep));
+    let mut job = job_with(number, |def| {
+        def.schedule = Schedule::from(Slot(Timestamp::MAX));
+        def.target = Target::Http(target);
+        def.payload = Some(Bytes::from(payload));
+        let labels =
+            (0..limits::LABELS_MAX).map(|_| (noise(limits::NAME_MAX), noise(limits::NAME_MAX)));
+        def.labels = labels.collect();
+    })?;
+    job.key = Some(JobKey::new(&noise(limits::NAME_MAX))?);
+    Ok(job)
+}
+
+pub async fn a_job_as_large_as_may_be_is_kept(subject: Subject) -> Kept {
+    let jobs = [widest(1)?, widest(2)?].map(Arc::new);
+    let requests = jobs.each_ref().map(|job| {
+        let key = format!("{}#{}", "k".repeat(limits::NAME_MAX), u64::MAX);
+        asked(job, &format!("{key}{}", job.id), 1)
+    });
+    let created = subject.store.create_jobs(&requests).await?;
+    assert_eq!(created, [Created::Done, Created::Done]);
+    for job in jobs {
+        assert_eq!(subject.job(job.id).await?, job);
+    }
+    Ok(())
+}
+
+pub async fn text_of_any_characters_is_kept(subject: Subject) -> Kept {
+    let odd = "\0\u{1}\u{1}0\u{7f}\u{85}\u{d7ff}\u{e000}\u{ffff}\u{10ffff} ü 日本 🕰 '\"\\%_";
+    let mut job = job_with(1, |def| {
+        def.labels = BTreeMap::from([(odd.to_owned(), odd.to_owned())]);
+        def.target = Target::Fake(odd.to_owned());
+    })?;
+    job.note = Some(odd.to_owned());
+    job.paused_by = Some(Arc::from(odd));
+    let job = Arc::new(job);
+    let request = [asked(&job, odd, 1)];
+    let Subject { store, .. } = &subject;
+    assert_eq!(store.create_jobs(&request).await?, [Created::Done]);
+    let again = store.create_jobs(&request).await?;
+    assert_eq!(again, [Created::Repeated(job.id)]);
+    assert_eq!(subject.job(job.id).await?, job);
+    let filter = JobFilter {
+        labels: vec![(odd.to_owned(), odd.to_owned())],
+        ..JobFilter::default()
+    };
+    let listed = store.list_jobs(TenantId::DEFAULT, &filter, EVERYTHING);
+    assert_eq!(listed.await?, [Job::clone(&job)]);
+    Ok(())
+}
+
+pub async fn a_job_that_cannot_be_kept_stops_no_other(subject: Subject) -> Kept {
+    let mut target = HttpTarget::new("https://example.com/hook", None)?;
+    target.headers.push(("x-odd".parse()?, "ö".parse()?));
+    let odd = job_with(2, |def| def.target = Target::Http(target))?;
+    let jobs = [Arc::new(job(1)?), Arc::new(odd), keyed(3, "a")?];
+    let batch = [
+        new(&jobs[0]),
+        asked(&jobs[1], "request", 1),
+        asked(&jobs[2], "request", 1),
+    ];
+    let Subject { store, .. } = &subject;
+    let created = store.create_jobs(&batch).await?;
+    let [Created::Done, Created::Refused(why), Created::Done] = &created[..] else {
+        return Err(format!("{created:?}").into());
+    };
+    assert!(why.contains("x-odd"), "{why}");
+    for job in [&jobs[0], &jobs[2]] {
+        assert_eq!(subject.job(job.id).await?, *job);
+    }
+    assert_eq!(store.get_job(TenantId::DEFAULT, jobs[1].id).await?, None);
     Ok(())
 }
 

@@ -78,6 +78,9 @@ macro_rules! conformance_promises {
             jobs {
                 a_job_reads_back_whole
                 nul_bytes_survive
+                a_job_as_large_as_may_be_is_kept
+                text_of_any_characters_is_kept
+                a_job_that_cannot_be_kept_stops_no_other
                 a_key_belongs_to_one_job_of_a_tenant
                 a_key_is_taken_by_an_earlier_job_of_the_same_batch
                 a_repeated_request_answers_the_same_job
@@ -94,6 +97,7 @@ macro_rules! conformance_promises {
                 a_change_is_written_whole
                 a_change_of_a_stale_read_is_a_conflict
                 a_change_that_a_firing_overtook_is_a_conflict
+                a_change_that_cannot_be_kept_changes_nothing
                 a_change_of_a_job_that_is_gone_changes_nothing
                 a_rename_takes_the_new_key_and_frees_the_old
                 a_rename_to_a_key_in_use_changes_nothing
@@ -129,6 +133,7 @@ macro_rules! conformance_promises {
                 a_job_aimed_anew_goes_by_the_calendar_that_stands
                 a_job_names_only_calendars_that_are_there
                 a_job_written_by_an_older_calendar_is_to_be_aimed_anew
+                a_doubt_that_comes_while_jobs_are_aimed_stays
             }
             plan {
                 due_jobs_come_in_the_order_they_are_due
@@ -172,6 +177,7 @@ macro_rules! conformance_promises {
                 the_end_of_a_pause_is_one_entry
                 a_pause_that_is_to_catch_up_leaves_its_slots_to_be_decided
                 a_long_pause_is_an_entry_for_each_day
+                what_was_passed_over_before_a_run_taken_back_is_decided_anew
                 a_skip_never_takes_the_place_of_a_run
             }
             bounds {
@@ -208,6 +214,7 @@ macro_rules! conformance_promises {
                 a_slot_that_was_early_starts_when_nothing_is_in_its_way_any_more
             }
             claim {
+                a_clock_that_went_back_unheard_leaves_no_claim_in_doubt
                 a_run_is_claimed_once
                 a_repeated_claim_answers_the_same
                 a_claim_is_its_holders_wherever_its_shard_has_gone

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use model::job::Decision;
 use model::policy::{CatchUp, CatchUpPolicy};
-use model::{Job, JobState, Reason, Run, RunId, RunState, Skip, Stretch, Verdict};
+use model::{Definition, Job, JobState, Reason, Run, RunId, RunState, Skip, Stretch, Verdict};
 
-use super::{Kept, NODE, Subject, at, firing, job, job_with, settlement, skip, slot, someone};
-use crate::{BoxError, Fired, Firing, JobChange, JobChanged, RunsOfChange};
+use super::{
+    Kept, NODE, Subject, at, every, firing, job, job_with, settlement, skip, slot, someone,
+};
+use crate::{BoxError, Fired, Firing, JobChange, JobChanged, RunsOfChange, Withdrawal};
 
 fn catching_up(policy: CatchUpPolicy) -> Result<Job, BoxError> {
     let window = Duration::from_secs(3_600);
@@ -257,6 +259,76 @@ pub async fn a_long_pause_is_an_entry_for_each_day(subject: Subject) -> Kept {
         );
     }
     Ok(())
+}
+
+/// The clock went back: slots that were passed over, and the run after them, lie ahead again.
+pub async fn what_was_passed_over_before_a_run_taken_back_is_decided_anew(
+    subject: Subject,
+) -> Kept {
+    for (number, claim) in [(1, false), (2, true), (3, true)] {
+        let schedule = every(1)?;
+        let job = job_with(number, |def| def.schedule = schedule)?;
+        let def = Definition::clone(&job.def);
+        let job = Job::new(job.id, job.tenant, None, def, at(57));
+        let job = subject.put(job).await?;
+        let decision = Decision {
+            at: at(64),
+            by: Arc::from(NODE),
+            passed: vec![
+                of_seconds(58, 58, Reason::Missed),
+                of_seconds(59, 61, Reason::Calendar),
+                of_seconds(62, 62, Reason::Missed),
+            ],
+            start: Some(slot(63)),
+            next: Some(slot(64)),
+        };
+        let firing = Firing {
+            job: job.clone(),
+            decision,
+            claim,
+        };
+        subject.store.fire(&subject.leases, &[firing]).await?;
+        let stands = subject.job(job.id).await?;
+        let paused = stands.paused(at(60), None, &someone());
+        let (_, asked) = subject
+            .change(&stands, paused, RunsOfChange::TakeBack)
+            .await?;
+        for run in asked {
+            let by = subject.presence();
+            if number == 2 {
+                let answer = Withdrawal {
+                    run,
+                    taken_back: true,
+                };
+                subject.store.withdraw(by, &[answer], at(60)).await?;
+            } else {
+                let run = subject.run(run).await?;
+                subject.settle(settlement(&run, Verdict::Release)).await?;
+            }
+        }
+        let stands = subject.job(job.id).await?;
+        assert_eq!(stands.slot_last, Some(at(60)));
+        let told = [
+            of_seconds(58, 58, Reason::Missed),
+            of_seconds(59, 60, Reason::Calendar),
+        ];
+        let told = told.map(|skip| Run::skipped(&job, &skip, at(64)));
+        assert_eq!(subject.slots(job.id, 0, 999).await?, told);
+    }
+    Ok(())
+}
+
+/// Slots of a job that is due every second.
+fn of_seconds(first: i64, last: i64, reason: Reason) -> Skip {
+    let slots = Stretch {
+        first: slot(first),
+        last: slot(last),
+        count: u64::try_from(last - first + 1).unwrap_or(0),
+    };
+    Skip {
+        slots,
+        ..skip(first, last, reason)
+    }
 }
 
 pub async fn a_skip_never_takes_the_place_of_a_run(subject: Subject) -> Kept {

@@ -16,7 +16,7 @@ const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 const DAY: i64 = 24 * 3_600;
 
 impl Subject {
-    async fn slots(&self, job: JobId, from: i64, to: i64) -> Result<Vec<Run>, BoxError> {
+    pub(super) async fn slots(&self, job: JobId, from: i64, to: i64) -> Result<Vec<Run>, BoxError> {
         let (from, to) = (at(from), at(to));
         let ours = TenantId::DEFAULT;
         Ok(self.store.list_slots(ours, job, from, to, 100).await?)

@@ -5,11 +5,20 @@ use std::sync::Arc;
 use model::{Ask, Job, JobId, JobKey, JobState, Reason, Run, RunId, TenantId};
 
 use super::state::{Request, State};
-use crate::{Created, JobChange, JobChanged, JobFilter, NewJob, Page, RunsOfChange};
+use crate::{Created, JobChange, JobChanged, JobFilter, NewJob, Page, RunsOfChange, doc};
+
+/// Why no store that writes could keep a job, if so.
+fn cannot_be_kept(job: &Job) -> Option<String> {
+    let encoded = doc::encode_definition(job.id, &job.def);
+    encoded.err().map(|error| error.to_string())
+}
 
 impl State {
     pub fn create_job(&mut self, new: &NewJob) -> Created {
         let job = &new.job;
+        if let Some(why) = cannot_be_kept(job) {
+            return Created::Refused(why);
+        }
         if let Some(asked) = &new.idempotency
             && let Some(before) = self.requests.get(&(job.tenant, asked.key.clone()))
         {
@@ -48,6 +57,9 @@ impl State {
             skipped,
             runs,
         } = change;
+        if let Some(why) = cannot_be_kept(after) {
+            return JobChanged::Refused(why);
+        }
         let Some(job) = self
             .jobs
             .get(&before.id)

@@ -10,6 +10,7 @@ use model::{PresenceId, RunId, Timestamp};
 use super::state::{Lease, Presence, State};
 use crate::{
     Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, Orphan, Peer, StoreError, Vitals, presence_end,
+    silent_presence_end,
 };
 
 /// Hints that wait for one presence; more are dropped.
@@ -34,6 +35,7 @@ impl State {
             expires: uptime + PRESENCE_TTL,
             beaten: uptime,
             unbroken: uptime,
+            told: now,
             ended_at: None,
         };
         self.presences.insert(id, presence);
@@ -58,6 +60,8 @@ impl State {
         }
         presence.vitals = *vitals;
         presence.beaten = uptime;
+        let now = Timestamp::from_millis(now_micros.div_euclid(1_000));
+        presence.told = presence.told.max(now);
         presence.expires = uptime + PRESENCE_TTL;
         let held = self.live.runs.values().filter(|run| run.claim == Some(id));
         let asks = held.filter_map(|run| Some((run.id, run.ask?))).collect();
@@ -76,6 +80,7 @@ impl State {
         };
         Ok(Beat {
             now_micros,
+            took: Duration::ZERO,
             asks,
             living: living.map(peer).collect(),
         })
@@ -168,7 +173,7 @@ impl State {
         let mut barred = Vec::new();
         for (id, presence) in &mut self.presences {
             if presence.ended_at.is_none() && uptime > presence.expires {
-                presence.ended_at = Some(presence_end(now, self.seen));
+                presence.ended_at = Some(silent_presence_end(now, self.seen, presence.told));
                 barred.push(*id);
             }
         }

@@ -34,6 +34,7 @@ impl State {
             calendar: Arc::clone(&calendar),
             // No job can have named what was not there.
             applied: calendar.version,
+            doubts: 0,
         });
         kept.calendar = Arc::clone(&calendar);
         for job in self.jobs.values_mut() {
@@ -115,6 +116,7 @@ impl State {
                 tenant: *tenant,
                 name: name.clone(),
                 version: kept.calendar.version,
+                doubts: kept.doubts,
             });
         let zones = self.zones.iter().map(|(name, known)| (name, *known));
         let moved = zones.filter_map(|(name, known)| {
@@ -152,8 +154,10 @@ impl State {
                 tenant,
                 name,
                 version,
+                doubts,
             } => {
-                if let Some(kept) = self.calendars.get_mut(&(*tenant, name.clone())) {
+                let kept = self.calendars.get_mut(&(*tenant, name.clone()));
+                if let Some(kept) = kept.filter(|kept| kept.doubts == *doubts) {
                     kept.applied = *version;
                 }
             }
@@ -184,6 +188,7 @@ impl State {
             let kept = self.calendars.get_mut(&(job.tenant, name.clone()));
             if let Some(kept) = kept.filter(|kept| kept.calendar.version != version) {
                 kept.applied = Version(0);
+                kept.doubts += 1;
             }
         }
     }

@@ -41,6 +41,8 @@ pub(super) struct Presence {
     /// Its last beat, and since when no gap between beats was longer than its time to live.
     pub beaten: Duration,
     pub unbroken: Duration,
+    /// The latest moment that its beats were told.
+    pub told: Timestamp,
     pub ended_at: Option<Timestamp>,
 }
 
@@ -48,6 +50,7 @@ pub(super) struct Presence {
 pub(super) struct Kept {
     pub calendar: Arc<Calendar>,
     pub applied: Version,
+    pub doubts: u32,
 }
 
 /// Who holds a shard; nobody after it was given up.
@@ -146,7 +149,34 @@ impl State {
             let first = job.decided_before(slot).plus(Duration::from_millis(1));
             let ran = self.ran(job.id, first, slot.0);
             let job = job.taken_back(slot, now, &ran);
+            self.untell(&job);
             self.jobs.insert(job.id, Arc::new(job));
+        }
+    }
+
+    /// What was passed over after the job's last decided slot is not told any more: it is decided anew. Of entries
+    /// that begin before it only the last can reach beyond.
+    fn untell(&mut self, job: &Job) {
+        let last = job.slot_last.unwrap_or(Timestamp::MIN);
+        let after = RunId::least_at(last.plus(Duration::from_millis(1)));
+        let of_job = |run: &&Run| run.job == job.id && run.kind == RunKind::Slot;
+        let earlier = self.history.range(..after).rev().map(|(_, run)| run);
+        let later = self.history.range(after..).map(|(_, run)| run);
+        let told = earlier.filter(of_job).take(1).chain(later.filter(of_job));
+        let told = told.filter(|run| run.state == RunState::Skipped);
+        let told: Vec<RunId> = told.map(|run| run.id).collect();
+        for id in told {
+            let slots = self.history.get(&id).and_then(Run::slots);
+            match slots.and_then(|slots| job.still_told(slots)) {
+                None => {
+                    self.history.remove(&id);
+                }
+                Some(slots) => {
+                    if let Some(run) = self.history.get_mut(&id) {
+                        run.stretch = slots.several();
+                    }
+                }
+            }
         }
     }
 

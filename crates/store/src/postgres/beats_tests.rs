@@ -119,3 +119,26 @@ async fn a_beat_is_one_small_write() {
     }
     panic!("nobody counted");
 }
+
+/// A write that waits, for a lock, a disk or a standby, is the store's own time: it says nothing against its clock.
+#[test]
+fn a_beat_that_the_store_was_slow_to_write_says_so() {
+    let server = PgServer::shared().unwrap();
+    let main = large();
+    let (store, schema) = main.block_on(open(&server));
+    let me = main.block_on(store.join(&node("a"))).unwrap();
+    let vitals = Vitals::default();
+    main.block_on(store.beat(me, &vitals)).unwrap();
+    let holder = main.block_on(client(&server));
+    let hold = format!("BEGIN; SELECT FROM {schema}.presences FOR UPDATE");
+    main.block_on(holder.batch_execute(&hold)).unwrap();
+    main.spawn(async move {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        holder.batch_execute("ROLLBACK").await.unwrap();
+    });
+    let sent = std::time::Instant::now();
+    let beat = main.block_on(store.beat(me, &vitals)).unwrap();
+    let waited = sent.elapsed();
+    assert!(beat.took >= Duration::from_millis(300), "{:?}", beat.took);
+    assert!(beat.took <= waited, "{:?} of {waited:?}", beat.took);
+}

@@ -191,7 +191,7 @@ impl PgStore {
         after: Option<&CalendarName>,
         count: usize,
     ) -> Done<Vec<CalendarUse>> {
-        let conn = self.pool.get().await?;
+        let conn = self.readers.get().await?;
         // Every name is greater than no text at all.
         let (after, count) = (after.map_or("", CalendarName::as_str), limit(count));
         let rows = conn
@@ -283,12 +283,12 @@ impl Standing {
 
     /// A job that was aimed by another version of a calendar than the one that stands is to be aimed anew.
     pub async fn doubt(&self, conn: &Conn, jobs: &[&Job]) -> Done<()> {
-        let mut doubted = BTreeSet::new();
+        let mut doubted: BTreeMap<(TenantId, &str), i32> = BTreeMap::new();
         for job in jobs {
             for (name, version) in aimed_by(job) {
                 let stands = self.0.get(&(job.tenant, name.clone()));
                 if stands.is_some_and(|stands| *stands != version) {
-                    doubted.insert((job.tenant, name.as_str()));
+                    *doubted.entry((job.tenant, name.as_str())).or_default() += 1;
                 }
             }
         }
@@ -296,11 +296,12 @@ impl Standing {
             return Ok(());
         }
         let (tenants, names): (Vec<Uuid>, Vec<&str>) = doubted
-            .iter()
+            .keys()
             .map(|(tenant, name)| (tenant.0, *name))
             .unzip();
+        let times: Vec<i32> = doubted.into_values().collect();
         let sql = include_str!("sql/doubt_calendars.sql");
-        conn.execute(sql, &[&tenants, &names]).await?;
+        conn.execute(sql, &[&tenants, &names, &times]).await?;
         Ok(())
     }
 }

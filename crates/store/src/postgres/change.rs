@@ -10,15 +10,27 @@ use super::jobs::{JobToPut, is_gone, key_of, name_calendars, put_labels};
 use super::pool::Conn;
 use super::rows::text;
 use super::scene::{Lock, Scene, due_at};
-use super::store::{PgStore, retrying};
+use super::store::PgStore;
 use crate::code::Code;
 use crate::{JobChange, JobChanged, RunsOfChange, StoreError};
 
 impl PgStore {
     pub(super) async fn change(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
         self.now();
-        let put = JobToPut::new(Arc::clone(&change.after))?;
-        retrying!(self, self.try_change(change, &put))
+        let put = match JobToPut::new(Arc::clone(&change.after)) {
+            Ok(put) => put,
+            Err(error) => return Ok(JobChanged::Refused(error.to_string())),
+        };
+        let mut tries = 0;
+        loop {
+            match self.try_change(change, &put).await {
+                Err(fault) if self.again(&fault, tries) => tries += 1,
+                Err(fault) if fault.is_about_data() && !fault.is_missing_day() => {
+                    return Ok(JobChanged::Refused(fault.why()));
+                }
+                changed => return changed.map_err(StoreError::from),
+            }
+        }
     }
 
     async fn try_change(&self, change: &JobChange, put: &JobToPut) -> Done<JobChanged> {

@@ -1,6 +1,7 @@
 //! Several at once: nodes that do the same, and the clock that they share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::limits::PRESENCE_TTL;
@@ -196,8 +197,9 @@ async fn whoever_takes_at_once_takes_different_runs() {
         });
         ids.push(put(&stores[0], job.unwrap()).await.id);
     }
+    let over = Arc::new(AtomicBool::new(false));
     let firing = tokio::spawn({
-        let (store, leases, ids) = (stores[1].clone(), leases.clone(), ids.clone());
+        let (store, leases, over) = (stores[1].clone(), leases.clone(), over.clone());
         async move {
             for round in 0..10 {
                 fire_ready(&store, &leases, &ids).await;
@@ -205,16 +207,17 @@ async fn whoever_takes_at_once_takes_different_runs() {
                     edit(&store, &ids[..9]).await;
                 }
             }
+            over.store(true, Ordering::Relaxed);
         }
     });
     let mut takers = Vec::new();
     for number in 0..8_usize {
-        let store = stores[number % 2].clone();
+        let (store, over) = (stores[number % 2].clone(), over.clone());
         takers.push(tokio::spawn(async move {
             let me = store.join(&node("taker")).await.unwrap();
             let mut mine = Vec::new();
             let mut idle = 0;
-            while idle < 40 {
+            while idle < 40 || !over.load(Ordering::Relaxed) {
                 let room = [2, number, 3];
                 let taken = store.take(me, &ShardSet::ALL, Timestamp::MAX, room).await;
                 let taken = taken.unwrap();
@@ -361,4 +364,76 @@ async fn presences_live_by_the_databases_clock() {
         store.beat(second, &Vitals::default()).await,
         Err(StoreError::Barred)
     ));
+}
+
+/// What a lease does while its answer is on the way: a shard is given up, and another takes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_firing_that_waits_while_its_lease_is_given_up_is_refused() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = Arc::new(store(&address).await);
+    let leases = leader(&store).await;
+    let skips = job_with(2, |def| def.overlap = Overlap::Skip);
+    let jobs = [
+        put(&store, job_with(1, |_| {}).unwrap()).await,
+        put(&store, skips.unwrap()).await,
+        put(&store, job_with(3, |_| {}).unwrap()).await,
+    ];
+    let mut firings: Vec<Firing> = jobs.iter().filter_map(on_time).collect();
+    firings[2].claim = false;
+    // Every connection knows its statements already.
+    for firing in &firings {
+        let nobody = Leases {
+            presence: leases.presence,
+            epochs: BTreeMap::new(),
+        };
+        let fired = store.fire(&nobody, std::slice::from_ref(firing)).await;
+        assert_eq!(fired.unwrap(), [Fired::LeaseLost]);
+    }
+    let giver = super::client(&server).await;
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let path = format!("SET search_path TO {schema}; BEGIN");
+    giver.batch_execute(&path).await.unwrap();
+    let me = include_str!("sql/lease_me.sql");
+    let row = giver.query_one(me, &[&leases.presence.0]).await.unwrap();
+    let (no, none): (i32, Vec<i16>) = (row.get(0), Vec::new());
+    let give_up = include_str!("sql/lease_give_up.sql");
+    assert_eq!(giver.execute(give_up, &[&no, &none]).await.unwrap(), 256);
+    let mut tasks = Vec::new();
+    for firing in firings {
+        let (store, leases) = (store.clone(), leases.clone());
+        tasks.push(tokio::spawn(
+            async move { store.fire(&leases, &[firing]).await },
+        ));
+    }
+    until_waiting(&server, &giver, tasks.len()).await;
+    giver.batch_execute("COMMIT").await.unwrap();
+    for task in tasks {
+        assert_eq!(task.await.unwrap().unwrap(), [Fired::LeaseLost]);
+    }
+    for job in jobs {
+        assert_eq!(read(&store, job.id).await, job, "nothing was written");
+    }
+    assert_eq!(store.pulse().await.unwrap().live, 0);
+}
+
+/// Until so many others wait for what a session has locked.
+async fn until_waiting(server: &PgServer, session: &tokio_postgres::Client, expected: usize) {
+    let me = session
+        .query_one("SELECT pg_backend_pid()", &[])
+        .await
+        .unwrap();
+    let me: i32 = me.get(0);
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND {me} = ANY (pg_blocking_pids(pid))"
+    );
+    let watcher = super::client(server).await;
+    for tried in 0.. {
+        let count: i64 = watcher.query_one(&waiting, &[]).await.unwrap().get(0);
+        if usize::try_from(count).unwrap() == expected {
+            break;
+        }
+        assert!(tried < 200, "{count} wait");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

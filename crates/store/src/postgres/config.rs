@@ -19,8 +19,10 @@ pub enum Tls {
     Disable,
     /// If the server has it.
     Prefer,
-    /// Encrypted; whoever answers is believed.
+    /// Encrypted; whoever answers is believed, unless certificates to trust are named.
     Require,
+    /// Encrypted, and the server's certificate is one of those that we trust, whatever its name.
+    VerifyCa,
     /// Encrypted, and the server's certificate is checked against its name.
     VerifyFull,
 }
@@ -34,8 +36,10 @@ pub struct PgConfig {
     pub(super) roots: Option<PathBuf>,
     /// Where our tables are.
     pub(super) schema: String,
-    /// Connections besides the ones for beats, for hints and for days of history.
+    /// Connections besides the ones for beats, for hints, for days of history and for readers.
     pub(super) connections: usize,
+    /// What connecting to one host may take, if the address says.
+    pub(super) patience: Option<Duration>,
 }
 
 const CONNECTIONS: usize = 8;
@@ -69,6 +73,7 @@ impl PgConfig {
             roots: None,
             schema: "punctual".to_owned(),
             connections: CONNECTIONS,
+            patience: None,
         };
         let (mut passed_on, mut password) = (Vec::new(), None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -94,15 +99,41 @@ impl PgConfig {
         if let Some(password) = elsewhere {
             config.server.password(password);
         }
+        config.check()?;
         config.finish();
         Ok(config)
     }
 
+    /// What PostgreSQL's own reader lets pass, and nobody could connect with.
+    fn check(&self) -> Result<(), StoreError> {
+        let hosts = self.server.get_hosts().len();
+        let (addresses, ports) = (self.server.get_hostaddrs().len(), self.server.get_ports());
+        let count = hosts.max(addresses);
+        if count == 0 {
+            return Err(unusable(
+                "it names no host; for a socket on this machine, add ?host=/its/folder",
+            ));
+        }
+        if hosts > 0 && addresses > 0 && hosts != addresses {
+            return Err(unusable("it has not as many hostaddr as hosts"));
+        }
+        if ports.len() > 1 && ports.len() != count {
+            return Err(unusable("it has not as many ports as hosts"));
+        }
+        if self.tls == Tls::VerifyCa && self.roots.is_none() {
+            return Err(unusable(
+                "sslmode=verify-ca needs sslrootcert, the certificates to trust",
+            ));
+        }
+        Ok(())
+    }
+
     fn finish(&mut self) {
+        self.patience = self.server.get_connect_timeout().copied();
         self.server.ssl_mode(match self.tls {
             Tls::Disable => SslMode::Disable,
             Tls::Prefer => SslMode::Prefer,
-            Tls::Require | Tls::VerifyFull => SslMode::Require,
+            Tls::Require | Tls::VerifyCa | Tls::VerifyFull => SslMode::Require,
         });
         if self.server.get_connect_timeout().is_none() {
             self.server.connect_timeout(CONNECT_TIMEOUT);
@@ -135,9 +166,10 @@ fn tls(text: &str) -> Result<Tls, StoreError> {
         "disable" => Ok(Tls::Disable),
         "prefer" => Ok(Tls::Prefer),
         "require" => Ok(Tls::Require),
+        "verify-ca" => Ok(Tls::VerifyCa),
         "verify-full" => Ok(Tls::VerifyFull),
         _ => Err(unusable(
-            "sslmode is one of disable, prefer, require and verify-full",
+            "sslmode is one of disable, prefer, require, verify-ca and verify-full",
         )),
     }
 }

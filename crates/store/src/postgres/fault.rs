@@ -72,15 +72,29 @@ impl Fault {
         }
     }
 
-    /// Whether a day of history has no partition: retention was faster.
+    /// Whether a day of history has no partition: retention was faster. Any other check has a name.
     pub fn is_missing_day(&self) -> bool {
-        self.state() == Some(&SqlState::CHECK_VIOLATION)
+        let said = match self {
+            Self::Sql(error) => error.as_db_error(),
+            Self::Store(_) | Self::Overtaken => None,
+        };
+        said.is_some_and(|said| {
+            *said.code() == SqlState::CHECK_VIOLATION && said.constraint().is_none()
+        })
     }
 
     /// Whether PostgreSQL refused one of the values: then a smaller batch may pass.
     pub fn is_about_data(&self) -> bool {
         let class = self.state().map(|state| class(state).to_owned());
         matches!(class.as_deref(), Some("22" | "23" | "54"))
+    }
+
+    /// What is said of a row that was refused.
+    pub fn why(self) -> String {
+        match self {
+            Self::Sql(error) => detail(&error),
+            Self::Store(_) | Self::Overtaken => StoreError::from(self).to_string(),
+        }
     }
 
     /// Whether the same call, made again, may well succeed at once.

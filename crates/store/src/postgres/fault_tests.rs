@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use model::shard::ShardSet;
 use model::{Overlap, Verdict};
 
 use super::{client, leader, on_time, put, read, store};
@@ -206,4 +207,35 @@ async fn a_day_that_another_node_has_dropped_is_made_again() {
         assert_eq!(second.retain(&keep).await.unwrap().ranges, 1);
         assert_eq!(first.get_run(TenantId::DEFAULT, *id).await.unwrap(), None);
     }
+}
+
+#[tokio::test]
+async fn a_run_whose_job_is_gone_spoils_no_claims() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    let leases = leader(&store).await;
+    let mut firings = Vec::new();
+    for number in 1..=3 {
+        let job = put(&store, job(number).unwrap()).await;
+        firings.push(Firing {
+            claim: false,
+            ..on_time(&job).unwrap()
+        });
+    }
+    store.fire(&leases, &firings).await.unwrap();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let client = client(&server).await;
+    let gone = format!("DELETE FROM {schema}.jobs WHERE id = $1");
+    let lost = firings[1].job.id;
+    client.execute(&gone, &[&lost.0]).await.unwrap();
+    let due = store
+        .due_runs(&ShardSet::ALL, Timestamp::MAX, None, 9)
+        .await;
+    let names: Vec<RunId> = due.unwrap().iter().map(|due| due.run).collect();
+    assert_eq!(names.len(), 3);
+    let claimed = store.claim(&leases, &names).await.unwrap();
+    let ours = claimed.iter().filter(|it| matches!(it, Claimed::Ours(..)));
+    assert_eq!(ours.count(), 2, "{claimed:?}");
+    assert_eq!(store.pulse().await.unwrap().live, 2, "it is buried");
 }

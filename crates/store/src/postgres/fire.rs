@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::{Done, Fault, bad_row};
-use super::pool::Conn;
+use super::pool::{Conn, Params};
 use super::presence::shard_of;
 use super::quick::{Columns, PlainColumns, QuickColumns, is_plain};
 use super::rows::{EndedRow, LiveRow, maybe_word, word};
@@ -94,7 +94,7 @@ impl PgStore {
             .collect())
     }
 
-    /// One statement; answers those that it moved.
+    /// One statement decides; answers those that it moved.
     async fn fire_quickly<C: Columns + Send + Sync>(
         &self,
         leases: &Leases,
@@ -115,22 +115,7 @@ impl PgStore {
         let mut params: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
             vec![&leases.presence.0, &numbers, &epochs, &wanted];
         params.extend(columns.params());
-        let fire = conn.prepare(C::SQL).await?;
-        let rows = match columns.look() {
-            false => conn.ask(&fire, &params).await?,
-            true => {
-                let alone = conn.prepare(include_str!("sql/fire_alone.sql")).await?;
-                let names = columns.names();
-                conn.begin()?;
-                let (rows, _, ()) = tokio::try_join!(
-                    biased;
-                    conn.ask(&fire, &params),
-                    conn.ask(&alone, &names),
-                    conn.commit(),
-                )?;
-                rows
-            }
-        };
+        let rows = fire_held(&conn, leases, &columns, &params).await?;
         let moved = ids(&rows)?;
         let answer = |firing: &&Firing| {
             let id = name_of(firing).filter(|id| moved.contains(id))?;
@@ -191,6 +176,40 @@ impl PgStore {
         conn.commit().await?;
         Ok(answers)
     }
+}
+
+/// Three or four statements under way at once. The presence is held by one of its own, because a statement sees what was
+/// so when it began: one that waited for a lease to be given up would still see it held.
+async fn fire_held<C: Columns>(
+    conn: &Conn,
+    leases: &Leases,
+    columns: &C,
+    params: &Params<'_>,
+) -> Done<Vec<Row>> {
+    let hold = conn.prepare(include_str!("sql/fire_hold.sql")).await?;
+    let fire = conn.prepare(C::SQL).await?;
+    let me: &Params<'_> = &[&leases.presence.0];
+    if !columns.look() {
+        conn.begin()?;
+        let (_, rows, ()) = tokio::try_join!(
+            biased;
+            conn.ask(&hold, me),
+            conn.ask(&fire, params),
+            conn.commit(),
+        )?;
+        return Ok(rows);
+    }
+    let alone = conn.prepare(include_str!("sql/fire_alone.sql")).await?;
+    let names = columns.names();
+    conn.begin()?;
+    let (_, rows, _, ()) = tokio::try_join!(
+        biased;
+        conn.ask(&hold, me),
+        conn.ask(&fire, params),
+        conn.ask(&alone, &names),
+        conn.commit(),
+    )?;
+    Ok(rows)
 }
 
 /// The leases on some shards as parameters; one that is not there has an epoch that never was.

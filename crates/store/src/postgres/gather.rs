@@ -13,13 +13,14 @@ use crate::{Created, NewJob, StoreError};
 const DEPTH: usize = 2;
 /// Calls with more jobs than this are better off by themselves.
 pub(super) const SMALL_MAX: usize = 100;
-/// Jobs in one write.
+/// Jobs in one write, and bytes of their payloads; a call that has more goes alone.
 const BATCH_MAX: usize = 1_000;
+const BYTES_MAX: usize = 8 << 20;
 
-type Answer = Result<Vec<Created>, StoreError>;
+pub(super) type Answer = Result<Vec<Created>, StoreError>;
 
 /// A call that waits for its answer.
-struct Asked {
+pub(super) struct Asked {
     jobs: Vec<NewJob>,
     answer: oneshot::Sender<Answer>,
 }
@@ -39,7 +40,7 @@ impl Default for Gather {
 }
 
 impl Gather {
-    fn ask(&self, jobs: &[NewJob]) -> oneshot::Receiver<Answer> {
+    pub(super) fn ask(&self, jobs: &[NewJob]) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
             jobs: jobs.to_vec(),
@@ -53,16 +54,22 @@ impl Gather {
     }
 
     /// Those who wait, as many as fit in one write, in the order they came.
-    fn take(&self) -> Vec<Asked> {
+    pub(super) fn take(&self) -> Vec<Asked> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut jobs = 0;
+        let (mut jobs, mut bytes) = (0, 0);
         let fits = |asked: &Asked| {
+            let is_first = jobs == 0;
             jobs += asked.jobs.len();
-            jobs <= BATCH_MAX
+            bytes += asked.jobs.iter().map(payload).sum::<usize>();
+            is_first || (jobs <= BATCH_MAX && bytes <= BYTES_MAX)
         };
         let count = waiting.iter().map(fits).take_while(|fits| *fits).count();
         waiting.drain(..count).collect()
     }
+}
+
+fn payload(new: &NewJob) -> usize {
+    new.job.def.payload.as_ref().map_or(0, |it| it.len())
 }
 
 impl PgStore {
@@ -105,26 +112,30 @@ impl PgStore {
             .collect();
         let mut created = match self.create_now(&all).await {
             Ok(created) => created.into_iter(),
-            Err(error) => return self.create_each(batch, &error).await,
+            Err(error) => return fail(batch, &error),
         };
         for Asked { jobs, answer } in batch {
             // Whoever does not wait any more will ask again, or does not care.
             let _gone = answer.send(Ok(created.by_ref().take(jobs.len()).collect()));
         }
     }
+}
 
-    /// One of them may be at fault: each by itself, unless nobody can be served.
-    async fn create_each(&self, batch: Vec<Asked>, error: &StoreError) {
-        for Asked { jobs, answer } in batch {
-            let alone = match error {
-                StoreError::BadRow { .. } => self.create_now(&jobs).await,
-                StoreError::Full => Err(StoreError::Full),
-                StoreError::Barred => Err(StoreError::Barred),
-                StoreError::InUse(why) => Err(StoreError::InUse(why.clone())),
-                StoreError::Unusable(why) => Err(StoreError::Unusable(why.clone())),
-                StoreError::Unavailable(why) => Err(StoreError::unavailable(why.to_string())),
-            };
-            let _gone = answer.send(alone);
-        }
+/// The write failed for all of them: a job that is refused fails nobody else.
+fn fail(batch: Vec<Asked>, error: &StoreError) {
+    for Asked { answer, .. } in batch {
+        let same = match error {
+            StoreError::Unavailable(why) => StoreError::unavailable(why.to_string()),
+            StoreError::Full => StoreError::Full,
+            StoreError::Slow(why) => StoreError::Slow(why.clone()),
+            StoreError::InUse(why) => StoreError::InUse(why.clone()),
+            StoreError::Unusable(why) => StoreError::Unusable(why.clone()),
+            StoreError::Barred => StoreError::Barred,
+            StoreError::BadRow { what, detail } => StoreError::BadRow {
+                what: what.clone(),
+                detail: detail.clone(),
+            },
+        };
+        let _gone = answer.send(Err(same));
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use model::{Job, JobId, JobKey, TenantId};
 
-use super::store;
-use crate::conformance::{at, job_with};
+use super::{client, store};
+use crate::conformance::{at, job_with, someone};
+use crate::postgres::PgConfig;
+use crate::postgres::gather::Gather;
 use crate::postgres::server::PgServer;
-use crate::{Created, NewJob, Store};
+use crate::{Created, JobChange, JobChanged, NewJob, RunsOfChange, Store};
 
 fn new(number: u64, key: Option<&str>) -> NewJob {
     let mut chance = [9; 10];
@@ -48,7 +50,9 @@ async fn creates_that_share_a_write_are_answered_each_by_itself() {
                 assert_ne!(holder, id);
                 holders.insert(holder);
             }
-            other @ (Created::Mismatch | Created::CalendarMissing(_)) => panic!("{other:?}"),
+            other @ (Created::Mismatch | Created::CalendarMissing(_) | Created::Refused(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
     // 75 jobs without a key, and the one that was first to have it.
@@ -61,6 +65,97 @@ async fn creates_that_share_a_write_are_answered_each_by_itself() {
                 .unwrap()
                 .is_some()
         );
+    }
+}
+
+/// Someone has put rules of their own into our schema: no payload that fits into no index, and not this job.
+async fn rules_of_others(server: &PgServer, address: &str, never: &NewJob) {
+    let rules = format!(
+        "SET search_path TO {};
+         CREATE INDEX of_others ON defs (payload);
+         ALTER TABLE jobs ADD CONSTRAINT never CHECK (id <> '{}')",
+        PgConfig::parse(address).unwrap().schema(),
+        never.job.id.0
+    );
+    client(server).await.batch_execute(&rules).await.unwrap();
+}
+
+/// With a payload that cannot be packed, of so many bytes.
+fn heavy(new: &NewJob, bytes: u64) -> NewJob {
+    let byte = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) % 251) as u8;
+    let mut job = Job::clone(&new.job);
+    let mut def = model::Definition::clone(&job.def);
+    def.payload = Some((0..bytes).map(|n| byte(n * n + n)).collect());
+    job.def = Arc::new(def);
+    NewJob {
+        job: Arc::new(job),
+        idempotency: None,
+    }
+}
+
+fn refused(created: &Created, what: &str) -> bool {
+    matches!(created, Created::Refused(why) if why.contains(what))
+}
+
+#[tokio::test]
+async fn one_bad_job_spoils_no_batch() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    // Those that one statement writes, and those that are looked at.
+    for (from, keyed) in [(0, false), (100, true)] {
+        let name = |n| keyed.then(|| format!("k{n}"));
+        let mut batch: Vec<NewJob> = (from..from + 11)
+            .map(|n| new(n, name(n).as_deref()))
+            .collect();
+        batch[3] = heavy(&batch[3], 9_000);
+        if from == 0 {
+            rules_of_others(&server, &address, &batch[8]).await;
+        } else {
+            // Its key is free for the next, and its answer does not depend on the others'.
+            batch[4] = new(from + 50, name(from + 3).as_deref());
+        }
+        let created = store.create_jobs(&batch).await.unwrap();
+        assert!(refused(&created[3], "index row"), "{:?}", created[3]);
+        for (index, (new, created)) in batch.iter().zip(&created).enumerate() {
+            let bad = index == 3 || (index == 8 && from == 0);
+            let there = store.get_job(TenantId::DEFAULT, new.job.id).await.unwrap();
+            assert_eq!(there.is_some(), !bad, "{index}: {created:?}");
+            match bad {
+                true => assert!(refused(created, ""), "{index}: {created:?}"),
+                false => assert_eq!(*created, Created::Done, "{index}"),
+            }
+        }
+        let again = store.create_jobs(&batch).await.unwrap();
+        match keyed {
+            true => assert_eq!(again[3], Created::KeyTaken(batch[4].job.id)),
+            false => assert!(refused(&again[3], "index row"), "{:?}", again[3]),
+        }
+        assert_eq!(again[10], Created::Repeated(batch[10].job.id));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_shares_a_write_with_a_bad_job_is_served() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = Arc::new(store(&address).await);
+    rules_of_others(&server, &address, &new(7, None)).await;
+    let mut asked = Vec::new();
+    for number in 0..100 {
+        let key = format!("k{number}");
+        let job = new(number, (number % 3 == 0).then_some(&key));
+        let bad = number % 10 == 7;
+        let job = if bad { heavy(&job, 9_000) } else { job };
+        let store = Arc::clone(&store);
+        let call = async move { (bad, store.create_jobs(&[job]).await.unwrap().remove(0)) };
+        asked.push(tokio::spawn(call));
+    }
+    for asked in asked {
+        match asked.await.unwrap() {
+            (true, created) => assert!(refused(&created, ""), "{created:?}"),
+            (false, created) => assert_eq!(created, Created::Done),
+        }
     }
 }
 
@@ -92,4 +187,56 @@ async fn whoever_waits_for_a_writer_that_is_cut_off_is_served_all_the_same() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_change_that_the_database_refuses_is_refused_and_not_tried_for_ever() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    let before = new(1, None);
+    rules_of_others(&server, &address, &new(7, None)).await;
+    let made = store.create_jobs(std::slice::from_ref(&before)).await;
+    assert_eq!(made.unwrap(), [Created::Done]);
+    let after = heavy(&before, 9_000).job;
+    let def = model::Definition::clone(&after.def);
+    let (after, skipped) = before.job.edited(None, def, at(2), &someone());
+    let change = JobChange {
+        before: Arc::clone(&before.job),
+        after: Arc::new(after),
+        skipped,
+        runs: RunsOfChange::TakeBack,
+    };
+    let changed = store.change_job(&change).await.unwrap();
+    let JobChanged::Refused(why) = changed else {
+        panic!("{changed:?}")
+    };
+    assert!(why.contains("index row"), "{why}");
+    assert_eq!(super::read(&store, before.job.id).await, before.job);
+}
+
+#[test]
+fn what_shares_a_write_is_bounded_in_bytes_too() {
+    let gather = Gather::default();
+    let large = |number: u64, bytes: usize| {
+        let new = new(number, None);
+        let mut job = Job::clone(&new.job);
+        Arc::make_mut(&mut job.def).payload = Some(vec![b'x'; bytes].into());
+        NewJob {
+            job: Arc::new(job),
+            idempotency: None,
+        }
+    };
+    let _answers: Vec<_> = [(1, 3 << 20), (2, 5 << 20), (3, 1), (4, 9 << 20), (5, 1)]
+        .map(|(number, bytes)| gather.ask(&[large(number, bytes)]))
+        .into_iter()
+        .collect();
+    let mut taken = Vec::new();
+    loop {
+        match gather.take().len() {
+            0 => break,
+            count => taken.push(count),
+        }
+    }
+    assert_eq!(taken, [2, 1, 1, 1]);
 }

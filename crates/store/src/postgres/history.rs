@@ -50,7 +50,7 @@ impl PgStore {
             .into_iter()
             .filter(wanted)
             .partition(|state| state.is_live());
-        let conn = self.pool.get().await?;
+        let conn = self.readers.get().await?;
         let job = filter.job.map(|job| job.0);
         let before = page.before.map_or(Uuid::max(), |before| before.0);
         let count = limit(page.limit);

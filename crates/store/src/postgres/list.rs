@@ -41,7 +41,7 @@ impl PgStore {
         } else {
             include_str!("sql/list_jobs.sql")
         };
-        let conn = self.pool.get().await?;
+        let conn = self.readers.get().await?;
         let count = limit(page.limit);
         let rows = conn
             .rows(

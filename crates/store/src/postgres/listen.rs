@@ -13,16 +13,16 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client};
 
-use super::config::PgConfig;
-use super::fault::{Done, cannot_connect};
+use super::dial::{Connected, Dialer, why};
+use super::fault::Done;
 use super::hints::Gathered;
 use super::pool::settings;
-use super::tls::Connector;
 use crate::{Hint, StoreError};
 
 /// The shortest time between two texts.
 const FLUSH_EVERY: Duration = Duration::from_millis(4);
-const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// What setting a new connection up may take.
+const SET_UP_MAX: Duration = Duration::from_secs(5);
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause between two tries to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -36,8 +36,7 @@ pub(super) struct Listener {
 }
 
 struct Shared {
-    config: PgConfig,
-    connector: Connector,
+    dialer: Arc<Dialer>,
     to_tell: Mutex<Gathered>,
     told: Notify,
     to_hear: Mutex<Gathered>,
@@ -46,10 +45,9 @@ struct Shared {
 
 impl Listener {
     /// To be called where its task may live.
-    pub fn new(config: PgConfig, connector: Connector) -> Self {
+    pub fn new(dialer: &Arc<Dialer>) -> Self {
         let shared = Shared {
-            config,
-            connector,
+            dialer: Arc::clone(dialer),
             to_tell: Mutex::default(),
             told: Notify::new(),
             to_hear: Mutex::default(),
@@ -105,13 +103,6 @@ fn lock(gathered: &Mutex<Gathered>) -> MutexGuard<'_, Gathered> {
     gathered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why there is no connection, in one line.
-fn why(error: impl Into<StoreError>) -> String {
-    let error = error.into();
-    let source = std::error::Error::source(&error);
-    source.map_or_else(|| error.to_string(), ToString::to_string)
-}
-
 impl Shared {
     /// Connects, again and again, with a pause that grows while it fails.
     #[expect(clippy::disallowed_methods, reason = "nothing is decided by this wait")]
@@ -134,15 +125,18 @@ impl Shared {
 
     /// One connection, as long as it lasts.
     async fn converse(&self, failures: &mut u32, lost: &mut bool) -> String {
-        let connect = self.config.server.connect(self.connector.clone());
-        let (client, mut connection) = match tokio::time::timeout(CONNECT_MAX, connect).await {
-            Ok(Ok(connected)) => connected,
-            Ok(Err(error)) => return why(cannot_connect(error)),
-            Err(late) => return why(StoreError::unavailable(late)),
+        let Connected {
+            client,
+            mut connection,
+            ..
+        } = match self.dialer.connect().await {
+            Ok(connected) => connected,
+            Err(error) => return why(&error),
         };
         let me = AtomicI32::new(0);
         let talk = async {
-            self.set_up(&client, &me).await?;
+            let set_up = tokio::time::timeout(SET_UP_MAX, self.set_up(&client, &me));
+            set_up.await.map_err(StoreError::unavailable)??;
             *failures = 0;
             if std::mem::take(lost) {
                 self.heard([Hint::Lost]);
@@ -161,16 +155,16 @@ impl Shared {
                         }
                     }
                     Some(Ok(_)) => {}
-                    Some(Err(error)) => return why(StoreError::unavailable(error)),
+                    Some(Err(error)) => return why(&StoreError::unavailable(error)),
                     None => return "the connection was closed".to_owned(),
                 },
-                Err(fault) = &mut talk => return why(fault),
+                Err(fault) = &mut talk => return why(&fault.into()),
             }
         }
     }
 
     async fn set_up(&self, client: &Client, me: &AtomicI32) -> Done<()> {
-        let schema = self.config.schema();
+        let schema = self.dialer.schema();
         client.batch_execute(&settings(schema)).await?;
         let pid = client.query_one(include_str!("sql/listen_as.sql"), &[]);
         me.store(pid.await?.try_get(0)?, Ordering::Relaxed);
@@ -182,7 +176,7 @@ impl Shared {
     #[expect(clippy::disallowed_methods, reason = "nothing is decided by this wait")]
     async fn keep_telling(&self, client: &Client) -> Done<()> {
         let notify = client.prepare(include_str!("sql/hint.sql")).await?;
-        let channel = self.config.schema();
+        let channel = self.dialer.schema();
         loop {
             let text = lock(&self.to_tell).write();
             if text.is_empty() {

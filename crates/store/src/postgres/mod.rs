@@ -5,15 +5,18 @@
 //! look before it writes locks first, always in this order: the presence that it writes as, jobs by id, live runs by
 //! id; and decides in memory as the reference store does (`scene`).
 //!
-//! In reading order: `config`, `tls`, `pool`, `open` (the way to the database), `store`, `rows` (words as columns), `put`
-//! and `scene`; then the steps: `presence`, `listen` (and `hints`), `jobs` (and `gather`), `change`, `list`, `calendars`, `rules`, `plan`,
-//! `fire` (and `quick`), `claim`, `take`, `withdraw`, `settle`, `history`, `slots`, `ranges`, `retain`. Statements are in
-//! `sql/`, named after the method they belong to. `server` starts a real server for tests.
+//! In reading order: `config`, `tls`, `dial`, `pool`, `open`, `migrate` (the way to the database), `store`, `rows`
+//! (words as columns), `put` and `scene`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
+//! `gather`), `change`, `list`, `calendars`, `rules`, `plan`, `fire` (and `quick`), `claim`, `take`, `withdraw`,
+//! `settle`, `history`, `slots`, `ranges`, `retain`. Statements are in `sql/`, named after the method they belong to.
+//! `server` starts a real server for tests.
 
 mod calendars;
 mod change;
 mod claim;
 mod config;
+mod create;
+mod dial;
 mod fault;
 mod fire;
 mod gather;
@@ -22,6 +25,7 @@ mod history;
 mod jobs;
 mod list;
 mod listen;
+mod migrate;
 mod open;
 mod plan;
 mod pool;

@@ -110,6 +110,33 @@ async fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
     assert!(found.is_empty(), "{}", found.join("\n\n"));
 }
 
+/// A worker takes milliseconds to start: with a million jobs that was most of the time that plan took.
+#[tokio::test]
+async fn no_statement_waits_for_workers() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    let client = client(&server).await;
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    // As if every table were large.
+    let eager = "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                 SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0;";
+    let settings = include_str!("sql/settings.sql").replace("{schema}", &schema);
+    client.batch_execute(&settings).await.unwrap();
+    client.batch_execute(eager).await.unwrap();
+    for (name, text) in statements() {
+        if !text.contains('{') && !text.contains("pg_") {
+            let plan = plan(&client, &text).await;
+            assert!(!plan.contains("Gather"), "{name}:\n{plan}");
+        }
+    }
+    let usual = "RESET max_parallel_workers_per_gather";
+    client.batch_execute(usual).await.unwrap();
+    let plan = plan(&client, include_str!("sql/due_jobs.sql")).await;
+    assert!(plan.contains("Gather"), "this test sees nothing:\n{plan}");
+    drop(store);
+}
+
 async fn plan(client: &tokio_postgres::Client, text: &str) -> String {
     let parameters = (1..40).rev().find(|no| text.contains(&format!("${no}")));
     let nothing = vec!["NULL"; parameters.unwrap_or(0)].join(", ");
@@ -172,6 +199,28 @@ async fn a_schema_of_a_newer_version_is_refused() {
     assert!(error.to_string().contains("newer version"), "{error}");
 }
 
+/// In any other, texts that others write, and some of ours, would be refused one by one.
+#[tokio::test]
+async fn a_database_that_cannot_hold_every_text_is_refused() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    let client = client(&server).await;
+    for (encoding, usable) in [("LATIN1", false), ("SQL_ASCII", true), ("UTF8", true)] {
+        let name = encoding.to_lowercase();
+        let make =
+            format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
+        client.batch_execute(&make).await.unwrap();
+        let address = server.address().replace("/postgres?", &format!("/{name}?"));
+        let opened = PgStore::connect(PgConfig::parse(&address).unwrap()).await;
+        match (opened, usable) {
+            (Ok(store), true) => drop(store),
+            (Err(StoreError::Unusable(why)), false) => {
+                assert!(why.contains(encoding) && why.contains("UTF8"), "{why}");
+            }
+            (opened, _) => panic!("{encoding}: {opened:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_password_that_is_refused_is_not_told() {
     let server = PgServer::shared().unwrap();
@@ -201,7 +250,7 @@ async fn a_server_that_is_not_there_is_a_store_that_cannot_be_reached() {
 }
 
 /// A certificate for 127.0.0.1 in the server's folder, and `ca.crt`, which signed it.
-fn set_up_tls(server: &PgServer) {
+pub(super) fn set_up_tls(server: &PgServer) {
     let folder = server.folder();
     let new = "req -x509 -newkey rsa:2048 -nodes -days 30";
     let root = format!("{new} -subj /CN=tests -keyout ca.key -out ca.crt");

@@ -42,6 +42,12 @@ mod beats;
 #[path = "cluster_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod cluster;
+#[path = "days_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod days;
+#[path = "dial_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod dialing;
 #[path = "fault_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod faults;
@@ -50,8 +56,14 @@ mod gathering;
 #[path = "listen_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod listening;
+#[path = "migrate_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod migrating;
 #[path = "open_tests.rs"]
 mod opening;
+#[path = "pool_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod pooling;
 #[path = "speed_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "it measures")]
 mod speed;

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::{Ask, Attempt, AttemptNo, JobId, Outcome, Run, RunId, RunState, Standing, Timestamp};
+use model::{
+    Ask, Attempt, AttemptNo, JobId, Outcome, Run, RunId, RunState, Standing, Stretch, Timestamp,
+};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::rows::{EndedRow, LiveRow, text};
-use crate::code::{Code, slot_column};
+use crate::code::{Code, slot_column, stretch_columns};
 
 type Param<'a> = &'a (dyn ToSql + Sync);
 
@@ -159,10 +161,8 @@ impl<'a> EndedColumns<'a> {
         self.error
             .push(last.and_then(|last| last.error.as_deref()).map(text));
         self.output.push(last.and_then(output_column));
-        let stretch = run.stretch;
-        self.stretch_last
-            .push(stretch.map(|stretch| stretch.last.0.as_millis()));
-        let count = stretch.map(|stretch| i64::try_from(stretch.count).unwrap_or(i64::MAX));
+        let (last, count) = stretch_columns(run.stretch);
+        self.stretch_last.push(last);
         self.stretch_count.push(count);
         self.payload.push(run.payload.as_deref());
         self.attempts.push(row.attempts.as_deref());
@@ -368,6 +368,36 @@ impl MoveColumns {
             &self.lost,
             &self.attempts,
         ]
+    }
+}
+
+/// Skipped entries that go, and those that are cut short; columns as `untell.sql` and `cut.sql` have them.
+#[derive(Default)]
+pub(super) struct UntoldColumns {
+    pub gone: Vec<Uuid>,
+    pub id: Vec<Uuid>,
+    last: Vec<Option<i64>>,
+    count: Vec<Option<i64>>,
+}
+
+impl UntoldColumns {
+    pub fn new(untold: &BTreeMap<RunId, Option<Stretch>>) -> Self {
+        let mut columns = Self::default();
+        for (id, still) in untold {
+            let Some(still) = still else {
+                columns.gone.push(id.0);
+                continue;
+            };
+            let (last, count) = stretch_columns(still.several());
+            columns.id.push(id.0);
+            columns.last.push(last);
+            columns.count.push(count);
+        }
+        columns
+    }
+
+    pub fn params(&self) -> Vec<Param<'_>> {
+        vec![&self.id, &self.last, &self.count]
     }
 }
 

@@ -13,10 +13,35 @@ pub(super) trait Columns: Default {
     const SQL: &'static str;
     fn push(&mut self, firing: &Firing);
     fn params(&self) -> Vec<&(dyn ToSql + Sync)>;
-    /// The jobs and the runs they would have.
-    fn names(&self) -> [&(dyn ToSql + Sync); 2];
-    /// Whether any of them has to know what lives.
-    fn look(&self) -> bool;
+    /// Those of them that have to know what lives.
+    fn alone(&self) -> &Alone;
+
+    /// Their jobs and the runs they would have.
+    fn names(&self) -> [&(dyn ToSql + Sync); 2] {
+        let Alone { job, run } = self.alone();
+        [job, run]
+    }
+
+    fn look(&self) -> bool {
+        !self.alone().job.is_empty()
+    }
+}
+
+/// Jobs that no other run may live of, and the runs they would have. A job that lets its runs overlap is not among
+/// them: one that retries would have the whole batch looked at closely.
+#[derive(Default)]
+pub(super) struct Alone {
+    job: Vec<Uuid>,
+    run: Vec<Option<Uuid>>,
+}
+
+impl Alone {
+    fn push(&mut self, firing: &Firing) {
+        if looks(&firing.job) {
+            self.job.push(firing.job.id.0);
+            self.run.push(name_of(firing).map(|id| id.0));
+        }
+    }
 }
 
 /// Columns as `fire_plain.sql` has them.
@@ -29,6 +54,7 @@ pub(super) struct PlainColumns {
     run: Vec<Option<Uuid>>,
     lane: Vec<i16>,
     looks: Vec<bool>,
+    alone: Alone,
 }
 
 /// Whether so little is enough to decide it.
@@ -72,6 +98,7 @@ impl Columns for PlainColumns {
         self.run.push(name_of(firing).map(|id| id.0));
         self.lane.push(job.def.lane.code());
         self.looks.push(looks(job));
+        self.alone.push(firing);
     }
 
     fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
@@ -86,12 +113,8 @@ impl Columns for PlainColumns {
         ]
     }
 
-    fn names(&self) -> [&(dyn ToSql + Sync); 2] {
-        [&self.job, &self.run]
-    }
-
-    fn look(&self) -> bool {
-        self.looks.contains(&true)
+    fn alone(&self) -> &Alone {
+        &self.alone
     }
 }
 
@@ -115,6 +138,7 @@ pub(super) struct QuickColumns {
     claim: Vec<bool>,
     looks: Vec<bool>,
     exclusive: Vec<bool>,
+    alone: Alone,
 }
 
 impl Columns for QuickColumns {
@@ -149,6 +173,7 @@ impl Columns for QuickColumns {
         self.lane.push(job.def.lane.code());
         self.claim.push(*claim);
         self.looks.push(looks(job));
+        self.alone.push(firing);
         self.exclusive.push(is_exclusive(job));
     }
 
@@ -174,11 +199,7 @@ impl Columns for QuickColumns {
         ]
     }
 
-    fn names(&self) -> [&(dyn ToSql + Sync); 2] {
-        [&self.job, &self.run]
-    }
-
-    fn look(&self) -> bool {
-        self.looks.contains(&true)
+    fn alone(&self) -> &Alone {
+        &self.alone
     }
 }

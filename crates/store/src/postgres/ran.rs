@@ -3,22 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::{Job, JobId, Run, RunId, RunKind, Skip, Slot, Timestamp};
+use model::{Job, JobId, Run, RunId, RunKind, Skip, Slot, Stretch, Timestamp};
 use uuid::Uuid;
 
 use super::fault::Done;
 use super::fire::ended;
 use super::pool::Conn;
 use super::scene::Scene;
+use crate::code::read_told;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
+const DAY: i64 = 24 * 3_600 * 1_000;
 
 /// From the first moment up to but not including the second.
 type Span = (Timestamp, Timestamp);
 
-/// Slots whose runs have ended, of some jobs.
+/// Slots of some jobs that have an answer in history.
 #[derive(Default)]
-pub(super) struct Ran(BTreeMap<JobId, BTreeSet<Slot>>);
+pub(super) struct Ran {
+    /// Their runs have ended.
+    ended: BTreeMap<JobId, BTreeSet<Slot>>,
+    /// They were passed over, as far as they may be decided anew.
+    told: BTreeMap<JobId, BTreeMap<RunId, Stretch>>,
+}
 
 impl Ran {
     async fn read(&mut self, conn: &Conn, spans: &[(JobId, Span)]) -> Done<()> {
@@ -34,11 +41,38 @@ impl Ran {
         let sql = include_str!("sql/ran.sql");
         for row in &conn.rows(sql, &[&jobs, &first, &last]).await? {
             let (job, run): (Uuid, Uuid) = (row.try_get(0)?, row.try_get(1)?);
-            let slots = self.0.entry(JobId(job)).or_default();
+            let slots = self.ended.entry(JobId(job)).or_default();
             slots.insert(Slot(RunId(run).at()));
         }
         Ok(())
     }
+
+    /// Reads what was passed over from the first moments of the spans on. Of entries that begin before, only the last
+    /// can reach beyond, and none beyond its day.
+    async fn read_told(&mut self, conn: &Conn, spans: &[(JobId, Span)]) -> Done<()> {
+        if spans.is_empty() {
+            return Ok(());
+        }
+        let (mut jobs, mut first, mut day) = (vec![], vec![], vec![]);
+        for (job, (from, _)) in spans {
+            jobs.push(job.0);
+            first.push(RunId::least_at(*from).0);
+            day.push(RunId::least_at(start_of_day(*from)).0);
+        }
+        let sql = include_str!("sql/told.sql");
+        for row in &conn.rows(sql, &[&jobs, &first, &day]).await? {
+            let (job, run): (Uuid, Uuid) = (row.try_get(0)?, row.try_get(1)?);
+            let slots = read_told(RunId(run), row.try_get(2)?, row.try_get(3)?);
+            let told = self.told.entry(JobId(job)).or_default();
+            told.insert(RunId(run), slots);
+        }
+        Ok(())
+    }
+}
+
+fn start_of_day(at: Timestamp) -> Timestamp {
+    let millis = at.as_millis();
+    Timestamp::from_millis(millis - millis.rem_euclid(DAY))
 }
 
 /// Where slots lie that will not run.
@@ -60,7 +94,7 @@ impl Scene {
         self.ran.read(conn, &spans).await
     }
 
-    /// Looks for runs among the slots that may be decided anew when runs of these jobs are taken back.
+    /// Looks for answers to the slots that may be decided anew when runs of these jobs are taken back.
     pub async fn read_ran_before(&mut self, conn: &Conn, jobs: &[JobId]) -> Done<()> {
         let mut spans = Vec::new();
         for id in jobs {
@@ -73,14 +107,30 @@ impl Scene {
                 spans.push((*id, (from, last.0)));
             }
         }
-        self.ran.read(conn, &spans).await
+        self.ran.read(conn, &spans).await?;
+        self.ran.read_told(conn, &spans).await
+    }
+
+    /// What was passed over after the job's last decided slot is not told any more: it is decided anew.
+    pub fn untell(&mut self, job: &Job) {
+        let Some(told) = self.ran.told.get_mut(&job.id) else {
+            return;
+        };
+        told.retain(|id, slots| {
+            let still = job.still_told(*slots);
+            if still != Some(*slots) {
+                self.writes.untold.insert(*id, still);
+            }
+            *slots = still.unwrap_or(*slots);
+            still.is_some()
+        });
     }
 
     /// The slots of a job from `first` up to but not including `end` that have a run, live or ended, oldest first.
     fn ran(&self, job: JobId, first: Timestamp, end: Timestamp) -> Vec<Slot> {
         let live = self.runs(job).into_iter().map(|row| row.run);
         let live = live.filter(|run| run.kind == RunKind::Slot);
-        let ended = self.ran.0.get(&job).into_iter().flatten().copied();
+        let ended = self.ran.ended.get(&job).into_iter().flatten().copied();
         let all = live.filter_map(|run| run.slot).chain(ended);
         let within: BTreeSet<Slot> = all.filter(|it| it.0 >= first && it.0 < end).collect();
         within.into_iter().collect()

@@ -1,17 +1,23 @@
 //! Days of history: one partition for each day of UTC, made before its first run ends, dropped whole.
+//!
+//! Making one takes a while, and many take seconds. So nobody makes them within a transaction: what a write needs and is
+//! not there is made first, with nothing locked, and then the write is tried again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::{RunId, Timestamp};
+use tokio_postgres::error::SqlState;
 
 use super::fault::{Done, Fault};
 use super::pool::Conn;
 use super::store::PgStore;
-use crate::StoreError;
 
 pub(super) const DAY: i64 = 24 * 3_600 * 1_000;
+
+/// Days that are made in one transaction. Each takes some of the locks that all sessions of a server share.
+const MADE_MAX: usize = 50;
 
 /// The days that are known to have a partition. Another node may have dropped one: then the write fails, and all
 /// are looked for again.
@@ -26,6 +32,16 @@ impl Days {
     pub fn forget(&self) {
         self.known().clear();
     }
+}
+
+/// How far a day's table is a part of history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// Someone has begun to take it out.
+    Leaving,
+    /// It was taken out, and not dropped.
+    Not,
 }
 
 /// The day that a run's history belongs to.
@@ -54,30 +70,27 @@ fn sql(template: &str, day: i64) -> String {
 }
 
 impl PgStore {
-    /// Makes the days that these runs need, each in a transaction of its own.
-    pub(super) async fn open_days(&self, runs: impl Iterator<Item = RunId>) -> Done<()> {
-        let mut days: BTreeSet<i64> = runs.map(day_of).collect();
-        {
-            let known = self.days.known();
-            days.retain(|day| !known.contains(day));
-        }
-        for day in days {
-            self.open_day(day).await?;
-        }
-        Ok(())
+    /// Whether the days that these runs need are there, as far as we know.
+    pub(super) fn has_days(&self, mut runs: impl Iterator<Item = RunId>) -> bool {
+        let known = self.days.known();
+        runs.all(|run| known.contains(&day_of(run)))
     }
 
-    async fn open_day(&self, day: i64) -> Done<()> {
-        let conn = self.makers.begin().await?;
-        let number = i32::try_from(day).unwrap_or(i32::MAX);
-        conn.rows(include_str!("sql/range_lock.sql"), &[&number])
-            .await?;
-        if !has_day(&conn, day).await? {
-            conn.run(&sql(include_str!("sql/create_range.sql"), day))
-                .await?;
+    /// Makes the days that these runs need. Whoever calls it has no transaction open.
+    pub(super) async fn open_days(&self, runs: impl Iterator<Item = RunId>) -> Done<()> {
+        let days: BTreeSet<i64> = {
+            let known = self.days.known();
+            runs.map(day_of)
+                .filter(|day| !known.contains(day))
+                .collect()
+        };
+        let days: Vec<i64> = days.into_iter().collect();
+        for some in days.chunks(MADE_MAX) {
+            let conn = self.makers.begin().await?;
+            make(&conn, some).await?;
+            conn.commit().await?;
+            self.days.known().extend(some);
         }
-        conn.commit().await?;
-        self.days.known().insert(day);
         Ok(())
     }
 
@@ -88,46 +101,129 @@ impl PgStore {
         self.open_days(ahead.into_iter().map(RunId::least_at)).await
     }
 
-    /// Drops the days that ended at or before `until`. A day is taken out of the table first, for which nobody who
-    /// reads or writes has to wait.
+    /// Drops the days that ended at or before `until`. One that somebody reads stays for the next time, and all after
+    /// it: whoever has to make a day meanwhile is not to wait.
     pub(super) async fn drop_days(&self, until: Timestamp) -> Done<u32> {
-        let conn = self.makers.get().await?;
+        let conn = self.pool.get().await?;
+        let mut old = parts(&conn, None).await?;
+        drop(conn);
+        old.retain(|day, _| ends_at(*day) <= until);
+        if old.is_empty() {
+            return Ok(0);
+        }
+        let conn = self.droppers.get().await?;
+        conn.run(&patience("1s", "30s")).await?;
         let mut dropped = 0;
-        for row in conn.rows(include_str!("sql/ranges.sql"), &[]).await? {
-            let (name, pending): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
-            let Some(day) = name
-                .strip_prefix("history_")
-                .and_then(|day| day.parse().ok())
-            else {
-                continue;
-            };
-            if ends_at(day) > until {
-                continue;
-            }
+        for (day, part) in old {
             self.days.known().remove(&day);
-            let detach = match pending {
-                true => include_str!("sql/detach_range_again.sql"),
-                false => include_str!("sql/detach_range.sql"),
-            };
-            match conn.run(&sql(detach, day)).await {
-                Ok(()) => {}
+            match drop_day(&conn, day, part).await {
+                Ok(true) => dropped += 1,
+                Ok(false) => break,
+                Err(fault) if is_in_use(&fault) => break,
                 // Another node is at it.
-                Err(Fault::Sql(error)) if error.code().is_some() => continue,
+                Err(Fault::Sql(error)) if error.code().is_some() => {}
                 Err(fault) => return Err(fault),
             }
-            conn.run(&sql(include_str!("sql/drop_range.sql"), day))
-                .await?;
-            dropped += 1;
         }
         Ok(dropped)
     }
 }
 
-async fn has_day(conn: &Conn, day: i64) -> Done<bool> {
+/// How long statements of a connection wait for what others have locked, and how long they take at most.
+pub(super) fn patience(lock: &str, statement: &str) -> String {
+    include_str!("sql/patience.sql")
+        .replace("{lock}", lock)
+        .replace("{statement}", statement)
+}
+
+/// Whether a statement gave up waiting for what somebody else has locked.
+pub(super) fn is_in_use(fault: &Fault) -> bool {
+    match fault {
+        Fault::Sql(error) => error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE),
+        Fault::Store(_) | Fault::Overtaken => false,
+    }
+}
+
+/// Makes those of these days that are not there, one node at a time.
+async fn make(conn: &Conn, days: &[i64]) -> Done<()> {
+    conn.rows(include_str!("sql/range_lock.sql"), &[]).await?;
+    let there = parts(conn, Some(days)).await?;
+    let mut text = String::new();
+    for day in days {
+        match there.get(day) {
+            Some(Part::Whole) => continue,
+            // To drop it as it is would keep everyone from history.
+            Some(Part::Leaving) => {
+                text.push_str(&sql(include_str!("sql/detach_range_again.sql"), *day));
+            }
+            Some(Part::Not) | None => {}
+        }
+        text.push_str(&sql(include_str!("sql/create_range.sql"), *day));
+    }
+    if !text.is_empty() {
+        conn.run(&text).await?;
+    }
+    Ok(())
+}
+
+/// The tables of these days, or of all.
+async fn parts(conn: &Conn, days: Option<&[i64]>) -> Done<BTreeMap<i64, Part>> {
+    let name = |day: &i64| format!("history_{day}");
+    let names: Option<Vec<String>> = days.map(|days| days.iter().map(name).collect());
+    let mut parts = BTreeMap::new();
+    for row in &conn.rows(include_str!("sql/ranges.sql"), &[&names]).await? {
+        let (name, pending): (String, Option<bool>) = (row.try_get(0)?, row.try_get(1)?);
+        let day = name.strip_prefix("history_");
+        if let Some(day) = day.and_then(|day| day.parse().ok()) {
+            let part = match pending {
+                Some(false) => Part::Whole,
+                Some(true) => Part::Leaving,
+                None => Part::Not,
+            };
+            parts.insert(day, part);
+        }
+    }
+    Ok(parts)
+}
+
+/// A day is taken out of the table first, for which nobody who reads or writes has to wait. False if it is in use.
+async fn drop_day(conn: &Conn, day: i64, part: Part) -> Done<bool> {
+    // What is left half taken out can be neither read nor written.
+    if part == Part::Whole && is_read(conn, day).await? {
+        return Ok(false);
+    }
+    let detach = match part {
+        Part::Whole => Some(include_str!("sql/detach_range.sql")),
+        Part::Leaving => Some(include_str!("sql/detach_range_again.sql")),
+        Part::Not => None,
+    };
+    if let Some(detach) = detach {
+        conn.run(&sql(detach, day)).await?;
+    }
+    conn.begin()?;
+    match drop_loose(conn, day).await {
+        Ok(()) => conn.commit().await.map(|()| true),
+        Err(fault) => {
+            conn.rollback().await?;
+            Err(fault)
+        }
+    }
+}
+
+async fn is_read(conn: &Conn, day: i64) -> Done<bool> {
     let name = format!("history_{day}");
     let row = conn
-        .row(include_str!("sql/has_range.sql"), &[&name])
+        .row(include_str!("sql/range_readers.sql"), &[&name])
         .await?;
-    let row = row.ok_or_else(|| StoreError::unavailable("no answer"))?;
-    Ok(row.try_get(0)?)
+    Ok(row.map_or(Ok(false), |row| row.try_get(0))?)
+}
+
+/// Whoever makes the same day anew has the lock: then it is a part of history again, and not ours.
+async fn drop_loose(conn: &Conn, day: i64) -> Done<()> {
+    conn.rows(include_str!("sql/range_lock.sql"), &[]).await?;
+    if parts(conn, Some(&[day])).await?.get(&day) == Some(&Part::Not) {
+        conn.run(&sql(include_str!("sql/drop_range.sql"), day))
+            .await?;
+    }
+    Ok(())
 }

@@ -11,8 +11,9 @@ use crate::{Keep, Retained};
 impl PgStore {
     pub(super) async fn try_retain(&self, keep: &Keep) -> Done<Retained> {
         self.now();
-        let ranges = self.drop_ranges(keep.now.minus(keep.history)).await?;
+        // Whoever reads history holds up what is dropped, which must not hold up what is needed.
         self.open_ahead(keep.now).await?;
+        let ranges = self.drop_ranges(keep.now.minus(keep.history)).await?;
         let requests = self.drop_requests(keep.now.minus(IDEMPOTENCY_KEEP)).await?;
         let jobs = self.drop_jobs(keep.now.minus(keep.finished)).await?;
         self.forget_presences().await?;

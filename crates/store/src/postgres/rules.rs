@@ -64,6 +64,7 @@ impl PgStore {
                 tenant: TenantId(row.try_get(0)?),
                 name: CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?,
                 version: Version(row.try_get::<_, i32>(2)?.cast_unsigned()),
+                doubts: row.try_get::<_, i32>(3)?.cast_unsigned(),
             });
         }
         for row in &conn.rows(include_str!("sql/zones.sql"), &[]).await? {
@@ -114,10 +115,11 @@ impl PgStore {
                 tenant,
                 name,
                 version,
+                doubts,
             } => {
                 let sql = include_str!("sql/calendar_applied.sql");
-                let version = version.0.cast_signed();
-                conn.execute(sql, &[&tenant.0, &name.as_str(), &version])
+                let (version, doubts) = (version.0.cast_signed(), doubts.cast_signed());
+                conn.execute(sql, &[&tenant.0, &name.as_str(), &version, &doubts])
                     .await?;
             }
             Rule::Zone { name, digest } => {

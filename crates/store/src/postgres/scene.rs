@@ -9,14 +9,16 @@ use futures_util::future::try_join_all;
 use model::policy::Living;
 use model::schedule::Kind;
 use model::{
-    Ask, Job, JobId, JobState, Reason, Run, RunId, RunKind, RunState, Standing, Timestamp,
+    Ask, Job, JobId, JobState, Reason, Run, RunId, RunKind, RunState, Standing, Stretch, Timestamp,
 };
 use uuid::Uuid;
 
 use super::calendars::read_jobs;
 use super::fault::{Done, Fault};
 use super::pool::Conn;
-use super::put::{EndedColumns, LiveColumns, MoveColumns, StandingColumns, TokenColumns, asks};
+use super::put::{
+    EndedColumns, LiveColumns, MoveColumns, StandingColumns, TokenColumns, UntoldColumns, asks,
+};
 use super::ran::Ran;
 use super::rows::{EndedRow, LiveRow, Narrow, text};
 use super::store::PgStore;
@@ -55,6 +57,8 @@ pub(super) struct Writes {
     gone: TokenColumns,
     going: usize,
     pub ended: BTreeMap<RunId, EndedRow>,
+    /// Skipped entries that go, or lose slots that are decided anew.
+    pub untold: BTreeMap<RunId, Option<Stretch>>,
     parked: BTreeMap<JobId, (String, Timestamp)>,
 }
 
@@ -248,7 +252,9 @@ impl Scene {
         };
         if let (Some(slot), Some(job)) = (row.run.slot, self.job(job)) {
             let ran = self.ran_before(&job, slot);
-            self.put_standing(&job.taken_back(slot, now, &ran));
+            let job = job.taken_back(slot, now, &ran);
+            self.untell(&job);
+            self.put_standing(&job);
         }
     }
 
@@ -335,11 +341,16 @@ impl Lock {
 }
 
 impl Writes {
-    /// Writes everything in the order of locks, all under way at once. The days of history that are entered are made
-    /// before.
+    /// Writes everything in the order of locks, all under way at once. A day of history that is entered and not there is
+    /// made while nothing is locked, and then the call is to be done again.
     pub async fn flush(self, store: &PgStore, conn: &Conn) -> Done<()> {
-        store.open_days(self.ended.keys().copied()).await?;
+        if !store.has_days(self.ended.keys().copied()) {
+            conn.rollback().await?;
+            store.open_days(self.ended.keys().copied()).await?;
+            return Err(Fault::Overtaken);
+        }
         self.flush_parked(conn).await?;
+        self.flush_untold(conn).await?;
         let (ids, marks) = asks(&self.asked);
         let standings = StandingColumns::new(&self.standings);
         let ended = EndedColumns::new(self.ended.values());
@@ -388,6 +399,22 @@ impl Writes {
                 self.born.len(),
                 None,
             ),
+        ];
+        tell(conn, &all).await
+    }
+
+    /// What is told no more, before anything is told anew.
+    async fn flush_untold(&self, conn: &Conn) -> Done<()> {
+        let untold = UntoldColumns::new(&self.untold);
+        let (gone, cut) = (include_str!("sql/untell.sql"), include_str!("sql/cut.sql"));
+        let all = [
+            (
+                gone,
+                vec![&untold.gone as Param<'_>],
+                untold.gone.len(),
+                None,
+            ),
+            (cut, untold.params(), untold.id.len(), None),
         ];
         tell(conn, &all).await
     }

@@ -155,6 +155,7 @@ impl PgServer {
         let mut settings = File::options()
             .append(true)
             .open(self.folder.join("postgresql.conf"))?;
+        writeln!(settings, "unix_socket_directories = ''")?;
         writeln!(settings, "include_if_exists '{WAITS_FOR}'")?;
         Ok(())
     }
@@ -205,7 +206,7 @@ impl PgServer {
     /// Starts it, after [`PgServer::stop`] again on the same port.
     pub fn start(&self) -> Result<(), BoxError> {
         let mut options = format!(
-            "-p {} -k '' -c listen_addresses=127.0.0.1 -c max_connections=300 -c shared_buffers=512MB \
+            "-p {} -c listen_addresses=127.0.0.1 -c max_connections=300 -c shared_buffers=512MB \
              -c log_min_messages=error -c log_min_error_statement=panic -c wal_retrieve_retry_interval=100ms",
             self.port
         );

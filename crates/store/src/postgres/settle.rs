@@ -230,12 +230,16 @@ impl Look {
         }
         let back = |row: &LiveRow| row.run.ask == Some(Ask::TakeBack);
         let mut full: BTreeSet<Uuid> = scene.resting().into_iter().collect();
+        let mut taken = BTreeSet::new();
         for run in runs.clone() {
             let row = scene.run(run.job, run.id).filter(|row| back(row));
-            full.extend(row.map(|row| row.run.job.0));
+            taken.extend(row.map(|row| row.run.job));
         }
+        full.extend(taken.iter().map(|job| job.0));
         let full: Vec<Uuid> = full.into_iter().collect();
         scene.read_full(conn, &full).await?;
+        let taken: Vec<JobId> = taken.into_iter().collect();
+        scene.read_ran_before(conn, &taken).await?;
         let others = runs.filter_map(|run| run.claim).filter(|it| *it != by);
         let others: BTreeSet<Uuid> = others.map(|it| it.0).collect();
         let gone = gone(conn, &others.into_iter().collect::<Vec<_>>()).await?;

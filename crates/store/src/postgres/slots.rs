@@ -18,7 +18,7 @@ impl PgStore {
         to: Timestamp,
         count: usize,
     ) -> Done<Vec<Run>> {
-        let conn = self.pool.get().await?;
+        let conn = self.readers.get().await?;
         let (first, last, max) = (RunId::least_at(from).0, RunId::least_at(to).0, limit(count));
         let mut found: BTreeMap<RunId, Run> = BTreeMap::new();
         let sql = include_str!("sql/list_slots_live.sql");

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::{PresenceId, Timestamp};
 
 use super::config::PgConfig;
+use super::dial::Dialer;
 use super::fault::{Done, Fault};
 use super::gather::Gather;
 use super::listen::Listener;
-use super::open::migrate;
+use super::migrate::migrate;
 use super::pool::{Conn, Pool};
 use super::ranges::Days;
-use super::tls::Connector;
 use crate::{StoreClock, StoreError};
 
 /// How often a call is done again because others were faster.
@@ -23,10 +23,14 @@ const TRIES_MAX: u32 = 20;
 /// A store in a PostgreSQL database, for any number of nodes.
 pub struct PgStore {
     pub(super) pool: Pool,
+    /// What looks through tables at the wish of clients has connections of its own: nothing else waits for them.
+    pub(super) readers: Pool,
     /// Beats have a connection of their own, so that load cannot starve them.
     pub(super) beats: Pool,
     /// Days of history are made while a call has its connection.
     pub(super) makers: Pool,
+    /// And dropped, which may have to wait for whoever reads them.
+    pub(super) droppers: Pool,
     pub(super) hints: Listener,
     pub(super) days: Days,
     /// Creates that wait for the next write.
@@ -66,15 +70,16 @@ impl PgStore {
         config: PgConfig,
         clock: Option<Arc<dyn StoreClock>>,
     ) -> Result<Self, StoreError> {
-        let connector = Connector::new(&config)?;
-        let pool = |size| Pool::new(config.clone(), connector.clone(), size);
-        let makers = pool(1);
+        let dialer = Arc::new(Dialer::new(config.clone())?);
+        let makers = Pool::new(&dialer, 1);
         migrate(&makers, config.schema()).await?;
         Ok(Self {
-            pool: pool(config.connections),
-            beats: pool(1),
-            hints: Listener::new(config.clone(), connector.clone()),
+            pool: Pool::new(&dialer, config.connections),
+            readers: Pool::reading(&dialer, config.connections.div_ceil(2)),
+            beats: Pool::new(&dialer, 1),
+            hints: Listener::new(&dialer),
             makers,
+            droppers: Pool::new(&dialer, 1),
             days: Days::default(),
             creates: Gather::default(),
             zones: Mutex::default(),

@@ -2,15 +2,17 @@
 
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
@@ -31,49 +33,81 @@ impl Connector {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| unusable(&error))?;
+        let named = match (&config.roots, config.tls) {
+            (None, _) | (_, Tls::Disable) => None,
+            (Some(path), _) => Some(read_roots(path).map_err(|error| {
+                unusable(&format_args!("sslrootcert {}: {error}", path.display()))
+            })?),
+        };
         let client = match config.tls {
             Tls::VerifyFull => {
-                let roots = Arc::new(roots(config).map_err(|error| unusable(&error))?);
+                let roots = Arc::new(named.unwrap_or_else(usual_roots));
                 let checks = WebPkiServerVerifier::builder_with_provider(roots, provider)
                     .build()
                     .map_err(|error| unusable(&error))?;
                 builder.with_webpki_verifier(checks).with_no_client_auth()
             }
-            Tls::Disable | Tls::Prefer | Tls::Require => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Believer(provider)))
-                .with_no_client_auth(),
+            Tls::Disable | Tls::Prefer | Tls::Require | Tls::VerifyCa => {
+                let believer = Believer {
+                    provider,
+                    roots: named,
+                };
+                builder
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(believer))
+                    .with_no_client_auth()
+            }
         };
         Ok(Self(Arc::new(client)))
     }
 }
 
-fn roots(config: &PgConfig) -> Result<RootCertStore, BoxError> {
-    let Some(path) = &config.roots else {
-        return Ok(RootCertStore {
-            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-        });
-    };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path)? {
-        roots.add(certificate?)?;
+fn usual_roots() -> RootCertStore {
+    RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
     }
-    Ok(roots)
 }
 
-/// Takes any certificate: `sslmode=require` asks for secrecy, not for proof.
+fn read_roots(path: &Path) -> Result<RootCertStore, BoxError> {
+    let text = std::fs::read(path)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        roots.add(certificate?)?;
+    }
+    match roots.is_empty() {
+        true => Err("it holds no certificate".into()),
+        false => Ok(roots),
+    }
+}
+
+/// Does not ask for a name: `sslmode=require` asks for secrecy, not for proof. With certificates to trust, one of them
+/// must have signed the server's.
 #[derive(Debug)]
-struct Believer(Arc<CryptoProvider>);
+struct Believer {
+    provider: Arc<CryptoProvider>,
+    roots: Option<RootCertStore>,
+}
 
 impl ServerCertVerifier for Believer {
     fn verify_server_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         _server_name: &ServerName<'_>,
         _ocsp_response: &[u8],
-        _now: UnixTime,
+        now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        if let Some(roots) = &self.roots {
+            let certificate = ParsedCertificate::try_from(end_entity)?;
+            let algorithms = self.provider.signature_verification_algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(
+                &certificate,
+                roots,
+                intermediates,
+                now,
+                algorithms,
+            )?;
+        }
         Ok(ServerCertVerified::assertion())
     }
 
@@ -83,7 +117,7 @@ impl ServerCertVerifier for Believer {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
     }
 
@@ -93,19 +127,22 @@ impl ServerCertVerifier for Believer {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
 /// A connector for one server.
 pub(super) struct Named {
     client: Arc<ClientConfig>,
-    name: ServerName<'static>,
+    /// Asked for before it is known whether there will be TLS at all: sockets of this machine have no name.
+    name: Result<ServerName<'static>, InvalidDnsNameError>,
 }
 
 impl<S> MakeTlsConnect<S> for Connector
@@ -119,7 +156,7 @@ where
     fn make_tls_connect(&mut self, domain: &str) -> Result<Named, BoxError> {
         Ok(Named {
             client: Arc::clone(&self.0),
-            name: ServerName::try_from(domain.to_owned())?,
+            name: ServerName::try_from(domain.to_owned()),
         })
     }
 }
@@ -135,9 +172,8 @@ where
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let connector = tokio_rustls::TlsConnector::from(self.client);
-            Ok(Stream(Box::new(
-                connector.connect(self.name, stream).await?,
-            )))
+            let stream = connector.connect(self.name?, stream).await?;
+            Ok(Stream(Box::new(stream)))
         })
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::{Done, bad_row};
 use super::rows::{EndedRow, Tenant};
-use crate::code::{Code, slot_column};
+use crate::code::{Code, slot_column, stretch_columns};
 
 /// The days of UTC that have a table of history.
 #[derive(Default)]
@@ -92,6 +92,7 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
         attempts,
     } = row;
     let last = last.as_ref();
+    let (stretch_last, stretch_count) = stretch_columns(run.stretch);
     insert.execute(params![
         run.id.as_bytes(),
         run.job.as_bytes(),
@@ -115,9 +116,8 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
         last.and_then(|last| last.error.as_deref()),
         last.map(|last| &*last.output)
             .filter(|output| !output.is_empty()),
-        run.stretch.map(|stretch| stretch.last.0.as_millis()),
-        run.stretch
-            .map(|stretch| i64::try_from(stretch.count).unwrap_or(i64::MAX)),
+        stretch_last,
+        stretch_count,
         run.payload.as_deref(),
         attempts,
         run.note,

@@ -307,8 +307,8 @@ pub(super) fn doubt_calendars(conn: &Connection, job: &Job) -> Done<()> {
     for (name, version) in aimed_by(job) {
         let stands = calendar_version(conn, job.tenant, name)?;
         if stands.is_some_and(|stands| stands != version) {
-            let mut update = conn.prepare_cached(include_str!("sql/calendar_applied.sql"))?;
-            update.execute(params![Tenant(job.tenant), name.as_str(), 0])?;
+            let mut update = conn.prepare_cached(include_str!("sql/doubt_calendar.sql"))?;
+            update.execute(params![Tenant(job.tenant), name.as_str()])?;
         }
     }
     Ok(())

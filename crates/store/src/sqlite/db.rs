@@ -53,7 +53,7 @@ impl Shared {
         presence_end(self.see(), self.seen())
     }
 
-    fn seen(&self) -> Timestamp {
+    pub fn seen(&self) -> Timestamp {
         Timestamp::from_millis(self.seen.load(Ordering::Acquire))
     }
 

@@ -24,9 +24,8 @@ pub(super) struct JobToPut {
 }
 
 impl JobToPut {
-    pub fn new(job: Arc<Job>) -> Result<Self, StoreError> {
-        let doc = doc::encode_definition(job.id, &job.def);
-        let doc = doc.map_err(|error: DocError| bad_row(job.id, &error))?;
+    pub fn new(job: Arc<Job>) -> Result<Self, DocError> {
+        let doc = doc::encode_definition(job.id, &job.def)?;
         Ok(Self { job, doc })
     }
 
@@ -46,25 +45,25 @@ impl JobToPut {
     }
 }
 
-/// A create, encoded before it reaches the writer.
+/// A create, encoded before it reaches the writer; or why it cannot be.
 pub(super) struct CreateRow {
-    put: JobToPut,
+    put: Result<JobToPut, DocError>,
     asked: Option<Idempotency>,
 }
 
 impl CreateRow {
-    pub fn new(new: &NewJob) -> Result<Self, StoreError> {
-        Ok(Self {
-            put: JobToPut::new(new.job.clone())?,
+    pub fn new(new: &NewJob) -> Self {
+        Self {
+            put: JobToPut::new(new.job.clone()),
             asked: new.idempotency.clone(),
-        })
+        }
     }
 }
 
-/// A change, encoded before it reaches the writer.
+/// A change, encoded before it reaches the writer, unless the job cannot be.
 pub(super) struct ChangeRow {
     before: Arc<Job>,
-    after: JobToPut,
+    after: Result<JobToPut, DocError>,
     skipped: Vec<EndedRow>,
     runs: RunsOfChange,
 }
@@ -83,7 +82,7 @@ impl ChangeRow {
             .collect::<Result<_, _>>();
         Ok(Self {
             before: before.clone(),
-            after: JobToPut::new(after.clone())?,
+            after: JobToPut::new(after.clone()),
             skipped: entries.map_err(|error| bad_row(after.id, &error))?,
             runs: *runs,
         })
@@ -144,12 +143,14 @@ impl Db {
         let mut wide = conn.prepare_cached(include_str!("sql/create_jobs_def.sql"))?;
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows {
-            let put = &row.put;
+            let put = match (answered_before(conn, row)?, &row.put) {
+                (None, Ok(put)) => put,
+                (answer, _) => {
+                    answers.extend(answer);
+                    continue;
+                }
+            };
             let JobToPut { job, doc } = put;
-            if let Some(answer) = answered_before(conn, row)? {
-                answers.push(answer);
-                continue;
-            }
             let created = narrow.execute(params![
                 job.id.as_bytes(),
                 Tenant(job.tenant),
@@ -184,7 +185,7 @@ impl Db {
             doubt_calendars(conn, job)?;
             zones.know(conn, put.zone())?;
             resting.follow(job);
-            put_request(conn, row)?;
+            put_request(conn, job, row.asked.as_ref())?;
             answers.push(Created::Done);
         }
         Ok(answers)
@@ -197,6 +198,10 @@ impl Db {
             skipped,
             runs,
         } = change;
+        let after = match after {
+            Ok(after) => after,
+            Err(error) => return Ok(JobChanged::Refused(error.to_string())),
+        };
         let found = load_job(&self.conn, before.id)?;
         let Some(job) = found.filter(|job| !is_gone(job)) else {
             return Ok(JobChanged::Missing);
@@ -273,6 +278,7 @@ impl Db {
         };
         let ran = self.ran_before(&job, slot)?;
         let job = job.taken_back(slot, now, &ran);
+        self.untell(&job)?;
         self.put_standing(&job)?;
         Ok(Some(job))
     }
@@ -331,10 +337,13 @@ impl Db {
     }
 }
 
-/// Whether a create needs no write: an answered request, a job that is there, a key that is taken, a calendar that
-/// is not there.
+/// Whether a create needs no write: a job that cannot be written, an answered request, a job that is there, a key that
+/// is taken, a calendar that is not there.
 fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> {
-    let job = &row.put.job;
+    let job = match &row.put {
+        Ok(put) => &put.job,
+        Err(error) => return Ok(Some(Created::Refused(error.to_string()))),
+    };
     if let Some(asked) = &row.asked {
         let mut select = conn.prepare_cached(include_str!("sql/find_request.sql"))?;
         let found = select
@@ -381,11 +390,10 @@ pub(super) fn drop_labels(conn: &Connection, job: JobId) -> Done<()> {
     Ok(())
 }
 
-fn put_request(conn: &Connection, row: &CreateRow) -> Done<()> {
-    let Some(asked) = &row.asked else {
+fn put_request(conn: &Connection, job: &Job, asked: Option<&Idempotency>) -> Done<()> {
+    let Some(asked) = asked else {
         return Ok(());
     };
-    let job = &row.put.job;
     let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_request.sql"))?;
     insert.execute(params![
         Tenant(job.tenant),

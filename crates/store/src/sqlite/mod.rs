@@ -36,6 +36,7 @@ mod writer;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use model::shard::ShardSet;
@@ -165,10 +166,10 @@ impl Store for SqliteStore {
 
     async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
         let shared = self.shared.clone();
-        shared.see();
+        let now = shared.see();
         let (no, living) = {
             let mut presences = shared.presences();
-            let living = presences.beat(presence, vitals, shared.clock.uptime())?;
+            let living = presences.beat(presence, vitals, (now, shared.clock.uptime()))?;
             (presences.living(presence)?, living)
         };
         let asks = self
@@ -177,6 +178,7 @@ impl Store for SqliteStore {
             .await?;
         Ok(Beat {
             now_micros: shared.clock.now_micros(),
+            took: Duration::ZERO,
             asks,
             living,
         })
@@ -222,7 +224,7 @@ impl Store for SqliteStore {
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
-        let rows = collect(jobs, jobs::CreateRow::new)?;
+        let rows: Vec<_> = jobs.iter().map(jobs::CreateRow::new).collect();
         self.write(rows.len(), move |db| db.create_jobs(&rows))
             .await
     }

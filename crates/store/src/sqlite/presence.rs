@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 
 use super::db::Db;
 use super::fault::Done;
-use crate::{Epoch, Leases, NodeInfo, Peer, StoreError, Vitals};
+use crate::{Epoch, Leases, NodeInfo, Peer, StoreError, Vitals, silent_presence_end};
 
 /// Every presence that lives, or has ended and may still have claims.
 #[derive(Default)]
@@ -37,6 +37,8 @@ struct Known {
     /// Its last beat, and since when no gap between beats was longer than its time to live.
     beaten: Duration,
     unbroken: Duration,
+    /// The latest moment that its beats were told.
+    told: Timestamp,
 }
 
 impl Presences {
@@ -49,10 +51,13 @@ impl Presences {
         while let Some(row) = rows.next()? {
             let (no, id) = (row.get(0)?, PresenceId::from_bytes(row.get(1)?));
             let ended_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
-            let (vitals, expires, beaten, unbroken) =
-                self.known.get(&id).map_or_else(Default::default, |known| {
+            let joined_at = Timestamp::from_millis(row.get(7)?);
+            let heard = self.known.get(&id);
+            let (vitals, expires, beaten, unbroken) = heard
+                .map_or_else(Default::default, |known| {
                     (known.vitals, known.expires, known.beaten, known.unbroken)
                 });
+            let told = heard.map_or(joined_at, |known| known.told);
             let node = NodeInfo {
                 name: row.get(3)?,
                 version: row.get(4)?,
@@ -64,12 +69,13 @@ impl Presences {
                 Known {
                     no,
                     node,
-                    joined_at: Timestamp::from_millis(row.get(7)?),
+                    joined_at,
                     vitals,
                     ended_at,
                     expires,
                     beaten,
                     unbroken,
+                    told,
                 },
             );
         }
@@ -104,7 +110,7 @@ impl Presences {
         &mut self,
         id: PresenceId,
         vitals: &Vitals,
-        uptime: Duration,
+        (now, uptime): (Timestamp, Duration),
     ) -> Result<Vec<Peer>, StoreError> {
         let known = self
             .known
@@ -117,6 +123,7 @@ impl Presences {
         }
         known.vitals = *vitals;
         known.beaten = uptime;
+        known.told = known.told.max(now);
         known.expires = uptime.saturating_add(PRESENCE_TTL);
         let lives = |known: &Known| known.ended_at.is_none() && uptime <= known.expires;
         let living = self.known.iter().filter(|(_, known)| lives(known));
@@ -137,8 +144,8 @@ impl Presences {
         &mut self,
         by: PresenceId,
         uptime: Duration,
-        ended_at: Timestamp,
-    ) -> Vec<(PresenceId, i64)> {
+        ended_at: impl Fn(Timestamp) -> Timestamp,
+    ) -> Vec<(PresenceId, i64, Timestamp)> {
         let heard = self.known.get(&by).is_some_and(|known| {
             known.ended_at.is_none()
                 && uptime <= known.expires
@@ -150,8 +157,9 @@ impl Presences {
         let mut ended = Vec::new();
         for (id, known) in &mut self.known {
             if known.ended_at.is_none() && uptime > known.expires {
-                known.ended_at = Some(ended_at);
-                ended.push((*id, known.no));
+                let at = ended_at(known.told);
+                known.ended_at = Some(at);
+                ended.push((*id, known.no, at));
             }
         }
         ended
@@ -174,6 +182,7 @@ impl Presences {
             expires,
             beaten: uptime,
             unbroken: uptime,
+            told: joined_at,
         };
         self.known.insert(id, known);
     }
@@ -310,23 +319,24 @@ impl Db {
     pub fn leave(&mut self, id: PresenceId) -> Done<()> {
         let ended_at = self.shared.presence_end();
         let ended = self.shared.presences().end(id, ended_at);
-        self.write_ends(ended.into_iter(), ended_at)
+        self.write_ends(ended.map(|no| (no, ended_at)).into_iter())
     }
 
     pub fn bar_lapsed(&mut self, by: PresenceId) -> Done<Vec<PresenceId>> {
-        let (ended_at, uptime) = (self.shared.presence_end(), self.shared.clock.uptime());
+        let (now, uptime) = (self.shared.see(), self.shared.clock.uptime());
+        let ended_at = |told| silent_presence_end(now, self.shared.seen(), told);
         let lapsed = self.shared.presences().end_lapsed(by, uptime, ended_at);
-        self.write_ends(lapsed.iter().map(|(_, no)| *no), ended_at)?;
-        Ok(lapsed.into_iter().map(|(id, _)| id).collect())
+        self.write_ends(lapsed.iter().map(|(_, no, at)| (*no, *at)))?;
+        Ok(lapsed.into_iter().map(|(id, _, _)| id).collect())
     }
 
     /// They have ended in memory already, so that no beat of theirs can succeed from then on; if this
     /// write fails, the rollback brings them back.
-    fn write_ends(&mut self, numbers: impl Iterator<Item = i64>, at: Timestamp) -> Done<()> {
+    fn write_ends(&mut self, ends: impl Iterator<Item = (i64, Timestamp)>) -> Done<()> {
         let mut end = self
             .conn
             .prepare_cached(include_str!("sql/end_presence.sql"))?;
-        for no in numbers {
+        for (no, at) in ends {
             end.execute(params![no, at.as_millis()])?;
         }
         Ok(())

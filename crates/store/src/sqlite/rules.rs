@@ -65,6 +65,7 @@ pub(super) fn rules_changed(conn: &Connection) -> Done<Vec<Rule>> {
             tenant: row.get::<_, Tenant>(0)?.0,
             name: CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?,
             version: Version(row.get(2)?),
+            doubts: row.get(3)?,
         });
     }
     for (name, known) in zones(conn)? {
@@ -124,11 +125,12 @@ impl Db {
                 tenant,
                 name,
                 version,
+                doubts,
             } => {
                 let mut update = self
                     .conn
                     .prepare_cached(include_str!("sql/calendar_applied.sql"))?;
-                update.execute(params![Tenant(*tenant), name.as_str(), version.0])?;
+                update.execute(params![Tenant(*tenant), name.as_str(), version.0, doubts])?;
             }
             Rule::Zone { name, digest } => {
                 let mut upsert = self

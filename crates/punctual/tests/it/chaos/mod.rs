@@ -8,9 +8,11 @@
 //! `CHAOS_RATE` (slots a second), `CHAOS_PARTS` (what each node is there for, `api,schedule/execute/api,execute`),
 //! `CHAOS_BINARY` (another build of the nodes), `CHAOS_KEEP` (write the record down although nothing is wrong).
 
+mod away;
 mod checker;
 mod client;
 mod database;
+mod far;
 mod faults;
 mod fleet;
 mod load;

@@ -114,6 +114,7 @@ impl World {
             tenant,
             name,
             version,
+            doubts: 0,
         }
     }
 
@@ -132,6 +133,7 @@ impl World {
                 tenant,
                 name,
                 version: Version(1),
+                doubts: 0,
             },
             Rule::Zone { name, .. } => Rule::Zone { name, digest: 1 },
         })

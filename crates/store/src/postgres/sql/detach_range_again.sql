@@ -1,2 +1,2 @@
 -- retain: what another try has begun is brought to its end.
-ALTER TABLE history DETACH PARTITION history_{day} FINALIZE
+ALTER TABLE history DETACH PARTITION history_{day} FINALIZE;

@@ -1,3 +1,4 @@
--- create_jobs, change_job: a job was aimed by another version of these, and is to be aimed anew.
-UPDATE calendars c SET applied = 0 FROM unnest($1::uuid[], $2::text[]) n(tenant, name)
+-- create_jobs, change_job: so many jobs were aimed by another version of these, and are to be aimed anew.
+UPDATE calendars c SET applied = 0, doubts = c.doubts + n.times
+FROM unnest($1::uuid[], $2::text[], $3::integer[]) n(tenant, name, times)
 WHERE c.tenant = n.tenant AND c.name = n.name

@@ -1,9 +1,10 @@
 -- fire: jobs that start a run and pass nothing over. Each moves onward if it is active and where plan saw it; what comes
--- to life is what moved. Nothing moves unless every lease is ours at its epoch. Where overlap would have to decide, and
--- where an edited job may have had a run of that name, all is left for a closer look. (Not EXISTS: for that the planner
--- may read the whole table once instead of a row at a time.)
+-- to life is what moved. Nothing moves unless every lease is ours at its epoch; the presence is held already, so nobody
+-- gives one up before this is committed. Where overlap would have to decide, and where an edited job may have had a run of
+-- that name, all is left for a closer look. (Not EXISTS: for that the planner may read the whole table once instead of a
+-- row at a time.)
 WITH me AS MATERIALIZED (
-    SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE),
+    SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL),
 held AS MATERIALIZED (
     SELECT count(*) AS shards
     FROM leases l JOIN unnest($2::smallint[], $3::bigint[]) w(shard, epoch) ON l.shard = w.shard AND l.epoch = w.epoch

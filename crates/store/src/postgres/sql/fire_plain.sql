@@ -1,7 +1,7 @@
 -- fire: the same for most jobs: never edited, their runs not counted, due when their slot is; claimed by whoever asks. One
 -- that has no next slot is finished.
 WITH me AS MATERIALIZED (
-    SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE),
+    SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL),
 held AS MATERIALIZED (
     SELECT count(*) AS shards
     FROM leases l JOIN unnest($2::smallint[], $3::bigint[]) w(shard, epoch) ON l.shard = w.shard AND l.epoch = w.epoch

@@ -1,7 +1,4 @@
--- open: one at a time, and in our own schema. The number names this lock among all of the database.
-SET LOCAL lock_timeout = '60s';
-SET LOCAL statement_timeout = 0;
-SELECT pg_advisory_xact_lock(7020665, hashtext('{schema}'));
+-- open: a schema of our own. A number below zero: something of that migration is still to be made.
 CREATE SCHEMA IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.schema_migrations (
     number     integer PRIMARY KEY,

@@ -1,2 +1,2 @@
--- settle and others: one node makes a day, the others wait for it.
-SELECT pg_advisory_xact_lock(hashtext(current_schema()), $1)
+-- settle, retain and others: one node makes or drops days, the others wait for it.
+SELECT pg_advisory_xact_lock(7020666, hashtext(current_schema()))

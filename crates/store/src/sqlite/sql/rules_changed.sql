@@ -1,3 +1,3 @@
 -- rules_changed: calendars that not all of their jobs have been aimed by.
-SELECT tenant, name, version FROM calendars INDEXED BY calendars_changed WHERE applied <> version
+SELECT tenant, name, version, doubts FROM calendars INDEXED BY calendars_changed WHERE applied <> version
 ORDER BY tenant, name

@@ -1,0 +1,194 @@
+//! What became of firings and claims: runs that are ours go to dispatch, jobs move on to their next slots.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use model::job::Decision;
+use model::{AttemptNo, Job, JobId, Run, RunId, RunState, Slot, Timestamp, limits};
+use store::{Claimed, DueRun, Fired, Firing, Hint};
+
+use crate::dispatch::Work;
+use crate::fire::runs_of;
+use crate::lock;
+use crate::node::Context;
+use crate::postponed::Postponed;
+use crate::wheel::{Entry, Wheel};
+
+/// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
+pub fn fired(
+    context: &Context,
+    postponed: &mut Postponed,
+    firings: Vec<Firing>,
+    answers: Vec<Fired>,
+    now: Timestamp,
+) -> Vec<(JobId, String)> {
+    let horizon = now.plus(limits::HORIZON);
+    let mut works = Vec::with_capacity(firings.len());
+    let mut refused = Vec::new();
+    let mut tally = Tally::default();
+    let executes = context.config.parts.execute;
+    let mut wheel = lock(&context.wheel);
+    let runs: Vec<RunId> = runs_of(&firings).collect();
+    for (firing, answer) in firings.into_iter().zip(answers) {
+        let Firing { job, decision, .. } = firing;
+        if answer == Fired::Early {
+            postponed.add_early(&wheel, job, &decision);
+            continue;
+        }
+        wheel.answered(&Entry::Slot(Arc::clone(&job)));
+        tally.count(&answer);
+        let born = match answer {
+            Fired::Claimed(run) => {
+                let start = decision
+                    .start
+                    .filter(|_| !wheel.has_ended(run, AttemptNo::FIRST));
+                works.extend(start.map(|slot| born(context, &job, slot)));
+                true
+            }
+            Fired::Ready(run) => {
+                if let Some(due) = due_run(run, &job, &decision).filter(|_| executes) {
+                    wheel.insert_run(due, due.due_at);
+                }
+                true
+            }
+            Fired::Waiting(_) => true,
+            Fired::Skipped(_) | Fired::Decided => false,
+            Fired::Early => continue,
+            Fired::Stale => {
+                // Plan may have passed it over while this was under way.
+                context.shared.offer_here((job.tenant, job.id));
+                continue;
+            }
+            Fired::LeaseLost => {
+                context.shared.doubt_leases();
+                continue;
+            }
+            Fired::Refused(why) => {
+                refused.push((job.id, why));
+                continue;
+            }
+        };
+        onward(&mut wheel, &job, &decision, born, horizon);
+    }
+    wheel.end_asking(runs.into_iter());
+    // Still under the wheel's lock: settle must not end one of these in between.
+    context.dispatch.take(works, now);
+    let low = wheel.len() < limits::WHEEL_MAX / 2;
+    drop(wheel);
+    tally.tell(context);
+    context.shared.nudges.dispatch.now();
+    if low {
+        context.shared.nudges.plan_if_waiting();
+    }
+    refused
+}
+
+/// Takes the runs that were claimed.
+pub fn claimed(
+    context: &Context,
+    runs: Vec<(Timestamp, DueRun)>,
+    answers: Vec<Claimed>,
+    now: Timestamp,
+) {
+    let mut works = Vec::new();
+    let mut wheel = lock(&context.wheel);
+    for ((due_at, due), answer) in runs.into_iter().zip(answers) {
+        wheel.answered(&Entry::Run(due));
+        match answer {
+            Claimed::Ours(run, job) => {
+                let mut run = *run;
+                if due_at < due.due_at {
+                    // Plan made it due sooner than it was written: the clock has gone back.
+                    run.due_at = run.due_at.min(due_at);
+                }
+                if !wheel.has_ended(run.id, run.attempt) {
+                    works.push(Work::new(run, job));
+                }
+            }
+            Claimed::Stale => {
+                context.shared.metrics.collided.inc();
+            }
+            Claimed::LeaseLost => {
+                context.shared.metrics.collided.inc();
+                context.shared.doubt_leases();
+            }
+        }
+        wheel.end_asking(std::iter::once(due.run));
+    }
+    // Still under the wheel's lock, as in `fired`.
+    context.dispatch.take(works, now);
+    drop(wheel);
+    context.shared.nudges.dispatch.now();
+}
+
+/// What became of a batch, in numbers.
+#[derive(Default)]
+struct Tally {
+    fired: u64,
+    skipped: u64,
+    /// Runs that nobody has claimed yet.
+    left: u64,
+    /// Someone else was faster.
+    collided: u64,
+}
+
+impl Tally {
+    fn count(&mut self, answer: &Fired) {
+        match answer {
+            Fired::Claimed(_) | Fired::Waiting(_) => self.fired += 1,
+            Fired::Ready(_) => {
+                self.fired += 1;
+                self.left += 1;
+            }
+            Fired::Skipped(_) => self.skipped += 1,
+            Fired::Stale | Fired::LeaseLost => self.collided += 1,
+            Fired::Decided | Fired::Early | Fired::Refused(_) => {}
+        }
+    }
+
+    fn tell(&self, context: &Context) {
+        context.shared.metrics.fired.inc_by(self.fired);
+        context.shared.metrics.skipped.inc_by(self.skipped);
+        context.shared.metrics.collided.inc_by(self.collided);
+        if self.left > 0 {
+            context.store.hint(&[Hint::Ready]);
+        }
+    }
+}
+
+/// Puts in the slot that a decision leads to, if it is due soon.
+fn onward(wheel: &mut Wheel, job: &Job, decision: &Decision, born: bool, horizon: Timestamp) {
+    let stands = job.standing_after(decision, born);
+    let due_at = stands.next_slot.map(|slot| job.due_at(slot));
+    if due_at.is_some_and(|due_at| due_at <= horizon) {
+        wheel.insert_job(Arc::new(job.at_standing(stands)));
+    }
+}
+
+/// A run as it was just born, claimed by us.
+fn born(context: &Context, job: &Arc<Job>, slot: Slot) -> Work {
+    let run = Run {
+        claim: Some(context.presence.id),
+        ..Run::of_slot(job, slot)
+    };
+    Work::new(run, Arc::clone(job))
+}
+
+fn due_run(run: RunId, job: &Job, decision: &Decision) -> Option<DueRun> {
+    Some(DueRun {
+        run,
+        tenant: job.tenant,
+        job: job.id,
+        due_at: job.due_at(decision.start?),
+        state: RunState::Ready,
+    })
+}
+
+impl crate::handle::Nudges {
+    /// Plan may be waiting for room in the wheel.
+    fn plan_if_waiting(&self) {
+        if self.wheel_full.swap(false, Ordering::AcqRel) {
+            self.plan.now();
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! Create: new jobs, with what makes requests repeatable. Those that name nothing take one statement; the others are
+//! looked at first, and a batch that is refused for one of them is written without it.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::schedule::Zone;
+use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp, Version};
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::calendars::{Standing, is_broken};
+use super::fault::Done;
+use super::gather::SMALL_MAX;
+use super::jobs::{JobToPut, is_gone, key_of, name_calendars, put_labels};
+use super::pool::Conn;
+use super::rows::text;
+use super::scene::due_at;
+use super::store::PgStore;
+use crate::code::Code;
+use crate::doc::DocError;
+use crate::{Created, NewJob, StoreError};
+
+type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// A create, encoded before it is tried; or why it cannot be.
+struct CreateRow<'a> {
+    new: &'a NewJob,
+    put: Result<JobToPut, DocError>,
+}
+
+impl PgStore {
+    pub(super) async fn create_all(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        match jobs.len() {
+            0..=SMALL_MAX => self.create_together(jobs).await,
+            _ => self.create_now(jobs).await,
+        }
+    }
+
+    /// Writes those that name nothing by one statement, the others with a look at what they name.
+    pub(super) async fn create_now(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        self.now();
+        let row = |new| CreateRow {
+            new,
+            put: JobToPut::new(Arc::clone(&new.job)),
+        };
+        let rows: Vec<CreateRow<'_>> = jobs.iter().map(row).collect();
+        let plain = |row: &CreateRow<'_>| row.put.is_ok() && self.is_plain(row.new);
+        if !rows.is_empty() && rows.iter().all(plain) {
+            match self.create_plainly(&rows).await {
+                Ok(()) => return Ok(vec![Created::Done; jobs.len()]),
+                // Perhaps one is there already.
+                Err(fault) if fault.is_about_data() || fault.is_collision() => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        self.create_slowly(&rows).await
+    }
+
+    /// A batch that PostgreSQL refuses for its data is halved until the bad one stands alone.
+    async fn create_slowly(&self, rows: &[CreateRow<'_>]) -> Result<Vec<Created>, StoreError> {
+        let mut answers = Vec::with_capacity(rows.len());
+        let mut batches = vec![rows];
+        while let Some(batch) = batches.pop() {
+            let mut tries = 0;
+            let created = loop {
+                match self.try_create(batch).await {
+                    Err(fault) if fault.is_collision() && self.again(&fault, tries) => tries += 1,
+                    created => break created,
+                }
+            };
+            match (created, batch) {
+                (Ok(created), _) => answers.extend(created),
+                (Err(fault), [_]) if fault.is_about_data() => {
+                    answers.push(Created::Refused(fault.why()));
+                }
+                (Err(fault), _) if fault.is_about_data() => {
+                    let (first, second) = batch.split_at(batch.len() / 2);
+                    batches.extend([second, first]);
+                }
+                (Err(fault), _) => return Err(fault.into()),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Whether nothing but its own two rows is written or looked at: it is as new jobs are, has no names and no labels,
+    /// and its zone is known.
+    pub(super) fn is_plain(&self, new: &NewJob) -> bool {
+        let NewJob { job, idempotency } = new;
+        let unmoved = job.version == Version::FIRST
+            && job.state == JobState::Active
+            && job.slot_last.is_none()
+            && job.runs_made == 0;
+        let untold = job.note.is_none() && job.paused_by.is_none();
+        let nameless = idempotency.is_none() && job.key.is_none() && job.def.labels.is_empty();
+        let made = job.created_at == job.state_at && job.created_at == job.updated_at;
+        let zone = job.def.schedule.zone_followed().map(Zone::name);
+        let known = zone.is_none_or(|zone| Self::known(&self.zones).contains(zone));
+        let free = job.def.schedule.calendars.is_empty() && !is_broken(job);
+        unmoved && untold && nameless && made && known && free
+    }
+
+    async fn create_plainly(&self, rows: &[CreateRow<'_>]) -> Done<()> {
+        let mut columns = PlainColumns::default();
+        for put in rows.iter().filter_map(|row| row.put.as_ref().ok()) {
+            columns.push(put);
+        }
+        let conn = self.pool.get().await?;
+        let sql = include_str!("sql/create_plain.sql");
+        conn.execute(sql, &columns.params()).await?;
+        Ok(())
+    }
+
+    async fn try_create(&self, rows: &[CreateRow<'_>]) -> Done<Vec<Created>> {
+        let conn = self.pool.begin().await?;
+        let mut before = Before::read(&conn, rows).await?;
+        let mut answers = Vec::with_capacity(rows.len());
+        let (mut new, mut asked) = (Vec::new(), Vec::new());
+        for row in rows {
+            let answer = match &row.put {
+                Err(error) => Created::Refused(error.to_string()),
+                Ok(put) => {
+                    let answer = before.create(row.new);
+                    if answer == Created::Done {
+                        new.push(put);
+                        asked.push(row.new);
+                    }
+                    answer
+                }
+            };
+            answers.push(answer);
+        }
+        if new.is_empty() {
+            return Ok(answers);
+        }
+        let jobs: Vec<&Job> = new.iter().map(|put| &*put.job).collect();
+        name_calendars(&conn, &jobs).await?;
+        put_jobs(&conn, &new).await?;
+        before.calendars.doubt(&conn, &jobs).await?;
+        put_labels(&conn, &jobs).await?;
+        put_requests(&conn, &asked).await?;
+        let zones = self.know_zones(&conn, &jobs).await?;
+        conn.commit().await?;
+        self.zones_known(zones);
+        Ok(answers)
+    }
+}
+
+/// What a create meets: answered requests, jobs that are there, keys that are taken; also by earlier ones of the
+/// same batch.
+#[derive(Default)]
+struct Before {
+    calendars: Standing,
+    requests: BTreeMap<(TenantId, String), ([u8; 32], JobId)>,
+    jobs: BTreeSet<JobId>,
+    keys: BTreeMap<(TenantId, String), JobId>,
+}
+
+impl Before {
+    async fn read(conn: &Conn, rows: &[CreateRow<'_>]) -> Done<Self> {
+        let jobs: Vec<&NewJob> = rows.iter().map(|row| row.new).collect();
+        let all: Vec<&Job> = jobs.iter().map(|new| &*new.job).collect();
+        let mut before = Self {
+            calendars: Standing::share(conn, &all).await?,
+            ..Self::default()
+        };
+        let ids: Vec<Uuid> = jobs.iter().map(|new| new.job.id.0).collect();
+        let exists = include_str!("sql/job_exists.sql");
+        for row in &conn.rows(exists, &[&ids]).await? {
+            before.jobs.insert(JobId(row.try_get(0)?));
+        }
+        let asked = jobs.iter().filter_map(|new| {
+            let asked = new.idempotency.as_ref()?;
+            Some((new.job.tenant.0, text(&asked.key)))
+        });
+        let (tenants, keys): (Vec<Uuid>, Vec<Cow<'_, str>>) = asked.unzip();
+        if !keys.is_empty() {
+            let sql = include_str!("sql/find_requests.sql");
+            for row in &conn.rows(sql, &[&tenants, &keys]).await? {
+                let digest: Vec<u8> = row.try_get(2)?;
+                let digest = digest.try_into().unwrap_or([0; 32]);
+                let key = (TenantId(row.try_get(0)?), row.try_get(1)?);
+                before
+                    .requests
+                    .insert(key, (digest, JobId(row.try_get(3)?)));
+            }
+        }
+        let keyed = jobs.iter().filter_map(|new| key_of(&new.job));
+        let (tenants, keys): (Vec<Uuid>, Vec<String>) =
+            keyed.map(|(tenant, key)| (tenant.0, key)).unzip();
+        if !keys.is_empty() {
+            let sql = include_str!("sql/key_holders.sql");
+            for row in &conn.rows(sql, &[&tenants, &keys]).await? {
+                let key = (TenantId(row.try_get(0)?), row.try_get(1)?);
+                before.keys.insert(key, JobId(row.try_get(2)?));
+            }
+        }
+        Ok(before)
+    }
+
+    fn create(&mut self, new: &NewJob) -> Created {
+        let job = &new.job;
+        let request = new.idempotency.as_ref();
+        let request = request.map(|asked| ((job.tenant, text(&asked.key).into_owned()), asked));
+        if let Some((key, asked)) = &request
+            && let Some((digest, id)) = self.requests.get(key)
+        {
+            return match *digest == asked.digest {
+                true => Created::Repeated(*id),
+                false => Created::Mismatch,
+            };
+        }
+        if self.jobs.contains(&job.id) {
+            // The id was chosen before the first try: its answer was lost.
+            return Created::Repeated(job.id);
+        }
+        let key = key_of(job);
+        if let Some(other) = key.as_ref().and_then(|key| self.keys.get(key)) {
+            // Its first try may have come through between two looks.
+            return match *other == job.id {
+                true => Created::Repeated(job.id),
+                false => Created::KeyTaken(*other),
+            };
+        }
+        if let Some(name) = self.calendars.missing(job) {
+            return Created::CalendarMissing(name);
+        }
+        self.keys.extend(key.map(|key| (key, job.id)));
+        let request = request.map(|(key, asked)| (key, (asked.digest, job.id)));
+        self.requests.extend(request);
+        self.jobs.insert(job.id);
+        Created::Done
+    }
+}
+
+/// Both rows of new jobs.
+async fn put_jobs(conn: &Conn, puts: &[&JobToPut]) -> Done<()> {
+    let mut narrow = NarrowColumns::default();
+    let mut wide = WideColumns::default();
+    for put in puts {
+        narrow.push(&put.job);
+        wide.push(put);
+    }
+    let jobs = conn.prepare(include_str!("sql/create_jobs.sql")).await?;
+    let defs = conn
+        .prepare(include_str!("sql/create_jobs_def.sql"))
+        .await?;
+    let (narrow, wide) = (narrow.params(), wide.params());
+    tokio::try_join!(biased; conn.tell(&jobs, &narrow), conn.tell(&defs, &wide))?;
+    Ok(())
+}
+
+async fn put_requests(conn: &Conn, new: &[&NewJob]) -> Done<()> {
+    let (mut tenants, mut keys, mut digests) = (vec![], vec![], vec![]);
+    let (mut ids, mut moments) = (vec![], vec![]);
+    for NewJob { job, idempotency } in new {
+        if let Some(asked) = idempotency {
+            tenants.push(job.tenant.0);
+            keys.push(text(&asked.key));
+            digests.push(asked.digest.as_slice());
+            ids.push(job.id.0);
+            moments.push(job.created_at.as_millis());
+        }
+    }
+    if !ids.is_empty() {
+        let sql = include_str!("sql/create_jobs_request.sql");
+        conn.execute(sql, &[&tenants, &keys, &digests, &ids, &moments])
+            .await?;
+    }
+    Ok(())
+}
+
+/// Columns as `create_plain.sql` has them.
+#[derive(Default)]
+struct PlainColumns<'a> {
+    id: Vec<Uuid>,
+    tenant: Vec<Uuid>,
+    shard: Vec<i16>,
+    made_at: Vec<i64>,
+    next_slot: Vec<Option<i64>>,
+    due_at: Vec<Option<i64>>,
+    doc: Vec<&'a [u8]>,
+    payload: Vec<Option<&'a [u8]>>,
+    zone: Vec<Option<&'a str>>,
+}
+
+impl<'a> PlainColumns<'a> {
+    fn push(&mut self, put: &'a JobToPut) {
+        let job = &put.job;
+        self.id.push(job.id.0);
+        self.tenant.push(job.tenant.0);
+        self.shard.push(i16::from(job.shard().0));
+        self.made_at.push(job.created_at.as_millis());
+        let next_slot = job.next_slot.map(|slot| slot.0.as_millis());
+        self.next_slot.push(next_slot);
+        self.due_at.push(due_at(job).map(Timestamp::as_millis));
+        self.doc.push(&put.doc);
+        self.payload.push(job.def.payload.as_deref());
+        self.zone.push(put.zone());
+    }
+
+    fn params(&self) -> [Param<'_>; 9] {
+        [
+            &self.id,
+            &self.tenant,
+            &self.shard,
+            &self.made_at,
+            &self.next_slot,
+            &self.due_at,
+            &self.doc,
+            &self.payload,
+            &self.zone,
+        ]
+    }
+}
+
+/// Columns as `create_jobs.sql` has them.
+#[derive(Default)]
+struct NarrowColumns {
+    id: Vec<Uuid>,
+    tenant: Vec<Uuid>,
+    shard: Vec<i16>,
+    version: Vec<i32>,
+    state: Vec<i16>,
+    state_at: Vec<i64>,
+    next_slot: Vec<Option<i64>>,
+    due_at: Vec<Option<i64>>,
+    slot_last: Vec<Option<i64>>,
+    runs_made: Vec<i64>,
+}
+
+impl NarrowColumns {
+    fn push(&mut self, job: &Job) {
+        self.id.push(job.id.0);
+        self.tenant.push(job.tenant.0);
+        self.shard.push(i16::from(job.shard().0));
+        self.version.push(job.version.0.cast_signed());
+        self.state.push(job.state.code());
+        self.state_at.push(job.state_at.as_millis());
+        let next_slot = job.next_slot.map(|slot| slot.0.as_millis());
+        self.next_slot.push(next_slot);
+        self.due_at.push(due_at(job).map(Timestamp::as_millis));
+        self.slot_last.push(job.slot_last.map(Timestamp::as_millis));
+        self.runs_made.push(i64::from(job.runs_made));
+    }
+
+    fn params(&self) -> [Param<'_>; 10] {
+        [
+            &self.id,
+            &self.tenant,
+            &self.shard,
+            &self.version,
+            &self.state,
+            &self.state_at,
+            &self.next_slot,
+            &self.due_at,
+            &self.slot_last,
+            &self.runs_made,
+        ]
+    }
+}
+
+/// Columns as `create_jobs_def.sql` has them.
+#[derive(Default)]
+struct WideColumns<'a> {
+    id: Vec<Uuid>,
+    tenant: Vec<Uuid>,
+    key: Vec<Option<&'a str>>,
+    gone: Vec<bool>,
+    created_at: Vec<i64>,
+    updated_at: Vec<i64>,
+    note: Vec<Option<Cow<'a, str>>>,
+    doc: Vec<&'a [u8]>,
+    payload: Vec<Option<&'a [u8]>>,
+    paused_by: Vec<Option<Cow<'a, str>>>,
+    calendars: Vec<bool>,
+    zone: Vec<Option<&'a str>>,
+}
+
+impl<'a> WideColumns<'a> {
+    fn push(&mut self, put: &'a JobToPut) {
+        let job = &put.job;
+        self.id.push(job.id.0);
+        self.tenant.push(job.tenant.0);
+        self.key.push(job.key.as_ref().map(JobKey::as_str));
+        self.gone.push(is_gone(job));
+        self.created_at.push(job.created_at.as_millis());
+        self.updated_at.push(job.updated_at.as_millis());
+        self.note.push(job.note.as_deref().map(text));
+        self.doc.push(&put.doc);
+        self.payload.push(job.def.payload.as_deref());
+        self.paused_by.push(job.paused_by.as_deref().map(text));
+        self.calendars.push(put.names_calendars());
+        self.zone.push(put.zone());
+    }
+
+    fn params(&self) -> [Param<'_>; 12] {
+        [
+            &self.id,
+            &self.tenant,
+            &self.key,
+            &self.gone,
+            &self.created_at,
+            &self.updated_at,
+            &self.note,
+            &self.doc,
+            &self.payload,
+            &self.paused_by,
+            &self.calendars,
+            &self.zone,
+        ]
+    }
+}

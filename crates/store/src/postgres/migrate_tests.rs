@@ -1,0 +1,176 @@
+//! Migrations, while nodes of the version before go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Client;
+
+use super::client;
+use crate::postgres::migrate::bring_up;
+use crate::postgres::server::PgServer;
+use crate::postgres::*;
+
+/// A schema as version 2 left it, with one presence; its address, and a connection that finds its tables.
+async fn version_two(server: &PgServer) -> (String, Client) {
+    let address = server.fresh_schema();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let client = client(server).await;
+    let all = [
+        &format!("CREATE SCHEMA {schema}; SET search_path TO {schema}"),
+        "CREATE TABLE schema_migrations (number integer PRIMARY KEY, applied_at timestamptz DEFAULT now())",
+        include_str!("migrations/0001_init.sql"),
+        include_str!("migrations/0002_time.sql"),
+        "INSERT INTO schema_migrations (number) VALUES (1), (2)",
+        "INSERT INTO presences (id, node, joined_at, seen_at, beaten_at, unbroken_at, expires_at)
+         SELECT gen_random_uuid(), 'old', now_ms(), now_ms(), now_ms(), now_ms(), now_ms() + 60000",
+    ];
+    for sql in all {
+        client.batch_execute(sql).await.unwrap();
+    }
+    (address, client)
+}
+
+async fn inside(server: &PgServer, address: &str) -> Client {
+    let client = client(server).await;
+    let schema = PgConfig::parse(address).unwrap().schema().to_owned();
+    let path = format!("SET search_path TO {schema}");
+    client.batch_execute(&path).await.unwrap();
+    client
+}
+
+async fn connect(address: &str) -> Result<PgStore, StoreError> {
+    PgStore::connect(PgConfig::parse(address).unwrap()).await
+}
+
+/// Whether the index is whole; and the rows that say what was done.
+async fn stands(client: &Client) -> (Option<bool>, Vec<i32>) {
+    let index = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('live_lane')";
+    let index = client.query_opt(index, &[]).await.unwrap();
+    let numbers = "SELECT number FROM schema_migrations ORDER BY number";
+    let numbers = client.query(numbers, &[]).await.unwrap();
+    let numbers = numbers.iter().map(|row| row.get(0)).collect();
+    (index.map(|row| row.get(0)), numbers)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_nodes_beat_on_while_a_migration_waits_for_a_reader() {
+    let server = PgServer::shared().unwrap();
+    let (address, old) = version_two(&server).await;
+    let reader = inside(&server, &address).await;
+    let look = "BEGIN; SELECT count(*) FROM presences";
+    reader.batch_execute(look).await.unwrap();
+    let over = AtomicBool::new(false);
+    let opens = async {
+        let opened = connect(&address).await;
+        over.store(true, Ordering::Relaxed);
+        opened.unwrap()
+    };
+    let beats = async {
+        let (mut beats, mut longest) = (0, Duration::ZERO);
+        while !over.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            let beat = "UPDATE presences SET beaten_at = now_ms()";
+            old.batch_execute(beat).await.unwrap();
+            longest = longest.max(begun.elapsed());
+            beats += 1;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        (beats, longest)
+    };
+    let reads = async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(!over.load(Ordering::Relaxed), "nobody was in the way");
+        reader.batch_execute("COMMIT").await.unwrap();
+    };
+    let (store, (beats, longest), ()) = tokio::join!(opens, beats, reads);
+    store.pulse().await.unwrap();
+    assert!(beats > 50, "{beats}");
+    assert!(longest < Duration::from_millis(1_000), "{longest:?}");
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3]));
+}
+
+#[tokio::test]
+async fn a_migration_gives_up_some_time_and_says_for_whom() {
+    let server = PgServer::shared().unwrap();
+    let (address, old) = version_two(&server).await;
+    let reader = inside(&server, &address).await;
+    let look = "SET application_name = 'a long look'; BEGIN; SELECT count(*) FROM presences";
+    reader.batch_execute(look).await.unwrap();
+    // A connection that is set up as ours are.
+    let other = connect(&server.fresh_schema()).await.unwrap();
+    let conn = other.makers.get().await.unwrap();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let path = format!("SET search_path TO {schema}, pg_catalog");
+    conn.run(&path).await.unwrap();
+    let error = bring_up(&conn, &schema, 2).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unusable(_)), "{error:?}");
+    assert!(error.to_string().contains("a long look"), "{error}");
+    conn.forget();
+    assert_eq!(stands(&old).await, (None, vec![1, 2]));
+    reader.batch_execute("COMMIT").await.unwrap();
+    connect(&address).await.unwrap();
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_made_while_everyone_goes_on() {
+    let server = PgServer::shared().unwrap();
+    let (address, old) = version_two(&server).await;
+    let run = "INSERT INTO live (id, job, tenant, due_at, version, attempt, lost, shard, kind, lane, state, waiting, exclusive)
+               SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 1, 1, 1, 0, 1, 0, 1, 0, false, false";
+    let writer = inside(&server, &address).await;
+    writer
+        .batch_execute(&format!("BEGIN; {run}"))
+        .await
+        .unwrap();
+    let open = tokio::spawn({
+        let address = address.clone();
+        async move { connect(&address).await }
+    });
+    let begun = Instant::now();
+    while stands(&old).await != (Some(false), vec![-3, 1, 2, 3]) {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let begun = Instant::now();
+    old.batch_execute(run).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    // Another node does not wait for it.
+    drop(connect(&address).await.unwrap());
+    assert!(!open.is_finished());
+    assert_eq!(stands(&old).await.0, Some(false));
+    writer.batch_execute("COMMIT").await.unwrap();
+    open.await.unwrap().unwrap();
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3]));
+}
+
+#[tokio::test]
+async fn an_index_that_was_left_half_made_is_made_again() {
+    let server = PgServer::shared().unwrap();
+    let (address, old) = version_two(&server).await;
+    drop(connect(&address).await.unwrap());
+    let writer = inside(&server, &address).await;
+    let hold = "BEGIN; LOCK TABLE live IN ROW EXCLUSIVE MODE";
+    writer.batch_execute(hold).await.unwrap();
+    for sql in [
+        "INSERT INTO schema_migrations (number) VALUES (-3)",
+        "DROP INDEX live_lane",
+    ] {
+        // The first is what a node wrote that ended here.
+        writer.batch_execute(sql).await.unwrap();
+    }
+    writer.batch_execute("COMMIT").await.unwrap();
+    writer.batch_execute(hold).await.unwrap();
+    old.batch_execute("SET lock_timeout = '100ms'")
+        .await
+        .unwrap();
+    let half = "CREATE INDEX CONCURRENTLY live_lane ON live (lane)";
+    old.batch_execute(half).await.unwrap_err();
+    writer.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(stands(&old).await, (Some(false), vec![-3, 1, 2, 3]));
+    drop(connect(&address).await.unwrap());
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3]));
+    let columns = "SELECT pg_get_indexdef('live_lane'::regclass)";
+    let row = old.query_one(columns, &[]).await.unwrap();
+    assert!(row.get::<_, String>(0).contains("(lane, due_at, id)"));
+}

@@ -1,0 +1,2 @@
+-- open: how the database holds text.
+SELECT current_setting('server_encoding')

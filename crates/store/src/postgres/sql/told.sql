@@ -1,0 +1,11 @@
+-- change_job, withdraw, settle: what was passed over of jobs from a moment on, and the last entry before it within its day.
+-- State 6 was skipped.
+SELECT n.job, h.id, h.stretch_last, h.stretch_count
+FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) n(job, first, day)
+CROSS JOIN LATERAL (
+    SELECT h.id, h.stretch_last, h.stretch_count, h.state FROM history h
+    WHERE h.job = n.job AND h.id >= n.first AND h.kind = 0
+    UNION ALL
+    (SELECT h.id, h.stretch_last, h.stretch_count, h.state FROM history h
+     WHERE h.job = n.job AND h.id >= n.day AND h.id < n.first AND h.kind = 0 ORDER BY h.id DESC LIMIT 1)) h
+WHERE h.state = 6
