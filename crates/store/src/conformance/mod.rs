@@ -214,7 +214,6 @@ macro_rules! conformance_promises {
                 a_slot_that_was_early_starts_when_nothing_is_in_its_way_any_more
             }
             claim {
-                a_clock_that_went_back_unheard_leaves_no_claim_in_doubt
                 a_run_is_claimed_once
                 a_repeated_claim_answers_the_same
                 a_claim_is_its_holders_wherever_its_shard_has_gone
@@ -224,6 +223,7 @@ macro_rules! conformance_promises {
                 a_run_that_is_not_there_is_stale
                 a_retry_is_claimed_under_its_next_number
                 a_run_under_way_is_marked_by_its_holder_only
+                a_clock_that_went_back_unheard_leaves_no_claim_in_doubt
             }
             take {
                 the_earliest_are_taken_first
