@@ -468,6 +468,6 @@ pub struct Retained {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pulse {
     pub oldest_due_at: Option<Timestamp>,
-    /// Live runs.
+    /// Live runs; when they are many, about how many.
     pub live: u64,
 }

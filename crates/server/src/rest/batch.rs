@@ -36,7 +36,7 @@ use crate::wire::{self, schema};
 const CHUNK_MAX: usize = 1_000;
 /// Bytes of one call to the store.
 const CHUNK_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Calls under way at once: one is written while the next is queued behind it.
+/// Calls under way at once: some are written while others are made ready.
 const FLYING_MAX: usize = 3;
 /// Answers of calls that the client has not read. Many clients send everything before they read
 /// anything: this is enough for a hundred thousand lines of them.
