@@ -11,8 +11,8 @@ use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
     Version,
 };
-use rand::RngExt;
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use store::mem::MemStore;
 use store::*;
 
@@ -74,6 +74,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FaultStore {
+    /// A good way to a store so far off, for a node that stands still with `pause`.
+    pub fn at(distance: Duration, inner: &MemStore, clock: &SimClock, pause: &Pause) -> Self {
+        Self {
+            inner: inner.clone(),
+            clock: clock.clone(),
+            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(1))),
+            badness: Arc::default(),
+            distance,
+            cut: Arc::default(),
+            pause: pause.clone(),
+            ledger: Ledger::default(),
+            start: 1,
+        }
+    }
+
     pub fn spoil(&self, badness: Badness) {
         *lock(&self.badness) = badness;
     }

@@ -1,6 +1,6 @@
 //! Retries that wait by the thousand: a node that comes to them goes on with what is due.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, ClockOf, Node, NodeConfig};
@@ -11,11 +11,8 @@ use model::{
     Attempt, Definition, Job, JobId, Outcome, Overlap, Parts, Report, Run, RunState, Schedule,
     Slot, Target, TenantId, Timestamp, Verdict,
 };
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::FaultStore;
-use sim::ledger::Ledger;
 use store::mem::MemStore;
 use store::{Firing, NewJob, NodeInfo, Settled, Settlement, Store, Vitals};
 
@@ -90,17 +87,7 @@ async fn lateness(wait: Duration) -> Duration {
     let beside = job(RETRIES, every.into(), Clock::now(&clock));
     create(&mem, &beside).await;
     let node_clock = NodeClock::new(clock.clone(), 1);
-    let way = FaultStore {
-        inner: mem.clone(),
-        clock: clock.clone(),
-        rng: Arc::new(Mutex::new(StdRng::seed_from_u64(1))),
-        badness: Arc::default(),
-        distance: Duration::from_millis(3),
-        cut: Arc::default(),
-        pause: node_clock.pause.clone(),
-        ledger: Ledger::default(),
-        start: 1,
-    };
+    let way = FaultStore::at(Duration::from_millis(3), &mem, &clock, &node_clock.pause);
     let config = NodeConfig {
         clock: ClockOf::Store,
         ..NodeConfig::default()

@@ -1,15 +1,12 @@
 //! A lease whose answer was lost: what a node believes to hold and what it holds must not part for good.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::{Cut, FaultStore};
-use sim::ledger::Ledger;
 use store::Store;
 use store::mem::MemStore;
 
@@ -36,17 +33,7 @@ async fn visit(after: Duration, cut: Duration) -> u16 {
     let clock = SimClock::new();
     let mem = MemStore::new(Arc::new(clock.clone()));
     let node_clock = NodeClock::new(clock.clone(), 1);
-    let way = FaultStore {
-        inner: mem.clone(),
-        clock: clock.clone(),
-        rng: Arc::new(Mutex::new(StdRng::seed_from_u64(1))),
-        badness: Arc::default(),
-        distance: Duration::from_millis(5),
-        cut: Arc::default(),
-        pause: node_clock.pause.clone(),
-        ledger: Ledger::default(),
-        start: 1,
-    };
+    let way = FaultStore::at(Duration::from_millis(5), &mem, &clock, &node_clock.pause);
     let stays = start(Arc::new(way.clone()), &clock, "stays").await;
     clock.sleep(Duration::from_secs(5)).await;
     let guest = start(Arc::new(mem.clone()), &clock, "guest").await;

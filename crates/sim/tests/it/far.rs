@@ -8,8 +8,6 @@ use engine::{Clock, Node, NodeConfig};
 use executor::{Executor, Registry, WorkOrder};
 use model::schedule::{Every, Zone};
 use model::{Definition, Job, JobId, Outcome, Overlap, Report, Target, TenantId};
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::FaultStore;
 use store::mem::MemStore;
@@ -47,17 +45,7 @@ async fn lateness(overlap: Overlap, distance: Duration) -> Vec<Duration> {
     };
     let mem = MemStore::new(Arc::new(clock.clone()));
     let own = NodeClock::new(clock.clone(), 1);
-    let store = FaultStore {
-        inner: mem.clone(),
-        clock: clock.clone(),
-        rng: Arc::new(Mutex::new(StdRng::seed_from_u64(1))),
-        badness: Arc::default(),
-        distance,
-        cut: Arc::default(),
-        pause: own.pause.clone(),
-        ledger: sim::ledger::Ledger::default(),
-        start: 0,
-    };
+    let store = FaultStore::at(distance, &mem, &clock, &own.pause);
     let registry = Registry::default().with("fake", Arc::new(recorder.clone()));
     let config = NodeConfig::default();
     let node = Node::start(Arc::new(store), Arc::new(own), registry, config).await;
