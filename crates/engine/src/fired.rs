@@ -92,17 +92,12 @@ pub fn claimed(
 ) {
     let mut works = Vec::new();
     let mut wheel = lock(&context.wheel);
-    for ((due_at, due), answer) in runs.into_iter().zip(answers) {
+    for ((_, due), answer) in runs.into_iter().zip(answers) {
         wheel.answered(&Entry::Run(due));
         match answer {
             Claimed::Ours(run, job) => {
-                let mut run = *run;
-                if due_at < due.due_at {
-                    // Plan made it due sooner than it was written: the clock has gone back.
-                    run.due_at = run.due_at.min(due_at);
-                }
                 if !wheel.has_ended(run.id, run.attempt) {
-                    works.push(Work::new(run, job));
+                    works.push(Work::new(*run, job));
                 }
             }
             Claimed::Stale => {

@@ -25,6 +25,8 @@ pub mod attempt;
 pub mod retry;
 pub mod run;
 
+pub mod view;
+
 pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
 pub use id::{JobId, PresenceId, RunId, TenantId};
 pub use job::{Definition, Job, JobKey, JobState, Standing, Version};

@@ -43,7 +43,8 @@ pub enum RunEvent {
     Claimed,
     /// It has been under way for a while.
     Marked,
-    Settled(Verdict),
+    /// Its attempt ended; the number is that of the attempt to come, if one does.
+    Settled(Verdict, AttemptNo),
     /// Taken out before anyone claimed it.
     Cancelled,
 }
@@ -96,10 +97,12 @@ impl RunState {
         match (self, event) {
             (S::Ready | S::Retrying, E::Claimed) => Ok(S::Ready),
             (S::Ready | S::Running, E::Marked) => Ok(S::Running),
-            (S::Ready | S::Running, E::Settled(verdict)) => Ok(Self::settled(verdict)),
+            (S::Ready | S::Running, E::Settled(verdict, attempt)) => {
+                Ok(Self::settled(verdict, attempt))
+            }
             (S::Ready | S::Retrying, E::Cancelled) => Ok(S::Cancelled),
             (S::Running, E::Claimed | E::Cancelled)
-            | (S::Retrying, E::Marked | E::Settled(_))
+            | (S::Retrying, E::Marked | E::Settled(..))
             | (S::Succeeded | S::Dead | S::Cancelled | S::Skipped, _) => {
                 Err(IllegalMove { from: self, event })
             }
@@ -107,13 +110,13 @@ impl RunState {
     }
 
     /// Where a verdict leads.
-    pub fn settled(verdict: Verdict) -> Self {
+    fn settled(verdict: Verdict, attempt: AttemptNo) -> Self {
         match verdict {
             Verdict::Succeed => Self::Succeeded,
-            Verdict::RetryAt(_) => Self::Retrying,
+            Verdict::Release if attempt == AttemptNo::FIRST => Self::Ready,
+            Verdict::RetryAt(_) | Verdict::Release => Self::Retrying,
             Verdict::Bury(_) => Self::Dead,
             Verdict::Cancel(_) => Self::Cancelled,
-            Verdict::Release => Self::Ready,
         }
     }
 }
@@ -408,7 +411,7 @@ mod tests {
             RunEvent::Claimed,
             RunEvent::Marked,
             RunEvent::Cancelled,
-            RunEvent::Settled(Verdict::Succeed),
+            RunEvent::Settled(Verdict::Succeed, AttemptNo::FIRST),
         ];
         for state in RunState::ALL.into_iter().filter(|state| !state.is_live()) {
             for event in events {
@@ -419,15 +422,22 @@ mod tests {
 
     #[test]
     fn a_retry_is_claimed_again_before_it_can_settle() {
+        let second = AttemptNo::FIRST.next();
+        let succeeds = RunEvent::Settled(Verdict::Succeed, second);
         let retrying = RunState::Ready
-            .after(RunEvent::Settled(Verdict::RetryAt(Timestamp::MIN)))
+            .after(RunEvent::Settled(Verdict::RetryAt(Timestamp::MIN), second))
             .unwrap();
         assert_eq!(retrying, RunState::Retrying);
-        assert!(retrying.after(RunEvent::Settled(Verdict::Succeed)).is_err());
+        assert!(retrying.after(succeeds).is_err());
         let again = retrying.after(RunEvent::Claimed).unwrap();
-        assert_eq!(
-            again.after(RunEvent::Settled(Verdict::Succeed)),
-            Ok(RunState::Succeeded)
-        );
+        assert_eq!(again.after(succeeds), Ok(RunState::Succeeded));
+    }
+
+    #[test]
+    fn a_released_attempt_waits_as_it_did_before() {
+        let released =
+            |attempt| RunState::Ready.after(RunEvent::Settled(Verdict::Release, attempt));
+        assert_eq!(released(AttemptNo::FIRST), Ok(RunState::Ready));
+        assert_eq!(released(AttemptNo(2)), Ok(RunState::Retrying));
     }
 }

@@ -67,9 +67,9 @@ fn first_day(schedule: &Schedule, slots: Stretch, oldest: u64) -> Option<(Stretc
 }
 
 impl Job {
-    /// What stays told of slots that were passed over, when this job decides anew from `slot_last` on: nothing, if all of
-    /// them lie after it. A count that is not this schedule's cannot be divided: then the whole stays.
-    pub fn still_told(&self, slots: Stretch) -> Option<Stretch> {
+    /// What stays recorded of skipped slots when this job decides again from `slot_last` on: nothing, if all of them lie
+    /// after it. A count that is not this schedule's cannot be divided: then the whole stays.
+    pub fn still_recorded(&self, slots: Stretch) -> Option<Stretch> {
         let Some(last) = self.slot_last.filter(|last| slots.last.0 > *last) else {
             return Some(slots);
         };

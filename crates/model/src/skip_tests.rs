@@ -179,7 +179,7 @@ fn what_is_decided_anew_is_told_no_more() {
         slot_last: last.map(at),
         ..job.clone()
     };
-    let still = |last| at_last(last).still_told(slots);
+    let still = |last| at_last(last).still_recorded(slots);
     assert_eq!(still(None), Some(slots));
     assert_eq!(still(Some("2026-06-02T00:09:00Z")), Some(slots));
     assert_eq!(still(Some("2026-06-02T00:00:59.999Z")), None);
@@ -195,7 +195,7 @@ fn what_is_decided_anew_is_told_no_more() {
     // Other slots than this schedule's: nobody knows which of them lie before.
     let others = Stretch { count: 5, ..slots };
     assert_eq!(
-        at_last(Some("2026-06-02T00:05:30Z")).still_told(others),
+        at_last(Some("2026-06-02T00:05:30Z")).still_recorded(others),
         Some(others)
     );
 }

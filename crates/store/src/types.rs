@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::job::Decision;
 use model::schedule::Calendars;
 use model::{
-    Ask, Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, Outcome, Parts,
-    PresenceId, Reason, Run, RunId, RunState, Shard, Skip, TenantId, Timestamp, Verdict, Version,
-    limits,
+    Ask, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, Parts, PresenceId, Run, RunId,
+    RunState, Shard, TenantId, Timestamp, Version, limits,
+};
+
+pub use model::view::{
+    Cancelled, Fired, Firing, JobChange, RunsOfChange, Settled, Settlement, StartRun, Started,
+    Withdrawal,
 };
 
 /// What a node says of itself.
@@ -178,27 +181,6 @@ pub(crate) fn aimed_by(job: &Job) -> BTreeMap<&CalendarName, Version> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct JobChange {
-    /// The job as it was read: version, `next_slot` and `slot_last` must still be these.
-    pub before: Arc<Job>,
-    pub after: Arc<Job>,
-    /// Slots that the change explains, such as those of a pause that ended; decided at `after.updated_at`.
-    pub skipped: Vec<Skip>,
-    pub runs: RunsOfChange,
-}
-
-/// What a change means for the job's runs that are alive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunsOfChange {
-    /// Nothing.
-    Keep,
-    /// Slots after `after.updated_at` are taken back as if never fired (pause, edit).
-    TakeBack,
-    /// All are cancelled (delete).
-    Cancel,
-}
-
-#[derive(Debug, Clone, PartialEq)]
 pub enum JobChanged {
     /// Written. `job` is as it stands now; `asked` are the claimed runs that were marked.
     Done {
@@ -301,39 +283,6 @@ pub struct DueRun {
     pub state: RunState,
 }
 
-/// A slot to be decided, and how.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Firing {
-    /// As planned: its id, version and `next_slot` are compared.
-    pub job: Arc<Job>,
-    pub decision: Decision,
-    /// Claimed by the firing presence at birth, or left `Ready` for others.
-    pub claim: bool,
-}
-
-/// What became of a firing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fired {
-    /// A run, claimed by this presence: attempt 1 is ours.
-    Claimed(RunId),
-    /// A run that nobody holds yet.
-    Ready(RunId),
-    /// A run that waits for the job's last one to end.
-    Waiting(RunId),
-    /// No run: the slot, or all that the decision passes over, is written as skipped.
-    Skipped(Reason),
-    /// No run: the slot of an edited job had a run already, so the job only moved onward.
-    Decided,
-    /// Nothing is decided: overlap stands in the way, and the slot is not due yet. To be asked again when it is.
-    Early,
-    /// The job moved, changed or is not active any more.
-    Stale,
-    /// The shard's lease is not ours at that epoch.
-    LeaseLost,
-    /// This one cannot be written, ever.
-    Refused(String),
-}
-
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claimed {
@@ -342,105 +291,6 @@ pub enum Claimed {
     /// Held by someone else, ended, waiting, or not there.
     Stale,
     LeaseLost,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct StartRun {
-    pub run: Run,
-    /// Starts whatever else is alive.
-    pub force: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Started {
-    Ready,
-    Waiting,
-    /// The job's overlap policy says no.
-    Refused(Reason),
-    /// The very same run was started before.
-    Repeated,
-    /// The job is not there, or deleted.
-    Missing,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Cancelled {
-    /// It has ended; this is its history entry.
-    Done(Box<Run>),
-    /// Its holder was asked.
-    Asked,
-    /// It had ended before.
-    Ended(RunState),
-    Missing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Withdrawal {
-    pub run: RunId,
-    /// False: it had been dispatched.
-    pub taken_back: bool,
-}
-
-/// The end of an attempt.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Settlement {
-    /// As its holder knows it: `claim` and `attempt` are the token, the rest becomes history.
-    pub run: Run,
-    pub verdict: Verdict,
-    /// None for `Verdict::Release`.
-    pub attempt: Option<Attempt>,
-}
-
-impl Settlement {
-    /// How many attempts were lost, this one included.
-    pub fn lost(&self) -> u32 {
-        let attempt = self.attempt.as_ref();
-        let this = attempt.is_some_and(|it| it.outcome == Outcome::Lost);
-        self.run.lost.saturating_add(u32::from(this))
-    }
-
-    /// The run as history keeps it. `now` stands in for the moment of an attempt that never was.
-    pub fn ended(&self, state: RunState, reason: Option<Reason>, now: Timestamp) -> Run {
-        let Self { run, attempt, .. } = self;
-        // Field by field: every run ends here, and a copy of its attempts would be made for nothing.
-        Run {
-            id: run.id,
-            tenant: run.tenant,
-            job: run.job,
-            kind: run.kind,
-            slot: run.slot,
-            replay_of: run.replay_of,
-            due_at: run.due_at,
-            lane: run.lane,
-            state,
-            reason,
-            attempt: run.attempt,
-            lost: self.lost(),
-            version: run.version,
-            claim: None,
-            ask: None,
-            waiting: false,
-            dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
-            settled_at: Some(attempt.as_ref().map_or(now, |attempt| attempt.settled_at)),
-            payload: run.payload.clone(),
-            stretch: run.stretch,
-            note: run.note.clone(),
-            by: run.by.clone(),
-            attempts: run.attempts.iter().chain(attempt).cloned().collect(),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    Done {
-        /// The waiting run that may start now, if any.
-        freed: Option<RunId>,
-        /// When the job is due next, if it rested and this end set its next slot.
-        due_at: Option<Timestamp>,
-    },
-    /// The claim is not the run's any more.
-    Stale,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -37,6 +37,24 @@ pub async fn a_run_is_claimed_once(subject: Subject) -> Kept {
     Ok(())
 }
 
+pub async fn a_retry_claimed_long_before_it_is_due_is_due_now(subject: Subject) -> Kept {
+    let Subject { leases, .. } = &subject;
+    let job = subject.put(job(1)?).await?;
+    let run = subject.claimed(job.id).await?;
+    let later = at(3_600 + 60);
+    subject
+        .settle(settlement(&run, Verdict::RetryAt(later)))
+        .await?;
+    // The clock that set it has gone back since, and its holder starts it at once.
+    let claimed = subject.claim(leases, run.id).await?;
+    let Claimed::Ours(claimed, _) = claimed else {
+        return Err(format!("claimed as {claimed:?}").into());
+    };
+    assert_eq!(claimed.due_at, at(0));
+    assert_eq!(subject.run(run.id).await?.due_at, at(0));
+    Ok(())
+}
+
 pub async fn a_repeated_claim_answers_the_same(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let ready = subject.ready(job.id).await?;

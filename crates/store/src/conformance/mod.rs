@@ -215,6 +215,7 @@ macro_rules! conformance_promises {
             }
             claim {
                 a_run_is_claimed_once
+                a_retry_claimed_long_before_it_is_due_is_due_now
                 a_repeated_claim_answers_the_same
                 a_claim_is_its_holders_wherever_its_shard_has_gone
                 a_claim_takes_the_job_as_it_stands

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{Ask, Job, JobId, JobKey, JobState, Reason, Run, RunId, TenantId};
+use model::{Job, JobId, JobKey, JobState, TenantId};
 
 use super::state::{Request, State};
-use crate::{Created, JobChange, JobChanged, JobFilter, NewJob, Page, RunsOfChange, doc};
+use crate::{Created, JobChange, JobChanged, JobFilter, NewJob, Page, doc};
 
 /// Why no store that writes could keep a job, if so.
 fn cannot_be_kept(job: &Job) -> Option<String> {
@@ -51,25 +51,18 @@ impl State {
     }
 
     pub fn change_job(&mut self, change: &JobChange) -> JobChanged {
-        let JobChange {
-            before,
-            after,
-            skipped,
-            runs,
-        } = change;
+        let JobChange { before, after, .. } = change;
         if let Some(why) = cannot_be_kept(after) {
             return JobChanged::Refused(why);
         }
-        let Some(job) = self
-            .jobs
-            .get(&before.id)
-            .filter(|job| job.state != JobState::Deleted)
-        else {
-            return JobChanged::Missing;
-        };
-        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
-        if stands(job) != stands(before) {
-            return JobChanged::Conflict(Box::new(Job::clone(job)));
+        let job = self.jobs.get(&before.id).map(|job| &**job);
+        match change.stands(job) {
+            None => return JobChanged::Missing,
+            Some(false) => {
+                let job = job.unwrap_or(before);
+                return JobChanged::Conflict(Box::new(job.clone()));
+            }
+            Some(true) => {}
         }
         if let Some(other) = self.holder_of_key(after).filter(|other| *other != after.id) {
             return JobChanged::KeyTaken(other);
@@ -78,65 +71,15 @@ impl State {
             return JobChanged::CalendarMissing(name);
         }
         self.put_job(Job::clone(after));
-        let schedule = &before.def.schedule;
-        self.skip(after, schedule, skipped, after.updated_at);
-        let asked = match runs {
-            RunsOfChange::Keep => Vec::new(),
-            RunsOfChange::TakeBack => self.take_back_runs(after),
-            RunsOfChange::Cancel => self.cancel_runs(after),
-        };
-        self.rest(after.id);
+        let mut view = self.view(after.id);
+        view.history = self.read_history(after.id, view.needs_to_change(change));
+        let asked = view.change(change);
+        self.apply(after.id, view.effects);
         let job = self.jobs.get(&after.id).unwrap_or(after);
         JobChanged::Done {
             job: Box::new(Job::clone(job)),
             asked,
         }
-    }
-
-    /// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
-    fn take_back_runs(&mut self, after: &Job) -> Vec<RunId> {
-        let ahead = |run: &&Run| run.is_ahead(after.updated_at);
-        let runs: Vec<_> = self
-            .live
-            .of_job(after.id)
-            .rev()
-            .filter(ahead)
-            .map(|run| (run.id, run.claim))
-            .collect();
-        let mut asked = Vec::new();
-        for (id, claim) in runs {
-            match claim {
-                None => self.take_back(id, after.updated_at),
-                Some(_) => {
-                    self.ask(id, Ask::TakeBack);
-                    asked.push(id);
-                }
-            }
-        }
-        self.free(after.id, after.updated_at);
-        asked.reverse();
-        asked
-    }
-
-    fn cancel_runs(&mut self, after: &Job) -> Vec<RunId> {
-        let runs: Vec<_> = self
-            .live
-            .of_job(after.id)
-            .map(|run| (run.id, run.claim))
-            .collect();
-        let mut asked = Vec::new();
-        for (id, claim) in runs {
-            match claim {
-                None => {
-                    self.cancel(id, Reason::JobDeleted, after.updated_at);
-                }
-                Some(_) => {
-                    self.ask(id, Ask::Cancel(Reason::JobDeleted));
-                    asked.push(id);
-                }
-            }
-        }
-        asked
     }
 
     fn holder_of_key(&self, job: &Job) -> Option<JobId> {

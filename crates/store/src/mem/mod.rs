@@ -281,7 +281,9 @@ impl Store for MemStore {
 
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
         let mut state = self.state();
-        Ok(runs.iter().map(|run| state.claim(leases, *run)).collect())
+        let now = self.clock.now();
+        let claims = runs.iter().map(|run| state.claim(leases, *run, now));
+        Ok(claims.collect())
     }
 
     async fn take(
@@ -291,7 +293,8 @@ impl Store for MemStore {
         up_to: Timestamp,
         room: [usize; Lane::COUNT],
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        self.state().take(presence, shards, up_to, room)
+        let now = self.clock.now();
+        self.state().take(presence, shards, up_to, room, now)
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {

@@ -1,13 +1,13 @@
-//! The maps, and what several steps share: how a run leaves the live set, and who may start after it.
+//! The maps, what a decision sees of them, and how its effects are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::policy::Living;
+use model::view::{Effects, History, Needs, PAST_BACK, PAST_MAX, Past, View};
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Reason, Run, RunId, RunKind, RunState,
-    Shard, Slot, TenantId, Timestamp, Version,
+    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, RunKind, RunState, Shard,
+    TenantId, Timestamp, Version,
 };
 
 use crate::{Epoch, Hint, Leases, NodeInfo, StoreError, Vitals};
@@ -92,17 +92,6 @@ impl Live {
         let ids = self.by_job.range((job, first)..=(job, last));
         ids.filter_map(|(_, id)| self.runs.get(id))
     }
-
-    pub fn living(&self, job: JobId) -> Living {
-        let mut living = Living::default();
-        for run in self.of_job(job) {
-            match run.waiting {
-                true => living.waiting += 1,
-                false => living.moving += 1,
-            }
-        }
-        living
-    }
 }
 
 impl State {
@@ -123,116 +112,97 @@ impl State {
         held && self.living(leases.presence).is_ok()
     }
 
-    /// Ends a live run before anyone took its next attempt, and keeps it as cancelled.
-    pub fn cancel(&mut self, id: RunId, reason: Reason, at: Timestamp) -> Option<Run> {
-        let run = self.live.remove(id)?;
-        let ended = Run {
-            state: RunState::Cancelled,
-            reason: Some(reason),
-            settled_at: Some(at),
-            claim: None,
-            ask: None,
-            waiting: false,
-            ..run
-        };
-        self.history.insert(id, ended.clone());
-        Some(ended)
-    }
-
-    /// Takes a run back as if it had never been fired: its job decides the slot anew.
-    pub fn take_back(&mut self, id: RunId, now: Timestamp) {
-        let Some(run) = self.live.remove(id) else {
-            return;
-        };
-        let job = self.jobs.get(&run.job).cloned();
-        if let (Some(slot), Some(job)) = (run.slot, job) {
-            let first = job.decided_before(slot).plus(Duration::from_millis(1));
-            let ran = self.ran(job.id, first, slot.0);
-            let job = job.taken_back(slot, now, &ran);
-            self.untell(&job);
-            self.jobs.insert(job.id, Arc::new(job));
+    /// A job as it stands, and its living runs.
+    pub fn view(&self, job: JobId) -> View {
+        View {
+            job: self.jobs.get(&job).map(|job| Job::clone(job)),
+            live: self
+                .live
+                .of_job(job)
+                .map(|run| (run.id, run.clone()))
+                .collect(),
+            ..View::default()
         }
     }
 
-    /// What was passed over after the job's last decided slot is not told any more: it is decided anew. Of entries
-    /// that begin before it only the last can reach beyond.
-    fn untell(&mut self, job: &Job) {
-        let last = job.slot_last.unwrap_or(Timestamp::MIN);
-        let after = RunId::least_at(last.plus(Duration::from_millis(1)));
-        let of_job = |run: &&Run| run.job == job.id && run.kind == RunKind::Slot;
-        let earlier = self.history.range(..after).rev().map(|(_, run)| run);
-        let later = self.history.range(after..).map(|(_, run)| run);
-        let told = earlier.filter(of_job).take(1).chain(later.filter(of_job));
-        let told = told.filter(|run| run.state == RunState::Skipped);
-        let told: Vec<RunId> = told.map(|run| run.id).collect();
-        for id in told {
-            let slots = self.history.get(&id).and_then(Run::slots);
-            match slots.and_then(|slots| job.still_told(slots)) {
-                None => {
+    /// Reads what a decision needs of history.
+    pub fn read_history(&self, job: JobId, needs: Needs) -> History {
+        let named = needs.named.and_then(|id| self.history.get(&id));
+        let mut history = History {
+            named: named.map(|run| (run.state, run.reason)),
+            ..History::default()
+        };
+        if let Some(moment) = needs.past {
+            history.past = self.past(job, moment);
+        }
+        let Some((first, end)) = needs.ran else {
+            return history;
+        };
+        let of_job = |run: &&Run| run.job == job && run.kind == RunKind::Slot;
+        let skipped = |run: &&Run| run.state == RunState::Skipped;
+        let ids = RunId::least_at(first)..RunId::least_at(end);
+        if !ids.is_empty() {
+            let ended = self.history.range(ids).map(|(_, run)| run).filter(of_job);
+            let ran = ended.filter(|run| !skipped(run));
+            history.ran = ran.filter_map(|run| run.slot).collect();
+        }
+        if needs.skips {
+            // Of records that begin before, only the last can reach beyond.
+            let after = RunId::least_at(first.plus(Duration::from_millis(1)));
+            let earlier = self.history.range(..after).rev().map(|(_, run)| run);
+            let later = self.history.range(after..).map(|(_, run)| run);
+            let all = earlier.filter(of_job).take(1).chain(later.filter(of_job));
+            let records = all.filter(skipped);
+            history.skips = records
+                .filter_map(|run| Some((run.id, run.slots()?)))
+                .collect();
+        }
+        history
+    }
+
+    /// Runs that were under way at a moment and have ended since.
+    fn past(&self, job: JobId, moment: Timestamp) -> Vec<Past> {
+        let ids = RunId::least_at(moment.minus(PAST_BACK))..RunId::least_at(moment);
+        let ended = self.history.range(ids).rev().map(|(_, run)| run);
+        let ended = ended.filter(|run| run.job == job && run.state != RunState::Skipped);
+        let past = ended.filter_map(|run| {
+            Some(Past {
+                id: run.id,
+                kind: run.kind,
+                dispatched_at: run.dispatched_at.filter(|at| *at < moment)?,
+                settled_at: run.settled_at.filter(|at| *at > moment)?,
+            })
+        });
+        past.take(PAST_MAX).collect()
+    }
+
+    /// Writes what was decided about a job.
+    pub fn apply(&mut self, id: JobId, effects: Effects) {
+        if let Some(job) = effects.job {
+            self.jobs.insert(id, Arc::new(job));
+        }
+        if let Some((why, at)) = effects.park {
+            self.park(&[(id, why)], at);
+        }
+        for run in effects.remove {
+            self.live.remove(run.id);
+        }
+        for changed in effects.change.into_values() {
+            self.live.insert(changed.now);
+        }
+        for (id, left) in effects.skips {
+            match (left, self.history.get_mut(&id)) {
+                (Some(slots), Some(run)) => run.stretch = slots.several(),
+                (None, Some(_)) => {
                     self.history.remove(&id);
                 }
-                Some(slots) => {
-                    if let Some(run) = self.history.get_mut(&id) {
-                        run.stretch = slots.several();
-                    }
-                }
+                (_, None) => {}
             }
         }
-    }
-
-    /// The slots of a job from `first` up to but not including `end` that have a run, live or ended, oldest first.
-    pub fn ran(&self, job: JobId, first: Timestamp, end: Timestamp) -> Vec<Slot> {
-        let ids = RunId::least_at(first)..RunId::least_at(end);
-        if ids.is_empty() {
-            return Vec::new();
+        self.history.extend(effects.history);
+        for run in effects.insert {
+            self.live.insert(run);
         }
-        let live = self.live.runs.range(ids.clone());
-        let ended = self.history.range(ids);
-        let ran = live.chain(ended).map(|(_, run)| run).filter(|run| {
-            run.job == job && run.kind == RunKind::Slot && run.state != RunState::Skipped
-        });
-        let slots: BTreeSet<Slot> = ran.filter_map(|run| run.slot).collect();
-        slots.into_iter().collect()
-    }
-
-    /// What the end of a run at `ended_at` means for its job: the oldest waiting run may go when no
-    /// other moves, and a job that rests gets its next slot when no slot's run is left.
-    pub fn free(&mut self, job: JobId, ended_at: Timestamp) -> (Option<RunId>, Option<Timestamp>) {
-        (self.free_waiting(job), self.wake(job, ended_at))
-    }
-
-    fn free_waiting(&mut self, job: JobId) -> Option<RunId> {
-        if self.live.living(job).moving > 0 {
-            return None;
-        }
-        let id = self.live.of_job(job).find(|run| run.waiting)?.id;
-        let run = self.live.runs.get_mut(&id)?;
-        run.waiting = false;
-        Some(id)
-    }
-
-    /// A job that rests gets its next slot when no run of its slots is left.
-    pub fn wake(&mut self, id: JobId, ended_at: Timestamp) -> Option<Timestamp> {
-        if self.has_slot_run(id) {
-            return None;
-        }
-        let job = self.jobs.get_mut(&id).filter(|job| job.is_resting())?;
-        *job = Arc::new(job.rested(ended_at));
-        job.next_due_at()
-    }
-
-    /// A job whose next slot is set by the end of its run rests while one lives.
-    pub fn rest(&mut self, id: JobId) {
-        if self.has_slot_run(id)
-            && let Some(job) = self.jobs.get_mut(&id)
-        {
-            *job = Arc::new(job.resting());
-        }
-    }
-
-    fn has_slot_run(&self, id: JobId) -> bool {
-        let mut runs = self.live.of_job(id);
-        runs.any(|run| run.kind == RunKind::Slot)
     }
 
     /// Live and history in one.

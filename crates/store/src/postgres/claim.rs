@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Job, JobId, JobState, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp};
+use model::{
+    Job, JobId, JobState, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp, limits,
+};
 use uuid::Uuid;
 
 use super::calendars::read_jobs;
@@ -54,8 +56,12 @@ impl PgStore {
         // Jobs before runs, as everywhere; they stay as they are until the claim is written.
         let jobs = share_jobs(&conn, live.values()).await?;
         let numbers: Vec<i16> = ours.iter().map(|shard| i16::from(shard.0)).collect();
-        conn.execute(include_str!("sql/claim.sql"), &[&names, &no, &numbers])
-            .await?;
+        let ahead = model::time::millis(limits::RETRY_AFTER_MAX);
+        conn.execute(
+            include_str!("sql/claim.sql"),
+            &[&names, &no, &numbers, &self.now(), &ahead],
+        )
+        .await?;
         let live = live_named(&conn, &names).await?;
         conn.commit().await?;
         for id in runs {

@@ -117,7 +117,7 @@ impl Scene {
             return;
         };
         told.retain(|id, slots| {
-            let still = job.still_told(*slots);
+            let still = job.still_recorded(*slots);
             if still != Some(*slots) {
                 self.writes.untold.insert(*id, still);
             }

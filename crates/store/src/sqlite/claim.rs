@@ -7,7 +7,7 @@ use model::policy::Admission;
 use model::shard::ShardSet;
 use model::{
     Job, JobId, JobState, Lane, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard,
-    Timestamp, Version,
+    Timestamp, Version, limits,
 };
 use rusqlite::{OptionalExtension, params};
 
@@ -180,13 +180,18 @@ impl Db {
     fn claim_free(&self, presence: PresenceId, no: i64, mut row: RunRow) -> Done<ClaimRow> {
         let mut update = self.conn.prepare_cached(include_str!("sql/claim.sql"))?;
         let id = row.run.id;
-        let version = update.query_row(params![id.as_bytes(), no], |row| row.get(0));
-        let Some(version) = version.optional()? else {
+        let now = self.shared.clock.now().as_millis();
+        let ahead = model::time::millis(limits::RETRY_AFTER_MAX);
+        let claimed = update.query_row(params![id.as_bytes(), no, now, ahead], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        });
+        let Some((version, due_at)) = claimed.optional()? else {
             return Ok(ClaimRow::Stale);
         };
         row.run.claim = Some(presence);
         row.run.state = RunState::Ready;
         row.run.version = Version(version);
+        row.run.due_at = Timestamp::from_millis(due_at);
         Ok(ClaimRow::Ours(Box::new(row)))
     }
 

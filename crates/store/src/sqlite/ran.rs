@@ -89,7 +89,7 @@ impl Db {
                 told.extend(self.told(sql, *day, job.id, after)?);
             }
             for (id, slots) in told {
-                match job.still_told(slots) {
+                match job.still_recorded(slots) {
                     None => {
                         let sql = Ranges::sql(include_str!("sql/untell_day.sql"), *day);
                         self.conn.prepare_cached(&sql)?.execute([id.as_bytes()])?;

@@ -1,4 +1,7 @@
--- claim: the next attempt of a run gets its holder; it is an attempt at the job as it stands now.
-UPDATE live SET claim = ?2, state = 0, version = (SELECT version FROM jobs WHERE id = live.job)
+-- claim: the next attempt of a run gets its holder; it is an attempt at the job as it stands now. A retry
+-- that far ahead was set by a clock that has gone back: it is due now.
+UPDATE live SET claim = ?2, state = 0,
+                due_at = CASE WHEN state = 2 AND due_at > ?3 + ?4 THEN ?3 ELSE due_at END,
+                version = (SELECT version FROM jobs WHERE id = live.job)
 WHERE id = ?1 AND claim IS NULL AND waiting = 0
-RETURNING version
+RETURNING version, due_at

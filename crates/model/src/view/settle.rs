@@ -1,0 +1,196 @@
+//! Settle: how an attempt ends, and with it most runs.
+
+use super::{Needs, View};
+use crate::attempt::{Attempt, Outcome};
+use crate::id::PresenceId;
+use crate::retry::Verdict;
+use crate::run::{Ask, Reason, Run, RunEvent, RunState};
+use crate::time::Timestamp;
+
+/// The end of an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settlement {
+    /// As its holder knows it: `claim` and `attempt` are the token, the rest becomes history.
+    pub run: Run,
+    pub verdict: Verdict,
+    /// None for `Verdict::Release`.
+    pub attempt: Option<Attempt>,
+}
+
+impl Settlement {
+    /// How many attempts were lost, this one included.
+    pub fn lost(&self) -> u32 {
+        let attempt = self.attempt.as_ref();
+        let this = attempt.is_some_and(|it| it.outcome == Outcome::Lost);
+        self.run.lost.saturating_add(u32::from(this))
+    }
+
+    /// When it ended; `now` stands in for the moment of an attempt that never was.
+    pub fn ended_at(&self, now: Timestamp) -> Timestamp {
+        let attempt = self.attempt.as_ref();
+        attempt.map_or(now, |attempt| attempt.settled_at)
+    }
+
+    /// How the verdict ends the run, if it does.
+    pub fn end(&self) -> Option<(RunState, Option<Reason>)> {
+        match self.verdict {
+            Verdict::Succeed => Some((RunState::Succeeded, None)),
+            Verdict::Bury(reason) => Some((RunState::Dead, Some(reason))),
+            Verdict::Cancel(reason) => Some((RunState::Cancelled, Some(reason))),
+            Verdict::RetryAt(_) | Verdict::Release => None,
+        }
+    }
+
+    /// The attempts so far, this one as an earlier one among them.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        let earlier = self.attempt.clone().map(Attempt::as_earlier);
+        self.run.attempts.iter().cloned().chain(earlier).collect()
+    }
+
+    /// The run as history keeps it. `now` stands in for the moment of an attempt that never was.
+    pub fn ended(&self, state: RunState, reason: Option<Reason>, now: Timestamp) -> Run {
+        let Self { run, attempt, .. } = self;
+        // Field by field: every run ends here, and a copy of its attempts would be made for nothing.
+        Run {
+            id: run.id,
+            tenant: run.tenant,
+            job: run.job,
+            kind: run.kind,
+            slot: run.slot,
+            replay_of: run.replay_of,
+            due_at: run.due_at,
+            lane: run.lane,
+            state,
+            reason,
+            attempt: run.attempt,
+            lost: self.lost(),
+            version: run.version,
+            claim: None,
+            ask: None,
+            waiting: false,
+            dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
+            settled_at: Some(self.ended_at(now)),
+            payload: run.payload.clone(),
+            stretch: run.stretch,
+            note: run.note.clone(),
+            by: run.by.clone(),
+            attempts: run.attempts.iter().chain(attempt).cloned().collect(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    Done {
+        /// The waiting run that may start now, if any.
+        freed: Option<crate::id::RunId>,
+        /// When the job is due next, if it rested and this end set its next slot.
+        due_at: Option<Timestamp>,
+    },
+    /// The claim is not the run's any more.
+    Stale,
+}
+
+impl Settled {
+    /// It goes on in the live table, or nothing follows from its end.
+    pub const DONE: Self = Self::Done {
+        freed: None,
+        due_at: None,
+    };
+}
+
+impl View {
+    /// What of history it may take to settle.
+    pub fn needs_to_settle(&self, settlement: &Settlement) -> Needs {
+        let live = self.live.get(&settlement.run.id);
+        let marked = live.is_some_and(|run| run.ask == Some(Ask::TakeBack));
+        if marked && settlement.verdict == Verdict::Release {
+            self.needs_to_take_back()
+        } else {
+            Needs::default()
+        }
+    }
+
+    /// Ends one attempt, if the claim is the one named and its holder is `by` or has ended. `now` stands in for the
+    /// moment of an attempt that never was.
+    pub fn settle(
+        &mut self,
+        settlement: &Settlement,
+        by: PresenceId,
+        has_ended: impl Fn(PresenceId) -> bool,
+        now: Timestamp,
+    ) -> Settled {
+        let Some(live) = self.live.get(&settlement.run.id).cloned() else {
+            return Settled::Stale;
+        };
+        let named = &settlement.run;
+        let token = (live.claim, live.attempt) == (named.claim, named.attempt);
+        let holds = |holder| holder == by || has_ended(holder);
+        if !token || !live.claim.is_some_and(holds) {
+            return Settled::Stale;
+        }
+        self.settle_held(settlement, live, now)
+    }
+
+    /// The same without a look at who holds the claim.
+    pub fn settle_held(&mut self, settlement: &Settlement, live: Run, now: Timestamp) -> Settled {
+        match (settlement.verdict, live.ask) {
+            (Verdict::Release, None | Some(Ask::TooLate)) => {
+                self.go_on(live, settlement.verdict);
+                return Settled::DONE;
+            }
+            (Verdict::Release, Some(Ask::TakeBack)) => {
+                self.take_back(live.id, now);
+                self.rest();
+            }
+            (Verdict::RetryAt(at), None | Some(Ask::TakeBack | Ask::TooLate)) => {
+                let retried = Run {
+                    attempt: live.attempt.next(),
+                    due_at: at,
+                    lost: settlement.lost(),
+                    attempts: settlement.attempts(),
+                    ..live
+                };
+                self.go_on(retried, settlement.verdict);
+                return Settled::DONE;
+            }
+            (Verdict::Release | Verdict::RetryAt(_), Some(Ask::Cancel(reason))) => {
+                self.end_run(settlement, RunState::Cancelled, Some(reason), now);
+            }
+            (Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_), _) => {
+                if let Some((state, reason)) = settlement.end() {
+                    self.end_run(settlement, state, reason, now);
+                }
+            }
+        }
+        let (freed, due_at) = self.free(settlement.ended_at(now));
+        Settled::Done { freed, due_at }
+    }
+
+    /// Waits for a holder again.
+    fn go_on(&mut self, run: Run, verdict: Verdict) {
+        let settled = RunEvent::Settled(verdict, run.attempt);
+        let Ok(state) = run.state.after(settled) else {
+            return;
+        };
+        self.change_run(Run {
+            state,
+            claim: None,
+            ask: None,
+            dispatched_at: None,
+            ..run
+        });
+    }
+
+    /// Out of the live set, into history.
+    fn end_run(
+        &mut self,
+        settlement: &Settlement,
+        state: RunState,
+        reason: Option<Reason>,
+        now: Timestamp,
+    ) {
+        self.remove_run(settlement.run.id);
+        self.record(settlement.ended(state, reason, now));
+    }
+}
