@@ -1,15 +1,19 @@
 //! A loop is a step: a duty does bounded, repeatable work and says when to wake it; `keep` owns
-//! sleeping, nudges, errors and shutdown, so a test can take one step without waiting.
+//! sleeping, nudges, errors, panics and shutdown, so a test can take one step without waiting.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use model::Timestamp;
 use store::StoreError;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
+use crate::clock::Alarm;
 use crate::handle::{Nudge, Shared};
 
 /// When a duty wants its next step.
@@ -31,70 +35,138 @@ pub trait Duty: Send {
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError>;
 }
 
+/// How a duty is built: at first, and again after it panicked. What such a one kept in itself may be half changed, so
+/// it is not stepped again.
+pub struct Builder {
+    build: Box<dyn FnMut() -> Box<dyn Duty> + Send>,
+    recover: Box<dyn FnMut() + Send>,
+}
+
+impl Builder {
+    pub fn new<D: Duty + 'static>(mut build: impl FnMut() -> D + Send + 'static) -> Self {
+        Self {
+            build: Box::new(move || Box::new(build())),
+            recover: Box::new(|| {}),
+        }
+    }
+
+    /// What is to be done when one has panicked, before the next is built: what it had taken and not passed on is given
+    /// back.
+    pub fn recover(self, recover: impl FnMut() + Send + 'static) -> Self {
+        Self {
+            recover: Box::new(recover),
+            ..self
+        }
+    }
+}
+
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A duty that has not panicked for so long is trusted as it was at first.
+const TRUST_AFTER: Duration = Duration::from_secs(10);
 
-/// Steps a duty until `stop`. Errors that may pass are waited out, ever longer; a barred presence
-/// ends the duty, and with it this presence of the node.
+/// How long a duty waits after it panicked: ever longer, if that happens often.
+#[derive(Default)]
+struct Panics {
+    last: Option<(Duration, Duration)>,
+}
+
+impl Panics {
+    fn pause(&mut self, uptime: Duration) -> Duration {
+        let recent = self
+            .last
+            .filter(|(at, _)| uptime.saturating_sub(*at) < TRUST_AFTER);
+        let pause = recent.map_or(PAUSE_FIRST, |(_, pause)| (pause * 2).min(PAUSE_MAX));
+        self.last = Some((uptime, pause));
+        pause
+    }
+}
+
+/// Steps a duty until `stop`. Errors that may pass are waited out, ever longer; a duty that panics is built anew, and
+/// nobody else notices; a barred presence ends the duty, and with it this presence of the node.
 pub async fn keep(
-    mut duty: Box<dyn Duty>,
+    mut builder: Builder,
     shared: Arc<Shared>,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
     let mut alarm = shared.clock.alarm().map_err(StoreError::unavailable)?;
+    let mut duty = (builder.build)();
     let mut pause = PAUSE_FIRST;
+    let mut panics = Panics::default();
     loop {
         let now = shared.clock.now();
         let stepped = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            stepped = duty.step(now) => stepped,
+            stepped = AssertUnwindSafe(duty.step(now)).catch_unwind() => stepped,
         };
-        let wake = match stepped {
-            Ok(wake) => {
+        let span = match stepped {
+            Ok(Ok(wake)) => {
                 if pause > PAUSE_FIRST {
                     debug!(duty = duty.name(), "works again");
                 }
                 pause = PAUSE_FIRST;
-                wake
+                let waited = wait(wake, duty.nudge(&shared), alarm.as_mut());
+                if stop.run_until_cancelled(waited).await.is_none() {
+                    return Ok(());
+                }
+                continue;
             }
-            Err(StoreError::Barred) => return Err(StoreError::Barred),
-            Err(error) => {
+            Ok(Err(StoreError::Barred)) => return Err(StoreError::Barred),
+            Ok(Err(error)) => {
                 shared.metrics.store_errors.inc();
                 if pause == PAUSE_FIRST {
                     warn!(duty = duty.name(), error = %describe(&error), "waits for the store");
                 }
                 let span = pause;
                 pause = (pause * 2).min(PAUSE_MAX);
-                tokio::select! {
-                    biased;
-                    () = stop.cancelled() => return Ok(()),
-                    () = shared.clock.sleep(span) => {}
-                }
-                continue;
+                span
+            }
+            Err(panic) => {
+                let name = duty.name();
+                shared.metrics.duty_panicked(name);
+                error!(
+                    duty = name,
+                    panic = text_of(panic.as_ref()),
+                    "a duty panicked and is started again"
+                );
+                // First of all, what it has under way ends with it.
+                drop(duty);
+                (builder.recover)();
+                duty = (builder.build)();
+                panics.pause(shared.clock.uptime())
             }
         };
-        let nudge = duty.nudge(&shared);
-        match wake {
-            Wake::Now => tokio::task::yield_now().await,
-            Wake::At(moment) => tokio::select! {
-                biased;
-                () = stop.cancelled() => return Ok(()),
-                () = nudge.heard() => {}
-                () = alarm.wait(moment) => {}
-            },
-            Wake::Nudged => tokio::select! {
-                biased;
-                () = stop.cancelled() => return Ok(()),
-                () = nudge.heard() => {}
-            },
+        let paused = shared.clock.sleep(span);
+        if stop.run_until_cancelled(paused).await.is_none() {
+            return Ok(());
         }
     }
 }
 
+/// Waits until a duty wants its next step.
+async fn wait(wake: Wake, nudge: &Nudge, alarm: &mut dyn Alarm) {
+    match wake {
+        Wake::Now => tokio::task::yield_now().await,
+        Wake::At(moment) => tokio::select! {
+            biased;
+            () = nudge.heard() => {}
+            () = alarm.wait(moment) => {}
+        },
+        Wake::Nudged => nudge.heard().await,
+    }
+}
+
+/// What a panic says.
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a text")
+}
+
 /// The same on a thread of its own, which nothing else can keep busy.
 pub async fn keep_apart(
-    duty: Box<dyn Duty>,
+    builder: Builder,
     shared: Arc<Shared>,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
@@ -104,7 +176,7 @@ pub async fn keep_apart(
             .enable_all()
             .build();
         let kept = match runtime {
-            Ok(runtime) => runtime.block_on(keep(duty, shared, stop)),
+            Ok(runtime) => runtime.block_on(keep(builder, shared, stop)),
             Err(error) => Err(StoreError::unavailable(error)),
         };
         let _nobody_waits = ended.send(kept);

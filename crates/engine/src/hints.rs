@@ -22,7 +22,7 @@ impl Hints {
         Self { context }
     }
 
-    fn pass_on(&self, hint: Hint) {
+    pub fn pass_on(&self, hint: Hint) {
         let (context, nudges) = (&self.context, &self.context.shared.nudges);
         let replan = || {
             nudges.replan.store(true, Ordering::Release);

@@ -54,15 +54,23 @@ impl Hold {
     }
 }
 
+/// While it lives, no write that relies on leases begins. It ends also when the call is given up, or panics.
+struct Pause<'a>(&'a Context);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.pausing.store(false, Ordering::Release);
+        self.0.shared.nudges.fire.now();
+    }
+}
+
 impl Context {
     /// Asks for shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
     /// it does not wait for ever new ones, none begin meanwhile.
     pub async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
         self.pausing.store(true, Ordering::Release);
-        let leases = self.store.lease(self.presence.id, wanted).await;
-        self.pausing.store(false, Ordering::Release);
-        self.shared.nudges.fire.now();
-        leases
+        let _pause = Pause(self);
+        self.store.lease(self.presence.id, wanted).await
     }
 
     pub fn is_pausing(&self) -> bool {

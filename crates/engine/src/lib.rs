@@ -2,6 +2,7 @@
 
 mod by_id;
 pub mod clock;
+mod duties;
 pub mod duty;
 mod handle;
 pub mod metrics;

@@ -41,6 +41,11 @@ pub struct ByOutcome {
     pub outcome: OutcomeLabel,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByDuty {
+    pub duty: &'static str,
+}
+
 type LaneHistogram = Family<ByLane, Histogram, fn() -> Histogram>;
 
 /// From a tenth of a millisecond to about fourteen minutes.
@@ -73,6 +78,7 @@ pub struct Metrics {
     pub oldest_due: Gauge<f64, AtomicU64>,
     pub live: Gauge,
     pub store_errors: Counter,
+    duty_panics: Family<ByDuty, Counter>,
     pub lost: Counter,
     /// Firings and claims that another node, or an edit, was faster than.
     pub collided: Counter,
@@ -107,6 +113,7 @@ impl Default for Metrics {
             oldest_due: Gauge::default(),
             live: Gauge::default(),
             store_errors: Counter::default(),
+            duty_panics: Family::default(),
             lost: Counter::default(),
             collided: Counter::default(),
             clock_steps: Counter::default(),
@@ -198,6 +205,11 @@ impl Metrics {
             registry.register(name, help, counter.clone());
         }
         registry.register(
+            "duty_panics",
+            "Duties that panicked and were started again",
+            self.duty_panics.clone(),
+        );
+        registry.register(
             "settled",
             "Attempts settled, by outcome",
             self.settled.clone(),
@@ -212,6 +224,16 @@ impl Metrics {
             "Attempts in one write",
             self.settle_batch.clone(),
         );
+    }
+
+    pub fn duty_panicked(&self, duty: &'static str) {
+        self.duty_panics.get_or_create_owned(&ByDuty { duty }).inc();
+    }
+
+    /// How often a duty has panicked.
+    pub fn duty_panics(&self, duty: &'static str) -> u64 {
+        let panics = self.duty_panics.get_or_create_owned(&ByDuty { duty });
+        panics.get()
     }
 
     pub fn settled_with(&self, outcome: Outcome) {

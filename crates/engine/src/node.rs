@@ -18,24 +18,16 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
-use crate::beats::{Beats, Heard};
+use crate::beats::Heard;
 use crate::clock::Clock;
-use crate::dispatch::{Dispatch, DispatchDuty};
-use crate::duty::{self, Duty};
-use crate::fire::Fire;
+use crate::dispatch::Dispatch;
+use crate::duties;
+use crate::duty::{self, Builder};
 use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
-use crate::hints::Hints;
-use crate::leases::Hold;
 use crate::lock;
-use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
-use crate::plan::Plan;
-use crate::retention::Retention;
-use crate::rules::Rules;
-use crate::settle::{Ending, Settle};
-use crate::take::Take;
-use crate::watchdog::Watchdog;
+use crate::settle::Ending;
 use crate::wheel::Wheel;
 
 /// Whose clock a node fires by.
@@ -379,7 +371,7 @@ impl Body {
         })
     }
 
-    fn keep<const N: usize>(&self, duties: [Box<dyn Duty>; N]) -> Kept {
+    fn keep(&self, duties: impl IntoIterator<Item = Builder>) -> Kept {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         for duty in duties {
@@ -394,7 +386,7 @@ impl Body {
     }
 
     /// Beats with the others, or on a thread of their own.
-    fn keep_beats(&self, kept: &mut Kept, beats: Box<dyn Duty>) {
+    fn keep_beats(&self, kept: &mut Kept, beats: Builder) {
         let (shared, stop) = (Arc::clone(&self.shared), kept.stop.clone());
         if self.config.beats_apart {
             kept.tasks.spawn(duty::keep_apart(beats, shared, stop));
@@ -416,22 +408,9 @@ impl Body {
         let _killer = context.kill.clone().drop_guard();
         info!(presence = %id, "joined");
         let offers = Arc::new(tokio::sync::Mutex::new(offered));
-        let mut planning = self.keep([
-            Box::new(Plan::new(Arc::clone(&context), Arc::clone(&offers))),
-            Box::new(Watchdog::new(Arc::clone(&context))),
-            Box::new(Retention::new(Arc::clone(&context))),
-            Box::new(Rules::new(Arc::clone(&context))),
-            Box::new(Hints::new(Arc::clone(&context))),
-        ]);
-        let mut ending = self.keep([
-            Box::new(Hold::new(Arc::clone(&context))),
-            Box::new(Marks::new(Arc::clone(&context))),
-            Box::new(Fire::new(Arc::clone(&context))),
-            Box::new(Take::new(Arc::clone(&context))),
-            Box::new(DispatchDuty::new(Arc::clone(&context))),
-            Box::new(Settle::new(Arc::clone(&context), ended)),
-        ]);
-        self.keep_beats(&mut ending, Box::new(Beats::new(Arc::clone(&context))));
+        let mut planning = self.keep(duties::planning(&context, &offers));
+        let mut ending = self.keep(duties::ending(&context, ended));
+        self.keep_beats(&mut ending, duties::beats(&context));
         tokio::select! {
             biased;
             () = self.stop.cancelled() => {
@@ -452,8 +431,7 @@ impl Body {
             (health.present, health.planned) = (false, false);
         }
         if !self.stop.is_cancelled() {
-            // It was barred, or a duty failed; in either case nobody should have to wait for it. A
-            // duty that fails again and again must not use up the runs of others.
+            // It was barred: nobody should have to wait for it.
             let again = async {
                 let _barred = self.store.leave(id).await;
                 self.shared.clock.sleep(REJOIN_AFTER).await;

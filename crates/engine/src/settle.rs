@@ -5,7 +5,7 @@
 //! Ends from which nothing follows are written apart from those that the store has to look at closely: a job that skips
 //! overlaps waits for its run's end to be written, and should not wait for what takes others longer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use model::{
     Attempt, Job, Outcome, Overlap, Reason, Report, RunId, RunState, Timestamp, Verdict, limits,
 };
 use store::{DueRun, Hint, Settled, Settlement, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tracing::debug;
 
 use crate::dispatch::Work;
@@ -75,37 +75,36 @@ const KINDS: [Kind; 2] = [Kind::Simple, Kind::Close];
 struct Line {
     waiting: Vec<Settlement>,
     /// Batches whose write failed; they go again first.
-    again: Vec<Vec<Settlement>>,
+    again: Vec<Arc<Vec<Settlement>>>,
     under_way: usize,
 }
 
 impl Line {
     /// What is to be written next, if anything is.
-    fn next(&mut self) -> Option<Vec<Settlement>> {
-        let waiting = || Some(std::mem::take(&mut self.waiting)).filter(|it| !it.is_empty());
-        self.again.pop().or_else(waiting)
+    fn next(&mut self) -> Option<Arc<Vec<Settlement>>> {
+        let mut waiting = || Some(std::mem::take(&mut self.waiting)).filter(|it| !it.is_empty());
+        self.again.pop().or_else(|| waiting().map(Arc::new))
     }
 }
 
-/// What a write was about, and what was answered.
-type Done = (Kind, Vec<Settlement>, Result<Vec<Settled>, StoreError>);
-
-pub struct Settle {
-    context: Arc<Context>,
+/// What settle was given and the store has not answered. It outlives a settle that panicked, or ends would be lost.
+pub struct Desk {
     ended: mpsc::Receiver<Ending>,
-    in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     simple: Line,
     close: Line,
+    /// What is being written, by the number of its write.
+    writing: BTreeMap<u64, (Kind, Arc<Vec<Settlement>>)>,
+    writes: u64,
 }
 
-impl Settle {
-    pub fn new(context: Arc<Context>, ended: mpsc::Receiver<Ending>) -> Self {
+impl Desk {
+    pub fn new(ended: mpsc::Receiver<Ending>) -> Self {
         Self {
-            context,
             ended,
-            in_flight: FuturesUnordered::new(),
             simple: Line::default(),
             close: Line::default(),
+            writing: BTreeMap::new(),
+            writes: 0,
         }
     }
 
@@ -116,10 +115,56 @@ impl Settle {
         }
     }
 
+    /// A write begins; its number.
+    fn begin(&mut self, kind: Kind, batch: &Arc<Vec<Settlement>>) -> u64 {
+        self.writes += 1;
+        self.line(kind).under_way += 1;
+        self.writing.insert(self.writes, (kind, Arc::clone(batch)));
+        self.writes
+    }
+
+    /// It has been answered, and nothing more is to be done about it.
+    fn end(&mut self, write: u64) {
+        if let Some((kind, _)) = self.writing.remove(&write) {
+            self.line(kind).under_way -= 1;
+        }
+    }
+
+    /// It may have been written: asked again, those are answered as stale.
+    fn again(&mut self, write: u64) {
+        if let Some((kind, batch)) = self.writing.remove(&write) {
+            let line = self.line(kind);
+            line.under_way -= 1;
+            line.again.push(batch);
+        }
+    }
+}
+
+/// The number of a write, and what was answered.
+type Done = (u64, Result<Vec<Settled>, StoreError>);
+
+pub struct Settle {
+    context: Arc<Context>,
+    desk: Arc<Mutex<Desk>>,
+    /// Whether it has looked for what one before it left under way.
+    begun: bool,
+    in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
+}
+
+impl Settle {
+    pub fn new(context: Arc<Context>, desk: Arc<Mutex<Desk>>) -> Self {
+        Self {
+            context,
+            desk,
+            begun: false,
+            in_flight: FuturesUnordered::new(),
+        }
+    }
+
     /// Puts an ending in its line.
-    fn take(&mut self, ending: Ending) {
+    fn take(&self, desk: &mut Desk, ending: Ending) {
         let (kind, settlement) = self.judge(ending);
-        self.line(kind).waiting.push(settlement);
+        desk.line(kind).waiting.push(settlement);
     }
 
     fn judge(&self, ending: Ending) -> (Kind, Settlement) {
@@ -156,26 +201,26 @@ impl Settle {
         (kind(&job, verdict), settlement)
     }
 
-    fn write(&mut self, kind: Kind, batch: Vec<Settlement>) {
+    fn write(&mut self, desk: &mut Desk, kind: Kind, batch: Arc<Vec<Settlement>>) {
         let context = Arc::clone(&self.context);
         let metrics = &context.shared.metrics;
         metrics.settle_batch.observe(batch.len() as f64);
-        self.line(kind).under_way += 1;
+        let write = desk.begin(kind, &batch);
         self.in_flight.push(Box::pin(async move {
             let answer = context.store.settle(context.presence.id, &batch).await;
-            (kind, batch, answer)
+            (write, answer)
         }));
     }
 
     /// Puts writes under way while there is something to write. An executor that is faster waits.
-    fn fill(&mut self) {
+    fn fill(&mut self, desk: &mut Desk) {
         loop {
             let is_full = |line: &Line| line.waiting.len() >= limits::SETTLE_BATCH_MAX;
-            while !is_full(&self.simple)
-                && !is_full(&self.close)
-                && let Ok(ending) = self.ended.try_recv()
+            while !is_full(&desk.simple)
+                && !is_full(&desk.close)
+                && let Ok(ending) = desk.ended.try_recv()
             {
-                self.take(ending);
+                self.take(desk, ending);
             }
             let mut written = false;
             for kind in KINDS {
@@ -183,10 +228,10 @@ impl Settle {
                     Kind::Simple => DEPTH,
                     Kind::Close => DEPTH_CLOSE,
                 };
-                let line = self.line(kind);
+                let line = desk.line(kind);
                 let has_place = line.under_way < depth;
                 if let Some(batch) = has_place.then(|| line.next()).flatten() {
-                    self.write(kind, batch);
+                    self.write(desk, kind, batch);
                     written = true;
                 }
             }
@@ -196,21 +241,27 @@ impl Settle {
         }
     }
 
-    fn absorb(&mut self, (kind, batch, answer): Done) -> Result<(), StoreError> {
-        let line = self.line(kind);
-        line.under_way -= 1;
+    fn absorb(&self, desk: &mut Desk, (write, answer): Done) -> Result<(), StoreError> {
         let answers = match answer {
             Ok(answers) => answers,
             Err(error) => {
-                // It may have been written: asked again, those are answered as stale.
-                line.again.push(batch);
+                desk.again(write);
                 return Err(error);
             }
         };
+        if let Some((_, batch)) = desk.writing.get(&write) {
+            self.settled(batch, answers);
+        }
+        desk.end(write);
+        Ok(())
+    }
+
+    /// What was settled is held no more, and what follows from it is passed on.
+    fn settled(&self, batch: &[Settlement], answers: Vec<Settled>) {
         let context = &self.context;
         let horizon = context.now().plus(limits::HORIZON);
         let mut wheel = lock(&context.wheel);
-        forget(context, &mut wheel, &batch);
+        forget(context, &mut wheel, batch);
         let mut nudge = false;
         let mut elsewhere = BTreeSet::new();
         for (settlement, answer) in batch.iter().zip(answers) {
@@ -248,7 +299,6 @@ impl Settle {
         {
             context.shared.nudges.fire.now();
         }
-        Ok(())
     }
 }
 
@@ -324,6 +374,15 @@ impl Duty for Settle {
 
     async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
         let clock = Arc::clone(&self.context.shared.clock);
+        // Nobody else has it: it is kept here so that it stays when this duty panics.
+        let desk = Arc::clone(&self.desk);
+        let mut desk = desk.lock().await;
+        if !std::mem::replace(&mut self.begun, true) {
+            let left: Vec<u64> = desk.writing.keys().copied().collect();
+            for write in left {
+                desk.again(write);
+            }
+        }
         loop {
             let pausing = self.context.is_pausing();
             if pausing && self.in_flight.is_empty() {
@@ -331,19 +390,19 @@ impl Duty for Settle {
                 return Ok(Wake::Now);
             }
             if !pausing {
-                self.fill();
+                self.fill(&mut desk);
             }
             if self.in_flight.is_empty() {
                 // Nothing to write: wait for the next ending; whatever came with it is taken along.
-                if let Some(ending) = self.ended.recv().await {
-                    self.take(ending);
+                if let Some(ending) = desk.ended.recv().await {
+                    self.take(&mut desk, ending);
                 }
                 return Ok(Wake::Now);
             }
             tokio::select! {
                 biased;
                 Some(done) = self.in_flight.next() => {
-                    self.absorb(done)?;
+                    self.absorb(&mut desk, done)?;
                     return Ok(Wake::Now);
                 }
                 () = clock.sleep(GATHER) => {}

@@ -18,6 +18,7 @@ use crate::leases::cared_for;
 use crate::lock;
 use crate::node::Context;
 use crate::settle::{Ending, window_of};
+use crate::wheel::Wheel;
 
 /// How often claims are compared.
 const COMPARE: Duration = Duration::from_secs(5);
@@ -103,10 +104,16 @@ impl Watchdog {
     async fn take_up(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let context = &self.context;
         let leases = context.leases();
-        lock(&context.wheel).begin_asking(runs.iter().copied());
+        let asked = Asked::begin(context, runs);
         // Asked again, claim answers what this presence holds already.
         let answer = context.store.claim(&leases, runs).await;
         let mut wheel = lock(&context.wheel);
+        if asked.is_void(&wheel) {
+            // Nobody knows what of it has ended meanwhile.
+            context.shared.nudges.compare.store(true, Ordering::Release);
+            context.shared.nudges.watchdog.now();
+            return answer.map(|_| ());
+        }
         let mut works = Vec::new();
         for claimed in answer.as_deref().unwrap_or_default() {
             if let Claimed::Ours(run, job) = claimed
@@ -115,7 +122,7 @@ impl Watchdog {
                 works.push(Work::new((**run).clone(), Arc::clone(job)));
             }
         }
-        wheel.end_asking(runs.iter().copied());
+        asked.end(&mut wheel);
         if !works.is_empty() {
             warn!(
                 claims = works.len(),
@@ -146,6 +153,45 @@ impl Watchdog {
             .live
             .set(i64::try_from(pulse.live).unwrap_or(i64::MAX));
         Ok(())
+    }
+}
+
+/// Runs that a write under way claims. It ends also when that write panics.
+struct Asked<'a> {
+    context: &'a Context,
+    runs: &'a [RunId],
+    anew: u64,
+}
+
+impl<'a> Asked<'a> {
+    fn begin(context: &'a Context, runs: &'a [RunId]) -> Self {
+        let mut wheel = lock(&context.wheel);
+        wheel.begin_asking(runs.iter().copied());
+        Self {
+            context,
+            runs,
+            anew: wheel.anew(),
+        }
+    }
+
+    /// Whether the wheel has lost count of it.
+    fn is_void(&self, wheel: &Wheel) -> bool {
+        wheel.anew() != self.anew
+    }
+
+    fn end(mut self, wheel: &mut Wheel) {
+        wheel.end_asking(std::mem::take(&mut self.runs).iter().copied());
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.runs.is_empty() {
+            let mut wheel = lock(&self.context.wheel);
+            if !self.is_void(&wheel) {
+                wheel.end_asking(self.runs.iter().copied());
+            }
+        }
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Wheel {
     taking: Option<MapById<RunId, AttemptNo>>,
     len: usize,
     bytes: usize,
+    /// How often fire began anew.
+    anew: u64,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
     reading: Option<(SetById<JobId>, SetById<RunId>)>,
 }
@@ -245,6 +247,35 @@ impl Wheel {
     /// Whether a write about the run is under way or to come.
     pub fn knows_run(&self, run: RunId) -> bool {
         self.runs.contains(&run) || self.asking.contains_key(&run)
+    }
+
+    /// Fire begins anew: what it had taken out is known no more, so that plan finds it again; and it waits for no answer.
+    pub fn forget_taken(&mut self) {
+        let entries = || self.buckets.values().flatten();
+        let slots = entries().filter(|entry| self.is_current(entry));
+        let (jobs, runs) = slots.fold(
+            (MapById::default(), SetById::default()),
+            |(mut jobs, mut runs), entry| {
+                match entry {
+                    Entry::Slot(job) => {
+                        jobs.extend(job.next_slot.map(|slot| (job.id, (job.version, slot))));
+                    }
+                    Entry::Run(run) => {
+                        runs.insert(run.run);
+                    }
+                }
+                (jobs, runs)
+            },
+        );
+        (self.jobs, self.runs) = (jobs, runs);
+        self.asking.clear();
+        self.ended.clear();
+        self.anew += 1;
+    }
+
+    /// Changes when the count of writes under way is lost: whoever waits for an answer then has to ask again.
+    pub fn anew(&self) -> u64 {
+        self.anew
     }
 
     /// The earliest due time.

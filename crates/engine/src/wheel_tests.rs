@@ -111,3 +111,23 @@ fn entries_of_lost_shards_are_dropped() {
     let left = wheel.take(at(10), 10);
     assert!(left.iter().all(|(_, entry)| entry.job() == job(1, 10).id));
 }
+
+#[test]
+fn what_was_taken_out_is_known_no_more_when_fire_begins_anew() {
+    let mut wheel = Wheel::default();
+    for (number, due) in [(1, 10), (2, 30)] {
+        wheel.insert_job(job(number, due));
+        wheel.insert_run(run(number), at(due));
+    }
+    wheel.take(at(10), 10);
+    wheel.begin_asking(std::iter::once(run(1).run));
+    assert!(wheel.knows_run(run(1).run));
+    let before = wheel.anew();
+    wheel.forget_taken();
+    assert_ne!(wheel.anew(), before);
+    assert!(!wheel.knows_run(run(1).run));
+    assert!(wheel.insert_job(job(1, 10)) && wheel.insert_run(run(1), at(10)));
+    // The others are still in.
+    assert!(!wheel.insert_job(job(2, 30)) && !wheel.insert_run(run(2), at(30)));
+    assert_eq!(wheel.len(), 4);
+}

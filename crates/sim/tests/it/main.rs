@@ -9,7 +9,10 @@ mod far;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod fleet;
 #[expect(clippy::unwrap_used, reason = "a test")]
+mod panics;
+#[expect(clippy::unwrap_used, reason = "a test")]
 mod rules;
+mod wrapped;
 
 use sim::{Plan, run};
 use store::mem::Flaw;
