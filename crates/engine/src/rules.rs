@@ -2,7 +2,7 @@
 //! are aimed anew, page by page. One node does it: the one that holds the first shard.
 //!
 //! What always holds: a rule is marked as applied after every job under it was aimed by it, so whoever
-//! comes after a crash begins that rule again; aiming twice changes nothing but the version.
+//! comes after a crash begins that rule again; aiming twice changes nothing. An error of the store costs no progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,8 @@ struct UnderWay {
     after: Option<JobId>,
     jobs: u64,
     moved: u64,
+    /// Every job has been aimed.
+    through: bool,
 }
 
 impl Rules {
@@ -56,6 +58,7 @@ impl Rules {
             after: None,
             jobs: 0,
             moved: 0,
+            through: false,
         }))
     }
 
@@ -79,18 +82,21 @@ impl Rules {
             .store
             .jobs_under(&work.rule, work.after, PAGE)
             .await?;
-        let (count, last) = (page.len(), page.last().map(|(_, job)| *job));
+        let (count, jobs) = (page.len(), page.clone());
         let tables = match work.rule {
             Rule::Calendar { .. } => false,
             Rule::Zone { .. } => true,
         };
         let aim = |(tenant, job)| aim(Arc::clone(context), tenant, job, tables);
         let mut aims = stream::iter(page).map(aim).buffered(AT_ONCE);
-        while let Some(moved) = aims.next().await {
-            work.moved += u64::from(moved?);
+        // They come in order, so whatever fails, those before it are done.
+        for (_, job) in jobs {
+            if let Some(moved) = aims.next().await {
+                work.moved += u64::from(moved?);
+            }
+            work.jobs += 1;
+            work.after = Some(job);
         }
-        work.jobs += count as u64;
-        work.after = last;
         Ok(count < PAGE)
     }
 }
@@ -128,6 +134,9 @@ async fn aim(
         } else {
             before.aimed_anew(now, &context.node)
         };
+        if skipped.is_empty() && is_settled(&before, &after, now, tables) {
+            return Ok(false);
+        }
         let change = JobChange {
             before: Arc::new(before),
             after: Arc::new(after),
@@ -154,6 +163,18 @@ async fn aim(
     }
     // It changes all the time; whoever changes it aims it by the rules as they are.
     Ok(false)
+}
+
+/// Whether a job follows its rules as it stands, so that nothing has to be written.
+fn is_settled(before: &Job, after: &Job, now: Timestamp, tables: bool) -> bool {
+    // One that may be in a wheel has been read with its calendars as they were, and would be moved onward by them; a
+    // new version makes that stale. Tables are the same wherever a job was read.
+    let near = now.plus(limits::HORIZON * 2);
+    let is_far = before.next_due_at().is_none_or(|due_at| due_at > near);
+    // A run fired ahead may be one that the rules would not have any more.
+    let is_ahead = before.slot_last.is_some_and(|last| last > now);
+    let stays = (before.state, before.next_slot) == (after.state, after.next_slot);
+    stays && !is_ahead && (is_far || tables)
 }
 
 fn aimed(context: &Context, before: &Job, after: &Job) -> bool {
@@ -186,23 +207,33 @@ impl Duty for Rules {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let first = Shard::all().next();
-        let ours = first.is_some_and(|first| self.context.leases().epoch(first).is_some());
-        if !ours || !self.context.is_present() {
+        if first.is_none_or(|first| self.context.leases().epoch(first).is_none()) {
+            // Whoever has it now begins again, and so does this node when it is back: others may have aimed meanwhile.
             self.under_way = None;
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        if self.under_way.is_none() {
-            self.under_way = self.find().await?;
+        if !self.context.is_present() {
+            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        let work = self.under_way.take();
+        let work = match self.under_way.take() {
+            Some(work) => Some(work),
+            None => self.find().await?,
+        };
         let Some(mut work) = work.filter(|work| self.may_apply(&work.rule)) else {
             return Ok(Wake::At(now.plus(EVERY)));
         };
-        if !self.apply(&mut work).await? {
-            self.under_way = Some(work);
-            return Ok(Wake::Now);
+        if !work.through {
+            let applied = self.apply(&mut work).await;
+            work.through = matches!(applied, Ok(true));
+            if !work.through {
+                self.under_way = Some(work);
+                return applied.map(|_| Wake::Now);
+            }
         }
-        self.context.store.rule_applied(&work.rule).await?;
+        if let Err(error) = self.context.store.rule_applied(&work.rule).await {
+            self.under_way = Some(work);
+            return Err(error);
+        }
         let (jobs, moved) = (work.jobs, work.moved);
         match &work.rule {
             Rule::Calendar { name, version, .. } => {

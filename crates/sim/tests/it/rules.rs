@@ -1,15 +1,21 @@
 //! Rules that change under jobs: tables of a time zone, and who may apply them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
 use model::schedule::{Cron, CronOptions, Zone, tzdb_version};
-use model::{Definition, Job, JobId, Parts, Slot, Target, TenantId, Version};
+use model::{
+    Calendar, CalendarName, Definition, Job, JobId, Parts, Slot, Target, TenantId, Version,
+};
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{NewJob, NodeInfo, Rule, Store};
+use store::{NewJob, NodeInfo, Rule, Store, StoreError};
+
+use crate::wrapped::{Meddler, Wrapped};
 
 const ZONE: &str = "Europe/Berlin";
 
@@ -55,11 +61,15 @@ async fn upgraded(clock: &SimClock, jobs: u16) -> (MemStore, Vec<Job>) {
 }
 
 async fn start(mem: &MemStore, clock: &SimClock) -> Node {
+    start_over(Arc::new(mem.clone()), clock).await
+}
+
+async fn start_over(store: Arc<dyn Store>, clock: &SimClock) -> Node {
     let config = NodeConfig {
         clock: ClockOf::Store,
         ..NodeConfig::default()
     };
-    let (store, clock) = (Arc::new(mem.clone()), Arc::new(clock.clone()));
+    let clock = Arc::new(clock.clone());
     let started = Node::start(store, clock, Registry::default(), config).await;
     started.unwrap()
 }
@@ -109,5 +119,101 @@ async fn tables_wait_until_no_node_with_others_lives() {
     mem.leave(older).await.unwrap();
     clock.sleep(Duration::from_secs(10)).await;
     assert_eq!(stands(&mem, &jobs[0]).await.0, Version(2));
+    node.stop(Duration::ZERO).await;
+}
+
+/// Fails every so many changes of jobs.
+struct Failing {
+    every: u64,
+    changes: Arc<AtomicU64>,
+}
+
+#[async_trait]
+impl Meddler for Failing {
+    async fn before(&self, call: &'static str) -> Result<(), StoreError> {
+        if call == "change_job" {
+            let changes = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+            if changes.is_multiple_of(self.every) {
+                return Err(StoreError::unavailable("it is asked to fail"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_store_costs_no_progress() {
+    let clock = SimClock::new();
+    let (mem, jobs) = upgraded(&clock, 1_100).await;
+    let changes = Arc::new(AtomicU64::new(0));
+    let failing = Failing {
+        every: 100,
+        changes: Arc::clone(&changes),
+    };
+    let store = Wrapped::new(&mem, failing);
+    let node = start_over(Arc::new(store), &clock).await;
+    clock.sleep(Duration::from_secs(60)).await;
+    for job in &jobs[..1_100] {
+        let right = job.def.schedule.next_after(job.created_at);
+        assert_eq!(stands(&mem, job).await, (Version(2), right));
+    }
+    assert!(mem.rules_changed().await.unwrap().is_empty());
+    let changes = changes.load(Ordering::SeqCst);
+    assert!(changes < 1_130, "{changes} changes for 1,100 jobs");
+    node.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_stays_where_it_is_keeps_its_version() {
+    let clock = SimClock::new();
+    let (mem, _) = upgraded(&clock, 0).await;
+    let mut right = job(7, ZONE, &clock);
+    right.next_slot = right.def.schedule.next_after(right.created_at);
+    let new = NewJob {
+        job: Arc::new(right.clone()),
+        idempotency: None,
+    };
+    mem.create_jobs(&[new]).await.unwrap();
+    let node = start(&mem, &clock).await;
+    clock.sleep(Duration::from_secs(10)).await;
+    assert!(mem.rules_changed().await.unwrap().is_empty());
+    let stood = (Version(1), right.next_slot);
+    assert_eq!(stands(&mem, &right).await, stood);
+    node.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_calendar_that_moves_nothing_changes_only_jobs_that_are_due_soon() {
+    let clock = SimClock::new();
+    let mem = MemStore::new(Arc::new(clock.clone()));
+    let tenant = TenantId::DEFAULT;
+    let name = CalendarName::new("holidays").unwrap();
+    let calendar = Calendar::new(name, Clock::now(&clock));
+    mem.put_calendar(tenant, &calendar, None).await.unwrap();
+    let [mut far, mut near] = [job(1, ZONE, &clock), job(2, ZONE, &clock)];
+    far.next_slot = far.def.schedule.next_after(far.created_at);
+    near.next_slot = Some(Slot(Clock::now(&clock).plus(Duration::from_secs(15))));
+    for job in [&mut far, &mut near] {
+        let calendars = &mut Arc::make_mut(&mut job.def).schedule.calendars;
+        calendars.exclude.push(Arc::new(calendar.clone()));
+        let new = NewJob {
+            job: Arc::new(job.clone()),
+            idempotency: None,
+        };
+        mem.create_jobs(&[new]).await.unwrap();
+    }
+    let changed = Calendar {
+        version: Version(2),
+        note: Some("the same days".to_owned()),
+        ..calendar
+    };
+    let before = Some(Version(1));
+    mem.put_calendar(tenant, &changed, before).await.unwrap();
+    let node = start(&mem, &clock).await;
+    clock.sleep(Duration::from_secs(10)).await;
+    assert!(mem.rules_changed().await.unwrap().is_empty());
+    assert_eq!(stands(&mem, &far).await, (Version(1), far.next_slot));
+    // A wheel may have it with the calendar as it was.
+    assert_eq!(stands(&mem, &near).await.0, Version(2));
     node.stop(Duration::ZERO).await;
 }
