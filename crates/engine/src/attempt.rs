@@ -36,12 +36,8 @@ pub async fn run(context: Arc<Context>, first: Arc<Work>) {
                 dispatched_at,
                 settled_at,
             };
-            if context
-                .endings
-                .send(Ending::Attempt(Box::new(ended)))
-                .await
-                .is_err()
-            {
+            let ending = Ending::of(ended, &context);
+            if context.endings.send(ending).await.is_err() {
                 return;
             }
         }

@@ -23,7 +23,7 @@ use crate::node::Context;
 use crate::plan::Plan;
 use crate::retention::Retention;
 use crate::rules::Rules;
-use crate::settle::{Desk, Ending, Settle};
+use crate::settle::{Desk, Settle};
 use crate::take::Take;
 use crate::watchdog::Watchdog;
 
@@ -68,14 +68,14 @@ pub fn planning(context: &Arc<Context>, offers: &Offers) -> Vec<Builder> {
 }
 
 /// Those that go on until everything is handed over; beats apart.
-pub fn ending(context: &Arc<Context>, ended: mpsc::Receiver<Ending>) -> Vec<Builder> {
+pub fn ending(context: &Arc<Context>, desk: Desk) -> Vec<Builder> {
     let of = || Arc::clone(context);
     let (hold, doubted) = (of(), of());
     let (fire, forgot) = (of(), of());
     let (take, gave_up) = (of(), of());
     let (marks, dispatch) = (of(), of());
     let (settle, settled) = (of(), of());
-    let desk = Arc::new(Mutex::new(Desk::new(ended)));
+    let desk = Arc::new(Mutex::new(desk));
     vec![
         // Its call may have been written: what the store has is asked for.
         Builder::new(move || Hold::new(Arc::clone(&hold)))

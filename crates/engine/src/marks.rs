@@ -32,7 +32,7 @@ impl Marks {
             let (endings, kill) = (context.endings.clone(), context.kill.clone());
             tokio::spawn(kill.run_until_cancelled_owned(async move {
                 for settlement in answers.settlements {
-                    let ending = Ending::Judged(Box::new(settlement));
+                    let ending = Ending::judged(settlement);
                     if endings.send(ending).await.is_err() {
                         return;
                     }

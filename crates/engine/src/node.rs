@@ -27,7 +27,7 @@ use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
-use crate::settle::Ending;
+use crate::settle::{Desk, Endings};
 use crate::wheel::Wheel;
 
 /// Whose clock a node fires by.
@@ -117,7 +117,7 @@ pub struct Context {
     pub handing_over: AtomicBool,
     pub wheel: Mutex<Wheel>,
     pub dispatch: Dispatch,
-    pub endings: mpsc::Sender<Ending>,
+    pub endings: Endings,
     /// Ends every attempt where it stands: the presence is gone.
     pub kill: CancellationToken,
     pub rng: Mutex<StdRng>,
@@ -344,7 +344,7 @@ impl Body {
         }
     }
 
-    fn context(&self, presence: Presence, endings: mpsc::Sender<Ending>) -> Arc<Context> {
+    fn context(&self, presence: Presence, endings: Endings) -> Arc<Context> {
         let leases = Leases {
             presence: presence.id,
             epochs: BTreeMap::new(),
@@ -401,7 +401,7 @@ impl Body {
         presence: Presence,
         offered: mpsc::Receiver<Offer>,
     ) -> mpsc::Receiver<Offer> {
-        let (endings, ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let (endings, desk) = Desk::new();
         let context = self.context(presence, endings);
         let id = context.presence.id;
         // Whatever ends this future ends the attempts too: no attempt outlives its presence.
@@ -409,7 +409,7 @@ impl Body {
         info!(presence = %id, "joined");
         let offers = Arc::new(tokio::sync::Mutex::new(offered));
         let mut planning = self.keep(duties::planning(&context, &offers));
-        let mut ending = self.keep(duties::ending(&context, ended));
+        let mut ending = self.keep(duties::ending(&context, desk));
         self.keep_beats(&mut ending, duties::beats(&context));
         tokio::select! {
             biased;

@@ -46,12 +46,70 @@ pub struct Ended {
     pub settled_at: Timestamp,
 }
 
-/// What settle is given.
+/// What settle is given: the end of an attempt, with its verdict.
 #[derive(Debug)]
-pub enum Ending {
-    Attempt(Box<Ended>),
+pub struct Ending {
+    kind: Kind,
+    settlement: Settlement,
+}
+
+impl Ending {
     /// Its verdict is known already: lost, cancelled before it started, handed back.
-    Judged(Box<Settlement>),
+    pub fn judged(settlement: Settlement) -> Self {
+        let kind = Kind::Close;
+        Self { kind, settlement }
+    }
+
+    /// An attempt that was delivered, or was tried to be.
+    pub fn of(ended: Ended, context: &Context) -> Self {
+        let Ended {
+            work,
+            report,
+            cancelled,
+            dispatched_at,
+            settled_at,
+        } = ended;
+        let (run, job) = work.into_parts();
+        let verdict = match cancelled {
+            // It succeeded before it could be stopped: then it did.
+            Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
+            Some(_) | None if report.outcome == Outcome::Succeeded => Verdict::Succeed,
+            Some(_) | None => {
+                let (retry, chance) = (&job.def.retry, context.chance());
+                retry.verdict(run.attempt, run.lost, &report, settled_at, chance)
+            }
+        };
+        context.shared.metrics.settled_with(report.outcome);
+        let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
+        let kind = kind(&job, verdict);
+        let settlement = Settlement {
+            run,
+            verdict,
+            attempt: Some(attempt),
+        };
+        Self { kind, settlement }
+    }
+}
+
+/// Where endings go. Each kind has a way of its own, so that one that is full holds up nothing else.
+#[derive(Debug, Clone)]
+pub struct Endings {
+    simple: mpsc::Sender<Settlement>,
+    close: mpsc::Sender<Settlement>,
+}
+
+/// Settle is gone, and the presence with it.
+#[derive(Debug)]
+pub struct Gone;
+
+impl Endings {
+    pub async fn send(&self, ending: Ending) -> Result<(), Gone> {
+        let way = match ending.kind {
+            Kind::Simple => &self.simple,
+            Kind::Close => &self.close,
+        };
+        way.send(ending.settlement).await.map_err(|_| Gone)
+    }
 }
 
 /// How late a first attempt of the job may be tried again.
@@ -71,8 +129,8 @@ enum Kind {
 const KINDS: [Kind; 2] = [Kind::Simple, Kind::Close];
 
 /// Settlements of one kind.
-#[derive(Default)]
 struct Line {
+    ended: mpsc::Receiver<Settlement>,
     waiting: Vec<Settlement>,
     /// Batches whose write failed; they go again first.
     again: Vec<Arc<Vec<Settlement>>>,
@@ -80,6 +138,24 @@ struct Line {
 }
 
 impl Line {
+    fn new(ended: mpsc::Receiver<Settlement>) -> Self {
+        Self {
+            ended,
+            waiting: Vec::new(),
+            again: Vec::new(),
+            under_way: 0,
+        }
+    }
+
+    /// Takes what has come, up to what one write may hold.
+    fn take(&mut self) {
+        while self.waiting.len() < limits::SETTLE_BATCH_MAX
+            && let Ok(settlement) = self.ended.try_recv()
+        {
+            self.waiting.push(settlement);
+        }
+    }
+
     /// What is to be written next, if anything is.
     fn next(&mut self) -> Option<Arc<Vec<Settlement>>> {
         let mut waiting = || Some(std::mem::take(&mut self.waiting)).filter(|it| !it.is_empty());
@@ -89,7 +165,6 @@ impl Line {
 
 /// What settle was given and the store has not answered. It outlives a settle that panicked, or ends would be lost.
 pub struct Desk {
-    ended: mpsc::Receiver<Ending>,
     simple: Line,
     close: Line,
     /// What is being written, by the number of its write.
@@ -98,13 +173,27 @@ pub struct Desk {
 }
 
 impl Desk {
-    pub fn new(ended: mpsc::Receiver<Ending>) -> Self {
-        Self {
-            ended,
-            simple: Line::default(),
-            close: Line::default(),
+    /// An empty one, and the way to it.
+    pub fn new() -> (Endings, Self) {
+        let (simple, simple_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let (close, close_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let desk = Self {
+            simple: Line::new(simple_ended),
+            close: Line::new(close_ended),
             writing: BTreeMap::new(),
             writes: 0,
+        };
+        (Endings { simple, close }, desk)
+    }
+
+    /// Waits for the next ending, of whichever kind.
+    async fn next(&mut self) {
+        let (simple, close) = (&mut self.simple, &mut self.close);
+        tokio::select! {
+            biased;
+            Some(settlement) = simple.ended.recv() => simple.waiting.push(settlement),
+            Some(settlement) = close.ended.recv() => close.waiting.push(settlement),
+            else => {}
         }
     }
 
@@ -161,46 +250,6 @@ impl Settle {
         }
     }
 
-    /// Puts an ending in its line.
-    fn take(&self, desk: &mut Desk, ending: Ending) {
-        let (kind, settlement) = self.judge(ending);
-        desk.line(kind).waiting.push(settlement);
-    }
-
-    fn judge(&self, ending: Ending) -> (Kind, Settlement) {
-        let ended = match ending {
-            Ending::Judged(settlement) => return (Kind::Close, *settlement),
-            Ending::Attempt(ended) => *ended,
-        };
-        let Ended {
-            work,
-            report,
-            cancelled,
-            dispatched_at,
-            settled_at,
-        } = ended;
-        let (run, job) = work.into_parts();
-        let verdict = match cancelled {
-            // It succeeded before it could be stopped: then it did.
-            Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
-            Some(_) | None if report.outcome == Outcome::Succeeded => Verdict::Succeed,
-            Some(_) | None => {
-                let chance = self.context.chance();
-                job.def
-                    .retry
-                    .verdict(run.attempt, run.lost, &report, settled_at, chance)
-            }
-        };
-        self.context.shared.metrics.settled_with(report.outcome);
-        let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
-        let settlement = Settlement {
-            run,
-            verdict,
-            attempt: Some(attempt),
-        };
-        (kind(&job, verdict), settlement)
-    }
-
     fn write(&mut self, desk: &mut Desk, kind: Kind, batch: Arc<Vec<Settlement>>) {
         let context = Arc::clone(&self.context);
         let metrics = &context.shared.metrics;
@@ -215,13 +264,6 @@ impl Settle {
     /// Puts writes under way while there is something to write. An executor that is faster waits.
     fn fill(&mut self, desk: &mut Desk) {
         loop {
-            let is_full = |line: &Line| line.waiting.len() >= limits::SETTLE_BATCH_MAX;
-            while !is_full(&desk.simple)
-                && !is_full(&desk.close)
-                && let Ok(ending) = desk.ended.try_recv()
-            {
-                self.take(desk, ending);
-            }
             let mut written = false;
             for kind in KINDS {
                 let depth = match kind {
@@ -229,6 +271,7 @@ impl Settle {
                     Kind::Close => DEPTH_CLOSE,
                 };
                 let line = desk.line(kind);
+                line.take();
                 let has_place = line.under_way < depth;
                 if let Some(batch) = has_place.then(|| line.next()).flatten() {
                     self.write(desk, kind, batch);
@@ -394,9 +437,7 @@ impl Duty for Settle {
             }
             if self.in_flight.is_empty() {
                 // Nothing to write: wait for the next ending; whatever came with it is taken along.
-                if let Some(ending) = desk.ended.recv().await {
-                    self.take(&mut desk, ending);
-                }
+                desk.next().await;
                 return Ok(Wake::Now);
             }
             tokio::select! {

@@ -101,7 +101,7 @@ async fn hand_over(context: &Arc<Context>, grace: Duration) {
     for settlement in cut_off(context) {
         if context
             .endings
-            .send(Ending::Judged(Box::new(settlement)))
+            .send(Ending::judged(settlement))
             .await
             .is_err()
         {
@@ -199,7 +199,7 @@ async fn start_what_waits(context: &Context) {
 /// Hands back what has not been started, as soon as it is known: a write under way may still bring some.
 async fn release(context: &Context) {
     for settlement in context.dispatch.release_waiting() {
-        let ending = Ending::Judged(Box::new(settlement));
+        let ending = Ending::judged(settlement);
         if context.endings.send(ending).await.is_err() {
             return;
         }

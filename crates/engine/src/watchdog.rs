@@ -63,7 +63,7 @@ impl Watchdog {
         for settlement in settlements {
             if context
                 .endings
-                .send(Ending::Judged(Box::new(settlement)))
+                .send(Ending::judged(settlement))
                 .await
                 .is_err()
             {

@@ -12,6 +12,8 @@ mod fleet;
 mod panics;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod rules;
+#[expect(clippy::unwrap_used, reason = "a test")]
+mod settling;
 mod wrapped;
 
 use sim::{Plan, run};
