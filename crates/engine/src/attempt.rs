@@ -10,9 +10,9 @@ use executor::WorkOrder;
 use futures_util::FutureExt;
 use model::{Outcome, Report, Timestamp, limits};
 
+use crate::desk::{Ended, Ending};
 use crate::dispatch::Work;
 use crate::node::Context;
-use crate::settle::{Ended, Ending};
 
 pub async fn run(context: Arc<Context>, first: Arc<Work>) {
     let mut next = Some(first);
@@ -75,7 +75,8 @@ async fn deliver(context: &Arc<Context>, work: &Work) -> Option<Report> {
         payload: run.payload.clone(),
         node: Arc::clone(&context.node),
     };
-    let mut delivery = pin!(AssertUnwindSafe(executor.execute(order)).catch_unwind());
+    let delivery = async move { executor.execute(order).await };
+    let mut delivery = pin!(AssertUnwindSafe(delivery).catch_unwind());
     // Most that can end at once does: then no timer and no watch is set up.
     let done = match futures_util::poll!(&mut delivery) {
         Poll::Ready(done) => done,

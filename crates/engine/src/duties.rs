@@ -11,6 +11,7 @@ use store::Hint;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::beats::Beats;
+use crate::desk::Desk;
 use crate::dispatch::DispatchDuty;
 use crate::duty::Builder;
 use crate::fire::Fire;
@@ -23,7 +24,7 @@ use crate::node::Context;
 use crate::plan::Plan;
 use crate::retention::Retention;
 use crate::rules::Rules;
-use crate::settle::{Desk, Settle};
+use crate::settle::Settle;
 use crate::take::Take;
 use crate::watchdog::Watchdog;
 

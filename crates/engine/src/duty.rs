@@ -158,7 +158,7 @@ async fn wait(wake: Wake, nudge: &Nudge, alarm: &mut dyn Alarm) {
 }
 
 /// What a panic says.
-fn text_of(panic: &(dyn Any + Send)) -> &str {
+pub fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("without a text")

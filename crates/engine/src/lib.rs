@@ -29,6 +29,7 @@ pub mod lanes;
 pub mod take;
 pub mod withdraw;
 
+pub mod desk;
 pub mod settle;
 
 pub mod retention;

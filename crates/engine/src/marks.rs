@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use model::{Ask, RunId, Timestamp};
 use store::StoreError;
 
+use crate::desk::Ending;
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
 use crate::node::Context;
-use crate::settle::Ending;
 
 pub struct Marks {
     context: Arc<Context>,

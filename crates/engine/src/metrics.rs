@@ -80,6 +80,8 @@ pub struct Metrics {
     pub store_errors: Counter,
     duty_panics: Family<ByDuty, Counter>,
     pub lost: Counter,
+    /// Settlements that the store refused for their data.
+    pub refused: Counter,
     /// Firings and claims that another node, or an edit, was faster than.
     pub collided: Counter,
     pub clock_steps: Counter,
@@ -115,6 +117,7 @@ impl Default for Metrics {
             store_errors: Counter::default(),
             duty_panics: Family::default(),
             lost: Counter::default(),
+            refused: Counter::default(),
             collided: Counter::default(),
             clock_steps: Counter::default(),
             clock_offset: Gauge::default(),
@@ -151,6 +154,9 @@ impl Metrics {
         for (name, help, gauge) in counts {
             registry.register(name, help, gauge.clone());
         }
+        let panics = self.duty_panics.clone();
+        let what = "Duties that panicked and were started again";
+        registry.register("duty_panics", what, panics);
         let ahead = "What the wall clock is ahead of the store's";
         let doubt = "How wrong the known offset to the store's clock may be";
         let clocks = [
@@ -191,6 +197,11 @@ impl Metrics {
                 &self.lost,
             ),
             (
+                "refused_settlements",
+                "Ends of attempts that the store refused for their data",
+                &self.refused,
+            ),
+            (
                 "collisions",
                 "Firings and claims that another was faster than",
                 &self.collided,
@@ -204,11 +215,6 @@ impl Metrics {
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
-        registry.register(
-            "duty_panics",
-            "Duties that panicked and were started again",
-            self.duty_panics.clone(),
-        );
         registry.register(
             "settled",
             "Attempts settled, by outcome",

@@ -20,6 +20,7 @@ use tracing::{info, warn};
 
 use crate::beats::Heard;
 use crate::clock::Clock;
+use crate::desk::{Desk, Endings};
 use crate::dispatch::Dispatch;
 use crate::duties;
 use crate::duty::{self, Builder};
@@ -27,7 +28,6 @@ use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
-use crate::settle::{Desk, Endings};
 use crate::wheel::Wheel;
 
 /// Whose clock a node fires by.

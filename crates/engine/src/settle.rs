@@ -4,23 +4,27 @@
 //!
 //! Ends from which nothing follows are written apart from those that the store has to look at closely: a job that skips
 //! overlaps waits for its run's end to be written, and should not wait for what takes others longer.
+//!
+//! One that the store will not have for its data is written once more, dead and without what it said; a batch that fails
+//! for data is halved until such a one stands alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{
-    Attempt, Job, Outcome, Overlap, Reason, Report, RunId, RunState, Timestamp, Verdict, limits,
-};
+use model::{Attempt, AttemptNo, Job, Reason, Report, RunId, RunState, Timestamp, Verdict, limits};
 use store::{DueRun, Hint, Settled, Settlement, StoreError};
-use tokio::sync::{Mutex, mpsc};
-use tracing::debug;
+use tokio::sync::Mutex;
+use tracing::{debug, error};
 
-use crate::dispatch::Work;
-use crate::duty::{Duty, Wake};
+use crate::desk::{Batch, Desk, KINDS, Kind};
+use crate::duty::{Duty, Wake, describe, text_of};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
 use crate::node::Context;
@@ -35,202 +39,24 @@ const GATHER: Duration = Duration::from_millis(15);
 /// How often to look whether writes may begin again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// An attempt that has ended.
-#[derive(Debug)]
-pub struct Ended {
-    pub work: Arc<Work>,
-    pub report: Report,
-    /// Why it was to be cancelled, when it was.
-    pub cancelled: Option<Reason>,
-    pub dispatched_at: Timestamp,
-    pub settled_at: Timestamp,
-}
-
-/// What settle is given: the end of an attempt, with its verdict.
-#[derive(Debug)]
-pub struct Ending {
-    kind: Kind,
-    settlement: Settlement,
-}
-
-impl Ending {
-    /// Its verdict is known already: lost, cancelled before it started, handed back.
-    pub fn judged(settlement: Settlement) -> Self {
-        let kind = Kind::Close;
-        Self { kind, settlement }
-    }
-
-    /// An attempt that was delivered, or was tried to be.
-    pub fn of(ended: Ended, context: &Context) -> Self {
-        let Ended {
-            work,
-            report,
-            cancelled,
-            dispatched_at,
-            settled_at,
-        } = ended;
-        let (run, job) = work.into_parts();
-        let verdict = match cancelled {
-            // It succeeded before it could be stopped: then it did.
-            Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
-            Some(_) | None if report.outcome == Outcome::Succeeded => Verdict::Succeed,
-            Some(_) | None => {
-                let (retry, chance) = (&job.def.retry, context.chance());
-                retry.verdict(run.attempt, run.lost, &report, settled_at, chance)
-            }
-        };
-        context.shared.metrics.settled_with(report.outcome);
-        let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
-        let kind = kind(&job, verdict);
-        let settlement = Settlement {
-            run,
-            verdict,
-            attempt: Some(attempt),
-        };
-        Self { kind, settlement }
-    }
-}
-
-/// Where endings go. Each kind has a way of its own, so that one that is full holds up nothing else.
-#[derive(Debug, Clone)]
-pub struct Endings {
-    simple: mpsc::Sender<Settlement>,
-    close: mpsc::Sender<Settlement>,
-}
-
-/// Settle is gone, and the presence with it.
-#[derive(Debug)]
-pub struct Gone;
-
-impl Endings {
-    pub async fn send(&self, ending: Ending) -> Result<(), Gone> {
-        let way = match ending.kind {
-            Kind::Simple => &self.simple,
-            Kind::Close => &self.close,
-        };
-        way.send(ending.settlement).await.map_err(|_| Gone)
-    }
-}
-
 /// How late a first attempt of the job may be tried again.
 pub fn window_of(job: &Job) -> Duration {
     job.def.catch_up.window
 }
 
-/// Writes of different kinds do not wait for each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// The run ends, and nothing else happens.
-    Simple,
-    /// It goes on, or its job or another run may wait for its end.
-    Close,
+/// A batch over which the store panicked so often is taken for one that it cannot write.
+const PANICS_MAX: u32 = 3;
+
+/// What came of a write.
+enum Answer {
+    Settled(Vec<Settled>),
+    Failed(StoreError),
+    /// The store panicked. Other writes are not to end with this one.
+    Panicked(String),
 }
 
-const KINDS: [Kind; 2] = [Kind::Simple, Kind::Close];
-
-/// Settlements of one kind.
-struct Line {
-    ended: mpsc::Receiver<Settlement>,
-    waiting: Vec<Settlement>,
-    /// Batches whose write failed; they go again first.
-    again: Vec<Arc<Vec<Settlement>>>,
-    under_way: usize,
-}
-
-impl Line {
-    fn new(ended: mpsc::Receiver<Settlement>) -> Self {
-        Self {
-            ended,
-            waiting: Vec::new(),
-            again: Vec::new(),
-            under_way: 0,
-        }
-    }
-
-    /// Takes what has come, up to what one write may hold.
-    fn take(&mut self) {
-        while self.waiting.len() < limits::SETTLE_BATCH_MAX
-            && let Ok(settlement) = self.ended.try_recv()
-        {
-            self.waiting.push(settlement);
-        }
-    }
-
-    /// What is to be written next, if anything is.
-    fn next(&mut self) -> Option<Arc<Vec<Settlement>>> {
-        let mut waiting = || Some(std::mem::take(&mut self.waiting)).filter(|it| !it.is_empty());
-        self.again.pop().or_else(|| waiting().map(Arc::new))
-    }
-}
-
-/// What settle was given and the store has not answered. It outlives a settle that panicked, or ends would be lost.
-pub struct Desk {
-    simple: Line,
-    close: Line,
-    /// What is being written, by the number of its write.
-    writing: BTreeMap<u64, (Kind, Arc<Vec<Settlement>>)>,
-    writes: u64,
-}
-
-impl Desk {
-    /// An empty one, and the way to it.
-    pub fn new() -> (Endings, Self) {
-        let (simple, simple_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
-        let (close, close_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
-        let desk = Self {
-            simple: Line::new(simple_ended),
-            close: Line::new(close_ended),
-            writing: BTreeMap::new(),
-            writes: 0,
-        };
-        (Endings { simple, close }, desk)
-    }
-
-    /// Waits for the next ending, of whichever kind.
-    async fn next(&mut self) {
-        let (simple, close) = (&mut self.simple, &mut self.close);
-        tokio::select! {
-            biased;
-            Some(settlement) = simple.ended.recv() => simple.waiting.push(settlement),
-            Some(settlement) = close.ended.recv() => close.waiting.push(settlement),
-            else => {}
-        }
-    }
-
-    fn line(&mut self, kind: Kind) -> &mut Line {
-        match kind {
-            Kind::Simple => &mut self.simple,
-            Kind::Close => &mut self.close,
-        }
-    }
-
-    /// A write begins; its number.
-    fn begin(&mut self, kind: Kind, batch: &Arc<Vec<Settlement>>) -> u64 {
-        self.writes += 1;
-        self.line(kind).under_way += 1;
-        self.writing.insert(self.writes, (kind, Arc::clone(batch)));
-        self.writes
-    }
-
-    /// It has been answered, and nothing more is to be done about it.
-    fn end(&mut self, write: u64) {
-        if let Some((kind, _)) = self.writing.remove(&write) {
-            self.line(kind).under_way -= 1;
-        }
-    }
-
-    /// It may have been written: asked again, those are answered as stale.
-    fn again(&mut self, write: u64) {
-        if let Some((kind, batch)) = self.writing.remove(&write) {
-            let line = self.line(kind);
-            line.under_way -= 1;
-            line.again.push(batch);
-        }
-    }
-}
-
-/// The number of a write, and what was answered.
-type Done = (u64, Result<Vec<Settled>, StoreError>);
+/// The number of a write, and what came of it.
+type Done = (u64, Answer);
 
 pub struct Settle {
     context: Arc<Context>,
@@ -250,13 +76,19 @@ impl Settle {
         }
     }
 
-    fn write(&mut self, desk: &mut Desk, kind: Kind, batch: Arc<Vec<Settlement>>) {
+    fn write(&mut self, desk: &mut Desk, kind: Kind, batch: Arc<Batch>) {
         let context = Arc::clone(&self.context);
         let metrics = &context.shared.metrics;
-        metrics.settle_batch.observe(batch.len() as f64);
+        metrics.settle_batch.observe(batch.settlements.len() as f64);
         let write = desk.begin(kind, &batch);
         self.in_flight.push(Box::pin(async move {
-            let answer = context.store.settle(context.presence.id, &batch).await;
+            let (me, settlements) = (context.presence.id, &batch.settlements);
+            let settled = async { context.store.settle(me, settlements).await };
+            let answer = match AssertUnwindSafe(settled).catch_unwind().await {
+                Ok(Ok(answers)) => Answer::Settled(answers),
+                Ok(Err(error)) => Answer::Failed(error),
+                Err(panic) => Answer::Panicked(text_of(panic.as_ref()).to_owned()),
+            };
             (write, answer)
         }));
     }
@@ -285,32 +117,80 @@ impl Settle {
     }
 
     fn absorb(&self, desk: &mut Desk, (write, answer): Done) -> Result<(), StoreError> {
+        let Some(batch) = desk.batch(write) else {
+            return Ok(());
+        };
+        let is_one = batch.settlements.len() == 1;
         let answers = match answer {
-            Ok(answers) => answers,
-            Err(error) => {
+            Answer::Settled(answers) => answers,
+            Answer::Failed(error @ StoreError::BadRow { .. }) if is_one => {
+                vec![Settled::Refused(describe(&error))]
+            }
+            Answer::Failed(StoreError::BadRow { .. }) => {
+                desk.again_in_halves(write);
+                return Ok(());
+            }
+            Answer::Failed(error) => {
                 desk.again(write);
                 return Err(error);
             }
+            Answer::Panicked(panic) => {
+                self.context.shared.metrics.duty_panicked(self.name());
+                error!(duty = self.name(), panic, "the store panicked over a batch");
+                if batch.panics + 1 < PANICS_MAX {
+                    desk.again_after_panic(write);
+                    return Err(StoreError::unavailable(panic));
+                } else if !is_one {
+                    desk.again_in_halves(write);
+                    return Err(StoreError::unavailable(panic));
+                }
+                vec![Settled::Refused(panic)]
+            }
         };
-        if let Some((_, batch)) = desk.writing.get(&write) {
-            self.settled(batch, answers);
-        }
-        desk.end(write);
+        self.settled(&batch.settlements, &answers);
+        let refused = self.refused(&batch, answers);
+        desk.answered(write, refused);
         Ok(())
     }
 
+    /// What the store will not have, as it is to be written then. One that was bare already is given up: its claim stays
+    /// known here, or it would be taken for one that never started, and is ended as lost when this presence is gone.
+    fn refused(&self, batch: &Batch, answers: Vec<Settled>) -> Vec<Settlement> {
+        let mut again = Vec::new();
+        for (settlement, answer) in batch.settlements.iter().zip(answers) {
+            let Settled::Refused(why) = answer else {
+                continue;
+            };
+            let (run, attempt) = (settlement.run.id, settlement.run.attempt);
+            self.context.shared.metrics.refused.inc();
+            if batch.is_bare {
+                error!(%run, %attempt, error = why, "the end of an attempt cannot be written at all");
+            } else {
+                error!(%run, %attempt, error = why, "the end of an attempt is refused, and is written without what it said");
+                again.push(bare(settlement, self.context.now()));
+            }
+        }
+        again
+    }
+
     /// What was settled is held no more, and what follows from it is passed on.
-    fn settled(&self, batch: &[Settlement], answers: Vec<Settled>) {
+    fn settled(&self, batch: &[Settlement], answers: &[Settled]) {
         let context = &self.context;
         let horizon = context.now().plus(limits::HORIZON);
         let mut wheel = lock(&context.wheel);
-        forget(context, &mut wheel, batch);
+        let answered = || batch.iter().zip(answers);
+        let gone = answered().filter(|(_, answer)| match answer {
+            Settled::Done { .. } | Settled::Stale => true,
+            Settled::Refused(_) => false,
+        });
+        forget(context, &mut wheel, gone.map(|(settlement, _)| settlement));
         let mut nudge = false;
         let mut elsewhere = BTreeSet::new();
-        for (settlement, answer) in batch.iter().zip(answers) {
+        for (settlement, answer) in answered() {
             let run = &settlement.run;
             let (freed, due_at) = match answer {
-                Settled::Done { freed, due_at } => (freed, due_at),
+                Settled::Done { freed, due_at } => (*freed, *due_at),
+                Settled::Refused(_) => continue,
                 Settled::Stale => {
                     debug!(run = %run.id, attempt = %run.attempt, "was not ours to settle any more");
                     continue;
@@ -345,26 +225,6 @@ impl Settle {
     }
 }
 
-/// What a verdict on a run of this job asks of the store.
-fn kind(job: &Job, verdict: Verdict) -> Kind {
-    let waits = match job.def.overlap {
-        Overlap::Allow | Overlap::Skip => false,
-        Overlap::QueueOne | Overlap::QueueAll { .. } | Overlap::CancelRunning => true,
-    };
-    match verdict {
-        Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_)
-            if !waits && !job.def.schedule.after_completion() =>
-        {
-            Kind::Simple
-        }
-        Verdict::Succeed
-        | Verdict::Bury(_)
-        | Verdict::Cancel(_)
-        | Verdict::RetryAt(_)
-        | Verdict::Release => Kind::Close,
-    }
-}
-
 /// What may be claimed next after a run was settled: its own retry, and the run that waited for its end.
 fn next_runs(
     settlement: &Settlement,
@@ -389,20 +249,42 @@ fn next_runs(
 }
 
 /// What was settled is held no more.
-fn forget(context: &Context, wheel: &mut Wheel, batch: &[Settlement]) {
-    // Before dispatch forgets them: nobody may find such a run neither known nor ended.
+fn forget<'a>(
+    context: &Context,
+    wheel: &mut Wheel,
+    settlements: impl Iterator<Item = &'a Settlement>,
+) {
     let me = context.presence.id;
-    for Settlement { run, verdict, .. } in batch {
-        if run.claim == Some(me) && *verdict != Verdict::Release {
-            wheel.end_claim(run.id, run.attempt);
-        }
+    let ours = settlements.filter(|settlement| settlement.run.claim == Some(me));
+    let claims: Vec<(RunId, AttemptNo)> = ours
+        .map(|Settlement { run, verdict, .. }| {
+            // Before dispatch forgets them: nobody may find such a run neither known nor ended.
+            if *verdict != Verdict::Release {
+                wheel.end_claim(run.id, run.attempt);
+            }
+            (run.id, run.attempt)
+        })
+        .collect();
+    context.dispatch.forget(claims.into_iter());
+}
+
+/// All that is said of an attempt whose own words were refused.
+const UNSAID: &str = "the store refused what was reported of this attempt";
+
+/// The same end in a form that any store can take: dead, with nothing in it that came from outside.
+fn bare(settlement: &Settlement, now: Timestamp) -> Settlement {
+    let mut run = settlement.run.clone();
+    for former in &mut run.attempts {
+        (former.error, former.output) = (None, Bytes::new());
     }
-    let ours = batch
-        .iter()
-        .filter(|settlement| settlement.run.claim == Some(me));
-    context
-        .dispatch
-        .forget(ours.map(|settlement| (settlement.run.id, settlement.run.attempt)));
+    let never_left = || Attempt::new(run.attempt, None, now, Report::failed(UNSAID));
+    let mut attempt = settlement.attempt.clone().unwrap_or_else(never_left);
+    (attempt.error, attempt.output) = (Some(UNSAID.to_owned()), Bytes::new());
+    Settlement {
+        run,
+        verdict: Verdict::Bury(Reason::Unreadable),
+        attempt: Some(attempt),
+    }
 }
 
 #[async_trait]
@@ -421,10 +303,7 @@ impl Duty for Settle {
         let desk = Arc::clone(&self.desk);
         let mut desk = desk.lock().await;
         if !std::mem::replace(&mut self.begun, true) {
-            let left: Vec<u64> = desk.writing.keys().copied().collect();
-            for write in left {
-                desk.again(write);
-            }
+            desk.recover();
         }
         loop {
             let pausing = self.context.is_pausing();

@@ -17,10 +17,11 @@ use model::{Attempt, AttemptNo, Outcome, Report, Verdict, limits};
 use store::{Hint, Settlement, StoreError};
 use tracing::{info, warn};
 
+use crate::desk::Ending;
 use crate::duty::describe;
 use crate::lock;
 use crate::node::Context;
-use crate::settle::{Ending, window_of};
+use crate::settle::window_of;
 
 /// How long the last writes of fire may take.
 const FIRE_OUT: Duration = Duration::from_secs(2);

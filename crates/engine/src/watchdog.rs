@@ -11,13 +11,14 @@ use model::{Attempt, Outcome, Report, RunId, Timestamp, Verdict, limits};
 use store::{Claimed, HeldClaim, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
 
+use crate::desk::Ending;
 use crate::dispatch::Work;
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::leases::cared_for;
 use crate::lock;
 use crate::node::Context;
-use crate::settle::{Ending, window_of};
+use crate::settle::window_of;
 use crate::wheel::Wheel;
 
 /// How often claims are compared.
@@ -72,7 +73,8 @@ impl Watchdog {
         }
         // They are read again until settle has written them: give it time for that.
         context.shared.clock.sleep(Duration::from_millis(20)).await;
-        Ok(true)
+        // One that cannot be settled must not keep this busy.
+        Ok(count == PAGE)
     }
 
     /// A claim under our presence that memory does not know was made by a write whose answer was lost. It never left

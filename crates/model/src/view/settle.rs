@@ -79,7 +79,7 @@ impl Settlement {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
     Done {
         /// The waiting run that may start now, if any.
@@ -89,6 +89,8 @@ pub enum Settled {
     },
     /// The claim is not the run's any more.
     Stale,
+    /// This one cannot be written as it is; nothing of it was, and the others of its batch are not concerned.
+    Refused(String),
 }
 
 impl Settled {

@@ -1,16 +1,17 @@
 //! Ends that the store takes its time for, or will not have: the others do not wait for them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{Clock, Node, NodeConfig};
-use executor::Registry;
 use executor::fake::Fake;
+use executor::{Executor, Registry, WorkOrder};
 use model::schedule::{Every, Zone};
 use model::{
-    Definition, Job, JobId, Outcome, Overlap, PresenceId, Report, RunState, Schedule, Slot, Target,
-    TenantId, Timestamp,
+    Definition, Job, JobId, Outcome, Overlap, PresenceId, Reason, Report, Run, RunId, RunState,
+    Schedule, Slot, Target, TenantId, Timestamp,
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
@@ -42,8 +43,7 @@ async fn create(
     id
 }
 
-async fn start(store: &Wrapped, clock: &SimClock) -> Node {
-    let fake = Fake(|_: &executor::WorkOrder| Report::of(Outcome::Succeeded));
+async fn start(store: &Wrapped, clock: &SimClock, fake: impl Executor) -> Node {
     let registry = Registry::default().with("fake", Arc::new(fake));
     let (config, store) = (NodeConfig::default(), Arc::new(store.clone()));
     let node = Node::start(store, Arc::new(clock.clone()), registry, config).await;
@@ -90,7 +90,8 @@ async fn a_full_line_of_slow_ends_holds_up_no_simple_ones() {
         clock: clock.clone(),
         quick,
     };
-    let node = start(&Wrapped::new(&mem, slow), &clock).await;
+    let fake = Fake(|_: &WorkOrder| Report::of(Outcome::Succeeded));
+    let node = start(&Wrapped::new(&mem, slow), &clock, fake).await;
     clock.sleep(Duration::from_secs(30)).await;
     let (from, to) = (
         now.plus(Duration::from_secs(5)),
@@ -103,4 +104,111 @@ async fn a_full_line_of_slow_ends_holds_up_no_simple_ones() {
         assert_eq!(run.state, RunState::Succeeded, "{run:?}");
     }
     node.crash();
+}
+
+/// How the store takes it badly that one job's run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// It answers so, until the end says nothing any more.
+    Answered,
+    /// The whole batch fails, until the end says nothing any more.
+    Failed,
+    /// It panics, until the end says nothing any more.
+    Panics,
+    /// It never takes it.
+    ForEver,
+}
+
+struct Refusing {
+    refusal: Refusal,
+    job: JobId,
+}
+
+#[async_trait]
+impl Meddler for Refusing {
+    async fn settle(
+        &self,
+        mem: &MemStore,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let says = |it: &Settlement| {
+            let attempt = it.attempt.as_ref();
+            attempt.is_some_and(|attempt| !attempt.output.is_empty())
+        };
+        let is_bad = |it: &Settlement| {
+            it.run.job == self.job && (says(it) || self.refusal == Refusal::ForEver)
+        };
+        if self.refusal == Refusal::Failed && settlements.iter().any(is_bad) {
+            let (what, detail) = ("a settlement".to_owned(), "its data".to_owned());
+            return Err(StoreError::BadRow { what, detail });
+        }
+        let panics = self.refusal == Refusal::Panics && settlements.iter().any(is_bad);
+        assert!(!panics, "asked to panic");
+        let mut answers = Vec::new();
+        for settlement in settlements {
+            if is_bad(settlement) {
+                answers.push(Settled::Refused("its data".to_owned()));
+            } else {
+                answers.extend(mem.settle(by, std::slice::from_ref(settlement)).await?);
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Jobs that all are due at one moment, one of which the store takes badly: how often that one was delivered, and how
+/// it stands after a while.
+async fn refused(refusal: Refusal) -> (u32, Run) {
+    let clock = SimClock::new();
+    let now = Clock::now(&clock);
+    let mem = MemStore::new(Arc::new(clock.clone()));
+    let soon = Schedule::from(Slot(now.plus(Duration::from_secs(3))));
+    let mut jobs = Vec::new();
+    for number in 0..100 {
+        jobs.push(create(&mem, number, now, soon.clone(), Overlap::Allow).await);
+    }
+    let job = jobs.remove(41);
+    let store = Wrapped::new(&mem, Refusing { refusal, job });
+    let deliveries = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&deliveries);
+    let fake = Fake(move |order: &WorkOrder| {
+        if order.job.id == job {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        let mut report = Report::of(Outcome::Succeeded);
+        report.output = "all is well".into();
+        report
+    });
+    let node = start(&store, &clock, fake).await;
+    clock.sleep(Duration::from_secs(30)).await;
+    assert!(node.handle().metrics().refused.get() > 0);
+    for other in jobs {
+        let run = RunId::for_slot(other, Slot(now.plus(Duration::from_secs(3))));
+        let run = mem.get_run(TenantId::DEFAULT, run).await.unwrap().unwrap();
+        assert_eq!(run.state, RunState::Succeeded, "{refusal:?}: {run:?}");
+    }
+    let run = RunId::for_slot(job, Slot(now.plus(Duration::from_secs(3))));
+    let run = mem.get_run(TenantId::DEFAULT, run).await.unwrap().unwrap();
+    node.stop(Duration::from_secs(1)).await;
+    (deliveries.load(Ordering::SeqCst), run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_is_refused_is_written_without_what_it_said() {
+    for refusal in [Refusal::Answered, Refusal::Failed, Refusal::Panics] {
+        let (deliveries, run) = refused(refusal).await;
+        assert_eq!(deliveries, 1, "{refusal:?}");
+        let dead = (RunState::Dead, Some(Reason::Unreadable));
+        assert_eq!((run.state, run.reason), dead, "{refusal:?}: {run:?}");
+        let attempt = run.attempts.last().unwrap();
+        assert!(attempt.output.is_empty() && attempt.error.is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_cannot_be_written_at_all_is_given_up_and_not_delivered_again() {
+    let (deliveries, run) = refused(Refusal::ForEver).await;
+    assert_eq!(deliveries, 1);
+    assert!(run.claim.is_some(), "{run:?}");
 }

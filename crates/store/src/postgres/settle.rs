@@ -71,7 +71,7 @@ impl PgStore {
         if !rest.is_empty() || settlements.is_empty() {
             self.settle_slowly(by, &rest, &mut done).await?;
         }
-        let answers = (0..settlements.len()).map(|index| done.get(&index).copied());
+        let answers = (0..settlements.len()).map(|index| done.remove(&index));
         Ok(answers
             .map(|answer| answer.unwrap_or(Settled::Stale))
             .collect())

@@ -1,0 +1,338 @@
+//! Settle's desk: what it was given and the store has not answered. Ends from which nothing follows lie apart from those
+//! that the store has to look at closely. Every way to it and every line on it has a bound.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use model::{Attempt, Job, Outcome, Overlap, Reason, Report, Timestamp, Verdict, limits};
+use store::Settlement;
+use tokio::sync::mpsc;
+
+use crate::dispatch::Work;
+use crate::node::Context;
+
+/// An attempt that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub work: Arc<Work>,
+    pub report: Report,
+    /// Why it was to be cancelled, when it was.
+    pub cancelled: Option<Reason>,
+    pub dispatched_at: Timestamp,
+    pub settled_at: Timestamp,
+}
+
+/// What settle is given: the end of an attempt, with its verdict.
+#[derive(Debug)]
+pub struct Ending {
+    kind: Kind,
+    settlement: Settlement,
+}
+
+impl Ending {
+    /// Its verdict is known already: lost, cancelled before it started, handed back.
+    pub fn judged(settlement: Settlement) -> Self {
+        let kind = Kind::Close;
+        Self { kind, settlement }
+    }
+
+    /// An attempt that was delivered, or was tried to be.
+    pub fn of(ended: Ended, context: &Context) -> Self {
+        let Ended {
+            work,
+            report,
+            cancelled,
+            dispatched_at,
+            settled_at,
+        } = ended;
+        let (run, job) = work.into_parts();
+        let verdict = match cancelled {
+            // It succeeded before it could be stopped: then it did.
+            Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
+            Some(_) | None if report.outcome == Outcome::Succeeded => Verdict::Succeed,
+            Some(_) | None => {
+                let (retry, chance) = (&job.def.retry, context.chance());
+                retry.verdict(run.attempt, run.lost, &report, settled_at, chance)
+            }
+        };
+        context.shared.metrics.settled_with(report.outcome);
+        let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
+        let kind = kind(&job, verdict);
+        let settlement = Settlement {
+            run,
+            verdict,
+            attempt: Some(attempt),
+        };
+        Self { kind, settlement }
+    }
+}
+
+/// Where endings go. Each kind has a way of its own, so that one that is full holds up nothing else.
+#[derive(Debug, Clone)]
+pub struct Endings {
+    simple: mpsc::Sender<Settlement>,
+    close: mpsc::Sender<Settlement>,
+}
+
+/// Settle is gone, and the presence with it.
+#[derive(Debug)]
+pub struct Gone;
+
+impl Endings {
+    pub async fn send(&self, ending: Ending) -> Result<(), Gone> {
+        let way = match ending.kind {
+            Kind::Simple => &self.simple,
+            Kind::Close => &self.close,
+        };
+        way.send(ending.settlement).await.map_err(|_| Gone)
+    }
+}
+
+/// Writes of different kinds do not wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The run ends, and nothing else happens.
+    Simple,
+    /// It goes on, or its job or another run may wait for its end.
+    Close,
+}
+
+pub(crate) const KINDS: [Kind; 2] = [Kind::Simple, Kind::Close];
+
+/// Settlements of one write.
+pub(crate) struct Batch {
+    pub settlements: Vec<Settlement>,
+    /// They were refused as they came, and say as little as they can.
+    pub is_bare: bool,
+    /// How often the store has panicked over it.
+    pub panics: u32,
+}
+
+impl Batch {
+    fn new(settlements: Vec<Settlement>, is_bare: bool) -> Arc<Self> {
+        let panics = 0;
+        Arc::new(Self {
+            settlements,
+            is_bare,
+            panics,
+        })
+    }
+
+    /// Two of half the size.
+    fn halves(&self) -> [Arc<Self>; 2] {
+        let (first, second) = self.settlements.split_at(self.settlements.len() / 2);
+        [first, second].map(|half| Self::new(half.to_vec(), self.is_bare))
+    }
+
+    fn panicked(&self) -> Arc<Self> {
+        Arc::new(Self {
+            settlements: self.settlements.clone(),
+            is_bare: self.is_bare,
+            panics: self.panics + 1,
+        })
+    }
+}
+
+/// Settlements of one kind.
+pub(crate) struct Line {
+    ended: mpsc::Receiver<Settlement>,
+    waiting: Vec<Settlement>,
+    /// Batches that are to be written again; they go first.
+    again: VecDeque<Arc<Batch>>,
+    pub under_way: usize,
+}
+
+impl Line {
+    fn new(ended: mpsc::Receiver<Settlement>) -> Self {
+        Self {
+            ended,
+            waiting: Vec::new(),
+            again: VecDeque::new(),
+            under_way: 0,
+        }
+    }
+
+    /// Takes what has come, up to what one write may hold.
+    pub fn take(&mut self) {
+        while self.waiting.len() < limits::SETTLE_BATCH_MAX
+            && let Ok(settlement) = self.ended.try_recv()
+        {
+            self.waiting.push(settlement);
+        }
+    }
+
+    /// What is to be written next, if anything is.
+    pub fn next(&mut self) -> Option<Arc<Batch>> {
+        if let Some(batch) = self.again.pop_front() {
+            return Some(batch);
+        }
+        let settlements = std::mem::take(&mut self.waiting);
+        (!settlements.is_empty()).then(|| Batch::new(settlements, false))
+    }
+}
+
+/// What settle was given and the store has not answered. It outlives a settle that panicked, or ends would be lost.
+pub struct Desk {
+    simple: Line,
+    close: Line,
+    /// What is being written, by the number of its write.
+    writing: BTreeMap<u64, (Kind, Arc<Batch>)>,
+    writes: u64,
+}
+
+impl Desk {
+    /// An empty one, and the way to it.
+    pub fn new() -> (Endings, Self) {
+        let (simple, simple_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let (close, close_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let desk = Self {
+            simple: Line::new(simple_ended),
+            close: Line::new(close_ended),
+            writing: BTreeMap::new(),
+            writes: 0,
+        };
+        (Endings { simple, close }, desk)
+    }
+
+    /// Waits for the next ending, of whichever kind.
+    pub async fn next(&mut self) {
+        let (simple, close) = (&mut self.simple, &mut self.close);
+        tokio::select! {
+            biased;
+            Some(settlement) = simple.ended.recv() => simple.waiting.push(settlement),
+            Some(settlement) = close.ended.recv() => close.waiting.push(settlement),
+            else => {}
+        }
+    }
+
+    pub(crate) fn line(&mut self, kind: Kind) -> &mut Line {
+        match kind {
+            Kind::Simple => &mut self.simple,
+            Kind::Close => &mut self.close,
+        }
+    }
+
+    /// A write begins; its number.
+    pub(crate) fn begin(&mut self, kind: Kind, batch: &Arc<Batch>) -> u64 {
+        self.writes += 1;
+        self.line(kind).under_way += 1;
+        self.writing.insert(self.writes, (kind, Arc::clone(batch)));
+        self.writes
+    }
+
+    /// What a write under way is about.
+    pub(crate) fn batch(&self, write: u64) -> Option<Arc<Batch>> {
+        self.writing.get(&write).map(|(_, batch)| Arc::clone(batch))
+    }
+
+    /// A write is over; these are to be written instead.
+    fn end(&mut self, write: u64, instead: impl FnOnce(Arc<Batch>) -> Vec<Arc<Batch>>) {
+        if let Some((kind, batch)) = self.writing.remove(&write) {
+            let line = self.line(kind);
+            line.under_way -= 1;
+            line.again.extend(instead(batch));
+        }
+    }
+
+    /// It has been answered: what was refused is written again, bare.
+    pub fn answered(&mut self, write: u64, refused: Vec<Settlement>) {
+        self.end(write, |_| {
+            if refused.is_empty() {
+                Vec::new()
+            } else {
+                vec![Batch::new(refused, true)]
+            }
+        });
+    }
+
+    /// It may have been written: asked again, those are answered as stale.
+    pub fn again(&mut self, write: u64) {
+        self.end(write, |batch| vec![batch]);
+    }
+
+    /// The store has panicked over it.
+    pub fn again_after_panic(&mut self, write: u64) {
+        self.end(write, |batch| vec![batch.panicked()]);
+    }
+
+    /// The same in two writes, so that one that cannot be written comes to stand alone.
+    pub fn again_in_halves(&mut self, write: u64) {
+        self.end(write, |batch| batch.halves().to_vec());
+    }
+
+    /// A settle that panicked has left these under way.
+    pub fn recover(&mut self) {
+        let left: Vec<u64> = self.writing.keys().copied().collect();
+        for write in left {
+            self.again(write);
+        }
+    }
+}
+
+/// What a verdict on a run of this job asks of the store.
+fn kind(job: &Job, verdict: Verdict) -> Kind {
+    let waits = match job.def.overlap {
+        Overlap::Allow | Overlap::Skip => false,
+        Overlap::QueueOne | Overlap::QueueAll { .. } | Overlap::CancelRunning => true,
+    };
+    match verdict {
+        Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_)
+            if !waits && !job.def.schedule.after_completion() =>
+        {
+            Kind::Simple
+        }
+        Verdict::Succeed
+        | Verdict::Bury(_)
+        | Verdict::Cancel(_)
+        | Verdict::RetryAt(_)
+        | Verdict::Release => Kind::Close,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Definition, JobId, Run, Schedule, Slot, Target, TenantId};
+
+    use super::*;
+
+    fn settlement(number: u8) -> Settlement {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let def = Definition::new(Schedule::from(Slot(now)), Target::Fake(String::new()));
+        let id = JobId::new(now, [number; 10]);
+        let job = Job::new(id, TenantId::DEFAULT, None, def, now);
+        Settlement {
+            run: Run::of_slot(&job, Slot(now)),
+            verdict: Verdict::Release,
+            attempt: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_being_written_when_settle_panics_is_written_again() {
+        let (endings, mut desk) = Desk::new();
+        for number in 0..5 {
+            let ending = Ending::judged(settlement(number));
+            assert!(endings.send(ending).await.is_ok());
+        }
+        desk.next().await;
+        desk.line(Kind::Close).take();
+        let batch = desk.line(Kind::Close).next();
+        assert!(batch.is_some_and(|batch| desk.begin(Kind::Close, &batch) == 1));
+        assert!(desk.line(Kind::Close).next().is_none());
+        desk.recover();
+        assert_eq!(desk.line(Kind::Close).under_way, 0);
+        let again = desk.line(Kind::Close).next();
+        assert_eq!(again.map(|batch| batch.settlements.len()), Some(5));
+    }
+
+    #[test]
+    fn halves_lose_nothing() {
+        let batch = Batch::new((0..5).map(settlement).collect(), false);
+        let [first, second] = batch.halves();
+        let both = [&first.settlements[..], &second.settlements[..]].concat();
+        assert_eq!(
+            (first.settlements.len(), both),
+            (2, batch.settlements.clone())
+        );
+    }
+}
