@@ -200,10 +200,16 @@ impl Drop for Asked<'_> {
 /// The end of an attempt whose holder is gone.
 fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
     let Orphan { run, job, ended_at } = orphan;
+    // One that was marked as running has left its holder, whatever its row says of when it is due: a retry may have been
+    // made due sooner. It is never handed back under the same number.
+    let due_at = match run.dispatched_at {
+        Some(_) => run.due_at.min(ended_at),
+        None => run.due_at,
+    };
     let claim = LostClaim {
         attempt: run.attempt,
         lost: run.lost,
-        due_at: run.due_at,
+        due_at,
         ended_at,
         delivery: job.def.delivery,
         window: window_of(&job),

@@ -9,6 +9,8 @@ mod far;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod fleet;
 #[expect(clippy::unwrap_used, reason = "a test")]
+mod left;
+#[expect(clippy::unwrap_used, reason = "a test")]
 mod panics;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod rules;
