@@ -302,6 +302,7 @@ pub struct Run {
     pub ask: Option<Ask>,
     /// Waits for the job's run before it to end.
     pub waiting: bool,
+    /// While it lives, when its first attempt was; once it has ended, the attempt that ended it.
     pub dispatched_at: Option<Timestamp>,
     pub settled_at: Option<Timestamp>,
     /// Only of a manual run or a replay that carries its own.

@@ -1,7 +1,7 @@
 //! Settle: how an attempt ends, and with it most runs.
 
 use super::{Needs, View};
-use crate::attempt::{Attempt, Outcome};
+use crate::attempt::{Attempt, AttemptNo, Outcome};
 use crate::id::PresenceId;
 use crate::retry::Verdict;
 use crate::run::{Ask, Reason, Run, RunEvent, RunState};
@@ -29,6 +29,11 @@ impl Settlement {
     pub fn ended_at(&self, now: Timestamp) -> Timestamp {
         let attempt = self.attempt.as_ref();
         attempt.map_or(now, |attempt| attempt.settled_at)
+    }
+
+    /// When the attempt was dispatched, if it was.
+    pub fn dispatched_at(&self) -> Option<Timestamp> {
+        self.attempt.as_ref()?.dispatched_at
     }
 
     /// How the verdict ends the run, if it does.
@@ -68,7 +73,7 @@ impl Settlement {
             claim: None,
             ask: None,
             waiting: false,
-            dispatched_at: attempt.as_ref().and_then(|attempt| attempt.dispatched_at),
+            dispatched_at: self.dispatched_at(),
             settled_at: Some(self.ended_at(now)),
             payload: run.payload.clone(),
             stretch: run.stretch,
@@ -138,7 +143,13 @@ impl View {
     pub fn settle_held(&mut self, settlement: &Settlement, live: Run, now: Timestamp) -> Settled {
         match (settlement.verdict, live.ask) {
             (Verdict::Release, None | Some(Ask::TooLate)) => {
-                self.go_on(live, settlement.verdict);
+                // A first attempt that is released was never dispatched.
+                let first = live.attempt == AttemptNo::FIRST;
+                let released = Run {
+                    dispatched_at: live.dispatched_at.filter(|_| !first),
+                    ..live
+                };
+                self.go_on(released, settlement.verdict);
                 return Settled::DONE;
             }
             (Verdict::Release, Some(Ask::TakeBack)) => {
@@ -151,6 +162,7 @@ impl View {
                     due_at: at,
                     lost: settlement.lost(),
                     attempts: settlement.attempts(),
+                    dispatched_at: live.dispatched_at.or(settlement.dispatched_at()),
                     ..live
                 };
                 self.go_on(retried, settlement.verdict);
@@ -169,7 +181,7 @@ impl View {
         Settled::Done { freed, due_at }
     }
 
-    /// Waits for a holder again.
+    /// Waits for a holder again. When it was first dispatched is kept.
     fn go_on(&mut self, run: Run, verdict: Verdict) {
         let settled = RunEvent::Settled(verdict, run.attempt);
         let Ok(state) = run.state.after(settled) else {
@@ -179,7 +191,6 @@ impl View {
             state,
             claim: None,
             ask: None,
-            dispatched_at: None,
             ..run
         });
     }

@@ -278,6 +278,7 @@ macro_rules! conformance_promises {
                 a_claim_of_the_living_is_settled_by_its_holder_only
                 a_lost_claim_is_settled_by_another
                 a_retry_waits_for_its_time
+                a_run_keeps_when_it_was_first_dispatched
                 an_earlier_attempt_keeps_the_head_of_its_output
                 a_run_to_be_cancelled_is_not_tried_again
                 a_released_run_keeps_its_number

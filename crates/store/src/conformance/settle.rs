@@ -223,16 +223,30 @@ pub async fn a_retry_waits_for_its_time(subject: Subject) -> Kept {
         attempt: SECOND,
         due_at: at(300),
         claim: None,
+        dispatched_at: Some(at(61)),
         attempts: vec![attempt(&run, Outcome::Failed)],
         ..run
     };
-    assert_eq!(
-        subject.run(retrying.id).await?,
-        retrying,
-        "nothing of the mark is left"
-    );
+    assert_eq!(subject.run(retrying.id).await?, retrying);
     assert_eq!(subject.due_run_ids(at(299)).await?, []);
     assert_eq!(subject.due_run_ids(at(300)).await?, [retrying.id]);
+    Ok(())
+}
+
+pub async fn a_run_keeps_when_it_was_first_dispatched(subject: Subject) -> Kept {
+    let (first, second) = subject.second_try().await?;
+    let dispatched_at = attempt(&first, Outcome::Failed).dispatched_at;
+    assert_eq!(second.dispatched_at, dispatched_at);
+    let marks = [(second.id, at(72))];
+    subject
+        .store
+        .mark_running(subject.presence(), &marks)
+        .await?;
+    assert_eq!(subject.run(first.id).await?.dispatched_at, dispatched_at);
+    subject
+        .settle(settlement(&second, Verdict::RetryAt(at(80))))
+        .await?;
+    assert_eq!(subject.run(first.id).await?.dispatched_at, dispatched_at);
     Ok(())
 }
 

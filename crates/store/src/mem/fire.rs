@@ -114,7 +114,7 @@ impl State {
                 && let Ok(state) = run.state.after(RunEvent::Marked)
             {
                 run.state = state;
-                run.dispatched_at = Some(*dispatched_at);
+                run.dispatched_at = run.dispatched_at.or(Some(*dispatched_at));
             }
         }
         Ok(())

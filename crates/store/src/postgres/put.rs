@@ -343,6 +343,7 @@ pub(super) struct MoveColumns {
     due_at: Vec<i64>,
     lost: Vec<i32>,
     attempts: Vec<Option<Vec<u8>>>,
+    dispatched_at: Vec<Option<i64>>,
 }
 
 impl MoveColumns {
@@ -353,9 +354,12 @@ impl MoveColumns {
         self.due_at.push(now.run.due_at.as_millis());
         self.lost.push(now.run.lost.cast_signed());
         self.attempts.push(now.attempts.clone());
+        let dispatched_at = now.run.dispatched_at;
+        self.dispatched_at
+            .push(dispatched_at.map(Timestamp::as_millis));
     }
 
-    pub fn params(&self) -> [Param<'_>; 9] {
+    pub fn params(&self) -> [Param<'_>; 10] {
         let was = &self.was;
         [
             &was.id,
@@ -367,6 +371,7 @@ impl MoveColumns {
             &self.due_at,
             &self.lost,
             &self.attempts,
+            &self.dispatched_at,
         ]
     }
 }

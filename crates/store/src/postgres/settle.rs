@@ -316,11 +316,13 @@ impl Look {
 fn release(mut row: LiveRow) -> LiveRow {
     row.run.claim = None;
     row.run.ask = None;
-    row.run.dispatched_at = None;
     row.run.state = match row.run.attempt {
         AttemptNo::FIRST => RunState::Ready,
         AttemptNo(_) => RunState::Retrying,
     };
+    // A first attempt that is released was never dispatched.
+    let first = row.run.attempt == AttemptNo::FIRST;
+    row.run.dispatched_at = row.run.dispatched_at.filter(|_| !first);
     row
 }
 
@@ -331,7 +333,7 @@ fn retry(mut row: LiveRow, settlement: &Settlement, at: Timestamp) -> Done<LiveR
     row.run.due_at = at;
     row.run.claim = None;
     row.run.ask = None;
-    row.run.dispatched_at = None;
+    row.run.dispatched_at = row.run.dispatched_at.or(settlement.dispatched_at());
     row.run.lost = settlement.lost();
     let earlier = attempt.clone().map(Attempt::as_earlier);
     let attempts: Vec<_> = run.attempts.iter().cloned().chain(earlier).collect();

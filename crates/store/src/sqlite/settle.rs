@@ -175,6 +175,7 @@ impl Db {
                     at.as_millis(),
                     lost,
                     attempts,
+                    settlement.dispatched_at().map(Timestamp::as_millis),
                 ])?;
                 if moved == 1 {
                     return Ok(MOVED);
