@@ -387,6 +387,7 @@ pub async fn a_decided_slot_of_an_edited_job_is_passed_over(subject: Subject) ->
             slot_last: None,
             state: JobState::Active,
             version: stands.version.next(),
+            updated_at: at(59),
             ..Job::clone(&stands)
         };
         let (astray, _) = subject
