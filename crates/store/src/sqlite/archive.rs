@@ -55,14 +55,6 @@ impl<'a> Archive<'a> {
         }
     }
 
-    pub fn conn(&self) -> &'a Connection {
-        self.conn
-    }
-
-    pub fn ranges(&self) -> &Ranges {
-        self.ranges
-    }
-
     pub fn put(&mut self, row: &EndedRow) -> Done<()> {
         let day = Ranges::day_of(row.run.id);
         match &mut self.open {

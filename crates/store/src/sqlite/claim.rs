@@ -3,24 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::policy::Admission;
 use model::shard::ShardSet;
-use model::{
-    Job, JobId, JobState, Lane, Overlap, PresenceId, Reason, Run, RunId, RunState, Shard,
-    Timestamp, Version, limits,
-};
+use model::view::Needs;
+use model::{Job, JobId, Lane, PresenceId, RunId, RunState, Shard, Timestamp, Version, limits};
 use rusqlite::{OptionalExtension, params};
 
-use super::archive::ended;
 use super::calendars::Lookup;
-use super::db::{Birth, Db};
-use super::fault::{Done, bad_row};
-use super::fire::living;
-use super::history::{ended_run, live_row};
+use super::db::Db;
+use super::fault::Done;
+use super::history::live_row;
 use super::jobs::load_job;
-use super::rows::{JobRow, LiveRow, RunRow};
+use super::rows::{JobRow, RunRow};
 use crate::code::{Code, Unreadable};
-use crate::{Claimed, Leases, StartRun, Started, StoreError};
+use crate::{Claimed, Leases, StartRun, Started};
 
 /// A claim as the rows have it: reading the definitions is left to the caller's own thread.
 pub(super) enum ClaimRow {
@@ -199,71 +194,33 @@ impl Db {
     pub fn bury_unreadable(&mut self, runs: &[(RunId, PresenceId)]) -> Done<()> {
         let now = self.shared.clock.now();
         for (id, holder) in runs {
-            let Some(no) = self.shared.presences().number(*holder) else {
+            let row = live_row(&self.conn, *id)?;
+            let Some(run) = row
+                .map(|row| row.run)
+                .filter(|run| run.claim == Some(*holder))
+            else {
                 continue;
             };
-            let Some(row) = live_row(&self.conn, *id)? else {
-                continue;
-            };
-            let mut remove = self
-                .conn
-                .prepare_cached(include_str!("sql/bury_unreadable.sql"))?;
-            let gone = remove.execute(params![id.as_bytes(), no])?;
-            drop(remove);
-            if gone == 0 {
-                continue;
-            }
-            self.live = self.live.saturating_sub(1);
-            let (state, reason) = (RunState::Dead, Some(Reason::Unreadable));
-            let settled_at = Some(now);
-            let run = Run {
-                state,
-                reason,
-                settled_at,
-                claim: None,
-                ask: None,
-                ..row.run
-            };
-            let job = run.job;
-            self.put_ended(&ended(run)?)?;
-            self.free_waiting(job)?;
-            self.wake(job, now)?;
+            let mut view = self.view(run.job)?;
+            view.bury(*id, now);
+            self.apply(run.job, view.effects)?;
         }
         Ok(())
     }
 
-    pub fn start_run(&mut self, row: &StartRow) -> Done<Started> {
-        let asked = &row.live.run;
-        let job = load_job(&self.conn, asked.job)?;
-        let job = job.filter(|job| job.state != JobState::Deleted && job.tenant == asked.tenant);
-        let Some(job) = job else {
-            return Ok(Started::Missing);
+    pub fn start_run(&mut self, start: &StartRun) -> Done<Started> {
+        let id = start.run.job;
+        let mut view = self.view_of_runs(id)?;
+        // One that cannot be read is not missing.
+        view.job = load_job(&self.conn, id)?;
+        let needs = Needs {
+            named: Some(start.run.id),
+            ..Needs::default()
         };
-        let mut select = self.conn.prepare_cached(include_str!("sql/is_alive.sql"))?;
-        let alive = select.exists([asked.id.as_bytes()])?;
-        drop(select);
-        if alive || ended_run(&self.conn, &self.ranges, asked.id)?.is_some() {
-            return Ok(Started::Repeated);
-        }
-        let admission = match (row.force, job.def.overlap) {
-            (true, _) | (false, Overlap::Allow) => Admission::Start,
-            (false, overlap) => overlap.admit(living(&self.conn, job.id)?),
-        };
-        let birth = match admission {
-            Admission::Start => Birth::moving(None),
-            Admission::Wait => Birth::WAITING,
-            Admission::Skip(reason) => return Ok(Started::Refused(reason)),
-            Admission::Replace => match self.replace_runs(job.id, asked.due_at)?.moving {
-                0 => Birth::moving(None),
-                _ => Birth::WAITING,
-            },
-        };
-        self.put_live(&row.live, birth)?;
-        Ok(if birth.waiting {
-            Started::Waiting
-        } else {
-            Started::Ready
-        })
+        view.history = self.read_history(id, needs)?;
+        let started = view.start(start);
+        self.apply(id, view.effects)?;
+        Ok(started)
     }
 
     pub fn mark_running(&mut self, presence: PresenceId, runs: &[(RunId, Timestamp)]) -> Done<()> {
@@ -275,27 +232,5 @@ impl Db {
             update.execute(params![id.as_bytes(), no, dispatched_at.as_millis()])?;
         }
         Ok(())
-    }
-}
-
-/// A run asked for by hand, encoded before it reaches the writer.
-pub(super) struct StartRow {
-    live: LiveRow,
-    force: bool,
-}
-
-impl StartRow {
-    pub fn new(start: &StartRun) -> Result<Self, StoreError> {
-        let run = Run {
-            state: RunState::Ready,
-            claim: None,
-            ask: None,
-            ..start.run.clone()
-        };
-        let live = LiveRow::new(run).map_err(|error| bad_row(start.run.id, &error))?;
-        Ok(Self {
-            live,
-            force: start.force,
-        })
     }
 }

@@ -211,15 +211,6 @@ impl Db {
         Ok(select.exists([])?)
     }
 
-    /// A run comes to life; false if one of that name is alive.
-    pub fn put_live(&mut self, row: &LiveRow, birth: Birth) -> Done<bool> {
-        let mut insert = self.conn.prepare_cached(include_str!("sql/put_live.sql"))?;
-        let born = insert_live(&mut insert, row, birth)?;
-        self.live += u64::from(born);
-        self.crowded |= birth.waiting;
-        Ok(born)
-    }
-
     pub fn put_ended(&mut self, row: &EndedRow) -> Done<()> {
         Archive::new(&self.conn, &mut self.ranges).put(row)
     }
@@ -234,37 +225,14 @@ impl Db {
     }
 }
 
-/// How a run comes to life, as overlap and the firing have it.
-#[derive(Clone, Copy)]
-pub(super) struct Birth {
-    /// The number of the presence that holds it.
-    pub claim: Option<i64>,
-    pub waiting: bool,
-}
-
-impl Birth {
-    pub const WAITING: Self = Self {
-        claim: None,
-        waiting: true,
-    };
-
-    pub fn moving(claim: Option<i64>) -> Self {
-        Self {
-            claim,
-            waiting: false,
-        }
-    }
-}
-
-/// False if a run of that name is alive.
+/// Inserts a run that the presence of this number holds; false if a run of that name is alive.
 pub(super) fn insert_live(
     insert: &mut CachedStatement<'_>,
     row: &LiveRow,
-    birth: Birth,
+    claim: Option<i64>,
 ) -> Done<bool> {
     let LiveRow { run, attempts } = row;
-    let Birth { claim, waiting } = birth;
-    let born = insert.execute(params![
+    let inserted = insert.execute(params![
         run.id.as_bytes(),
         run.job.as_bytes(),
         Tenant(run.tenant),
@@ -279,10 +247,10 @@ pub(super) fn insert_live(
         run.version.0,
         claim,
         run.ask.map(Code::code),
-        waiting,
+        run.waiting,
         run.dispatched_at.map(Timestamp::as_millis),
         run.payload.as_deref(),
         attempts,
     ])?;
-    Ok(born == 1)
+    Ok(inserted == 1)
 }

@@ -25,7 +25,7 @@ pub(super) fn live_run(conn: &Connection, id: RunId) -> Done<Option<Run>> {
     Ok(live_row(conn, id)?.map(RunRow::decode).transpose()?)
 }
 
-pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
+pub(super) fn ended_row(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<RunRow>> {
     let day = Ranges::day_of(id);
     if !ranges.0.contains(&day) {
         return Ok(None);
@@ -35,7 +35,13 @@ pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<O
     let row = select
         .query_row([id.as_bytes()], RunRow::read_ended)
         .optional()?;
-    Ok(row.map(RunRow::decode).transpose()?)
+    Ok(row)
+}
+
+pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
+    Ok(ended_row(conn, ranges, id)?
+        .map(RunRow::decode)
+        .transpose()?)
 }
 
 /// A slot that was decided again is alive and in history; what is alive counts.

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use model::schedule::Zone;
-use model::{Ask, Job, JobId, JobKey, JobState, Reason, Run, RunId, RunState, TenantId, Timestamp};
+use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::archive::ended;
 use super::calendars::{
     Lookup, calendar_missing, doubt_calendars, follow_calendars, is_broken, name_calendars,
 };
 use super::db::Db;
-use super::fault::{Done, Fault, bad_row};
-use super::rows::{EndedRow, JobRow, Tenant};
+use super::fault::Done;
+use super::rows::{JobRow, Tenant};
 use crate::code::Code;
 use crate::doc::{self, DocError};
-use crate::{Created, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StoreError};
+use crate::{Created, Idempotency, JobChange, JobChanged, NewJob};
 
 /// A job with its definition encoded, ready to be bound.
 pub(super) struct JobToPut {
@@ -62,30 +61,16 @@ impl CreateRow {
 
 /// A change, encoded before it reaches the writer, unless the job cannot be.
 pub(super) struct ChangeRow {
-    before: Arc<Job>,
+    change: JobChange,
     after: Result<JobToPut, DocError>,
-    skipped: Vec<EndedRow>,
-    runs: RunsOfChange,
 }
 
 impl ChangeRow {
-    pub fn new(change: &JobChange) -> Result<Self, StoreError> {
-        let JobChange {
-            before,
-            after,
-            skipped,
-            runs,
-        } = change;
-        let entries = skipped
-            .iter()
-            .map(|skip| EndedRow::new(Run::skipped(after, skip, after.updated_at)))
-            .collect::<Result<_, _>>();
-        Ok(Self {
-            before: before.clone(),
-            after: JobToPut::new(after.clone()),
-            skipped: entries.map_err(|error| bad_row(after.id, &error))?,
-            runs: *runs,
-        })
+    pub fn new(change: &JobChange) -> Self {
+        Self {
+            change: change.clone(),
+            after: JobToPut::new(change.after.clone()),
+        }
     }
 }
 
@@ -191,25 +176,19 @@ impl Db {
         Ok(answers)
     }
 
-    pub fn change_job(&mut self, change: &ChangeRow) -> Done<JobChanged> {
-        let ChangeRow {
-            before,
-            after,
-            skipped,
-            runs,
-        } = change;
+    pub fn change_job(&mut self, row: &ChangeRow) -> Done<JobChanged> {
+        let ChangeRow { change, after } = row;
         let after = match after {
             Ok(after) => after,
             Err(error) => return Ok(JobChanged::Refused(error.to_string())),
         };
-        let found = load_job(&self.conn, before.id)?;
-        let Some(job) = found.filter(|job| !is_gone(job)) else {
-            return Ok(JobChanged::Missing);
+        let id = change.before.id;
+        let found = load_job(&self.conn, id)?;
+        let job = match (change.stands(found.as_ref()), found) {
+            (Some(true), Some(job)) => job,
+            (Some(false), Some(job)) => return Ok(JobChanged::Conflict(Box::new(job))),
+            (_, _) => return Ok(JobChanged::Missing),
         };
-        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
-        if stands(&job) != stands(before) {
-            return Ok(JobChanged::Conflict(Box::new(job)));
-        }
         let key = after.job.key.as_ref().filter(|_| !is_gone(&after.job));
         let holder = key
             .map(|key| key_holder(&self.conn, after.job.tenant, key))
@@ -221,14 +200,11 @@ impl Db {
             return Ok(JobChanged::CalendarMissing(name));
         }
         self.put_job(&job, after)?;
-        self.put_skipped(skipped, before)?;
-        let asked = match runs {
-            RunsOfChange::Keep => Vec::new(),
-            RunsOfChange::TakeBack => self.take_back_runs(&after.job)?,
-            RunsOfChange::Cancel => self.cancel_runs(&after.job)?,
-        };
-        let job = load_job(&self.conn, before.id)?.unwrap_or_else(|| Job::clone(&after.job));
-        let job = self.rest(job)?;
+        let mut view = self.view(id)?;
+        view.history = self.read_history(id, view.needs_to_change(change))?;
+        let asked = view.change(change);
+        self.apply(id, view.effects)?;
+        let job = load_job(&self.conn, id)?.unwrap_or_else(|| Job::clone(&after.job));
         Ok(JobChanged::Done {
             job: Box::new(job),
             asked,
@@ -263,77 +239,6 @@ impl Db {
             put_labels(&self.conn, job)?;
         }
         Ok(())
-    }
-
-    /// Takes a run back as if it had never been fired: its job, which this answers, decides the slot anew.
-    pub fn take_back(&mut self, run: &Run, now: Timestamp) -> Done<Option<Job>> {
-        self.remove_live(run.id)?;
-        let job = match load_job(&self.conn, run.job) {
-            // It is or will be parked, and decides nothing: the others of this call go on.
-            Err(Fault::Store(StoreError::BadRow { .. })) => None,
-            read => read?,
-        };
-        let (Some(slot), Some(job)) = (run.slot, job) else {
-            return Ok(None);
-        };
-        let ran = self.ran_before(&job, slot)?;
-        let job = job.taken_back(slot, now, &ran);
-        self.untell(&job)?;
-        self.put_standing(&job)?;
-        Ok(Some(job))
-    }
-
-    /// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
-    fn take_back_runs(&mut self, after: &Job) -> Done<Vec<RunId>> {
-        let ahead = |run: &Run| run.is_ahead(after.updated_at);
-        let mut asked = Vec::new();
-        for run in self.live_of_job(after.id)?.into_iter().rev().filter(ahead) {
-            match run.claim {
-                None => {
-                    self.take_back(&run, after.updated_at)?;
-                }
-                Some(_) => {
-                    self.ask(&run, Ask::TakeBack)?;
-                    asked.push(run.id);
-                }
-            }
-        }
-        self.free_waiting(after.id)?;
-        self.wake(after.id, after.updated_at)?;
-        asked.reverse();
-        Ok(asked)
-    }
-
-    fn cancel_runs(&mut self, after: &Job) -> Done<Vec<RunId>> {
-        let mut asked = Vec::new();
-        for run in self.live_of_job(after.id)? {
-            match run.claim {
-                None => {
-                    self.cancel(run, Reason::JobDeleted, after.updated_at)?;
-                }
-                Some(_) => {
-                    self.ask(&run, Ask::Cancel(Reason::JobDeleted))?;
-                    asked.push(run.id);
-                }
-            }
-        }
-        Ok(asked)
-    }
-
-    /// Ends a live run before anyone took its next attempt, and keeps it as cancelled.
-    pub fn cancel(&mut self, run: Run, reason: Reason, at: Timestamp) -> Done<Run> {
-        self.remove_live(run.id)?;
-        let run = Run {
-            state: RunState::Cancelled,
-            reason: Some(reason),
-            settled_at: Some(at),
-            claim: None,
-            ask: None,
-            waiting: false,
-            ..run
-        };
-        self.put_ended(&ended(run.clone())?)?;
-        Ok(run)
     }
 }
 

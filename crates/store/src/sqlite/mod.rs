@@ -5,8 +5,8 @@
 //! that the writer's time is SQLite's. Live runs are a small table; runs that ended are in one table
 //! for each day of UTC, dropped whole (`retain`).
 //!
-//! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `rows` (words as columns); then the
-//! steps: `presence`, `jobs`, `list`, `calendars`, `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
+//! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `rows` (words as columns), `view` (what
+//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
 //! `history`, `slots`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
 
 mod archive;
@@ -22,7 +22,6 @@ mod list;
 mod open;
 mod plan;
 mod presence;
-mod ran;
 mod reader;
 mod rest;
 mod retain;
@@ -30,6 +29,7 @@ mod rows;
 mod rules;
 mod settle;
 mod slots;
+mod view;
 mod withdraw;
 mod writer;
 
@@ -230,7 +230,7 @@ impl Store for SqliteStore {
     }
 
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-        let row = jobs::ChangeRow::new(change)?;
+        let row = jobs::ChangeRow::new(change);
         self.write(1, move |db| db.change_job(&row)).await
     }
 
@@ -383,8 +383,8 @@ impl Store for SqliteStore {
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
-        let row = claim::StartRow::new(start)?;
-        self.write(1, move |db| db.start_run(&row)).await
+        let start = start.clone();
+        self.write(1, move |db| db.start_run(&start)).await
     }
 
     async fn mark_running(

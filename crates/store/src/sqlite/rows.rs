@@ -276,6 +276,12 @@ impl RunRow {
         run.attempts.extend(last);
         Ok(run)
     }
+
+    /// The same without attempts if those cannot be read.
+    pub fn decode_or_head(self) -> Run {
+        let head = self.run.clone();
+        self.decode().unwrap_or(head)
+    }
 }
 
 /// The attempt that ended the run: its number and its moments are the run's own.

@@ -1,76 +1,47 @@
-//! Settle: how attempts end, and with them most runs. One delete and one insert for each; what is
-//! written comes from the settlement itself, so nothing is read.
+//! Settle: how attempts end, and with them most runs. The fast path writes what comes from the settlement itself, so
+//! nothing is read. All others are decided on a view.
 
-use model::{Ask, Attempt, AttemptNo, JobId, PresenceId, RunId, RunState, Timestamp, Verdict};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use model::{JobId, PresenceId, Timestamp, Verdict};
+use rusqlite::{CachedStatement, Connection, params};
 
-use super::archive::{Archive, ended};
+use super::archive::Archive;
 use super::db::Db;
 use super::fault::{Done, bad_row};
-use super::history::live_run;
 use super::rest::Resting;
-use super::rows::{EndedRow, Word};
-use super::withdraw::free_waiting;
-use crate::doc;
-use crate::{Settled, Settlement, StoreError};
+use super::rows::EndedRow;
+use crate::{Settled, Settlement, StoreError, doc};
 
 /// A settlement, encoded before it reaches the writer.
 pub(super) struct SettleRow {
-    run: RunId,
-    job: JobId,
-    claim: Option<PresenceId>,
-    attempt: AttemptNo,
+    settlement: Settlement,
     step: Step,
 }
 
+/// What the fast path writes.
 enum Step {
     End(Box<EndedRow>),
-    /// The whole settlement comes along for the rare case that someone asked for the end instead.
     Retry {
         at: Timestamp,
-        lost: u32,
         attempts: Option<Vec<u8>>,
-        settlement: Box<Settlement>,
     },
-    Release(Box<Settlement>),
+    Release,
 }
 
 impl SettleRow {
     /// `now` stands in for the moment of an attempt that never was.
     pub fn new(settlement: &Settlement, now: Timestamp) -> Result<Self, StoreError> {
-        let Settlement {
-            run,
-            verdict,
-            attempt,
-        } = settlement;
-        let bad = |error| bad_row(run.id, &error);
-        let end = |state, reason| {
+        let bad = |error| bad_row(settlement.run.id, &error);
+        let step = if let Some((state, reason)) = settlement.end() {
             let ended = settlement.ended(state, reason, now);
-            EndedRow::new(ended)
-                .map(|row| Step::End(Box::new(row)))
-                .map_err(bad)
-        };
-        let step = match verdict {
-            Verdict::Succeed => end(RunState::Succeeded, None)?,
-            Verdict::Bury(reason) => end(RunState::Dead, Some(*reason))?,
-            Verdict::Cancel(reason) => end(RunState::Cancelled, Some(*reason))?,
-            Verdict::RetryAt(at) => {
-                let earlier = attempt.clone().map(Attempt::as_earlier);
-                let attempts: Vec<_> = run.attempts.iter().cloned().chain(earlier).collect();
-                Step::Retry {
-                    at: *at,
-                    lost: settlement.lost(),
-                    attempts: doc::encode_attempts(&attempts).map_err(bad)?,
-                    settlement: Box::new(settlement.clone()),
-                }
-            }
-            Verdict::Release => Step::Release(Box::new(settlement.clone())),
+            Step::End(Box::new(EndedRow::new(ended).map_err(bad)?))
+        } else if let Verdict::RetryAt(at) = settlement.verdict {
+            let attempts = doc::encode_attempts(&settlement.attempts()).map_err(bad)?;
+            Step::Retry { at, attempts }
+        } else {
+            Step::Release
         };
         Ok(Self {
-            run: run.id,
-            job: run.job,
-            claim: run.claim,
-            attempt: run.attempt,
+            settlement: settlement.clone(),
             step,
         })
     }
@@ -82,15 +53,9 @@ struct Settle<'a> {
     remove: CachedStatement<'a>,
     archive: Archive<'a>,
     live: &'a mut u64,
-    resting: &'a mut Resting,
+    resting: &'a Resting,
     crowded: bool,
 }
-
-/// It goes on in the live table: nothing was freed, and nothing is due.
-const MOVED: Settled = Settled::Done {
-    freed: None,
-    due_at: None,
-};
 
 impl Db {
     pub fn settle(
@@ -101,11 +66,9 @@ impl Db {
     ) -> Done<Vec<Settled>> {
         let mut answers = Vec::with_capacity(rows.len());
         self.shared.presences().living(by)?;
-        let mut token = (None, None);
         while let Some(rest) = rows.get(answers.len()..).filter(|rest| !rest.is_empty()) {
-            if let Some((row, no)) = self.settle_quickly(by, rest, &mut token, &mut answers)? {
-                let answer = self.settle_slowly(row, no, now)?;
-                answers.push(answer);
+            if let Some(row) = self.settle_fast_path(by, rest, &mut answers)? {
+                answers.push(self.settle_slow_path(by, &row.settlement, now)?);
             }
         }
         if self.crowded {
@@ -114,144 +77,105 @@ impl Db {
         Ok(answers)
     }
 
-    /// Ends runs up to the first settlement that is not simply an end, which it answers.
-    fn settle_quickly<'r>(
+    /// Settles up to the first one that takes a view to decide, which it answers.
+    fn settle_fast_path<'r>(
         &mut self,
         by: PresenceId,
         rows: &'r [SettleRow],
-        token: &mut (Option<PresenceId>, Option<i64>),
         answers: &mut Vec<Settled>,
-    ) -> Done<Option<(&'r SettleRow, i64)>> {
-        let Self {
-            conn,
-            ranges,
-            live,
-            shared,
-            crowded,
-            resting,
-            ..
-        } = self;
+    ) -> Done<Option<&'r SettleRow>> {
+        let conn = &self.conn;
         let mut settle = Settle {
             conn,
             remove: conn.prepare_cached(include_str!("sql/settle.sql"))?,
-            archive: Archive::new(conn, ranges),
-            live,
-            resting,
-            crowded: *crowded,
+            archive: Archive::new(conn, &mut self.ranges),
+            live: &mut self.live,
+            resting: &self.resting,
+            crowded: self.crowded,
         };
+        let mut token = (None, None);
         for row in rows {
-            if token.0 != row.claim {
-                *token = (row.claim, shared.presences().settles(by, row.claim));
+            let claim = row.settlement.run.claim;
+            if token.0 != claim {
+                token = (claim, self.shared.presences().settles(by, claim));
             }
-            let Some(no) = token.1 else {
-                answers.push(Settled::Stale);
-                continue;
+            let settled = match token.1 {
+                Some(no) => settle.one(row, no)?,
+                None => Some(Settled::Stale),
             };
-            match &row.step {
-                Step::End(ended) => answers.push(settle.end(row, no, ended)?),
-                Step::Retry { .. } | Step::Release(_) => return Ok(Some((row, no))),
+            match settled {
+                Some(settled) => answers.push(settled),
+                None => return Ok(Some(row)),
             }
         }
         Ok(None)
     }
 
-    fn settle_slowly(&mut self, row: &SettleRow, no: i64, now: Timestamp) -> Done<Settled> {
-        let settlement = match &row.step {
-            Step::End(_) => return Ok(Settled::Stale),
-            Step::Retry {
-                at,
-                lost,
-                attempts,
-                settlement,
-            } => {
-                let mut update = self
-                    .conn
-                    .prepare_cached(include_str!("sql/settle_retry.sql"))?;
-                let moved = update.execute(params![
-                    row.run.as_bytes(),
-                    no,
-                    row.attempt.0,
-                    row.attempt.next().0,
-                    at.as_millis(),
-                    lost,
-                    attempts,
-                    settlement.dispatched_at().map(Timestamp::as_millis),
-                ])?;
-                if moved == 1 {
-                    return Ok(MOVED);
-                }
-                settlement
-            }
-            Step::Release(settlement) => {
-                let mut update = self
-                    .conn
-                    .prepare_cached(include_str!("sql/settle_release.sql"))?;
-                let moved = update.execute(params![row.run.as_bytes(), no, row.attempt.0])?;
-                if moved == 1 {
-                    return Ok(MOVED);
-                }
-                settlement
-            }
-        };
-        self.settle_as_asked(row, no, settlement, now)
-    }
-
-    /// The run could not simply go on: its claim is not the one named, or someone asked for an end.
-    fn settle_as_asked(
+    /// The job matters only if it rests, or to a run that is marked.
+    fn settle_slow_path(
         &mut self,
-        row: &SettleRow,
-        no: i64,
+        by: PresenceId,
         settlement: &Settlement,
         now: Timestamp,
     ) -> Done<Settled> {
-        let mut select = self
-            .conn
-            .prepare_cached(include_str!("sql/settle_ask.sql"))?;
-        let ask = select
-            .query_row(params![row.run.as_bytes(), no, row.attempt.0], |row| {
-                row.get::<_, Option<Word<Ask>>>(0)
-            })
-            .optional()?;
-        drop(select);
-        match ask.flatten() {
-            Some(Word(Ask::Cancel(reason))) => {
-                self.remove_live(row.run)?;
-                let run = settlement.ended(RunState::Cancelled, Some(reason), now);
-                self.put_ended(&ended(run)?)?;
-            }
-            Some(Word(Ask::TakeBack)) => {
-                let Some(run) = live_run(&self.conn, row.run)? else {
-                    return Ok(Settled::Stale);
-                };
-                self.take_back_alone(&run, now)?;
-            }
-            Some(Word(Ask::TooLate)) | None => return Ok(Settled::Stale),
+        let (job, id) = (settlement.run.job, settlement.run.id);
+        let mut view = self.view_of_runs(job)?;
+        let marked = view.live.get(&id).is_some_and(|run| run.ask.is_some());
+        if marked || self.resting.contains(job) {
+            self.read_job(job, &mut view)?;
         }
-        let attempt = settlement.attempt.as_ref();
-        let ended_at = attempt.map_or(now, |attempt| attempt.settled_at);
-        Ok(Settled::Done {
-            freed: self.free_waiting(row.job)?,
-            due_at: self.wake(row.job, ended_at)?,
-        })
+        view.history = self.read_history(job, view.needs_to_settle(settlement))?;
+        let has_ended = |holder| self.shared.presences().living(holder).is_err();
+        let settled = view.settle(settlement, by, has_ended, now);
+        self.apply(job, view.effects)?;
+        Ok(settled)
     }
 }
 
 impl Settle<'_> {
-    fn end(&mut self, row: &SettleRow, no: i64, ended: &EndedRow) -> Done<Settled> {
-        let gone = self
-            .remove
-            .execute(params![row.run.as_bytes(), no, row.attempt.0])?;
-        if gone == 0 {
-            return Ok(Settled::Stale);
+    /// Takes an end in the views in which nothing follows from it: no run of the job waits, and the job does not rest.
+    /// Takes a retry and a release in those in which the run is not marked. Changes nothing in any other.
+    fn one(&mut self, row: &SettleRow, no: i64) -> Done<Option<Settled>> {
+        let SettleRow { settlement, step } = row;
+        let run = &settlement.run;
+        match step {
+            Step::End(ended) => {
+                if self.resting.contains(run.job) || self.crowded && self.has_waiting(run.job)? {
+                    return Ok(None);
+                }
+                let token = params![run.id.as_bytes(), no, run.attempt.0];
+                if self.remove.execute(token)? == 0 {
+                    return Ok(Some(Settled::Stale));
+                }
+                *self.live = self.live.saturating_sub(1);
+                self.archive.put(ended)?;
+                Ok(Some(Settled::DONE))
+            }
+            Step::Retry { at, attempts } => {
+                let sql = include_str!("sql/settle_retry.sql");
+                let moved = self.conn.prepare_cached(sql)?.execute(params![
+                    run.id.as_bytes(),
+                    no,
+                    run.attempt.0,
+                    run.attempt.next().0,
+                    at.as_millis(),
+                    settlement.lost(),
+                    attempts,
+                    settlement.dispatched_at().map(Timestamp::as_millis),
+                ])?;
+                Ok((moved == 1).then_some(Settled::DONE))
+            }
+            Step::Release => {
+                let sql = include_str!("sql/settle_release.sql");
+                let token = params![run.id.as_bytes(), no, run.attempt.0];
+                let moved = self.conn.prepare_cached(sql)?.execute(token)?;
+                Ok((moved == 1).then_some(Settled::DONE))
+            }
         }
-        *self.live = self.live.saturating_sub(1);
-        self.archive.put(ended)?;
-        let freed = match self.crowded {
-            true => free_waiting(self.conn, row.job)?,
-            false => None,
-        };
-        let ended_at = ended.run.settled_at.unwrap_or(ended.run.due_at);
-        let due_at = self.resting.wake(self.conn, row.job, ended_at)?;
-        Ok(Settled::Done { freed, due_at })
+    }
+
+    fn has_waiting(&self, job: JobId) -> Done<bool> {
+        let sql = include_str!("sql/has_waiting.sql");
+        Ok(self.conn.prepare_cached(sql)?.exists([job.as_bytes()])?)
     }
 }

@@ -214,7 +214,7 @@ async fn a_job_that_cannot_be_read_is_named_and_parked_and_hurts_no_other() {
     assert!(matches!(read, Err(StoreError::BadRow { .. })), "{read:?}");
 }
 
-async fn spoil(store: &SqliteStore, id: JobId) {
+pub(super) async fn spoil(store: &SqliteStore, id: JobId) {
     let spoiled = store.writer.call(1, move |db| {
         let sql = "UPDATE defs SET doc = x'00' WHERE id = ?1";
         Ok(db.conn.execute(sql, [id.as_bytes()])?)

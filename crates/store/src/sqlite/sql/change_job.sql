@@ -1,3 +1,3 @@
--- change_job, withdraw, and the end of a run: the narrow row, as it is now.
+-- change_job, and every decision: where a job stands.
 UPDATE jobs SET state = ?2, version = ?3, next_slot = ?4, due_at = ?5, slot_last = ?6, state_at = ?7, runs_made = ?8
 WHERE id = ?1

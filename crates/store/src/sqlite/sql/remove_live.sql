@@ -1,2 +1,2 @@
--- withdraw, cancel_run and others: a run leaves the live table.
+-- fire, and every decision: a run leaves the live table.
 DELETE FROM live WHERE id = ?1

@@ -1,4 +1,3 @@
--- settle: back to waiting for a holder, unless someone asked for something else (2 is "too late").
-UPDATE live SET claim = NULL, ask = NULL, dispatched_at = iif(attempt = 1, NULL, dispatched_at),
-                state = iif(attempt = 1, 0, 2)
-WHERE id = ?1 AND claim = ?2 AND attempt = ?3 AND (ask IS NULL OR ask = 2)
+-- settle: back to waiting for a holder, unless the run is marked.
+UPDATE live SET claim = NULL, dispatched_at = iif(attempt = 1, NULL, dispatched_at), state = iif(attempt = 1, 0, 2)
+WHERE id = ?1 AND claim = ?2 AND attempt = ?3 AND ask IS NULL
