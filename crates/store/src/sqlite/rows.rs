@@ -279,8 +279,15 @@ impl RunRow {
 
     /// The same without attempts if those cannot be read.
     pub fn decode_or_head(self) -> Run {
-        let head = self.run.clone();
-        self.decode().unwrap_or(head)
+        let attempts = doc::decode_attempts(self.attempts.as_deref());
+        Run {
+            attempts: attempts
+                .unwrap_or_default()
+                .into_iter()
+                .chain(self.last)
+                .collect(),
+            ..self.run
+        }
     }
 }
 
