@@ -11,12 +11,12 @@ use futures_util::FutureExt;
 use model::{Outcome, Report, Timestamp, limits};
 
 use crate::desk::{Ended, Ending};
-use crate::dispatch::Work;
+use crate::dispatch::{Start, Work};
 use crate::node::Context;
 
-pub async fn run(context: Arc<Context>, first: Arc<Work>) {
+pub async fn run(context: Arc<Context>, first: Start) {
     let mut next = Some(first);
-    while let Some(work) = next.take() {
+    while let Some(Start { work, age }) = next.take() {
         if !is_still_here(&context).await {
             return;
         }
@@ -41,7 +41,7 @@ pub async fn run(context: Arc<Context>, first: Arc<Work>) {
                 return;
             }
         }
-        next = context.dispatch.next(&context);
+        next = context.dispatch.next(&context, age);
     }
 }
 

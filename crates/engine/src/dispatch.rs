@@ -16,14 +16,16 @@ use prometheus_client::metrics::histogram::Histogram;
 use store::StoreError;
 use tokio::sync::Notify;
 
+use crate::age::{Age, ByAge};
 use crate::attempt;
 use crate::by_id::MapById;
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
-use crate::lanes::Lanes;
+use crate::lanes::Queues;
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::node::Context;
+use crate::width::Width;
 
 /// A claimed run and the definition that its attempt runs.
 #[derive(Debug)]
@@ -52,6 +54,13 @@ impl Work {
     }
 }
 
+/// An attempt that starts.
+pub struct Start {
+    pub work: Arc<Work>,
+    /// What it was when it started.
+    pub age: Age,
+}
+
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// Waits for its due time.
@@ -78,54 +87,13 @@ pub(crate) struct Holding {
     pub reason: Option<Reason>,
 }
 
-/// How many attempts may be under way: few while they end quickly, more and more while they do not.
-#[derive(Debug)]
-struct Width {
-    tasks: usize,
-    /// Attempts ended since the last look; by uptime.
-    ended: usize,
-    looked: Duration,
-}
-
-impl Default for Width {
-    fn default() -> Self {
-        Self {
-            tasks: limits::WIDTH_MIN,
-            ended: 0,
-            looked: Duration::ZERO,
-        }
-    }
-}
-
-impl Width {
-    fn now(&mut self, uptime: Duration, crowded: bool) -> usize {
-        if !crowded {
-            *self = Self {
-                looked: uptime,
-                ..Self::default()
-            };
-        } else if uptime.saturating_sub(self.looked) >= limits::WIDEN_EVERY {
-            if self.ended < self.tasks / 8 {
-                self.tasks += limits::WIDTH_MIN;
-            } else {
-                self.tasks = self
-                    .tasks
-                    .saturating_sub(limits::WIDTH_MIN / 4)
-                    .max(limits::WIDTH_MIN);
-            }
-            (self.ended, self.looked) = (0, uptime);
-        }
-        self.tasks
-    }
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub claims: MapById<RunId, Holding>,
     pub held: BTreeMap<Timestamp, Vec<RunId>>,
-    lanes: Lanes<RunId>,
-    /// Tasks that run attempts.
-    tasks: usize,
+    lanes: Queues<RunId>,
+    /// Tasks that run attempts, by what they run.
+    tasks: ByAge<usize>,
     /// Dispatched, oldest first, not yet looked at for `mark_running`; by uptime.
     started: VecDeque<(Duration, RunId)>,
     width: Width,
@@ -135,6 +103,17 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// The run is due.
+    fn queue(&mut self, work: &Work, now: Timestamp) {
+        let age = Age::of(work.run.due_at, now);
+        self.lanes.push(age, work.run.lane, work.run.id);
+    }
+
+    /// Whether another run of the backlog may start. Slow ones must not keep what is on time from starting.
+    fn backlog_may(&self, running_max: usize) -> bool {
+        self.tasks.backlog < (running_max / 4 * 3).max(1)
+    }
+
     /// One claim of the job less.
     fn leave(&mut self, job: JobId) {
         if let Some(count) = self.living.get_mut(&job) {
@@ -173,10 +152,15 @@ impl Dispatch {
         running_max.saturating_sub(lock(&self.state).claims.len())
     }
 
-    /// Whether as many are under way, or due, as can be under way at once.
-    pub fn is_crowded(&self, running_max: usize) -> bool {
+    /// Whether as many are under way, or due, as can be under way at once. What is on time does not wait for the
+    /// backlog.
+    pub fn is_crowded(&self, age: Age, running_max: usize) -> bool {
         let state = lock(&self.state);
-        state.tasks + state.lanes.len() >= running_max
+        let due = match age {
+            Age::OnTime => state.lanes.of(Age::OnTime).len(),
+            Age::Backlog => state.lanes.len(),
+        };
+        state.tasks.sum() + due >= running_max
     }
 
     /// Whether anything waits for its time or its turn.
@@ -209,7 +193,7 @@ impl Dispatch {
     }
 
     pub fn running(&self) -> usize {
-        lock(&self.state).tasks
+        lock(&self.state).tasks.sum()
     }
 
     /// Whether any claim has not been ended in the store.
@@ -236,7 +220,7 @@ impl Dispatch {
                 continue;
             }
             let stage = if work.run.due_at <= now {
-                state.lanes.push(work.run.lane, id);
+                state.queue(&work, now);
                 Stage::Queued(work)
             } else {
                 state.held.entry(work.run.due_at).or_default().push(id);
@@ -261,9 +245,11 @@ impl Dispatch {
     /// Moves what is due from the wait to its lane.
     fn ripen(state: &mut State, now: Timestamp) {
         while let Some(bucket) = state.held.first_entry() {
-            if *bucket.key() > now {
+            let due_at = *bucket.key();
+            if due_at > now {
                 return;
             }
+            let age = Age::of(due_at, now);
             for id in bucket.remove() {
                 let Some(holding) = state.claims.get_mut(&id) else {
                     continue;
@@ -271,7 +257,7 @@ impl Dispatch {
                 let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
                 holding.stage = match stage {
                     Stage::Held(work) => {
-                        state.lanes.push(work.run.lane, id);
+                        state.lanes.push(age, work.run.lane, id);
                         Stage::Queued(work)
                     }
                     other @ (Stage::Queued(_)
@@ -284,11 +270,13 @@ impl Dispatch {
     }
 
     /// The next attempt to start, if any may.
-    fn pop(state: &mut State, now: Timestamp, uptime: Duration) -> Option<Arc<Work>> {
+    fn pop(state: &mut State, now: Timestamp, context: &Context) -> Option<Start> {
         if state.closed {
             return None;
         }
-        while let Some(id) = state.lanes.pop() {
+        let uptime = context.shared.clock.uptime();
+        let backlog_may = state.backlog_may(context.config.running_max);
+        while let Some((age, id)) = state.lanes.pop(backlog_may) {
             let Some(holding) = state.claims.get_mut(&id) else {
                 continue;
             };
@@ -300,12 +288,16 @@ impl Dispatch {
                     holding.stage = Stage::Held(work);
                 }
                 Stage::Queued(work) => {
-                    let start = Arc::clone(&work);
+                    let start = Start {
+                        work: Arc::clone(&work),
+                        age,
+                    };
                     holding.stage = Stage::Running {
                         work,
                         dispatched_at: now,
                     };
                     state.started.push_back((uptime, id));
+                    *state.tasks.get_mut(age) += 1;
                     return Some(start);
                 }
                 other @ (Stage::Held(_)
@@ -318,18 +310,15 @@ impl Dispatch {
     }
 
     /// What a task that just ended an attempt does next; none when it should end.
-    pub fn next(&self, context: &Context) -> Option<Arc<Work>> {
+    pub fn next(&self, context: &Context, ended: Age) -> Option<Start> {
         let (now, uptime) = (context.now(), context.shared.clock.uptime());
         let mut state = lock(&self.state);
-        let next = if context.presence.holds(uptime) && state.tasks <= state.width.tasks {
-            Self::pop(&mut state, now, uptime)
+        *state.tasks.get_mut(ended) -= 1;
+        if context.presence.holds(uptime) && state.tasks.sum() < state.width.tasks() {
+            Self::pop(&mut state, now, context)
         } else {
             None
-        };
-        if next.is_none() {
-            state.tasks -= 1;
         }
-        next
     }
 
     pub fn lateness(&self, work: &Work, micros: i64) {
@@ -348,7 +337,7 @@ impl Dispatch {
             holding.stage = Stage::Ending;
             holding.reason
         });
-        state.width.ended += 1;
+        state.width.ended();
         reason
     }
 
@@ -408,11 +397,10 @@ impl Dispatch {
             .width
             .now(uptime, crowded)
             .min(context.config.running_max);
-        while state.tasks < tasks_max && context.presence.holds(uptime) {
-            let Some(start) = Self::pop(&mut state, now, uptime) else {
+        while state.tasks.sum() < tasks_max && context.presence.holds(uptime) {
+            let Some(start) = Self::pop(&mut state, now, context) else {
                 break;
             };
-            state.tasks += 1;
             starts.push(start);
         }
         let mut next = state.held.keys().next().copied();
@@ -421,9 +409,10 @@ impl Dispatch {
             let soon = now.plus(limits::WIDEN_EVERY);
             next = Some(next.map_or(soon, |next| next.min(soon)));
         }
+        let tasks = state.tasks.sum();
         self.held
-            .set((state.claims.len() - state.tasks.min(state.claims.len())) as i64);
-        self.running.set(state.tasks as i64);
+            .set(state.claims.len().saturating_sub(tasks) as i64);
+        self.running.set(tasks as i64);
         drop(state);
         for start in starts {
             tokio::spawn(attempt::run(Arc::clone(context), start));
@@ -458,25 +447,5 @@ impl Duty for DispatchDuty {
         Ok(Wake::At(
             next.unwrap_or_else(|| now.plus(limits::SLEEP_MAX)),
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn look(width: &mut Width, tick: u32, ended: usize) -> usize {
-        width.ended += ended;
-        width.now(limits::WIDEN_EVERY * tick, true)
-    }
-
-    #[test]
-    fn slow_targets_get_more_attempts_and_quick_ones_fewer() {
-        let mut width = Width::default();
-        assert_eq!(look(&mut width, 1, 400), limits::WIDTH_MIN);
-        assert_eq!(look(&mut width, 2, 3), limits::WIDTH_MIN * 2);
-        assert_eq!(look(&mut width, 3, 0), limits::WIDTH_MIN * 3);
-        assert!(look(&mut width, 4, 900) < limits::WIDTH_MIN * 3);
-        assert_eq!(width.now(Duration::MAX, false), limits::WIDTH_MIN);
     }
 }

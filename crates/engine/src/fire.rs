@@ -3,7 +3,8 @@
 //!
 //! Batches are natural: whatever became due while the writes before were under way goes next. Slots that simply
 //! start, slots that have to be looked at closely, and claims are written apart, so that none waits for what takes
-//! others longer; two writes of each are under way at most, so that the store never waits for us.
+//! others longer; two writes of each are under way at most, so that the store never waits for us. The backlog is written
+//! apart from what is on time, a few writes at a time, so that a slot that is on time waits for those at most.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use model::{Job, JobId, Overlap, RunId, Timestamp, limits};
 use store::{Claimed, DueRun, Fired, Firing, StoreError};
 use tracing::error;
 
+use crate::age::{Age, ByAge};
 use crate::by_id::MapById;
 use crate::duty::{Duty, Wake};
 use crate::fired;
@@ -26,9 +28,7 @@ use crate::lock;
 use crate::node::Context;
 use crate::postponed::Postponed;
 use crate::wheel::Entry;
-
-/// Writes of a kind under way at once.
-const DEPTH: usize = 2;
+use crate::writes::{Kind, Writes};
 
 /// What a write under way was about, and what became of it.
 enum Answer {
@@ -42,19 +42,9 @@ enum Answer {
     },
 }
 
-/// Writes of different kinds do not wait for each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Slots that start, as far as is known.
-    Simple,
-    /// Slots that pass others over, that are due while a run lives, or whose job is being claimed from: the store looks
-    /// at each of them, or has them wait.
-    Close,
-    Claim,
-}
-
 /// A write that was answered.
 struct Done {
+    age: Age,
     kind: Kind,
     took: Duration,
     answer: Answer,
@@ -70,12 +60,11 @@ struct Due {
 pub struct Fire {
     context: Arc<Context>,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// How many of them are of each kind.
-    under_way: [usize; 3],
+    writes: Writes,
     /// Slots whose job's last run lives: they wait for its end, at the latest for their due time.
     postponed: Postponed,
     /// Runs that wait until they can be claimed.
-    crowded: VecDeque<(Timestamp, DueRun)>,
+    crowded: ByAge<VecDeque<(Timestamp, DueRun)>>,
     /// Their jobs and those of claims under way, with how many runs each: they live, and while they are claimed the store
     /// keeps their jobs locked.
     claiming: MapById<JobId, usize>,
@@ -97,9 +86,9 @@ impl Fire {
         Self {
             context,
             in_flight: FuturesUnordered::new(),
-            under_way: [0; 3],
+            writes: Writes::default(),
             postponed: Postponed::default(),
-            crowded: VecDeque::new(),
+            crowded: ByAge::default(),
             claiming: MapById::default(),
             lead: Lead::default(),
         }
@@ -108,7 +97,7 @@ impl Fire {
     /// How far ahead slots are fired: more when much is due soon, so that all of it is written in time.
     fn lead(&self, now: Timestamp) -> Duration {
         let until = now.plus(limits::LEAD_MAX);
-        let due = lock(&self.context.wheel).count_until(until, limits::WHEEL_MAX);
+        let due = lock(&self.context.wheel).count_until(until);
         let least = match () {
             () if self.context.is_handing_over() => limits::LEAD_HAND_OVER,
             () if !self.context.config.parts.execute => limits::LEAD_APART,
@@ -117,107 +106,95 @@ impl Fire {
         self.lead.of(least, due)
     }
 
-    fn writes(&self, kind: Kind) -> usize {
-        let [simple, close, claim] = self.under_way;
-        match kind {
-            Kind::Simple => simple,
-            Kind::Close => close,
-            Kind::Claim => claim,
-        }
-    }
-
-    fn count(&mut self, kind: Kind) -> &mut usize {
-        let [simple, close, claim] = &mut self.under_way;
-        match kind {
-            Kind::Simple => simple,
-            Kind::Close => close,
-            Kind::Claim => claim,
-        }
-    }
-
     /// Whether writes may begin at all.
     fn may_write(&self) -> bool {
         let context = &self.context;
         context.is_present() && !context.dispatch.is_closed() && !context.is_pausing()
     }
 
-    /// Whether another write may begin that the store takes its time for. There are few connections.
-    fn has_patience(&self) -> bool {
-        self.writes(Kind::Close) + self.writes(Kind::Claim) < DEPTH
-    }
-
-    /// Whether the wheel may be taken from. What passes others over is only known when it has been.
-    fn may_take(&self) -> bool {
-        self.writes(Kind::Simple) < DEPTH && self.writes(Kind::Close) <= DEPTH
-    }
-
     /// Puts writes under way while there is something to write.
     fn fill(&mut self, now: Timestamp, lead: Duration) {
         while self.may_write() {
-            let mut room = self.room();
-            let due = self.take(now, lead);
-            let claims = match self.has_patience() {
-                true => self.crowded.len().min(room).min(limits::FIRE_BATCH_MAX),
-                false => 0,
-            };
-            if due.simple.is_empty() && due.close.is_empty() && claims == 0 {
+            let begun = Age::ALL.map(|age| self.fill_with(age, now, lead));
+            if begun == [false; 2] {
                 return;
             }
-            let runs: Vec<(Timestamp, DueRun)> = self.crowded.drain(..claims).collect();
-            room -= claims;
-            let (mut simple, mut close) = (Vec::with_capacity(due.simple.len()), Vec::new());
-            for job in due.close {
-                close.extend(firing(job, now, &self.context.node, room > 0));
-                room = room.saturating_sub(1);
-            }
-            for job in due.simple {
-                let firing = firing(job, now, &self.context.node, room > 0);
-                match firing.as_ref().is_some_and(is_simple) {
-                    true => simple.extend(firing),
-                    false => close.extend(firing),
-                }
-                room = room.saturating_sub(1);
-            }
-            self.fire(Kind::Simple, simple);
-            self.fire(Kind::Close, close);
-            self.claim(runs);
         }
     }
 
+    /// Puts one write of each kind under way, if there is something to write. Answers whether there was.
+    fn fill_with(&mut self, age: Age, now: Timestamp, lead: Duration) -> bool {
+        let mut room = self.room(age);
+        let due = self.take(age, now, lead);
+        let waiting = self.crowded.get(age).len();
+        let claims = match self.writes.has_patience(age) {
+            true => waiting.min(room).min(limits::FIRE_BATCH_MAX),
+            false => 0,
+        };
+        if due.simple.is_empty() && due.close.is_empty() && claims == 0 {
+            return false;
+        }
+        let crowded = self.crowded.get_mut(age);
+        let runs: Vec<(Timestamp, DueRun)> = crowded.drain(..claims).collect();
+        room -= claims;
+        let (mut simple, mut close) = (Vec::with_capacity(due.simple.len()), Vec::new());
+        for job in due.close {
+            close.extend(firing(job, now, &self.context.node, room > 0));
+            room = room.saturating_sub(1);
+        }
+        for job in due.simple {
+            let firing = firing(job, now, &self.context.node, room > 0);
+            match firing.as_ref().is_some_and(is_simple) {
+                true => simple.extend(firing),
+                false => close.extend(firing),
+            }
+            room = room.saturating_sub(1);
+        }
+        self.fire(age, Kind::Simple, simple);
+        self.fire(age, Kind::Close, close);
+        self.claim(age, runs);
+        true
+    }
+
     /// How many runs may be claimed. What is due while no more can start is left to others, if they can.
-    fn room(&self) -> usize {
+    fn room(&self, age: Age) -> usize {
         let context = &self.context;
         let running_max = context.config.running_max;
-        let crowded = context.dispatch.is_crowded(running_max) && context.others_have_room();
-        match context.config.parts.execute && !crowded {
+        let crowded = context.dispatch.is_crowded(age, running_max) && context.others_have_room();
+        let room = match context.config.parts.execute && !crowded {
             true => context.dispatch.room(),
             false => 0,
+        };
+        match age {
+            Age::OnTime => room,
+            Age::Backlog => room.saturating_sub(limits::HELD_ON_TIME),
         }
     }
 
     /// What is due within the lead and may be written now.
-    fn take(&mut self, now: Timestamp, lead: Duration) -> Due {
+    fn take(&mut self, age: Age, now: Timestamp, lead: Duration) -> Due {
         let mut due = Due::default();
-        if self.has_patience() {
-            due.close = self.postponed.due(now, limits::FIRE_BATCH_MAX);
+        let most = limits::FIRE_BATCH_MAX;
+        if self.writes.has_patience(age) {
+            due.close = self.postponed.due(age, now, most);
         }
-        if !self.may_take() {
+        if !self.writes.may_take(age) {
             return due;
         }
         let context = Arc::clone(&self.context);
         let lives = |job: JobId| context.dispatch.lives(job);
         let keeps = |job: JobId| lives(job) || self.claiming.contains_key(&job);
-        due.simple = self.postponed.freed(keeps, limits::FIRE_BATCH_MAX);
+        due.simple = self.postponed.freed(age, now, keeps, most);
         let mut wheel = lock(&context.wheel);
-        let room = limits::FIRE_BATCH_MAX - due.simple.len();
-        for (due_at, entry) in wheel.take(now.plus(lead), room) {
+        wheel.age(now);
+        for (due_at, entry) in wheel.take(age, now.plus(lead), most - due.simple.len()) {
             if !wheel.is_current(&entry) {
                 continue;
             }
             match entry {
-                Entry::Run(run) if self.crowded.len() < limits::CROWDED_MAX => {
+                Entry::Run(run) if self.crowded.get(age).len() < limits::CROWDED_MAX => {
                     *self.claiming.entry(run.job).or_default() += 1;
-                    self.crowded.push_back((due_at, run));
+                    self.crowded.get_mut(age).push_back((due_at, run));
                 }
                 // The store has it; plan finds it again when there is room.
                 left @ Entry::Run(_) => wheel.answered(&left),
@@ -235,18 +212,27 @@ impl Fire {
         due
     }
 
-    fn begin(&mut self, kind: Kind, write: impl Future<Output = Answer> + Send + 'static) {
-        *self.count(kind) += 1;
+    fn begin(
+        &mut self,
+        (age, kind): (Age, Kind),
+        write: impl Future<Output = Answer> + Send + 'static,
+    ) {
+        self.writes.begin(age, kind);
         let context = Arc::clone(&self.context);
         self.in_flight.push(Box::pin(async move {
             let begun = context.shared.clock.uptime();
             let answer = write.await;
             let took = context.shared.clock.uptime().saturating_sub(begun);
-            Done { kind, took, answer }
+            Done {
+                age,
+                kind,
+                took,
+                answer,
+            }
         }));
     }
 
-    fn fire(&mut self, kind: Kind, firings: Vec<Firing>) {
+    fn fire(&mut self, age: Age, kind: Kind, firings: Vec<Firing>) {
         if firings.is_empty() {
             return;
         }
@@ -254,21 +240,21 @@ impl Fire {
         let metrics = &context.shared.metrics;
         metrics.fire_batch.observe(firings.len() as f64);
         lock(&context.wheel).begin_asking(runs_of(&firings));
-        self.begin(kind, async move {
+        self.begin((age, kind), async move {
             let leases = context.leases();
             let answer = context.store.fire(&leases, &firings).await;
             Answer::Fired { firings, answer }
         });
     }
 
-    fn claim(&mut self, runs: Vec<(Timestamp, DueRun)>) {
+    fn claim(&mut self, age: Age, runs: Vec<(Timestamp, DueRun)>) {
         if runs.is_empty() {
             return;
         }
         let context = Arc::clone(&self.context);
         let ids: Vec<RunId> = runs.iter().map(|(_, run)| run.run).collect();
         lock(&context.wheel).begin_asking(ids.iter().copied());
-        self.begin(Kind::Claim, async move {
+        self.begin((age, Kind::Claim), async move {
             let leases = context.leases();
             let answer = context.store.claim(&leases, &ids).await;
             Answer::Claimed { runs, answer }
@@ -276,8 +262,12 @@ impl Fire {
     }
 
     /// What a write took, if that says how far ahead the next ones are to begin. One that looks closely takes its
-    /// time, and begins when its slots are due.
+    /// time, and begins when its slots are due; the backlog is late whatever it takes. What others wait for behind it
+    /// shows in theirs.
     fn learn(&mut self, done: &Done) {
+        if done.age == Age::Backlog {
+            return;
+        }
         let count = match (&done.answer, done.kind) {
             (_, Kind::Close) => return,
             (Answer::Fired { answer, .. }, _) => answer.as_ref().map(Vec::len),
@@ -305,7 +295,7 @@ impl Fire {
     }
 
     async fn absorb(&mut self, done: Done, now: Timestamp) -> Result<(), StoreError> {
-        *self.count(done.kind) -= 1;
+        self.writes.end(done.age, done.kind);
         self.learn(&done);
         self.end_claiming(&done.answer);
         let context = Arc::clone(&self.context);
@@ -361,18 +351,19 @@ impl Fire {
 
     /// When the next write may begin: a good part of the lead before the next is due, so that a few of them go in one.
     /// None while that takes an answer first.
-    fn next_write(&self, lead: Duration) -> Option<Timestamp> {
+    fn next_write(&self, now: Timestamp, lead: Duration) -> Option<Timestamp> {
         if !self.may_write() {
             return None;
         }
         let ahead = lead.saturating_sub(self.lead.gather(lead));
-        let from_wheel = self.may_take().then(|| {
-            let next = lock(&self.context.wheel).next_due();
-            next.map(|due_at| due_at.minus(ahead))
-        });
-        let postponed = self.has_patience().then(|| self.postponed.next_due());
-        let moments = [from_wheel.flatten(), postponed.flatten()];
-        moments.into_iter().flatten().min()
+        let next = |age: Age| {
+            let in_wheel = || lock(&self.context.wheel).next_due(age);
+            let from_wheel = self.writes.may_take(age).then(in_wheel).flatten();
+            let postponed = || self.postponed.next_due(age, now);
+            let postponed = self.writes.has_patience(age).then(postponed).flatten();
+            [from_wheel.map(|due_at| due_at.minus(ahead)), postponed]
+        };
+        Age::ALL.into_iter().flat_map(next).flatten().min()
     }
 
     /// When to look again while nothing is under way.
@@ -385,14 +376,14 @@ impl Fire {
             return Wake::Nudged;
         }
         let latest = now.plus(limits::SLEEP_MAX);
-        let next = self.next_write(lead).map(|moment| moment.max(now));
+        let next = self.next_write(now, lead).map(|moment| moment.max(now));
         Wake::At(next.unwrap_or(latest))
     }
 
     /// Waits for an answer; none when something may be written first.
     async fn answered(&mut self, now: Timestamp, lead: Duration) -> Option<Done> {
         let latest = now.plus(limits::SLEEP_MAX);
-        let next = self.next_write(lead).unwrap_or(latest).min(latest);
+        let next = self.next_write(now, lead).unwrap_or(latest).min(latest);
         let shared = &self.context.shared;
         tokio::select! {
             biased;
@@ -433,10 +424,12 @@ impl Duty for Fire {
             let lead = self.lead(now);
             self.fill(now, lead);
             let nudges = &self.context.shared.nudges;
-            let crowded = !self.crowded.is_empty();
-            let postponing = crowded || !self.postponed.is_empty();
+            let crowded = Age::ALL.map(|age| !self.crowded.get(age).is_empty());
+            let postponing = crowded.contains(&true) || !self.postponed.is_empty();
             nudges.postponing.store(postponing, Ordering::Release);
-            nudges.crowded.store(crowded, Ordering::Release);
+            for (age, crowded) in Age::ALL.into_iter().zip(crowded) {
+                nudges.crowded.get(age).store(crowded, Ordering::Release);
+            }
             if self.in_flight.is_empty() {
                 return Ok(self.wake(now, lead));
             }

@@ -1,7 +1,6 @@
 //! What became of firings and claims: runs that are ours go to dispatch, jobs move on to their next slots.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use model::job::Decision;
 use model::{AttemptNo, Job, JobId, Run, RunId, RunState, Slot, Timestamp, limits};
@@ -73,12 +72,12 @@ pub fn fired(
     wheel.end_asking(runs.into_iter());
     // Still under the wheel's lock: settle must not end one of these in between.
     context.dispatch.take(works, now);
-    let low = wheel.len() < limits::WHEEL_MAX / 2;
+    let has_room = wheel.has_room_again();
     drop(wheel);
     tally.tell(context);
     context.shared.nudges.dispatch.now();
-    if low {
-        context.shared.nudges.plan_if_waiting();
+    if has_room {
+        context.shared.nudges.plan.now();
     }
     refused
 }
@@ -177,13 +176,4 @@ fn due_run(run: RunId, job: &Job, decision: &Decision) -> Option<DueRun> {
         due_at: job.due_at(decision.start?),
         state: RunState::Ready,
     })
-}
-
-impl crate::handle::Nudges {
-    /// Plan may be waiting for room in the wheel.
-    fn plan_if_waiting(&self) {
-        if self.wheel_full.swap(false, Ordering::AcqRel) {
-            self.plan.now();
-        }
-    }
 }

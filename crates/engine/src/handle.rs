@@ -10,6 +10,7 @@ use model::{Job, JobId, Parts, PresenceId, Shard, TenantId, Timestamp, limits};
 use store::{Hint, Peer, Store};
 use tokio::sync::{Notify, mpsc};
 
+use crate::age::ByAge;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
@@ -54,10 +55,8 @@ pub struct Nudges {
     pub replan: AtomicBool,
     /// Claims are to be compared now: some may have been made that nobody here knows of.
     pub compare: AtomicBool,
-    /// Plan waits for room in the wheel.
-    pub wheel_full: AtomicBool,
     /// Fire has no room for the runs it was given.
-    pub crowded: AtomicBool,
+    pub crowded: ByAge<AtomicBool>,
     /// Fire waits for runs to end.
     pub postponing: AtomicBool,
 }

@@ -1,9 +1,15 @@
 //! Lanes: which of the due runs starts next. Each lane has its own queue; when all have runs
-//! waiting they share by weight, so that none waits for ever and the critical one hardly waits.
+//! waiting they share by weight, so that none waits for ever and the critical one hardly waits. The backlog has lanes of
+//! its own: it starts when nothing that is on time waits, and now and then in between.
 
 use std::collections::VecDeque;
 
 use model::Lane;
+
+use crate::age::{Age, ByAge};
+
+/// While both wait, so many on-time runs start for each of the backlog.
+const ON_TIME_TURNS: u32 = 15;
 
 #[derive(Debug)]
 pub struct Lanes<T> {
@@ -65,6 +71,66 @@ impl<T> Lanes<T> {
     }
 }
 
+/// Lanes for what is on time, and for the backlog.
+#[derive(Debug)]
+pub struct Queues<T> {
+    lanes: ByAge<Lanes<T>>,
+    /// On-time runs that have started while the backlog waited.
+    turns: u32,
+}
+
+impl<T> Default for Queues<T> {
+    fn default() -> Self {
+        Self {
+            lanes: ByAge {
+                on_time: Lanes::default(),
+                backlog: Lanes::default(),
+            },
+            turns: 0,
+        }
+    }
+}
+
+impl<T> Queues<T> {
+    pub fn push(&mut self, age: Age, lane: Lane, item: T) {
+        self.lanes.get_mut(age).push(lane, item);
+    }
+
+    /// The next of each lane.
+    pub fn fronts(&self) -> impl Iterator<Item = &T> {
+        let ByAge { on_time, backlog } = &self.lanes;
+        on_time.fronts().chain(backlog.fronts())
+    }
+
+    pub fn of(&self, age: Age) -> &Lanes<T> {
+        self.lanes.get(age)
+    }
+
+    pub fn len(&self) -> usize {
+        self.lanes.on_time.len() + self.lanes.backlog.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next to start; of the backlog only if it may have more under way.
+    pub fn pop(&mut self, backlog_may: bool) -> Option<(Age, T)> {
+        let backlog = &mut self.lanes.backlog;
+        let waits = backlog_may && !backlog.is_empty();
+        if waits && self.turns >= ON_TIME_TURNS {
+            self.turns = 0;
+            return backlog.pop().map(|item| (Age::Backlog, item));
+        }
+        if let Some(item) = self.lanes.on_time.pop() {
+            self.turns += u32::from(waits);
+            return Some((Age::OnTime, item));
+        }
+        let next = if waits { backlog.pop() } else { None };
+        next.map(|item| (Age::Backlog, item))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +166,32 @@ mod tests {
             (0..100).collect::<Vec<_>>()
         );
         assert_eq!(lanes.pop(), None);
+    }
+
+    #[test]
+    fn what_is_on_time_starts_before_an_older_backlog_which_still_moves() {
+        let mut queues = Queues::default();
+        for _ in 0..1_000 {
+            queues.push(Age::Backlog, Lane::Critical, Age::Backlog);
+            queues.push(Age::OnTime, Lane::Batch, Age::OnTime);
+        }
+        let popped: Vec<Age> = (0..160)
+            .filter_map(|_| queues.pop(true))
+            .map(|(age, _)| age)
+            .collect();
+        let backlog = popped.iter().filter(|age| **age == Age::Backlog).count();
+        assert_eq!(popped[0], Age::OnTime);
+        assert_eq!(backlog, 10);
+    }
+
+    #[test]
+    fn a_backlog_that_has_enough_under_way_waits() {
+        let mut queues = Queues::default();
+        queues.push(Age::Backlog, Lane::Critical, 1);
+        assert_eq!(queues.pop(false), None);
+        queues.push(Age::OnTime, Lane::Batch, 2);
+        assert_eq!(queues.pop(false), Some((Age::OnTime, 2)));
+        assert_eq!(queues.pop(true), Some((Age::Backlog, 1)));
+        assert!(queues.is_empty());
     }
 }

@@ -15,6 +15,8 @@ pub mod hints;
 pub mod leases;
 pub mod marks;
 
+pub mod age;
+mod buckets;
 pub mod plan;
 pub mod wheel;
 
@@ -22,11 +24,13 @@ pub mod fire;
 mod fired;
 mod lead;
 mod postponed;
+mod writes;
 
 mod attempt;
 pub mod dispatch;
 pub mod lanes;
 pub mod take;
+mod width;
 pub mod withdraw;
 
 pub mod desk;

@@ -1,7 +1,8 @@
 //! Plan: what our shards have due up to the horizon goes into the wheel. Nothing is written.
 //!
-//! Every second the window moves on; every few seconds, and whenever something may have been
-//! missed, the whole of it is read again. A job that was just written is looked at by itself.
+//! The window, from what is on time to the horizon, is read first; the backlog before it has a scan of its own, oldest
+//! first, that goes on as the wheel has room for it. Every second the window moves on; every few seconds, and whenever
+//! something may have been missed, the whole of both is read again. A job that was just written is looked at by itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::sync::{Mutex, mpsc};
 use tracing::error;
 use uuid::Uuid;
 
+use crate::age::{Age, ByAge, on_time_from};
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Offer, Shared};
 use crate::lock;
@@ -24,6 +26,8 @@ use crate::node::Context;
 
 /// How often the whole window is read again.
 const REREAD: Duration = Duration::from_secs(5);
+/// The least between two moves of the window. The horizon is many of these away.
+const MOVE: Duration = Duration::from_millis(500);
 /// Retries far ahead that are looked at in one step, and how many of their jobs are read at once.
 const ASTRAY_PAGE: usize = 256;
 const ASTRAY_READS: usize = 4;
@@ -40,17 +44,44 @@ struct Scan {
     jobs_done: bool,
 }
 
+impl Scan {
+    /// The window: slots due after one moment. Runs may turn up anywhere in it at any time.
+    fn of_window(now: Timestamp, after: Timestamp) -> Self {
+        let job = JobId(Uuid::max());
+        Self {
+            up_to: now.plus(limits::HORIZON),
+            after: Some(DueCursor { due_at: after, job }),
+            runs_after: Some((on_time_from(now), RunId(Uuid::max()))),
+            runs_done: false,
+            jobs_done: false,
+        }
+    }
+
+    /// What is due up to where the window begins.
+    fn of_backlog(now: Timestamp) -> Self {
+        Self {
+            up_to: on_time_from(now),
+            after: None,
+            runs_after: None,
+            runs_done: false,
+            jobs_done: false,
+        }
+    }
+}
+
 pub struct Plan {
     context: Arc<Context>,
     offers: Arc<Mutex<mpsc::Receiver<Offer>>>,
-    scan: Option<Scan>,
-    /// Everything due up to here has been read.
+    /// Of the window, and of the backlog.
+    scans: ByAge<Option<Scan>>,
+    /// Everything due up to here has been read, but for the backlog.
     planned_to: Timestamp,
     /// By uptime.
     reread_at: Duration,
+    moved_at: Duration,
     last_now: Timestamp,
-    /// The window is to be read again when this scan is through.
-    again: bool,
+    /// To be read again, from the beginning, when the scan under way is through.
+    again: ByAge<bool>,
     /// Retries set by a clock that has since gone back are looked for after this one, once the window is read.
     astray_after: Option<(Timestamp, RunId)>,
 }
@@ -60,11 +91,12 @@ impl Plan {
         Self {
             context,
             offers,
-            scan: None,
+            scans: ByAge::default(),
             planned_to: Timestamp::MIN,
             reread_at: Duration::ZERO,
+            moved_at: Duration::ZERO,
             last_now: Timestamp::MIN,
-            again: false,
+            again: ByAge::default(),
             astray_after: None,
         }
     }
@@ -129,39 +161,64 @@ impl Plan {
         let uptime = self.context.shared.clock.uptime();
         let stepped_back = now < self.last_now;
         self.last_now = now;
-        self.again |= self
-            .context
-            .shared
-            .nudges
-            .replan
-            .swap(false, Ordering::AcqRel);
-        if self.scan.is_some() && !stepped_back {
-            return;
+        let nudges = &self.context.shared.nudges;
+        let replan = nudges.replan.swap(false, Ordering::AcqRel);
+        if stepped_back {
+            self.scans = ByAge::default();
         }
+        self.again.on_time |= replan || stepped_back;
+        self.again.backlog |= replan || stepped_back;
         let first = self.reread_at == Duration::ZERO;
-        let whole = self.again || stepped_back || uptime >= self.reread_at;
-        let after = if whole {
-            self.reread_at = uptime + REREAD;
-            self.again = false;
-            None
-        } else {
-            Some(DueCursor {
-                due_at: self.planned_to,
-                job: JobId(Uuid::max()),
-            })
-        };
-        self.scan = Some(Scan {
-            up_to: now.plus(limits::HORIZON),
-            after,
-            runs_after: None,
-            runs_done: false,
-            jobs_done: false,
-        });
+        if self.scans.on_time.is_none() {
+            self.aim_window(now, uptime);
+        }
+        if self.scans.backlog.is_none() && self.again.backlog {
+            self.again.backlog = false;
+            self.scans.backlog = Some(Scan::of_backlog(now));
+        }
         if first || stepped_back {
             // No policy lets a retry wait less than this at the most.
             let least = now.plus(limits::RETRY_AFTER_MAX);
             self.astray_after = Some((least, RunId(Uuid::max())));
         }
+    }
+
+    fn aim_window(&mut self, now: Timestamp, uptime: Duration) {
+        let from = on_time_from(now);
+        // A clock that went far ahead leaves a gap: part of it is backlog now.
+        let gap = self.planned_to < from;
+        if self.again.on_time || gap || uptime >= self.reread_at {
+            self.reread_at = uptime + REREAD;
+            self.again.on_time = false;
+            // A scan of the backlog that is under way goes on; what it has passed can wait for the next.
+            self.again.backlog |= gap || self.scans.backlog.is_none();
+            self.scans.on_time = Some(Scan::of_window(now, from));
+        } else if uptime >= self.moved_at + MOVE {
+            self.scans.on_time = Some(Scan::of_window(now, self.planned_to));
+            // Runs turn up among the backlog too.
+            let runs = Scan {
+                jobs_done: true,
+                ..Scan::of_backlog(now)
+            };
+            self.scans.backlog.get_or_insert(runs);
+        } else {
+            return;
+        }
+        self.moved_at = uptime;
+    }
+
+    /// What to read now: the window if it is to be read and fits, or else the backlog.
+    fn pick(&mut self, now: Timestamp) -> Option<(Age, Scan)> {
+        let mut wheel = lock(&self.context.wheel);
+        wheel.age(now);
+        if wheel.shed() {
+            // Some of it may lie before what the scan has come to.
+            self.scans.backlog = Some(Scan::of_backlog(now));
+        }
+        let scans = Age::ALL.map(|age| self.scans.get(age).map(|scan| (age, scan)));
+        let mut scans = scans.into_iter().flatten();
+        // Fire nudges when there is room again.
+        scans.find(|(age, _)| wheel.has_room(*age))
     }
 
     /// Reads one page of jobs.
@@ -256,6 +313,32 @@ impl Plan {
         self.astray_after = last.filter(|_| !is_last);
         Ok(())
     }
+
+    /// Reads one page of each that a scan has not come to the end of.
+    async fn read(&mut self, age: Age, scan: Scan, shards: &ShardSet) -> Result<(), StoreError> {
+        let mut scan = scan;
+        let context = Arc::clone(&self.context);
+        let crowded = context.shared.nudges.crowded.get(age);
+        if crowded.load(Ordering::Acquire) || !context.config.parts.execute {
+            // Fire has more than it has room for, or none at all; what is left in the store waits there.
+            scan.runs_done = true;
+        }
+        if !scan.runs_done {
+            scan = self.read_runs(scan, shards).await?;
+        }
+        if !scan.jobs_done {
+            scan = self.read_jobs(scan, shards).await?;
+        }
+        let len = lock(&context.wheel).len();
+        context.shared.metrics.wheel.set(len as i64);
+        let done = scan.jobs_done && scan.runs_done;
+        *self.scans.get_mut(age) = Some(scan).filter(|_| !done);
+        if done && age == Age::OnTime {
+            self.planned_to = scan.up_to;
+            lock(&context.shared.health).planned = true;
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -276,54 +359,24 @@ impl Duty for Plan {
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
         self.aim(now);
-        let Some(mut scan) = self.scan else {
-            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
-        };
-        if !lock(&self.context.wheel).has_room() {
-            // Fire nudges when there is room again.
-            self.context
-                .shared
-                .nudges
-                .wheel_full
-                .store(true, Ordering::Release);
-            return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
+        let picked = self.pick(now);
+        if let Some((age, scan)) = picked {
+            self.read(age, scan, &shards).await?;
         }
-        let crowded = self.context.shared.nudges.crowded.load(Ordering::Acquire);
-        if crowded || !self.context.config.parts.execute {
-            // Fire has more than it has room for, or none at all; what is left in the store waits there.
-            scan.runs_done = true;
-        }
-        if !scan.runs_done {
-            scan = self.read_runs(scan, &shards).await?;
-        }
-        if !scan.jobs_done {
-            scan = self.read_jobs(scan, &shards).await?;
+        let is_read = self.scans.on_time.is_none();
+        if is_read && self.context.config.parts.execute {
+            self.read_astray(&shards, now).await?;
+        } else if is_read {
+            self.astray_after = None;
         }
         self.context.shared.nudges.fire.now();
-        let context = &self.context;
-        context
-            .shared
-            .metrics
-            .wheel
-            .set(lock(&context.wheel).len() as i64);
-        if scan.jobs_done && scan.runs_done {
-            self.planned_to = scan.up_to;
-            self.scan = None;
-            lock(&context.shared.health).planned = true;
-            if self.context.config.parts.execute {
-                self.read_astray(&shards, now).await?;
-                self.context.shared.nudges.fire.now();
-            } else {
-                self.astray_after = None;
-            }
-            let wake = if self.again || self.astray_after.is_some() {
-                Wake::Now
-            } else {
-                Wake::At(now.plus(limits::SLEEP_MAX))
-            };
-            return Ok(wake);
-        }
-        self.scan = Some(scan);
-        Ok(Wake::Now)
+        let unread = self.scans.on_time.is_some() || self.scans.backlog.is_some();
+        let again = self.again.on_time || self.again.backlog;
+        let more = picked.is_some() && (unread || again);
+        Ok(if more || is_read && self.astray_after.is_some() {
+            Wake::Now
+        } else {
+            Wake::At(now.plus(limits::SLEEP_MAX))
+        })
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::job::Decision;
 use model::{Job, JobId, Timestamp};
 
+use crate::age::Age;
 use crate::wheel::{Entry, Wheel};
 
 #[derive(Default)]
@@ -39,14 +40,24 @@ impl Postponed {
         }
     }
 
-    /// Those that nothing keeps any more, as far as is known here, up to `max`.
-    pub fn freed(&mut self, keeps: impl Fn(JobId) -> bool, max: usize) -> Vec<Arc<Job>> {
-        self.take(max, |job, it| !it.elsewhere && !keeps(job))
+    /// Those of an age that nothing keeps any more, as far as is known here, up to `max`.
+    pub fn freed(
+        &mut self,
+        age: Age,
+        now: Timestamp,
+        keeps: impl Fn(JobId) -> bool,
+        max: usize,
+    ) -> Vec<Arc<Job>> {
+        self.take(max, |job, it| {
+            !it.elsewhere && Age::of(it.due_at, now) == age && !keeps(job)
+        })
     }
 
-    /// Those that are due although a run lives, up to `max`: overlap says what becomes of them.
-    pub fn due(&mut self, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
-        self.take(max, |_, it| it.due_at <= now)
+    /// Those of an age that are due although a run lives, up to `max`: overlap says what becomes of them.
+    pub fn due(&mut self, age: Age, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
+        self.take(max, |_, it| {
+            it.due_at <= now && Age::of(it.due_at, now) == age
+        })
     }
 
     fn take(&mut self, max: usize, is_ripe: impl Fn(JobId, &Waiting) -> bool) -> Vec<Arc<Job>> {
@@ -56,8 +67,9 @@ impl Postponed {
         taken.map(|it| it.job).collect()
     }
 
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.slots.values().map(|it| it.due_at).min()
+    pub fn next_due(&self, age: Age, now: Timestamp) -> Option<Timestamp> {
+        let moments = self.slots.values().map(|it| it.due_at);
+        moments.filter(|due_at| Age::of(*due_at, now) == age).min()
     }
 
     pub fn is_empty(&self) -> bool {

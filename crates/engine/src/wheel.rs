@@ -1,16 +1,20 @@
 //! The wheel: a cache of what is due soon, in buckets of one millisecond. It may be emptied at any
 //! time; plan fills it again from the store.
 //!
+//! What is on time and the backlog lie apart, each with room of its own, so that neither a backlog of any size nor
+//! those who catch up with it keep out what is due about now.
+//!
 //! What always holds: a job or a run is in it once at most, and stays known until the write that
 //! takes it out has been answered; so nothing read before that answer can put it back.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::shard::ShardSet;
-use model::{AttemptNo, Job, JobId, RunId, Shard, Slot, Timestamp, Version, limits};
+use model::{AttemptNo, Job, JobId, Lane, RunId, Shard, Slot, Timestamp, Version, limits};
 use store::DueRun;
 
+use crate::age::{Age, ByAge, on_time_from};
+use crate::buckets::Buckets;
 use crate::by_id::{MapById, SetById};
 
 /// Something due.
@@ -30,7 +34,15 @@ impl Entry {
         }
     }
 
-    fn bytes(&self) -> usize {
+    /// The store does not say of which lane a run is until it is claimed.
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Slot(job) => job.def.lane,
+            Self::Run(_) => Lane::default(),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Slot(job) => job.def.payload.as_ref().map_or(0, bytes::Bytes::len),
             Self::Run(_) => 0,
@@ -38,9 +50,13 @@ impl Entry {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Wheel {
-    buckets: BTreeMap<Timestamp, Vec<Entry>>,
+    entries: ByAge<Buckets>,
+    /// What is due before this is backlog.
+    on_time_from: Timestamp,
+    /// Whether plan waits for room for either.
+    wanted: ByAge<bool>,
     /// Which slot of which version each job is in for, until its firing was answered.
     jobs: MapById<JobId, (Version, Slot)>,
     runs: SetById<RunId>,
@@ -50,27 +66,88 @@ pub struct Wheel {
     ended: MapById<RunId, AttemptNo>,
     /// While runs are taken, which are not known by name: every claim that has ended since.
     taking: Option<MapById<RunId, AttemptNo>>,
-    len: usize,
-    bytes: usize,
     /// How often fire began anew.
     anew: u64,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
     reading: Option<(SetById<JobId>, SetById<RunId>)>,
 }
 
+impl Default for Wheel {
+    fn default() -> Self {
+        Self {
+            entries: ByAge::default(),
+            on_time_from: Timestamp::MIN,
+            wanted: ByAge::default(),
+            jobs: MapById::default(),
+            runs: SetById::default(),
+            asking: MapById::default(),
+            ended: MapById::default(),
+            taking: None,
+            anew: 0,
+            reading: None,
+        }
+    }
+}
+
+/// How many entries of an age, and how many bytes of their payloads, plan puts in.
+fn room(age: Age) -> (usize, usize) {
+    let (backlog, bytes) = (limits::WHEEL_BACKLOG_MAX, limits::WHEEL_BYTES_MAX / 4);
+    match age {
+        Age::OnTime => (limits::WHEEL_MAX - backlog, limits::WHEEL_BYTES_MAX - bytes),
+        Age::Backlog => (backlog, bytes),
+    }
+}
+
 impl Wheel {
     pub fn len(&self) -> usize {
-        self.len
+        self.entries.on_time.len() + self.entries.backlog.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
-    /// Whether another page of plan fits.
-    pub fn has_room(&self) -> bool {
-        self.len + limits::PLAN_PAGE_MAX <= limits::WHEEL_MAX
-            && self.bytes < limits::WHEEL_BYTES_MAX
+    /// Tells the time: what has become backlog goes over to it, and back if the clock went back.
+    pub fn age(&mut self, now: Timestamp) {
+        self.on_time_from = on_time_from(now);
+        let ByAge { on_time, backlog } = &mut self.entries;
+        on_time.move_before(self.on_time_from, backlog);
+        backlog.move_from(self.on_time_from, on_time);
+    }
+
+    /// Whether another page of plan fits. If not, `has_room_again` will tell.
+    pub fn has_room(&mut self, age: Age) -> bool {
+        let (entries, (len_max, bytes_max)) = (self.entries.get(age), room(age));
+        let fits = entries.len() + limits::PLAN_PAGE_MAX <= len_max && entries.bytes() < bytes_max;
+        *self.wanted.get_mut(age) = !fits;
+        fits
+    }
+
+    /// Whether plan waits for room and half of it is free. Says so once.
+    pub fn has_room_again(&mut self) -> bool {
+        let is_free = |age| self.entries.get(age).len() < room(age).0 / 2;
+        let heard = Age::ALL.map(|age| *self.wanted.get(age) && is_free(age));
+        let again = heard.contains(&true);
+        if again {
+            self.wanted = ByAge::default();
+        }
+        again
+    }
+
+    /// What was read on time and became backlog in here may be too much: then the latest of it is dropped, for plan to
+    /// read again. Answers whether any was.
+    pub fn shed(&mut self) -> bool {
+        let mut shed = false;
+        let bytes = |it: &Self| it.entries.on_time.bytes() + it.entries.backlog.bytes();
+        while self.entries.backlog.len() > 0
+            && (self.len() > limits::WHEEL_MAX || bytes(self) > limits::WHEEL_BYTES_MAX)
+        {
+            for entry in &self.entries.backlog.pop_least() {
+                self.answered(entry);
+            }
+            shed = true;
+        }
+        shed
     }
 
     /// Plan begins to read the store.
@@ -134,33 +211,18 @@ impl Wheel {
     }
 
     fn push(&mut self, due_at: Timestamp, entry: Entry) {
-        self.len += 1;
-        self.bytes += entry.bytes();
-        self.buckets.entry(due_at).or_default().push(entry);
+        let age = if due_at < self.on_time_from {
+            Age::Backlog
+        } else {
+            Age::OnTime
+        };
+        self.entries.get_mut(age).push(due_at, entry);
     }
 
-    /// Takes out up to `max` entries due at or before `until`, earliest first. They stay known.
-    pub fn take(&mut self, until: Timestamp, max: usize) -> Vec<(Timestamp, Entry)> {
-        let mut taken = Vec::new();
-        while taken.len() < max {
-            let Some(mut bucket) = self.buckets.first_entry() else {
-                break;
-            };
-            let due_at = *bucket.key();
-            if due_at > until {
-                break;
-            }
-            let entries = bucket.get_mut();
-            let room = max - taken.len();
-            if entries.len() <= room {
-                taken.extend(bucket.remove().into_iter().map(|entry| (due_at, entry)));
-            } else {
-                taken.extend(entries.drain(..room).map(|entry| (due_at, entry)));
-            }
-        }
-        self.len -= taken.len();
-        self.bytes -= taken.iter().map(|(_, entry)| entry.bytes()).sum::<usize>();
-        taken
+    /// Takes out up to `max` entries due at or before `until`: lanes by weight, each lane's earliest first. They stay
+    /// known.
+    pub fn take(&mut self, age: Age, until: Timestamp, max: usize) -> Vec<(Timestamp, Entry)> {
+        self.entries.get_mut(age).take(until, max)
     }
 
     /// Whether the entry is still what the wheel wants of its job; an edit may have replaced it.
@@ -251,7 +313,8 @@ impl Wheel {
 
     /// Fire begins anew: what it had taken out is known no more, so that plan finds it again; and it waits for no answer.
     pub fn forget_taken(&mut self) {
-        let entries = || self.buckets.values().flatten();
+        let ByAge { on_time, backlog } = &self.entries;
+        let entries = || on_time.iter().chain(backlog.iter());
         let slots = entries().filter(|entry| self.is_current(entry));
         let (jobs, runs) = slots.fold(
             (MapById::default(), SetById::default()),
@@ -279,20 +342,13 @@ impl Wheel {
     }
 
     /// The earliest due time.
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.buckets.keys().next().copied()
+    pub fn next_due(&self, age: Age) -> Option<Timestamp> {
+        self.entries.get(age).next_due()
     }
 
-    /// How many are due at or before `until`, counted up to `max`.
-    pub fn count_until(&self, until: Timestamp, max: usize) -> usize {
-        let mut count = 0;
-        for bucket in self.buckets.range(..=until).map(|(_, bucket)| bucket.len()) {
-            count += bucket;
-            if count >= max {
-                break;
-            }
-        }
-        count
+    /// How many are on time and due at or before `until`.
+    pub fn count_until(&self, until: Timestamp) -> usize {
+        self.entries.on_time.count_until(until)
     }
 
     /// Drops what belongs to shards that are ours no more.
@@ -300,19 +356,11 @@ impl Wheel {
         if shards.is_all() {
             return;
         }
-        let mut dropped = Vec::new();
-        self.buckets.retain(|_, bucket| {
-            let (keep, drop): (Vec<_>, Vec<_>) = bucket
-                .drain(..)
-                .partition(|entry| shards.contains(Shard::of(entry.job())));
-            *bucket = keep;
-            dropped.extend(drop);
-            !bucket.is_empty()
-        });
-        for entry in &dropped {
-            self.len -= 1;
-            self.bytes -= entry.bytes();
-            self.answered(entry);
+        let keep = |entry: &Entry| shards.contains(Shard::of(entry.job()));
+        for age in Age::ALL {
+            for entry in &self.entries.get_mut(age).drop_unless(keep) {
+                self.answered(entry);
+            }
         }
     }
 }

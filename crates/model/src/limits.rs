@@ -64,12 +64,16 @@ pub const SETTLE_BATCH_MAX: usize = 1_000;
 pub const SETTLE_QUEUE_MAX: usize = 32_768;
 /// Slots and due runs held by the wheel.
 pub const WHEEL_MAX: usize = 100_000;
+/// Of these, the backlog: enough to keep fire busy while plan reads on. The rest is for what is on time.
+pub const WHEEL_BACKLOG_MAX: usize = 25_000;
 /// Bytes of payload held by the wheel.
 pub const WHEEL_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Rows read by one step of plan.
 pub const PLAN_PAGE_MAX: usize = 4_000;
 /// Claims a node holds ahead of their due time.
 pub const HELD_MAX: usize = 50_000;
+/// Of these, what is left free by the backlog for what is on time.
+pub const HELD_ON_TIME: usize = HELD_MAX / 4;
 /// Attempts that run at once on a node, unless configured.
 pub const RUNNING_MAX: usize = 1_000;
 /// Runs that wait in memory for room among the claims; beyond that they wait in the store.
@@ -96,6 +100,8 @@ pub const RETENTION_BATCH_MAX: usize = 1_000;
 
 const _: () = assert!(SETTLE_QUEUE_MAX >= FIRE_BATCH_MAX);
 const _: () = assert!(HELD_MAX >= FIRE_BATCH_MAX);
+const _: () = assert!(WHEEL_BACKLOG_MAX >= 2 * PLAN_PAGE_MAX);
+const _: () = assert!(WHEEL_MAX >= 2 * WHEEL_BACKLOG_MAX);
 const _: () = assert!(LINE_MAX > PAYLOAD_MAX && BODY_MAX > LINE_MAX);
 
 // Time.
@@ -113,6 +119,8 @@ pub const LEAD_HAND_OVER: Duration = Duration::from_millis(500);
 /// within `UNCERTAINTY_MAX`, and then the node fires nothing. Slots that look at the runs alive are looked at as much
 /// sooner; whatever keeps one from starting is still said when it is due.
 pub const LEAD_FAR_MAX: Duration = Duration::from_millis(500);
+/// What is overdue by more than this is backlog: what is on time goes before it.
+pub const BACKLOG_AFTER: Duration = Duration::from_secs(1);
 /// A slot younger than this is only late; older ones are missed.
 pub const LATE_MAX: Duration = Duration::from_secs(10);
 /// How long a presence lives without a beat, and how often it beats.

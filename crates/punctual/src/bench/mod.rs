@@ -8,6 +8,7 @@ mod floor;
 mod floor_pg;
 mod http;
 mod million;
+mod recovery;
 mod rig;
 mod soak;
 mod two_nodes;
@@ -32,6 +33,7 @@ Workloads:
   precision   500 slots a second at distinct milliseconds for 20 s: how late
   recurring   2,000 jobs due every second for 30 s: missed, twice, how late (1,000 with --store)
   crowd       10,000 jobs due every second for 30 s, likewise
+  recovery    200,000 overdue one-offs beside 1,000 jobs due every second: how late those are, how fast the backlog goes
   two-nodes   drain by two nodes on one database, beside one (with --store)
   http        100,000 callbacks to a receiver on this machine: runs a second, settled
   create      jobs created one by one over REST by 64 clients (32 with --store)
@@ -53,6 +55,7 @@ pub enum Workload {
     Precision,
     Recurring,
     Crowd,
+    Recovery,
     TwoNodes,
     Http,
     Create,
@@ -63,11 +66,12 @@ pub enum Workload {
 
 impl Workload {
     /// What `all` means on SQLite.
-    const EMBEDDED: [Self; 8] = [
+    const EMBEDDED: [Self; 9] = [
         Self::Drain,
         Self::HotSecond,
         Self::Precision,
         Self::Recurring,
+        Self::Recovery,
         Self::Http,
         Self::Create,
         Self::Ingest,
@@ -75,13 +79,14 @@ impl Workload {
     ];
 
     /// And on PostgreSQL.
-    const SHARED: [Self; 10] = [
+    const SHARED: [Self; 11] = [
         Self::Drain,
         Self::Repeat,
         Self::HotSecond,
         Self::Precision,
         Self::Recurring,
         Self::Crowd,
+        Self::Recovery,
         Self::TwoNodes,
         Self::Create,
         Self::Ingest,
@@ -210,6 +215,7 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
             figures.workload = "crowd";
             vec![figures]
         }
+        Workload::Recovery => vec![recovery::recovery(base).await?],
         Workload::TwoNodes => vec![two_nodes::two_nodes(base).await?],
         Workload::Http => vec![http::callbacks(base, floor).await?],
         Workload::Create => vec![http::create(base, floor).await?],

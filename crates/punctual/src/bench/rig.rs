@@ -147,8 +147,23 @@ pub fn one_off(due_at: Timestamp, target: Target) -> Arc<Job> {
 
 /// One-offs that were due in the last few seconds, one after another, as a backlog is.
 pub fn overdue(count: usize, target: &Target) -> Vec<Arc<Job>> {
-    let from = now().minus(Duration::from_secs(6));
-    let step = Duration::from_secs(5) / count.max(1) as u32;
+    overdue_since(
+        count,
+        Duration::from_secs(6),
+        Duration::from_secs(5),
+        target,
+    )
+}
+
+/// Likewise, the first of them so long ago and the last `span` later.
+pub fn overdue_since(
+    count: usize,
+    ago: Duration,
+    span: Duration,
+    target: &Target,
+) -> Vec<Arc<Job>> {
+    let from = now().minus(ago);
+    let step = span / count.max(1) as u32;
     (0..count)
         .map(|n| one_off(from.plus(step * n as u32), target.clone()))
         .collect()
@@ -275,5 +290,13 @@ pub async fn wait(what: &str, mut done: impl AsyncFnMut() -> bool) -> Result<(),
 
 /// Whether nothing is alive in the store.
 pub async fn is_settled(store: &dyn Store) -> bool {
-    store.pulse().await.is_ok_and(|pulse| pulse.live == 0)
+    has_settled_but(store, 0).await
+}
+
+/// Whether at most so many are.
+pub async fn has_settled_but(store: &dyn Store, few: usize) -> bool {
+    store
+        .pulse()
+        .await
+        .is_ok_and(|pulse| pulse.live as usize <= few)
 }

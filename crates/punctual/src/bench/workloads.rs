@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// How far ahead of the moment jobs are written, so that the writing is over when it comes.
 const AHEAD: Duration = Duration::from_secs(3);
 /// What is drained.
-const COUNT: usize = 100_000;
+pub const COUNT: usize = 100_000;
 
 /// How fast a drain went, and what the database wrote for each run.
 #[derive(Debug, Clone, Copy)]

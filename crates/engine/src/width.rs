@@ -1,0 +1,76 @@
+//! Width: how many attempts are under way at once.
+
+use std::time::Duration;
+
+use model::limits;
+
+/// How many attempts may be under way: few while they end quickly, more and more while they do not.
+#[derive(Debug)]
+pub struct Width {
+    tasks: usize,
+    /// Attempts ended since the last look; by uptime.
+    ended: usize,
+    looked: Duration,
+}
+
+impl Default for Width {
+    fn default() -> Self {
+        Self {
+            tasks: limits::WIDTH_MIN,
+            ended: 0,
+            looked: Duration::ZERO,
+        }
+    }
+}
+
+impl Width {
+    pub fn tasks(&self) -> usize {
+        self.tasks
+    }
+
+    /// An attempt has ended.
+    pub fn ended(&mut self) {
+        self.ended += 1;
+    }
+
+    /// How many may be, by now.
+    pub fn now(&mut self, uptime: Duration, crowded: bool) -> usize {
+        if !crowded {
+            *self = Self {
+                looked: uptime,
+                ..Self::default()
+            };
+        } else if uptime.saturating_sub(self.looked) >= limits::WIDEN_EVERY {
+            if self.ended < self.tasks / 8 {
+                self.tasks += limits::WIDTH_MIN;
+            } else {
+                self.tasks = self
+                    .tasks
+                    .saturating_sub(limits::WIDTH_MIN / 4)
+                    .max(limits::WIDTH_MIN);
+            }
+            (self.ended, self.looked) = (0, uptime);
+        }
+        self.tasks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(width: &mut Width, tick: u32, ended: usize) -> usize {
+        width.ended += ended;
+        width.now(limits::WIDEN_EVERY * tick, true)
+    }
+
+    #[test]
+    fn slow_targets_get_more_attempts_and_quick_ones_fewer() {
+        let mut width = Width::default();
+        assert_eq!(look(&mut width, 1, 400), limits::WIDTH_MIN);
+        assert_eq!(look(&mut width, 2, 3), limits::WIDTH_MIN * 2);
+        assert_eq!(look(&mut width, 3, 0), limits::WIDTH_MIN * 3);
+        assert!(look(&mut width, 4, 900) < limits::WIDTH_MIN * 3);
+        assert_eq!(width.now(Duration::MAX, false), limits::WIDTH_MIN);
+    }
+}
