@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use model::{Ask, Job, JobId, JobKey, Reason, RunId, Timestamp};
+use model::{Job, JobId, JobKey, Timestamp};
 
 use super::calendars::{Standing, is_broken};
 use super::fault::Done;
-use super::jobs::{JobToPut, is_gone, key_of, name_calendars, put_labels};
+use super::jobs::{JobToPut, due_at, is_gone, key_of, name_calendars, put_labels};
 use super::pool::Conn;
 use super::rows::text;
-use super::scene::{Lock, Scene, due_at};
 use super::store::PgStore;
+use super::views::{Lock, Views};
 use crate::code::Code;
-use crate::{JobChange, JobChanged, RunsOfChange, StoreError};
+use crate::{JobChange, JobChanged, StoreError};
 
 impl PgStore {
     pub(super) async fn change(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
@@ -34,22 +34,17 @@ impl PgStore {
     }
 
     async fn try_change(&self, change: &JobChange, put: &JobToPut) -> Done<JobChanged> {
-        let JobChange {
-            before,
-            after,
-            skipped,
-            runs,
-        } = change;
+        let JobChange { before, after, .. } = change;
         let conn = self.pool.begin().await?;
         let ids = [before.id.0];
-        let mut scene = Scene::load(&conn, &ids, Lock::JobsAndRuns).await?;
-        scene.read_full(&conn, &ids).await?;
-        let found = scene.readable(before.id)?.filter(|job| !is_gone(job));
-        let Some(job) = found else {
+        let mut views = Views::load(&conn, &ids, Lock::JobsAndRuns).await?;
+        views.read_jobs(&conn, &ids).await?;
+        let found = views.job(before.id)?;
+        let Some((job, stands)) = found.zip(change.stands(found)) else {
             return Ok(JobChanged::Missing);
         };
-        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
-        if stands(&job) != stands(before) {
+        let job = job.clone();
+        if !stands {
             return Ok(JobChanged::Conflict(Box::new(job)));
         }
         if let Some(other) = key_taken(&conn, after).await? {
@@ -63,22 +58,13 @@ impl PgStore {
         calendars.doubt(&conn, &[after]).await?;
         let zones = self.know_zones(&conn, &[after]).await?;
         // Calendars are as they stand, whatever the caller had read.
-        scene.changed(after);
-        scene.read_full(&conn, &ids).await?;
-        let told = [(after.id, skipped.as_slice())];
-        scene.read_ran_within(&conn, told.into_iter()).await?;
-        scene.skip(after, before, skipped, after.updated_at)?;
-        let asked = match runs {
-            RunsOfChange::Keep => Vec::new(),
-            RunsOfChange::TakeBack => {
-                scene.read_ran_before(&conn, &[after.id]).await?;
-                take_back_runs(&mut scene, after)
-            }
-            RunsOfChange::Cancel => cancel_runs(&mut scene, after),
-        };
-        scene.rest(after.id);
-        let job = scene.job(after.id);
-        std::mem::take(&mut scene.writes).flush(self, &conn).await?;
+        views.read_jobs(&conn, &ids).await?;
+        let needs = views.view(after.id).needs_to_change(change);
+        views.read_history(&conn, &[(after.id, needs)]).await?;
+        let view = views.view(after.id);
+        let asked = view.change(change);
+        let job = view.job.clone();
+        views.flush(self, &conn).await?;
         conn.commit().await?;
         self.zones_known(zones);
         Ok(JobChanged::Done {
@@ -139,8 +125,6 @@ async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
         ],
     )
     .await?;
-    conn.execute(include_str!("sql/change_job_live.sql"), &[&job.id.0])
-        .await?;
     let ids = [job.id.0];
     if before.def.labels != job.def.labels {
         conn.execute(include_str!("sql/drop_labels.sql"), &[&ids.as_slice()])
@@ -161,39 +145,4 @@ async fn rename_calendars(conn: &Conn, before: &Job, after: &Job) -> Done<()> {
     conn.execute(include_str!("sql/drop_calendars.sql"), &[&ids.as_slice()])
         .await?;
     name_calendars(conn, &[after]).await
-}
-
-/// Runs of slots ahead go back, from the latest; those that someone holds are asked for.
-fn take_back_runs(scene: &mut Scene, after: &Job) -> Vec<RunId> {
-    let mut asked = Vec::new();
-    for row in scene.runs(after.id).into_iter().rev() {
-        let run = row.run;
-        match run.claim {
-            _ if !run.is_ahead(after.updated_at) => {}
-            None => scene.take_back(after.id, run.id, after.updated_at),
-            Some(_) => {
-                scene.ask(after.id, run.id, Ask::TakeBack);
-                asked.push(run.id);
-            }
-        }
-    }
-    scene.free(after.id, after.updated_at);
-    asked.reverse();
-    asked
-}
-
-fn cancel_runs(scene: &mut Scene, after: &Job) -> Vec<RunId> {
-    let mut asked = Vec::new();
-    for row in scene.runs(after.id) {
-        match row.run.claim {
-            None => {
-                scene.cancel(after.id, row.run.id, Reason::JobDeleted, after.updated_at);
-            }
-            Some(_) => {
-                scene.ask(after.id, row.run.id, Ask::Cancel(Reason::JobDeleted));
-                asked.push(row.run.id);
-            }
-        }
-    }
-    asked
 }

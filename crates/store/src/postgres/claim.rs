@@ -3,18 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{
-    Job, JobId, JobState, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp, limits,
-};
+use model::view::Needs;
+use model::{Job, JobId, PresenceId, RunId, Shard, Timestamp, limits};
 use uuid::Uuid;
 
 use super::calendars::read_jobs;
-use super::fault::{Done, bad_row};
-use super::fire::{Birth, admit, held, is_exclusive, live_named};
+use super::fault::Done;
+use super::fire::{held, live_named};
 use super::pool::Conn;
-use super::rows::{EndedRow, LiveRow};
-use super::scene::{Lock, Scene};
+use super::rows::LiveRow;
 use super::store::{PgStore, retrying};
+use super::views::{Lock, Views};
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
 
 /// What a call of claim brings, and the runs that nobody can ever work on.
@@ -51,10 +50,10 @@ impl PgStore {
         };
         let names: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
         let live = live_named(&conn, &names).await?;
-        let shards: BTreeSet<Shard> = live.values().map(|row| row.run.shard()).collect();
+        let shards: BTreeSet<Shard> = live.iter().map(|row| row.run.shard()).collect();
         let ours = held(&conn, leases, &shards).await?;
         // Jobs before runs, as everywhere; they stay as they are until the claim is written.
-        let jobs = share_jobs(&conn, live.values()).await?;
+        let jobs = share_jobs(&conn, &live).await?;
         let numbers: Vec<i16> = ours.iter().map(|shard| i16::from(shard.0)).collect();
         let ahead = model::time::millis(limits::RETRY_AFTER_MAX);
         conn.execute(
@@ -64,6 +63,8 @@ impl PgStore {
         .await?;
         let live = live_named(&conn, &names).await?;
         conn.commit().await?;
+        let live: BTreeMap<RunId, LiveRow> =
+            live.into_iter().map(|row| (row.run.id, row)).collect();
         for id in runs {
             let Some(row) = live.get(id) else {
                 claims.answers.push(Claimed::Stale);
@@ -99,80 +100,37 @@ impl PgStore {
     async fn try_bury(&self, id: RunId, holder: PresenceId) -> Done<()> {
         let conn = self.pool.begin().await?;
         let live = live_named(&conn, &[id.0]).await?;
-        let Some(job) = live.get(&id).map(|row| row.run.job) else {
+        let Some(job) = live.first().map(|row| row.run.job) else {
             return Ok(());
         };
-        let mut scene = Scene::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
-        let resting = scene.resting();
-        scene.read_full(&conn, &resting).await?;
-        let held = scene.run(job, id).map(|row| row.run.claim);
-        if held != Some(Some(holder)) {
+        let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
+        views.read_resting(&conn).await?;
+        if views.run(job, id).and_then(|run| run.claim) != Some(holder) {
             return Ok(());
         }
-        let Some(row) = scene.remove(job, id) else {
-            return Ok(());
-        };
         let now = conn
             .row(include_str!("sql/now.sql"), &[&self.now()])
             .await?;
         let now: i64 = now.map_or(Ok(0), |row| row.try_get(0))?;
-        let now = Timestamp::from_millis(now);
-        let run = Run {
-            state: RunState::Dead,
-            reason: Some(Reason::Unreadable),
-            settled_at: Some(now),
-            claim: None,
-            ask: None,
-            ..row.run
-        };
-        scene.end(EndedRow {
-            run,
-            last: None,
-            attempts: None,
-        });
-        scene.free(job, now);
-        scene.writes.flush(self, &conn).await?;
+        views.view(job).bury(id, Timestamp::from_millis(now));
+        views.flush(self, &conn).await?;
         conn.commit().await?;
         Ok(())
     }
 
     pub(super) async fn try_start_run(&self, start: &StartRun) -> Done<Started> {
-        let asked = &start.run;
+        let job = start.run.job;
         let conn = self.pool.begin().await?;
-        let ids = [asked.job.0];
-        let mut scene = Scene::load(&conn, &ids, Lock::JobsAndRuns).await?;
-        scene.read_full(&conn, &ids).await?;
-        let job = scene.readable(asked.job)?;
-        let job = job.filter(|job| job.state != JobState::Deleted && job.tenant == asked.tenant);
-        let Some(job) = job else {
-            return Ok(Started::Missing);
+        let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
+        views.read_jobs(&conn, &[job.0]).await?;
+        views.job(job)?;
+        let needs = Needs {
+            named: Some(start.run.id),
+            ..Needs::default()
         };
-        if is_known(&conn, asked.id).await? {
-            return Ok(Started::Repeated);
-        }
-        let birth = match start.force {
-            true => Birth::Moving,
-            false => admit(&mut scene, &job, asked.due_at),
-        };
-        let (waiting, started) = match birth {
-            Birth::Moving => {
-                // It may have replaced a slot's run that its job rested for.
-                scene.wake(job.id, asked.due_at);
-                (false, Started::Ready)
-            }
-            Birth::Waiting => (true, Started::Waiting),
-            Birth::Not(reason) => return Ok(Started::Refused(reason)),
-        };
-        let run = Run {
-            state: RunState::Ready,
-            claim: None,
-            ask: None,
-            waiting,
-            ..asked.clone()
-        };
-        let row = LiveRow::new(run, is_exclusive(&job));
-        scene.bear(row.map_err(|error| bad_row(asked.id, &error))?);
-        scene.writes.flush(self, &conn).await?;
+        views.read_history(&conn, &[(job, needs)]).await?;
+        let started = views.view(job).start(start);
+        views.flush(self, &conn).await?;
         conn.commit().await?;
         Ok(started)
     }
@@ -199,11 +157,8 @@ impl PgStore {
 }
 
 /// The jobs of runs as they stand, locked against changes.
-async fn share_jobs(
-    conn: &Conn,
-    live: impl Iterator<Item = &LiveRow>,
-) -> Done<BTreeMap<JobId, Arc<Job>>> {
-    let ids: BTreeSet<Uuid> = live.map(|row| row.run.job.0).collect();
+async fn share_jobs(conn: &Conn, live: &[LiveRow]) -> Done<BTreeMap<JobId, Arc<Job>>> {
+    let ids: BTreeSet<Uuid> = live.iter().map(|row| row.run.job.0).collect();
     let ids: Vec<Uuid> = ids.into_iter().collect();
     let mut jobs = BTreeMap::new();
     let rows = conn
@@ -218,13 +173,4 @@ async fn share_jobs(
         }
     }
     Ok(jobs)
-}
-
-/// Whether a run lives or has ended.
-async fn is_known(conn: &Conn, id: RunId) -> Done<bool> {
-    let ids = [id.0];
-    let ended = conn
-        .rows(include_str!("sql/named_ended.sql"), &[&ids.as_slice()])
-        .await?;
-    Ok(!ended.is_empty() || !live_named(conn, &ids).await?.is_empty())
 }

@@ -32,7 +32,7 @@ impl PgStore {
     pub(super) async fn try_get_run(&self, tenant: TenantId, id: RunId) -> Done<Option<Run>> {
         let conn = self.pool.get().await?;
         let live = live_named(&conn, &[id.0]).await?;
-        let run = match live.get(&id) {
+        let run = match live.first() {
             Some(row) => Some(row.decode()?),
             None => ended_runs(&conn, &[id.0]).await?.remove(&id),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::schedule::Zone;
-use model::{Job, JobId, JobKey, JobState, TenantId};
+use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
 
 use super::calendars::{is_broken, readable_jobs};
 use super::fault::Done;
@@ -38,6 +38,11 @@ impl JobToPut {
 
 pub(super) fn is_gone(job: &Job) -> bool {
     job.state == JobState::Deleted
+}
+
+/// When a job is to be planned: active ones only.
+pub(super) fn due_at(job: &Job) -> Option<Timestamp> {
+    job.next_due_at().filter(|_| job.state == JobState::Active)
 }
 
 impl PgStore {

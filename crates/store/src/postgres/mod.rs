@@ -3,11 +3,11 @@
 //! Each call is a short transaction, or one statement. Batches go in as arrays, one statement for each table; the two
 //! steps that everything waits for, fire and settle, are single statements for the jobs that allow it. Whatever has to
 //! look before it writes locks first, always in this order: the presence that it writes as, jobs by id, live runs by
-//! id; and decides in memory as the reference store does (`scene`).
+//! id; loads views, lets the model decide, and writes the effects.
 //!
 //! In reading order: `config`, `tls`, `dial`, `pool`, `open`, `migrate` (the way to the database), `store`, `rows`
-//! (words as columns), `put` and `scene`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
-//! `gather`), `change`, `list`, `calendars`, `rules`, `plan`, `fire` (and `quick`), `claim`, `take`, `withdraw`,
+//! (words as columns), `put`, `views`, `needs` and `effects`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
+//! `gather`), `change`, `list`, `calendars`, `rules`, `plan`, `fire` (and `fast_path`), `claim`, `take`, `withdraw`,
 //! `settle`, `history`, `slots`, `ranges`, `retain`. Statements are in `sql/`, named after the method they belong to.
 //! `server` starts a real server for tests.
 
@@ -17,6 +17,8 @@ mod claim;
 mod config;
 mod create;
 mod dial;
+mod effects;
+mod fast_path;
 mod fault;
 mod fire;
 mod gather;
@@ -26,18 +28,16 @@ mod jobs;
 mod list;
 mod listen;
 mod migrate;
+mod needs;
 mod open;
 mod plan;
 mod pool;
 mod presence;
 mod put;
-mod quick;
-mod ran;
 mod ranges;
 mod retain;
 mod rows;
 mod rules;
-mod scene;
 #[cfg(any(test, feature = "conformance"))]
 pub mod server;
 mod settle;
@@ -45,6 +45,7 @@ mod slots;
 mod store;
 mod take;
 mod tls;
+mod views;
 mod withdraw;
 
 use std::sync::Arc;

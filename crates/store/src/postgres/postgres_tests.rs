@@ -70,6 +70,9 @@ mod speed;
 #[path = "trouble_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod trouble;
+#[path = "views_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod views;
 
 pub(super) async fn store(address: &str) -> PgStore {
     let config = PgConfig::parse(address).unwrap();

@@ -1,55 +1,75 @@
 //! The way in: rows of one call gathered column by column, so that each table is written by one statement.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use model::{
-    Ask, Attempt, AttemptNo, JobId, Outcome, Run, RunId, RunState, Standing, Stretch, Timestamp,
-};
+use model::view::Changed;
+use model::{Attempt, AttemptNo, Job, Outcome, Run, RunId, RunState, Stretch, Timestamp};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::rows::{EndedRow, LiveRow, text};
+use super::jobs::due_at;
+use super::rows::{EndedRow, text};
+use super::views::Stored;
 use crate::code::{Code, slot_column, stretch_columns};
 
-type Param<'a> = &'a (dyn ToSql + Sync);
+pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
 
-/// Runs that come to life; columns as `put_live.sql` has them.
-#[derive(Default)]
-pub(super) struct LiveColumns<'a> {
-    id: Vec<Uuid>,
-    job: Vec<Uuid>,
-    tenant: Vec<Uuid>,
-    due_at: Vec<i64>,
-    version: Vec<i32>,
-    attempt: Vec<i32>,
-    lost: Vec<i32>,
-    claim: Vec<Option<i32>>,
-    shard: Vec<i16>,
-    kind: Vec<i16>,
-    lane: Vec<i16>,
-    state: Vec<i16>,
-    ask: Vec<Option<i16>>,
-    waiting: Vec<bool>,
-    exclusive: Vec<bool>,
-    slot: Vec<Option<i64>>,
-    replay_of: Vec<Option<Uuid>>,
-    dispatched_at: Vec<Option<i64>>,
-    payload: Vec<Option<&'a [u8]>>,
-    attempts: Vec<Option<&'a [u8]>>,
+/// Columns of one statement, in the order of its parameters.
+macro_rules! columns {
+    ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? { $($column:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Default)]
+        pub(super) struct $name $(<$life>)? {
+            $(pub(super) $column: Vec<$type>,)*
+        }
+
+        impl $(<$life>)? $name $(<$life>)? {
+            pub fn params(&self) -> Vec<$crate::postgres::put::Param<'_>> {
+                vec![$(&self.$column),*]
+            }
+        }
+    };
+}
+pub(super) use columns;
+
+fn millis(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::as_millis)
+}
+
+columns! {
+    /// Runs that come to life; columns as `put_live.sql` has them.
+    LiveColumns<'a> {
+        id: Uuid,
+        job: Uuid,
+        tenant: Uuid,
+        due_at: i64,
+        version: i32,
+        attempt: i32,
+        lost: i32,
+        claim: Option<i32>,
+        shard: i16,
+        kind: i16,
+        lane: i16,
+        state: i16,
+        ask: Option<i16>,
+        waiting: bool,
+        exclusive: bool,
+        slot: Option<i64>,
+        replay_of: Option<Uuid>,
+        dispatched_at: Option<i64>,
+        payload: Option<&'a [u8]>,
+        attempts: Option<Vec<u8>>,
+    }
 }
 
 impl<'a> LiveColumns<'a> {
-    pub fn new(rows: &'a [LiveRow]) -> Self {
-        let mut columns = Self::default();
-        for row in rows {
-            columns.push(row);
-        }
-        columns
-    }
-
-    fn push(&mut self, row: &'a LiveRow) {
-        let run = &row.run;
+    pub fn push(
+        &mut self,
+        run: &'a Run,
+        no: Option<i32>,
+        exclusive: bool,
+        attempts: Option<Vec<u8>>,
+    ) {
         self.id.push(run.id.0);
         self.job.push(run.job.0);
         self.tenant.push(run.tenant.0);
@@ -57,76 +77,51 @@ impl<'a> LiveColumns<'a> {
         self.version.push(run.version.0.cast_signed());
         self.attempt.push(run.attempt.0.cast_signed());
         self.lost.push(run.lost.cast_signed());
-        self.claim.push(row.no);
+        self.claim.push(no);
         self.shard.push(i16::from(run.shard().0));
         self.kind.push(run.kind.code());
         self.lane.push(run.lane.code());
         self.state.push(run.state.code());
         self.ask.push(run.ask.map(Code::code));
         self.waiting.push(run.waiting);
-        self.exclusive.push(row.exclusive);
+        self.exclusive.push(exclusive);
         self.slot.push(slot_column(run));
         self.replay_of.push(run.replay_of.map(|id| id.0));
-        self.dispatched_at
-            .push(run.dispatched_at.map(Timestamp::as_millis));
+        self.dispatched_at.push(millis(run.dispatched_at));
         self.payload.push(run.payload.as_deref());
-        self.attempts.push(row.attempts.as_deref());
-    }
-
-    pub fn params(&self) -> Vec<Param<'_>> {
-        vec![
-            &self.id,
-            &self.job,
-            &self.tenant,
-            &self.due_at,
-            &self.version,
-            &self.attempt,
-            &self.lost,
-            &self.claim,
-            &self.shard,
-            &self.kind,
-            &self.lane,
-            &self.state,
-            &self.ask,
-            &self.waiting,
-            &self.exclusive,
-            &self.slot,
-            &self.replay_of,
-            &self.dispatched_at,
-            &self.payload,
-            &self.attempts,
-        ]
+        self.attempts.push(attempts);
     }
 }
 
-/// Runs that enter history; columns as `put_ended.sql` has them.
-#[derive(Default)]
-pub(super) struct EndedColumns<'a> {
-    id: Vec<Uuid>,
-    job: Vec<Uuid>,
-    tenant: Vec<Uuid>,
-    kind: Vec<i16>,
-    slot: Vec<Option<i64>>,
-    replay_of: Vec<Option<Uuid>>,
-    due_at: Vec<Option<i64>>,
-    lane: Vec<i16>,
-    state: Vec<i16>,
-    reason: Vec<Option<i16>>,
-    attempt: Vec<i32>,
-    lost: Vec<i32>,
-    version: Vec<i32>,
-    dispatched_at: Vec<Option<i64>>,
-    settled_at: Vec<Option<i64>>,
-    outcome: Vec<Option<i16>>,
-    status: Vec<Option<i32>>,
-    error: Vec<Option<Cow<'a, str>>>,
-    output: Vec<Option<&'a [u8]>>,
-    stretch_last: Vec<Option<i64>>,
-    stretch_count: Vec<Option<i64>>,
-    payload: Vec<Option<&'a [u8]>>,
-    attempts: Vec<Option<&'a [u8]>>,
-    note: Vec<Option<Cow<'a, str>>>,
-    actor: Vec<Option<Cow<'a, str>>>,
+columns! {
+    /// Runs that enter history; columns as `put_ended.sql` has them.
+    EndedColumns<'a> {
+        id: Uuid,
+        job: Uuid,
+        tenant: Uuid,
+        kind: i16,
+        slot: Option<i64>,
+        replay_of: Option<Uuid>,
+        due_at: Option<i64>,
+        lane: i16,
+        state: i16,
+        reason: Option<i16>,
+        attempt: i32,
+        lost: i32,
+        version: i32,
+        dispatched_at: Option<i64>,
+        settled_at: Option<i64>,
+        outcome: Option<i16>,
+        status: Option<i32>,
+        error: Option<Cow<'a, str>>,
+        output: Option<&'a [u8]>,
+        stretch_last: Option<i64>,
+        stretch_count: Option<i64>,
+        payload: Option<&'a [u8]>,
+        attempts: Option<&'a [u8]>,
+        note: Option<Cow<'a, str>>,
+        actor: Option<Cow<'a, str>>,
+    }
 }
 
 impl<'a> EndedColumns<'a> {
@@ -140,7 +135,6 @@ impl<'a> EndedColumns<'a> {
 
     fn push(&mut self, row: &'a EndedRow) {
         let (run, last) = (&row.run, row.last.as_ref());
-        let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
         self.id.push(run.id.0);
         self.job.push(run.job.0);
         self.tenant.push(run.tenant.0);
@@ -169,52 +163,23 @@ impl<'a> EndedColumns<'a> {
         self.note.push(run.note.as_deref().map(text));
         self.actor.push(run.by.as_deref().map(text));
     }
+}
 
-    pub fn params(&self) -> Vec<Param<'_>> {
-        vec![
-            &self.id,
-            &self.job,
-            &self.tenant,
-            &self.kind,
-            &self.slot,
-            &self.replay_of,
-            &self.due_at,
-            &self.lane,
-            &self.state,
-            &self.reason,
-            &self.attempt,
-            &self.lost,
-            &self.version,
-            &self.dispatched_at,
-            &self.settled_at,
-            &self.outcome,
-            &self.status,
-            &self.error,
-            &self.output,
-            &self.stretch_last,
-            &self.stretch_count,
-            &self.payload,
-            &self.attempts,
-            &self.note,
-            &self.actor,
-        ]
+columns! {
+    /// First attempts that succeeded and leave nothing more to record; columns as `settle_plain.sql` has them.
+    PlainColumns<'a> {
+        id: Uuid,
+        due_at: Option<i64>,
+        dispatched_at: Option<i64>,
+        settled_at: Option<i64>,
+        status: Option<i32>,
+        output: Option<&'a [u8]>,
     }
 }
 
-/// First attempts that succeeded and have nothing more to say; columns as `settle_plain.sql` has them.
-#[derive(Default)]
-pub(super) struct PlainColumns<'a> {
-    pub id: Vec<Uuid>,
-    due_at: Vec<Option<i64>>,
-    dispatched_at: Vec<Option<i64>>,
-    settled_at: Vec<Option<i64>>,
-    status: Vec<Option<i32>>,
-    output: Vec<Option<&'a [u8]>>,
-}
-
 impl<'a> PlainColumns<'a> {
-    /// Whether the end can be told by these columns and the run's own row.
-    pub fn tell(row: &EndedRow) -> bool {
+    /// Whether these columns and the run's own row have all of it.
+    pub fn hold(row: &EndedRow) -> bool {
         let (run, last) = (&row.run, row.last.as_ref());
         let succeeded = |last: &Attempt| last.outcome == Outcome::Succeeded && last.error.is_none();
         run.state == RunState::Succeeded
@@ -232,181 +197,141 @@ impl<'a> PlainColumns<'a> {
         let (run, last) = (&row.run, row.last.as_ref());
         self.id.push(run.id.0);
         self.due_at.push(due_column(run));
-        let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
         self.dispatched_at.push(millis(run.dispatched_at));
         self.settled_at.push(millis(run.settled_at));
         self.status.push(last.and_then(|last| last.status));
         self.output.push(last.and_then(output_column));
     }
-
-    pub fn params(&self) -> [Param<'_>; 6] {
-        [
-            &self.id,
-            &self.due_at,
-            &self.dispatched_at,
-            &self.settled_at,
-            &self.status,
-            &self.output,
-        ]
-    }
 }
 
 /// When a run was due, if that is not the moment in its id.
 fn due_column(run: &Run) -> Option<i64> {
-    let due_at = Some(run.due_at).filter(|due| *due != run.id.at());
-    due_at.map(Timestamp::as_millis)
+    millis(Some(run.due_at).filter(|due| *due != run.id.at()))
 }
 
 fn output_column(last: &Attempt) -> Option<&[u8]> {
     Some(&*last.output).filter(|output| !output.is_empty())
 }
 
-/// Where jobs stand; columns as `put_jobs.sql` has them.
-#[derive(Default)]
-pub(super) struct StandingColumns {
-    id: Vec<Uuid>,
-    state: Vec<i16>,
-    state_at: Vec<i64>,
-    next_slot: Vec<Option<i64>>,
-    due_at: Vec<Option<i64>>,
-    slot_last: Vec<Option<i64>>,
-    runs_made: Vec<i64>,
+columns! {
+    /// Where jobs stand; columns as `put_jobs.sql` has them.
+    StandingColumns {
+        id: Uuid,
+        state: i16,
+        state_at: i64,
+        next_slot: Option<i64>,
+        due_at: Option<i64>,
+        slot_last: Option<i64>,
+        runs_made: i64,
+    }
 }
 
 impl StandingColumns {
-    /// In the order of ids, as they are locked.
-    pub fn new(jobs: &BTreeMap<JobId, (Standing, Option<Timestamp>)>) -> Self {
-        let mut columns = Self::default();
-        for (id, (stands, due_at)) in jobs {
-            columns.id.push(id.0);
-            columns.state.push(stands.state.code());
-            columns.state_at.push(stands.state_at.as_millis());
-            let next_slot = stands.next_slot.map(|slot| slot.0.as_millis());
-            columns.next_slot.push(next_slot);
-            columns.due_at.push(due_at.map(Timestamp::as_millis));
-            let slot_last = stands.slot_last.map(Timestamp::as_millis);
-            columns.slot_last.push(slot_last);
-            columns.runs_made.push(i64::from(stands.runs_made));
-        }
-        columns
-    }
-
-    pub fn params(&self) -> Vec<Param<'_>> {
-        vec![
-            &self.id,
-            &self.state,
-            &self.state_at,
-            &self.next_slot,
-            &self.due_at,
-            &self.slot_last,
-            &self.runs_made,
-        ]
+    pub fn push(&mut self, job: &Job) {
+        self.id.push(job.id.0);
+        self.state.push(job.state.code());
+        self.state_at.push(job.state_at.as_millis());
+        self.next_slot
+            .push(millis(job.next_slot.map(|slot| slot.0)));
+        self.due_at.push(millis(due_at(job)));
+        self.slot_last.push(millis(job.slot_last));
+        self.runs_made.push(i64::from(job.runs_made));
     }
 }
 
-/// Live runs as they were read; columns as `gone_live.sql` has them.
-#[derive(Default)]
-pub(super) struct TokenColumns {
-    id: Vec<Uuid>,
-    claim: Vec<Option<i32>>,
-    attempt: Vec<i32>,
-    ask: Vec<Option<i16>>,
-    exclusive: Vec<bool>,
+columns! {
+    /// Live runs as they were read; columns as `gone_live.sql` has them.
+    TokenColumns {
+        id: Uuid,
+        claim: Option<i32>,
+        attempt: i32,
+        ask: Option<i16>,
+        exclusive: bool,
+    }
 }
 
 impl TokenColumns {
-    pub fn push(&mut self, row: &LiveRow) {
-        self.id.push(row.run.id.0);
-        self.claim.push(row.no);
-        self.attempt.push(row.run.attempt.0.cast_signed());
-        self.ask.push(row.run.ask.map(Code::code));
-        self.exclusive.push(row.exclusive);
-    }
-
-    pub fn params(&self) -> [Param<'_>; 5] {
-        [
-            &self.id,
-            &self.claim,
-            &self.attempt,
-            &self.ask,
-            &self.exclusive,
-        ]
+    pub fn push(&mut self, run: &Run, stored: &Stored) {
+        self.id.push(run.id.0);
+        self.claim.push(stored.no);
+        self.attempt.push(run.attempt.0.cast_signed());
+        self.ask.push(run.ask.map(Code::code));
+        self.exclusive.push(stored.exclusive);
     }
 }
 
-/// Live runs that go on; columns as `move_live.sql` has them.
+columns! {
+    /// Live runs that go on otherwise; columns as `change_live.sql` has them.
+    ChangeColumns {
+        id: Uuid,
+        claim_was: Option<i32>,
+        attempt_was: i32,
+        ask_was: Option<i16>,
+        claim: Option<i32>,
+        attempt: i32,
+        state: i16,
+        due_at: i64,
+        lost: i32,
+        ask: Option<i16>,
+        waiting: bool,
+        dispatched_at: Option<i64>,
+        attempts: Option<Vec<u8>>,
+    }
+}
+
+impl ChangeColumns {
+    /// A holder is the one that it was, or nobody.
+    pub fn push(&mut self, changed: &Changed, stored: &Stored, attempts: Option<Vec<u8>>) {
+        let Changed { was, now } = changed;
+        self.id.push(now.id.0);
+        self.claim_was.push(stored.no);
+        self.attempt_was.push(was.attempt.0.cast_signed());
+        self.ask_was.push(was.ask.map(Code::code));
+        self.claim.push(now.claim.and(stored.no));
+        self.attempt.push(now.attempt.0.cast_signed());
+        self.state.push(now.state.code());
+        self.due_at.push(now.due_at.as_millis());
+        self.lost.push(now.lost.cast_signed());
+        self.ask.push(now.ask.map(Code::code));
+        self.waiting.push(now.waiting);
+        self.dispatched_at.push(millis(now.dispatched_at));
+        self.attempts.push(attempts);
+    }
+}
+
+columns! {
+    /// Whether the ends of runs mean something to others; columns as `set_exclusive.sql` has them.
+    ExclusiveColumns {
+        id: Uuid,
+        exclusive: bool,
+    }
+}
+
+impl ExclusiveColumns {
+    pub fn push(&mut self, id: RunId, exclusive: bool) {
+        self.id.push(id.0);
+        self.exclusive.push(exclusive);
+    }
+}
+
+/// Skip records that are deleted, and those that are shortened.
 #[derive(Default)]
-pub(super) struct MoveColumns {
-    was: TokenColumns,
-    attempt: Vec<i32>,
-    state: Vec<i16>,
-    due_at: Vec<i64>,
-    lost: Vec<i32>,
-    attempts: Vec<Option<Vec<u8>>>,
-    dispatched_at: Vec<Option<i64>>,
-}
-
-impl MoveColumns {
-    pub fn push(&mut self, was: &LiveRow, now: &LiveRow) {
-        self.was.push(was);
-        self.attempt.push(now.run.attempt.0.cast_signed());
-        self.state.push(now.run.state.code());
-        self.due_at.push(now.run.due_at.as_millis());
-        self.lost.push(now.run.lost.cast_signed());
-        self.attempts.push(now.attempts.clone());
-        let dispatched_at = now.run.dispatched_at;
-        self.dispatched_at
-            .push(dispatched_at.map(Timestamp::as_millis));
-    }
-
-    pub fn params(&self) -> [Param<'_>; 10] {
-        let was = &self.was;
-        [
-            &was.id,
-            &was.claim,
-            &was.attempt,
-            &was.ask,
-            &self.attempt,
-            &self.state,
-            &self.due_at,
-            &self.lost,
-            &self.attempts,
-            &self.dispatched_at,
-        ]
-    }
-}
-
-/// Skipped entries that go, and those that are cut short; columns as `untell.sql` and `cut.sql` have them.
-#[derive(Default)]
-pub(super) struct UntoldColumns {
+pub(super) struct SkipColumns {
     pub gone: Vec<Uuid>,
     pub id: Vec<Uuid>,
-    last: Vec<Option<i64>>,
-    count: Vec<Option<i64>>,
+    pub last: Vec<Option<i64>>,
+    pub count: Vec<Option<i64>>,
 }
 
-impl UntoldColumns {
-    pub fn new(untold: &BTreeMap<RunId, Option<Stretch>>) -> Self {
-        let mut columns = Self::default();
-        for (id, still) in untold {
-            let Some(still) = still else {
-                columns.gone.push(id.0);
-                continue;
-            };
-            let (last, count) = stretch_columns(still.several());
-            columns.id.push(id.0);
-            columns.last.push(last);
-            columns.count.push(count);
-        }
-        columns
+impl SkipColumns {
+    pub fn push(&mut self, id: RunId, left: Option<Stretch>) {
+        let Some(left) = left else {
+            self.gone.push(id.0);
+            return;
+        };
+        let (last, count) = stretch_columns(left.several());
+        self.id.push(id.0);
+        self.last.push(last);
+        self.count.push(count);
     }
-
-    pub fn params(&self) -> Vec<Param<'_>> {
-        vec![&self.id, &self.last, &self.count]
-    }
-}
-
-/// Marks for holders; columns as `ask.sql` has them.
-pub(super) fn asks(marks: &BTreeMap<RunId, Ask>) -> (Vec<Uuid>, Vec<i16>) {
-    marks.iter().map(|(id, ask)| (id.0, ask.code())).unzip()
 }

@@ -206,16 +206,6 @@ pub(super) struct LiveRow {
 }
 
 impl LiveRow {
-    pub fn new(run: Run, exclusive: bool) -> Result<Self, DocError> {
-        let attempts = doc::encode_attempts(&run.attempts)?;
-        Ok(Self {
-            run,
-            attempts,
-            exclusive,
-            no: None,
-        })
-    }
-
     /// Columns as `get_run_live.sql` has them.
     pub fn read(row: &Row) -> Done<Self> {
         let id = RunId(row.try_get(0)?);

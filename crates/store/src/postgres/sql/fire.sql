@@ -1,8 +1,8 @@
--- fire: jobs that start a run and pass nothing over. Each moves onward if it is active and where plan saw it; what comes
--- to life is what moved. Nothing moves unless every lease is ours at its epoch; the presence is held already, so nobody
--- gives one up before this is committed. Where overlap would have to decide, and where an edited job may have had a run of
--- that name, all is left for a closer look. (Not EXISTS: for that the planner may read the whole table once instead of a
--- row at a time.)
+-- fire: the views of jobs that start a run and skip nothing, that stand where plan saw them, and of which nothing lives if
+-- their overlap or an edit makes that matter ($20); those of edited jobs only if nothing has ended under that name. Each job
+-- moves onward; what is inserted is what moved. Nothing moves unless every lease is ours at its epoch; the presence is held
+-- already, so nobody gives one up before this is committed. All other views take the slow path. (Not EXISTS: for that the
+-- planner may read the whole table once instead of a row at a time.)
 WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL),
 held AS MATERIALIZED (
@@ -23,7 +23,7 @@ moved AS (
       AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
       AND (n.version = 1 OR (SELECT 1 FROM history h WHERE h.id = n.run LIMIT 1) IS NULL)
     RETURNING n.run, n.job, j.tenant, j.version, n.shard, n.due_at, n.lane, n.claim, n.exclusive),
-born AS (
+inserted AS (
     INSERT INTO live (id, job, tenant, due_at, version, attempt, lost, claim, shard, kind, lane, state, waiting, exclusive)
     SELECT run, job, tenant, due_at, version, 1, 0, CASE WHEN claim THEN (SELECT no FROM me) END, shard, 0, lane, 0, false,
            exclusive

@@ -1,5 +1,5 @@
--- fire: the same for most jobs: never edited, their runs not counted, due when their slot is; claimed by whoever asks. One
--- that has no next slot is finished.
+-- fire: the same for most views: never edited, their runs not counted, due when their slot is, and their ends of no meaning
+-- to others; claimed by whoever asks. One that has no next slot is finished.
 WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL),
 held AS MATERIALIZED (
@@ -15,8 +15,8 @@ moved AS (
     WHERE (SELECT shards FROM held) = $4::bigint
       AND j.id = n.job AND j.version = 1 AND j.next_slot = n.slot AND j.state = 0 AND j.runs_made = 0
       AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
-    RETURNING n.run, j.id, j.tenant, j.shard, n.slot, n.lane),
-born AS (
+    RETURNING n.run, j.id, j.tenant, j.version, j.shard, n.slot, n.lane),
+inserted AS (
     INSERT INTO live (id, job, tenant, due_at, version, attempt, lost, claim, shard, kind, lane, state, waiting, exclusive)
-    SELECT run, id, tenant, slot, 1, 1, 0, (SELECT no FROM me), shard, 0, lane, 0, false, false FROM moved)
+    SELECT run, id, tenant, slot, version, 1, 0, (SELECT no FROM me), shard, 0, lane, 0, false, false FROM moved)
 SELECT array_agg(run) FROM moved

@@ -1,4 +1,4 @@
--- fire, start_run: runs come to life. One that is alive already is an error: never is it passed over.
+-- fire, start_run: runs come to life. One that is alive already is an error, never ignored.
 INSERT INTO live (id, job, tenant, due_at, version, attempt, lost, claim, shard, kind, lane, state, ask, waiting,
                   exclusive, slot, replay_of, dispatched_at, payload, attempts)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::integer[], $6::integer[], $7::integer[],

@@ -1,5 +1,5 @@
--- settle: runs leave the live table for history, if their claims are those named. What enters is what left. Where another
--- run waits for the end, or the job rests for it, all is left for a closer look.
+-- settle: the views in which a run ends whose claim is the one named, no other run waits and the job does not rest. Runs
+-- leave the live table for history; what enters is what left. All other views take the slow path.
 WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $26 AND ended_at IS NULL FOR KEY SHARE),
 gone AS (

@@ -1,5 +1,5 @@
--- settle: first attempts that succeeded leave the live table for history, if their claims are those named and their ends
--- mean nothing to anyone else. An edit that meanwhile makes them mean something has them left for a closer look.
+-- settle: the views in which a first attempt succeeds whose claim is the one named and whose end means nothing to anyone
+-- else. Its job is not locked: who makes the end mean something meanwhile has changed the row, and then it is left.
 WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE),
 gone AS (

@@ -1,5 +1,5 @@
--- change_job, withdraw, settle: what was passed over of jobs from a moment on, and the last entry before it within its day.
--- State 6 was skipped.
+-- change_job, withdraw, settle: skip records of jobs from a moment on, and the last one before it within its day. State 6
+-- was skipped.
 SELECT n.job, h.id, h.stretch_last, h.stretch_count
 FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) n(job, first, day)
 CROSS JOIN LATERAL (

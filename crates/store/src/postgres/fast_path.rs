@@ -1,10 +1,11 @@
-//! Firings gathered column by column for the statement that decides most of them.
+//! Firings gathered column by column for the statements that decide most of them.
 
 use model::{JobState, Slot, Timestamp, Version};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::fire::{is_exclusive, looks, name_of};
+use super::fire::{is_exclusive, looks};
+use super::put::columns;
 use crate::Firing;
 use crate::code::Code;
 
@@ -13,48 +14,37 @@ pub(super) trait Columns: Default {
     const SQL: &'static str;
     fn push(&mut self, firing: &Firing);
     fn params(&self) -> Vec<&(dyn ToSql + Sync)>;
-    /// Those of them that have to know what lives.
-    fn alone(&self) -> &Alone;
-
-    /// Their jobs and the runs they would have.
-    fn names(&self) -> [&(dyn ToSql + Sync); 2] {
-        let Alone { job, run } = self.alone();
-        [job, run]
-    }
-
-    fn look(&self) -> bool {
-        !self.alone().job.is_empty()
-    }
 }
 
-/// Jobs that no other run may live of, and the runs they would have. A job that lets its runs overlap is not among
-/// them: one that retries would have the whole batch looked at closely.
-#[derive(Default)]
-pub(super) struct Alone {
-    job: Vec<Uuid>,
-    run: Vec<Option<Uuid>>,
+columns! {
+    /// Jobs that no other run may live of, and the runs they would have; columns as `fire_alone.sql` has them. A job that
+    /// lets its runs overlap is not among them: one that retries would send the whole batch the slow way.
+    Alone {
+        job: Uuid,
+        run: Option<Uuid>,
+    }
 }
 
 impl Alone {
-    fn push(&mut self, firing: &Firing) {
+    pub fn push(&mut self, firing: &Firing) {
         if looks(&firing.job) {
             self.job.push(firing.job.id.0);
-            self.run.push(name_of(firing).map(|id| id.0));
+            self.run.push(firing.name().map(|id| id.0));
         }
     }
 }
 
-/// Columns as `fire_plain.sql` has them.
-#[derive(Default)]
-pub(super) struct PlainColumns {
-    job: Vec<Uuid>,
-    slot: Vec<Option<i64>>,
-    next_slot: Vec<Option<i64>>,
-    finished_at: Vec<Option<i64>>,
-    run: Vec<Option<Uuid>>,
-    lane: Vec<i16>,
-    looks: Vec<bool>,
-    alone: Alone,
+columns! {
+    /// Columns as `fire_plain.sql` has them.
+    PlainColumns {
+        job: Uuid,
+        slot: Option<i64>,
+        next_slot: Option<i64>,
+        finished_at: Option<i64>,
+        run: Option<Uuid>,
+        lane: i16,
+        looks: bool,
+    }
 }
 
 /// Whether so little is enough to decide it.
@@ -95,53 +85,40 @@ impl Columns for PlainColumns {
         let finished = stands.state == JobState::Finished;
         self.finished_at
             .push(finished.then(|| millis(stands.state_at)));
-        self.run.push(name_of(firing).map(|id| id.0));
+        self.run.push(firing.name().map(|id| id.0));
         self.lane.push(job.def.lane.code());
         self.looks.push(looks(job));
-        self.alone.push(firing);
     }
 
     fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![
-            &self.job,
-            &self.slot,
-            &self.next_slot,
-            &self.finished_at,
-            &self.run,
-            &self.lane,
-            &self.looks,
-        ]
-    }
-
-    fn alone(&self) -> &Alone {
-        &self.alone
+        self.params()
     }
 }
 
-/// Columns as `fire.sql` has them.
-#[derive(Default)]
-pub(super) struct QuickColumns {
-    job: Vec<Uuid>,
-    shard: Vec<i16>,
-    version: Vec<i32>,
-    was: Vec<Option<i64>>,
-    slot: Vec<Option<i64>>,
-    next_slot: Vec<Option<i64>>,
-    due_next: Vec<Option<i64>>,
-    state: Vec<i16>,
-    state_at: Vec<Option<i64>>,
-    runs_were: Vec<i64>,
-    runs_made: Vec<i64>,
-    run: Vec<Option<Uuid>>,
-    due_at: Vec<Option<i64>>,
-    lane: Vec<i16>,
-    claim: Vec<bool>,
-    looks: Vec<bool>,
-    exclusive: Vec<bool>,
-    alone: Alone,
+columns! {
+    /// Columns as `fire.sql` has them.
+    StartColumns {
+        job: Uuid,
+        shard: i16,
+        version: i32,
+        was: Option<i64>,
+        slot: Option<i64>,
+        next_slot: Option<i64>,
+        due_next: Option<i64>,
+        state: i16,
+        state_at: Option<i64>,
+        runs_were: i64,
+        runs_made: i64,
+        run: Option<Uuid>,
+        due_at: Option<i64>,
+        lane: i16,
+        claim: bool,
+        looks: bool,
+        exclusive: bool,
+    }
 }
 
-impl Columns for QuickColumns {
+impl Columns for StartColumns {
     const SQL: &'static str = include_str!("sql/fire.sql");
 
     fn push(&mut self, firing: &Firing) {
@@ -167,39 +144,16 @@ impl Columns for QuickColumns {
             .push(finished.then(|| millis(stands.state_at)));
         self.runs_were.push(i64::from(job.runs_made));
         self.runs_made.push(i64::from(stands.runs_made));
-        self.run.push(name_of(firing).map(|id| id.0));
+        self.run.push(firing.name().map(|id| id.0));
         self.due_at
             .push(decision.start.map(|slot| millis(job.due_at(slot))));
         self.lane.push(job.def.lane.code());
         self.claim.push(*claim);
         self.looks.push(looks(job));
-        self.alone.push(firing);
         self.exclusive.push(is_exclusive(job));
     }
 
     fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![
-            &self.job,
-            &self.shard,
-            &self.version,
-            &self.was,
-            &self.slot,
-            &self.next_slot,
-            &self.due_next,
-            &self.state,
-            &self.state_at,
-            &self.runs_were,
-            &self.runs_made,
-            &self.run,
-            &self.due_at,
-            &self.lane,
-            &self.claim,
-            &self.looks,
-            &self.exclusive,
-        ]
-    }
-
-    fn alone(&self) -> &Alone {
-        &self.alone
+        self.params()
     }
 }

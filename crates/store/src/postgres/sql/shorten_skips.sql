@@ -1,3 +1,3 @@
--- change_job, withdraw, settle: the rest of what was passed over is decided anew.
+-- change_job, withdraw, settle: skip records whose last slots are decided again.
 UPDATE history h SET stretch_last = n.last, stretch_count = n.count
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) n(id, last, count) WHERE h.id = n.id
