@@ -1,6 +1,6 @@
 //! Firings gathered column by column for the statements that decide most of them.
 
-use model::{JobState, Slot, Timestamp, Version};
+use model::{JobState, Slot, Timestamp, Version, limits};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -38,6 +38,7 @@ columns! {
     /// Columns as `fire_plain.sql` has them.
     PlainColumns {
         job: Uuid,
+        version: i32,
         slot: Option<i64>,
         next_slot: Option<i64>,
         finished_at: Option<i64>,
@@ -62,13 +63,22 @@ pub(super) fn is_plain(firing: &Firing) -> bool {
     };
     *claim
         && !is_exclusive(job)
-        && job.version == Version::FIRST
+        && !is_near_edit(firing)
         && (job.runs_made, stands.runs_made) == (0, 0)
         && decision.start == job.next_slot
         && stands.slot_last == decision.start.map(|slot| slot.0)
         && stands.state == state
         && undelayed(decision.start)
         && undelayed(stands.next_slot)
+}
+
+/// Whether the slot may have had a run before the job was edited: one was fired at most a lead ahead of the edit that
+/// took it back. Then history has to be asked.
+fn is_near_edit(firing: &Firing) -> bool {
+    let Firing { job, decision, .. } = firing;
+    let lead = limits::LEAD_MAX + limits::BEAT_EVERY;
+    let near = |slot: Slot| slot.0 <= job.updated_at.plus(lead);
+    job.version > Version::FIRST && decision.start.is_none_or(near)
 }
 
 impl Columns for PlainColumns {
@@ -79,6 +89,7 @@ impl Columns for PlainColumns {
         let millis = |at: Timestamp| at.as_millis();
         let stands = job.standing_after(decision, true);
         self.job.push(job.id.0);
+        self.version.push(job.version.0.cast_signed());
         self.slot.push(decision.start.map(|slot| millis(slot.0)));
         self.next_slot
             .push(stands.next_slot.map(|slot| millis(slot.0)));

@@ -9,6 +9,7 @@ use tokio_postgres::Client;
 use super::{client, leader, on_time, put, read, store};
 use crate::RunsOfChange;
 use crate::conformance::{DONE, at, freed, job, job_with, settlement, someone};
+use crate::postgres::fast_path::is_plain;
 use crate::postgres::server::PgServer;
 use crate::postgres::views::Views;
 use crate::postgres::*;
@@ -168,6 +169,29 @@ async fn the_ends_of_living_runs_mean_what_the_job_as_edited_makes_of_them() {
     ];
     let settled = store.settle(leases.presence, &ends).await.unwrap();
     assert_eq!(settled, [DONE, freed(second)]);
+}
+
+#[tokio::test]
+async fn an_edited_job_is_fired_by_one_statement_again_a_lead_later() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    let leases = leader(&store).await;
+    let client = inside(&server, &address).await;
+    let job = put(&store, job(1).unwrap()).await.id;
+    edit(&store, job, 58, Overlap::Skip).await;
+    let near = on_time(&read(&store, job).await).unwrap();
+    assert!(!is_plain(&near), "its slot may have had a run before");
+    let run = claimed(&store, &leases, job).await;
+    let end = settlement(&run, Verdict::Succeed);
+    assert_eq!(store.settle(leases.presence, &[end]).await.unwrap(), [DONE]);
+    let far = on_time(&read(&store, job).await).unwrap();
+    assert!(is_plain(&far));
+    let run = claimed(&store, &leases, job).await;
+    assert_eq!(run.version, Version(2));
+    assert_eq!(exclusive(&client).await, [false]);
+    let again = store.fire(&leases, &[far]).await.unwrap();
+    assert_eq!(again, [Fired::Claimed(run.id)]);
 }
 
 /// Its row is the new one when the lock is there, but was joined with nobody's name.

@@ -1,5 +1,6 @@
--- fire: the same for most views: never edited, their runs not counted, due when their slot is, and their ends of no meaning
--- to others; claimed by whoever asks. One that has no next slot is finished.
+-- fire: the same for most views: not edited within a lead of the slot, so that history need not be asked; their runs not
+-- counted, due when their slot is, and their ends of no meaning to others; claimed by whoever asks. One that has no next
+-- slot is finished.
 WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL),
 held AS MATERIALIZED (
@@ -10,10 +11,11 @@ moved AS (
     UPDATE jobs j SET next_slot = n.next_slot, due_at = n.next_slot, slot_last = n.slot,
                       state = CASE WHEN n.next_slot IS NULL THEN 2 ELSE 0 END,
                       state_at = coalesce(n.finished_at, j.state_at)
-    FROM unnest($5::uuid[], $6::bigint[], $7::bigint[], $8::bigint[], $9::uuid[], $10::smallint[], $11::boolean[])
-         n(job, slot, next_slot, finished_at, run, lane, looks)
+    FROM unnest($5::uuid[], $6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::uuid[], $11::smallint[],
+                $12::boolean[])
+         n(job, version, slot, next_slot, finished_at, run, lane, looks)
     WHERE (SELECT shards FROM held) = $4::bigint
-      AND j.id = n.job AND j.version = 1 AND j.next_slot = n.slot AND j.state = 0 AND j.runs_made = 0
+      AND j.id = n.job AND j.version = n.version AND j.next_slot = n.slot AND j.state = 0 AND j.runs_made = 0
       AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
     RETURNING n.run, j.id, j.tenant, j.version, j.shard, n.slot, n.lane),
 inserted AS (
