@@ -27,8 +27,9 @@ pub async fn run(context: Arc<Context>, first: Start) {
         let Some(report) = deliver(&context, &work).await else {
             return;
         };
-        if let Some(cancelled) = context.dispatch.ended(work.run.id) {
-            let settled_at = context.now();
+        let settled_at = context.now();
+        let for_good = (report.outcome == Outcome::Succeeded).then_some(settled_at);
+        if let Some(cancelled) = context.dispatch.ended(work.run.id, for_good) {
             let ended = Ended {
                 work,
                 report,

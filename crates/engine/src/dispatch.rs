@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use model::view::{Known, grace};
 use model::{AttemptNo, Job, JobId, Reason, Run, RunId, Timestamp, limits};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -85,6 +86,9 @@ pub(crate) struct Holding {
     pub stage: Stage,
     /// Why it is to be cancelled, when it is.
     pub reason: Option<Reason>,
+    pub dispatched_at: Option<Timestamp>,
+    /// When its run ended for good, while that is on its way to the store.
+    pub ended_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -97,8 +101,8 @@ pub(crate) struct State {
     /// Dispatched, oldest first, not yet looked at for `mark_running`; by uptime.
     started: VecDeque<(Duration, RunId)>,
     width: Width,
-    /// How many claims each job has.
-    living: MapById<JobId, u32>,
+    /// The claims of each job.
+    living: MapById<JobId, Vec<RunId>>,
     pub closed: bool,
 }
 
@@ -115,10 +119,10 @@ impl State {
     }
 
     /// One claim of the job less.
-    fn leave(&mut self, job: JobId) {
-        if let Some(count) = self.living.get_mut(&job) {
-            *count -= 1;
-            if *count == 0 {
+    fn leave(&mut self, job: JobId, run: RunId) {
+        if let Some(runs) = self.living.get_mut(&job) {
+            runs.retain(|held| *held != run);
+            if runs.is_empty() {
                 self.living.remove(&job);
             }
         }
@@ -185,6 +189,41 @@ impl Dispatch {
         lock(&self.state).living.contains_key(&job)
     }
 
+    /// What is known here of the job's runs: what fire tells the store.
+    pub fn known(&self, job: JobId) -> Vec<Known> {
+        let state = lock(&self.state);
+        let runs = state.living.get(&job).into_iter().flatten();
+        let known = runs.filter_map(|run| {
+            let holding = state.claims.get(run)?;
+            Some(Known {
+                run: *run,
+                dispatched_at: holding.dispatched_at,
+                ended_at: holding.ended_at,
+            })
+        });
+        known.collect()
+    }
+
+    /// When it shows whether the job's runs that are under way here count against a slot due at `due_at`.
+    pub fn shows_at(&self, job: JobId, due_at: Timestamp) -> Timestamp {
+        let state = lock(&self.state);
+        let runs = state.living.get(&job).into_iter().flatten();
+        let moments = runs.filter_map(|run| match &state.claims.get(run)?.stage {
+            Stage::Running {
+                work,
+                dispatched_at,
+            } if *dispatched_at < due_at => {
+                Some(due_at.plus(grace(*dispatched_at, work.run.due_at)))
+            }
+            Stage::Held(_)
+            | Stage::Queued(_)
+            | Stage::Running { .. }
+            | Stage::Ending
+            | Stage::TakenBack(_) => None,
+        });
+        moments.max().unwrap_or(due_at)
+    }
+
     pub fn knows(&self, run: RunId, attempt: AttemptNo) -> bool {
         lock(&self.state)
             .claims
@@ -227,9 +266,9 @@ impl Dispatch {
                 Stage::Held(work)
             };
             if state.claims.contains_key(&id) {
-                state.leave(job);
+                state.leave(job, id);
             }
-            *state.living.entry(job).or_default() += 1;
+            state.living.entry(job).or_default().push(id);
             state.claims.insert(
                 id,
                 Holding {
@@ -237,6 +276,8 @@ impl Dispatch {
                     attempt,
                     stage,
                     reason: None,
+                    dispatched_at: None,
+                    ended_at: None,
                 },
             );
         }
@@ -292,6 +333,7 @@ impl Dispatch {
                         work: Arc::clone(&work),
                         age,
                     };
+                    holding.dispatched_at = Some(now);
                     holding.stage = Stage::Running {
                         work,
                         dispatched_at: now,
@@ -328,13 +370,14 @@ impl Dispatch {
         }
     }
 
-    /// The attempt has ended; its claim stays until that is written. Answers why it was to be
-    /// cancelled, if it was; nothing at all when a stop has cut the attempt off already.
-    pub fn ended(&self, run: RunId) -> Option<Option<Reason>> {
+    /// The attempt has ended; its claim stays until that is written. `for_good` is when, if no other attempt can
+    /// follow. Answers why it was to be cancelled, if it was; nothing at all when a stop has cut the attempt off already.
+    pub fn ended(&self, run: RunId, for_good: Option<Timestamp>) -> Option<Option<Reason>> {
         let mut state = lock(&self.state);
         let holding = state.claims.get_mut(&run)?;
         let reason = matches!(holding.stage, Stage::Running { .. }).then(|| {
             holding.stage = Stage::Ending;
+            holding.ended_at = for_good;
             holding.reason
         });
         state.width.ended();
@@ -355,7 +398,7 @@ impl Dispatch {
                 continue;
             }
             if let Some(holding) = state.claims.remove(&run) {
-                state.leave(holding.job);
+                state.leave(holding.job, run);
             }
         }
     }

@@ -72,12 +72,18 @@ pub struct Fire {
 }
 
 /// The firing of a job's next slot, if it has one.
-pub fn firing(job: Arc<Job>, now: Timestamp, by: &Arc<str>, claim: bool) -> Option<Firing> {
-    let decision = job.decide(job.next_slot?, now, by);
+fn firing(context: &Context, job: Arc<Job>, now: Timestamp, claim: bool) -> Option<Firing> {
+    let decision = job.decide(job.next_slot?, now, &context.node);
+    let knows = if job.def.overlap == Overlap::Allow {
+        Vec::new()
+    } else {
+        context.dispatch.known(job.id)
+    };
     Some(Firing {
         job,
         decision,
         claim,
+        knows,
     })
 }
 
@@ -139,11 +145,11 @@ impl Fire {
         room -= claims;
         let (mut simple, mut close) = (Vec::with_capacity(due.simple.len()), Vec::new());
         for job in due.close {
-            close.extend(firing(job, now, &self.context.node, room > 0));
+            close.extend(firing(&self.context, job, now, room > 0));
             room = room.saturating_sub(1);
         }
         for job in due.simple {
-            let firing = firing(job, now, &self.context.node, room > 0);
+            let firing = firing(&self.context, job, now, room > 0);
             match firing.as_ref().is_some_and(is_simple) {
                 true => simple.extend(firing),
                 false => close.extend(firing),
@@ -202,7 +208,10 @@ impl Fire {
                     let claiming = self.claiming.contains_key(&job.id);
                     let waits = job.def.overlap != Overlap::Allow && (claiming || lives(job.id));
                     match () {
-                        () if waits => self.postponed.add(due_at, job, false),
+                        () if waits => {
+                            let shows_at = context.dispatch.shows_at(job.id, due_at);
+                            self.postponed.add(shows_at, job, false);
+                        }
                         () if claiming => due.close.push(job),
                         () => due.simple.push(job),
                     }

@@ -30,8 +30,9 @@ pub fn fired(
     let runs: Vec<RunId> = runs_of(&firings).collect();
     for (firing, answer) in firings.into_iter().zip(answers) {
         let Firing { job, decision, .. } = firing;
-        if answer == Fired::Early {
-            postponed.add_early(&wheel, job, &decision);
+        if let Fired::Early(at) = answer {
+            let elsewhere = !context.dispatch.lives(job.id);
+            postponed.add_early(&wheel, at, job, elsewhere);
             continue;
         }
         wheel.answered(&Entry::Slot(Arc::clone(&job)));
@@ -52,7 +53,7 @@ pub fn fired(
             }
             Fired::Waiting(_) => true,
             Fired::Skipped(_) | Fired::Decided => false,
-            Fired::Early => continue,
+            Fired::Early(_) => continue,
             Fired::Stale => {
                 // Plan may have passed it over while this was under way.
                 context.shared.offer_here((job.tenant, job.id));
@@ -136,7 +137,7 @@ impl Tally {
             }
             Fired::Skipped(_) => self.skipped += 1,
             Fired::Stale | Fired::LeaseLost => self.collided += 1,
-            Fired::Decided | Fired::Early | Fired::Refused(_) => {}
+            Fired::Decided | Fired::Early(_) | Fired::Refused(_) => {}
         }
     }
 

@@ -1,10 +1,9 @@
-//! Slots whose job's last run lives: they wait for its end, at the latest for their due time. What overlap says is
-//! said then.
+//! Slots whose job has a run in their way: they wait for its end, or for the moment that shows whether it counts against
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::job::Decision;
 use model::{Job, JobId, Timestamp};
 
 use crate::age::Age;
@@ -17,26 +16,29 @@ pub struct Postponed {
 
 struct Waiting {
     due_at: Timestamp,
+    /// When to ask the store, at the latest.
+    ask_at: Timestamp,
     job: Arc<Job>,
-    /// The run is another node's: its end is not heard of here.
+    /// The run is not held here: its end is not heard of.
     elsewhere: bool,
 }
 
 impl Postponed {
-    pub fn add(&mut self, due_at: Timestamp, job: Arc<Job>, elsewhere: bool) {
+    pub fn add(&mut self, ask_at: Timestamp, job: Arc<Job>, elsewhere: bool) {
         let waiting = Waiting {
-            due_at,
+            due_at: job.next_due_at().unwrap_or(ask_at),
+            ask_at,
             job,
             elsewhere,
         };
         self.slots.insert(waiting.job.id, waiting);
     }
 
-    /// One that the store would not decide before it is due, unless an edit has replaced it.
-    pub fn add_early(&mut self, wheel: &Wheel, job: Arc<Job>, decision: &Decision) {
-        let due_at = decision.start.map(|slot| job.due_at(slot));
+    /// One that the store would not decide before `at`, unless an edit has replaced it. `elsewhere`: what is in its way is
+    /// another node's, or nobody's.
+    pub fn add_early(&mut self, wheel: &Wheel, at: Timestamp, job: Arc<Job>, elsewhere: bool) {
         if wheel.is_current(&Entry::Slot(Arc::clone(&job))) {
-            self.add(due_at.unwrap_or(decision.at), job, true);
+            self.add(at, job, elsewhere);
         }
     }
 
@@ -53,10 +55,10 @@ impl Postponed {
         })
     }
 
-    /// Those of an age that are due although a run lives, up to `max`: overlap says what becomes of them.
+    /// Those of an age that the store is to be asked about although a run lives, up to `max`.
     pub fn due(&mut self, age: Age, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
         self.take(max, |_, it| {
-            it.due_at <= now && Age::of(it.due_at, now) == age
+            it.ask_at <= now && Age::of(it.due_at, now) == age
         })
     }
 
@@ -68,8 +70,9 @@ impl Postponed {
     }
 
     pub fn next_due(&self, age: Age, now: Timestamp) -> Option<Timestamp> {
-        let moments = self.slots.values().map(|it| it.due_at);
-        moments.filter(|due_at| Age::of(*due_at, now) == age).min()
+        let slots = self.slots.values();
+        let of_age = slots.filter(|it| Age::of(it.due_at, now) == age);
+        of_age.map(|it| it.ask_at).min()
     }
 
     pub fn is_empty(&self) -> bool {

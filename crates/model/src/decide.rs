@@ -23,6 +23,8 @@ pub struct Decision {
     pub start: Option<Slot>,
     /// Where the job goes on from there.
     pub next: Option<Slot>,
+    /// Missed slots up to here were counted and are to run, one decision each; none leaves the job's cursor as it is.
+    pub catch_up_to: Option<Timestamp>,
 }
 
 impl Decision {
@@ -59,6 +61,7 @@ impl Job {
             passed: Vec::new(),
             start: None,
             next: None,
+            catch_up_to: None,
         };
         let schedule = &self.def.schedule;
         let mut slot = slot;
@@ -133,11 +136,80 @@ impl Job {
                 self.pass_over(decision, Stretch::one(slot), next)
             };
         }
-        let keep = match policy {
+        if policy == CatchUpPolicy::All && self.catch_up_to.is_some_and(|to| slot.0 <= to) {
+            // It was counted with those before it.
+            return self.start(decision, None, slot);
+        }
+        if self.def.schedule.leaves_out() {
+            return self.catch_up_walked(slot, now, decision);
+        }
+        self.catch_up(slot, now, decision)
+    }
+
+    /// How many missed slots run at the most.
+    fn keep_max(&self) -> u64 {
+        match self.def.catch_up.policy {
             CatchUpPolicy::None => 0,
             CatchUpPolicy::Latest => 1,
             CatchUpPolicy::All => u64::from(self.def.catch_up.max),
+        }
+    }
+
+    /// Passes over the missed slots that are too old or too many, and starts the first of the others. They are counted,
+    /// not walked, and the cursor says that those that follow were counted too.
+    fn catch_up(&self, slot: Slot, now: Timestamp, mut decision: Decision) -> Decision {
+        let schedule = &self.def.schedule;
+        let spread = self.due_at(slot).since(slot.0);
+        let late_from = now.minus(limits::LATE_MAX).minus(spread);
+        let missed = schedule.stretch(slot, late_from.minus(MILLISECOND));
+        let oldest = now.minus(self.def.catch_up.window).minus(spread);
+        let first = if slot.0 >= oldest {
+            Some(slot)
+        } else {
+            let first = schedule.next_after(oldest.minus(MILLISECOND));
+            first.filter(|first| *first <= missed.last)
         };
+        let young = first.map(|first| schedule.stretch(first, missed.last.0));
+        let Some(young) = young.filter(|_| self.keep_max() > 0) else {
+            let next = schedule.next_to_decide(missed.last.0);
+            return self.pass_over(decision, missed, next);
+        };
+        let start = self.last_of(young, self.keep_max());
+        let too_old = (start > slot).then(|| schedule.stretch(slot, start.0.minus(MILLISECOND)));
+        if start < missed.last {
+            decision.catch_up_to = Some(missed.last.0);
+        }
+        self.start(decision, too_old, start)
+    }
+
+    /// The first of the last `count` slots of a stretch: halved, as it may be a year of seconds.
+    fn last_of(&self, slots: Stretch, count: u64) -> Slot {
+        let schedule = &self.def.schedule;
+        if slots.count <= count {
+            return slots.first;
+        }
+        // From `low`, which is a slot, there are too many; from `high` on there are not.
+        let (mut low, mut high) = (slots.first, slots.last.0);
+        while low.0.plus(MILLISECOND) < high {
+            let middle = low.0.plus(high.since(low.0) / 2);
+            match schedule.next_after(middle.minus(MILLISECOND)) {
+                Some(slot)
+                    if slot.0 < high && schedule.stretch(slot, slots.last.0).count > count =>
+                {
+                    low = slot;
+                }
+                Some(_) | None => high = middle,
+            }
+        }
+        schedule.next_after(low.0).unwrap_or(slots.last)
+    }
+
+    /// The same where calendars leave out slots in between, from slot to slot.
+    fn catch_up_walked(&self, slot: Slot, now: Timestamp, mut decision: Decision) -> Decision {
+        let late_from = now.minus(limits::LATE_MAX);
+        let is_missed = |slot: Slot| self.due_at(slot) < late_from;
+        let in_window = |slot: Slot| now.since(self.due_at(slot)) <= self.def.catch_up.window;
+        let keep = self.keep_max();
         let missed = self.missed(slot, is_missed, keep);
         // Pass over what is too old or too many; the first that is neither runs.
         let mut left = missed.all.count;
@@ -156,7 +228,12 @@ impl Job {
             count: old.count,
         });
         match old.next.filter(|_| left > 0) {
-            Some(slot) => self.start(decision, too_old, slot),
+            Some(slot) => {
+                if slot < missed.all.last {
+                    decision.catch_up_to = Some(missed.all.last.0);
+                }
+                self.start(decision, too_old, slot)
+            }
             None => {
                 let next = self.def.schedule.next_to_decide(missed.all.last.0);
                 self.pass_over(decision, missed.all, next)
@@ -213,6 +290,7 @@ impl Job {
         let mut stands = Standing {
             slot_last: decision.slot_last().or(self.slot_last),
             next_slot: decision.next,
+            catch_up_to: decision.catch_up_to.or(self.catch_up_to),
             ..self.standing()
         };
         let mut rests = false;

@@ -169,6 +169,7 @@ pub struct Standing {
     pub next_slot: Option<Slot>,
     pub slot_last: Option<Timestamp>,
     pub runs_made: u32,
+    pub catch_up_to: Option<Timestamp>,
 }
 
 /// A job: its definition and where it stands.
@@ -192,6 +193,8 @@ pub struct Job {
     pub slot_last: Option<Timestamp>,
     /// Runs of slots since they are bounded; not counted while they are not.
     pub runs_made: u32,
+    /// Missed slots up to here were counted, and all of them are to run; it means nothing once they have.
+    pub catch_up_to: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub def: Arc<Definition>,
@@ -217,6 +220,7 @@ impl Job {
             next_slot: None,
             slot_last: None,
             runs_made: 0,
+            catch_up_to: None,
             created_at: now,
             updated_at: now,
             def: Arc::new(def),
@@ -238,6 +242,12 @@ impl Job {
         slot.0.plus(Duration::from_millis(
             hash(0x0073_7072_6561_6400, &[self.id.hash()]) % spread,
         ))
+    }
+
+    /// Whether its schedule has this slot.
+    pub fn has_slot(&self, slot: Slot) -> bool {
+        let before = slot.0.minus(Duration::from_millis(1));
+        self.def.schedule.next_after(before) == Some(slot)
     }
 
     /// When the next slot is to be planned; what stores index.
@@ -267,6 +277,7 @@ impl Job {
             next_slot: self.next_slot,
             slot_last: self.slot_last,
             runs_made: self.runs_made,
+            catch_up_to: self.catch_up_to,
         }
     }
 
@@ -278,6 +289,7 @@ impl Job {
             next_slot: stands.next_slot,
             slot_last: stands.slot_last,
             runs_made: stands.runs_made,
+            catch_up_to: stands.catch_up_to,
             ..self.clone()
         }
     }
@@ -286,6 +298,7 @@ impl Job {
     /// that lies in the past is still due: whoever accepted it decided that it may.
     pub(crate) fn aim(&mut self, from: Timestamp) {
         let after = self.slot_last.map_or(from, |last| last.max(from));
+        self.catch_up_to = None;
         let schedule = &self.def.schedule;
         if let Kind::Broken(broken) = &schedule.kind {
             (self.state, self.next_slot) = (JobState::Invalid, None);

@@ -85,6 +85,7 @@ fn a_slot_on_time_starts_and_names_the_next() {
         passed: Vec::new(),
         start: Some(slot(60)),
         next: Some(slot(120)),
+        catch_up_to: None,
     };
     assert_eq!(decision, expected);
 }

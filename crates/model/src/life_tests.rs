@@ -498,6 +498,7 @@ impl Life {
                     }
                     Reason::Paused | Reason::Invalid => true,
                     Reason::Overlap
+                    | Reason::Overload
                     | Reason::QueueFull
                     | Reason::AttemptsSpent
                     | Reason::Refused

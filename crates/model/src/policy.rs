@@ -35,16 +35,6 @@ pub enum Admission {
     Replace,
 }
 
-impl Admission {
-    /// Whether this is said at the due time and not before: until then the run in the way may end by itself.
-    pub fn is_said_when_due(self) -> bool {
-        match self {
-            Self::Start | Self::Wait => false,
-            Self::Skip(_) | Self::Replace => true,
-        }
-    }
-}
-
 impl Overlap {
     pub const QUEUE_MAX: u32 = 100;
 

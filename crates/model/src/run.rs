@@ -182,10 +182,12 @@ pub enum Reason {
     Calendar,
     /// The job could not be planned; its note said why.
     Invalid,
+    /// As many late slots of the job as may wait were waiting for their turn already.
+    Overload,
 }
 
 impl Reason {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Overlap,
         Self::QueueFull,
         Self::Paused,
@@ -200,6 +202,7 @@ impl Reason {
         Self::Unreadable,
         Self::Calendar,
         Self::Invalid,
+        Self::Overload,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -218,6 +221,7 @@ impl Reason {
             Self::Unreadable => "unreadable",
             Self::Calendar => "calendar",
             Self::Invalid => "invalid",
+            Self::Overload => "overload",
         }
     }
 
@@ -302,7 +306,7 @@ pub struct Run {
     pub ask: Option<Ask>,
     /// Waits for the job's run before it to end.
     pub waiting: bool,
-    /// While it lives, when its first attempt was; once it has ended, the attempt that ended it.
+    /// When its first attempt was, as far as is known; each attempt has its own.
     pub dispatched_at: Option<Timestamp>,
     pub settled_at: Option<Timestamp>,
     /// Only of a manual run or a replay that carries its own.

@@ -208,6 +208,6 @@ fn decided(answer: &Fired) -> bool {
         | Fired::Waiting(_)
         | Fired::Skipped(_)
         | Fired::Decided => true,
-        Fired::Early | Fired::Stale | Fired::LeaseLost | Fired::Refused(_) => false,
+        Fired::Early(_) | Fired::Stale | Fired::LeaseLost | Fired::Refused(_) => false,
     }
 }

@@ -46,7 +46,7 @@ codes! {
     Reason {
         Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
         Lost = 6, Poison = 7, Asked = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
-        Calendar = 12, Invalid = 13,
+        Calendar = 12, Invalid = 13, Overload = 14,
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
         check(&Outcome::ALL, &[0, 1, 2, 3, 4]);
         check(
             &Reason::ALL,
-            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
         );
         let asks = [
             Ask::TakeBack,

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::overlap::{Known, Turn};
 use super::{Needs, View};
 use crate::attempt::AttemptNo;
 use crate::decide::Decision;
 use crate::id::{PresenceId, RunId};
 use crate::job::{Job, JobState, Version};
-use crate::policy::Admission;
+use crate::policy::{Admission, Overlap};
 use crate::run::{Ask, Reason, Run, RunState};
 use crate::time::Timestamp;
 
@@ -19,6 +20,8 @@ pub struct Firing {
     pub decision: Decision,
     /// Claimed by the firing presence as it is inserted, or left `Ready` for others.
     pub claim: bool,
+    /// The runs of the job that the firing node holds, as it knows them.
+    pub knows: Vec<Known>,
 }
 
 impl Firing {
@@ -50,7 +53,14 @@ impl Firing {
             }),
             skips: false,
             named: self.name().filter(|_| edited || !stands),
-            past: None,
+            // What skips overlaps does so also when the run in its way has ended meanwhile.
+            past: self
+                .decision
+                .start
+                .map(|slot| self.job.due_at(slot))
+                .filter(|due_at| {
+                    self.job.def.overlap == Overlap::Skip && *due_at < self.decision.at
+                }),
         }
     }
 }
@@ -68,8 +78,9 @@ pub enum Fired {
     Skipped(Reason),
     /// No run: the slot of an edited job had a run already, so the job only moved onward.
     Decided,
-    /// Nothing is decided: overlap stands in the way, and the slot is not due yet. To be asked again when it is.
-    Early,
+    /// Nothing is decided: a run is in the way, and whether it counts shows later, or it is not the slot's turn. To be
+    /// asked again then, or when a run of the job ends.
+    Early(Timestamp),
     /// The job moved, changed or is not active any more.
     Stale,
     /// The shard's lease is not ours at that epoch.
@@ -110,10 +121,10 @@ impl View {
         if self.live.contains_key(&run.id) {
             return Fired::Refused(format!("{} is alive already", run.id));
         }
-        let overlap = job.def.overlap.admit(self.living());
-        if overlap.is_said_when_due() && decision.at < run.due_at {
-            return Fired::Early;
-        }
+        let overlap = match self.overlap(&job, &run, firing, by) {
+            Turn::Now(admission) => admission,
+            Turn::Early(at) => return Fired::Early(at),
+        };
         let claim = firing.claim.then_some(by);
         let fired = self.admit_slot(overlap, run, claim, decision);
         let born = !matches!(fired, Fired::Skipped(_));

@@ -13,6 +13,7 @@
 //! decision at hand needs, which [`Needs`] names.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::RunId;
@@ -25,6 +26,7 @@ use crate::time::{Slot, Timestamp};
 mod change;
 mod claim;
 mod fire;
+mod overlap;
 mod settle;
 mod start;
 mod withdraw;
@@ -32,6 +34,7 @@ mod withdraw;
 pub use change::{JobChange, RunsOfChange};
 pub use claim::{Grant, claim};
 pub use fire::{Fired, Firing};
+pub use overlap::{Known, grace};
 pub use settle::{Settled, Settlement};
 pub use start::{Cancelled, StartRun, Started};
 pub use withdraw::Withdrawal;
@@ -262,12 +265,29 @@ impl View {
             return;
         };
         if let (Some(slot), Some(job)) = (run.slot, self.job.clone()) {
+            let own = job.def.schedule.after_completion() || job.has_slot(slot);
+            if slot.0 <= job.updated_at && !own {
+                return self.record_orphan(job, slot, now);
+            }
             let first = job.decided_before(slot).plus(MILLISECOND);
             let ran = self.ran(first, slot.0);
             let job = job.taken_back(slot, now, &ran);
             self.delete_skips(&job);
             self.put_job(job);
         }
+    }
+
+    /// A slot of a definition that another one has replaced since, after the slot's own time: nobody decides it again.
+    fn record_orphan(&mut self, mut job: Job, slot: Slot, now: Timestamp) {
+        let skip = Skip {
+            slots: Stretch::one(slot),
+            reason: Reason::Missed,
+            note: Some("taken back for an edit, and edited again".to_owned()),
+            by: Arc::from("punctual"),
+        };
+        self.record(Run::skipped(&job, &skip, now));
+        job.runs_made = job.runs_made.saturating_sub(1);
+        self.put_job(job);
     }
 
     /// Slots after the job's last decided one are decided again: what was recorded of them is deleted.

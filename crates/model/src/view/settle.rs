@@ -73,7 +73,7 @@ impl Settlement {
             claim: None,
             ask: None,
             waiting: false,
-            dispatched_at: self.dispatched_at(),
+            dispatched_at: run.dispatched_at.or(self.dispatched_at()),
             settled_at: Some(self.ended_at(now)),
             payload: run.payload.clone(),
             stretch: run.stretch,

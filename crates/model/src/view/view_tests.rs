@@ -34,6 +34,7 @@ fn fire(view: &mut View, claim: bool) -> Fired {
         decision: job.decide(slot, job.due_at(slot), &Arc::from("node")),
         job,
         claim,
+        knows: Vec::new(),
     };
     view.fire(&firing, ME, true)
 }

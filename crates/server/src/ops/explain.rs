@@ -362,6 +362,10 @@ impl View<'_> {
             Reason::QueueFull => {
                 Some(self.overlap(false, "as many runs as allowed waited already"))
             }
+            Reason::Overload => Some(self.overlap(
+                false,
+                "the system was late, and as many slots as may wait for their turn did",
+            )),
             Reason::Missed if self.by_change(why) => None,
             Reason::Missed => {
                 let catch_up = &self.job.def.catch_up;

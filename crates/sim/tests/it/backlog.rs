@@ -65,6 +65,7 @@ async fn waiting(clock: &SimClock, wait: Duration) -> MemStore {
             job: Arc::clone(&job),
             decision,
             claim,
+            knows: Vec::new(),
         };
         mem.fire(&leases, &[firing]).await.unwrap();
         let run = Run {

@@ -60,6 +60,7 @@ impl Gone {
             decision: job.decide(Slot(due_at), now, &Arc::from("gone")),
             job: Arc::clone(&job),
             claim: true,
+            knows: Vec::new(),
         };
         self.mem.fire(&self.leases, &[firing]).await.unwrap();
         Run {

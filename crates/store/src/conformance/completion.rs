@@ -325,6 +325,8 @@ pub async fn a_slot_skipped_by_overlap_goes_on_from_the_slot(subject: Subject) -
     let job = subject.put(resting(1, Overlap::Skip)?).await?;
     let start = by_hand(&job, 30);
     assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
+    let id = start.run.id;
+    subject.store.claim(&subject.leases, &[id]).await?;
     let fired = subject.fire(job.id, true).await?;
     assert_eq!(fired, Fired::Skipped(Reason::Overlap));
     let stands = subject.job(job.id).await?;
@@ -332,9 +334,8 @@ pub async fn a_slot_skipped_by_overlap_goes_on_from_the_slot(subject: Subject) -
         (stands.state, stands.next_slot),
         (JobState::Active, Some(slot(120)))
     );
-    subject
-        .store
-        .cancel_run(TenantId::DEFAULT, start.run.id, at(100))
-        .await?;
+    let run = subject.run(id).await?;
+    let cancel = settlement(&run, Verdict::Cancel(Reason::Asked));
+    subject.settle(cancel).await?;
     subject.wakes(job.id, 120).await
 }

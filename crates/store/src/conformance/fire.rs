@@ -107,7 +107,11 @@ pub async fn a_repeated_fire_answers_the_same_skip(subject: Subject) -> Kept {
         .await?;
     subject.claimed(skipping.id).await?;
     let skipping = subject.job(skipping.id).await?;
-    let batch = [firing(&missed, at(290)), firing(&skipping, at(120))];
+    let overlapping = Firing {
+        knows: subject.knows(skipping.id).await?,
+        ..firing(&skipping, at(120))
+    };
+    let batch = [firing(&missed, at(290)), overlapping];
     let expected = [
         Fired::Skipped(Reason::Missed),
         Fired::Skipped(Reason::Overlap),

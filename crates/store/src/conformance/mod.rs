@@ -6,7 +6,7 @@
 //! ```
 //!
 //! In the order of a run's life: `presence`, `leases`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
-//! `skips`, `bounds`, `overlap`, `claim`, `take`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
+//! `skips`, `bounds`, `overlap`, `late`, `claim`, `take`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
 //! `retention`. `alike` then asks two stores the same random questions, and wants the same answers.
 
 #[cfg(test)]
@@ -19,6 +19,7 @@ pub mod completion;
 pub mod fire;
 pub mod history;
 pub mod jobs;
+pub mod late;
 pub mod leases;
 pub mod overlap;
 pub mod plan;
@@ -212,6 +213,19 @@ macro_rules! conformance_promises {
                 a_slot_that_may_wait_or_start_is_decided_ahead
                 a_slot_that_is_early_leaves_the_rest_of_its_batch_alone
                 a_slot_that_was_early_starts_when_nothing_is_in_its_way_any_more
+            }
+            late {
+                a_run_that_was_not_dispatched_by_then_is_no_overlap
+                a_late_slot_runs_after_the_late_one_before_it
+                a_run_that_counts_has_the_policy_decide
+                a_run_that_started_late_is_given_as_much_longer
+                a_run_that_ended_meanwhile_counts_for_skip_alone
+                missed_slots_run_one_after_another
+                a_job_that_allows_overlap_catches_up_at_once
+                so_many_late_slots_wait_and_no_more
+                what_another_node_holds_counts_when_it_says_so
+                a_run_keeps_its_first_dispatch_through_retries
+                a_catch_up_is_counted_once
             }
             claim {
                 a_run_is_claimed_once

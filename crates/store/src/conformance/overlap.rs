@@ -6,7 +6,9 @@ use std::time::Duration;
 use model::{Ask, Definition, Overlap, Reason, Run, RunId, RunState, TenantId, Verdict};
 
 use super::{DONE, Kept, Subject, at, firing, freed, job_with, settlement, skip, slot, someone};
-use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, Started, Vitals, Withdrawal};
+use crate::{
+    BoxError, Cancelled, Fired, Firing, RunsOfChange, StartRun, Started, Vitals, Withdrawal,
+};
 
 async fn put(subject: &Subject, overlap: Overlap) -> Result<Arc<model::Job>, BoxError> {
     subject.put(job_with(1, |def| def.overlap = overlap)?).await
@@ -62,7 +64,7 @@ pub async fn a_run_in_backoff_counts_as_living(subject: Subject) -> Kept {
         .settle(settlement(&first, Verdict::RetryAt(at(300))))
         .await?;
     assert_eq!(
-        subject.fire(job.id, true).await?,
+        asked(&subject, &job, 121).await?,
         Fired::Skipped(Reason::Overlap)
     );
     Ok(())
@@ -157,9 +159,11 @@ pub async fn a_retry_frees_nobody(subject: Subject) -> Kept {
 
 pub async fn a_newer_run_replaces_those_that_nobody_holds(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::CancelRunning).await?;
-    let first = subject.ready(job.id).await?;
+    let first = subject.claimed(job.id).await?;
+    let retry = settlement(&first, Verdict::RetryAt(at(300)));
+    subject.settle(retry).await?;
     assert_eq!(
-        subject.fire(job.id, true).await?,
+        asked(&subject, &job, 121).await?,
         Fired::Claimed(id(&job, 120))
     );
     let replaced = subject.run(first.id).await?;
@@ -287,7 +291,10 @@ pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept 
 /// What is asked at `now` about a job's next slot, to be claimed at birth.
 async fn asked(subject: &Subject, job: &model::Job, now: i64) -> Result<Fired, BoxError> {
     let job = subject.job(job.id).await?;
-    let batch = [firing(&job, at(now))];
+    let batch = [Firing {
+        knows: subject.knows(job.id).await?,
+        ..firing(&job, at(now))
+    }];
     let fired = subject.store.fire(&subject.leases, &batch).await?;
     Ok(fired.into_iter().next().ok_or("no answer")?)
 }
@@ -309,7 +316,8 @@ pub async fn a_slot_in_the_way_of_another_is_not_skipped_before_it_is_due(
         let stands = subject.job(job.id).await?;
         let due = 120 + 60 * queued;
         for ahead in [2, 1] {
-            assert_eq!(asked(&subject, &job, due - ahead).await?, Fired::Early);
+            let early = Fired::Early(at(due));
+            assert_eq!(asked(&subject, &job, due - ahead).await?, early);
             assert_eq!(subject.job(job.id).await?, stands, "nothing is decided");
             let entry = subject.store.get_run(TenantId::DEFAULT, id(&job, due));
             assert_eq!(entry.await?, None);
@@ -327,7 +335,7 @@ pub async fn a_slot_in_the_way_of_another_is_not_skipped_before_it_is_due(
 pub async fn a_run_is_not_replaced_before_the_next_is_due(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::CancelRunning).await?;
     let held = subject.claimed(job.id).await?;
-    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early);
+    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early(at(120)));
     assert_eq!(subject.run(held.id).await?, held, "nobody is asked to stop");
     let second = id(&job, 120);
     assert_eq!(asked(&subject, &job, 120).await?, Fired::Waiting(second));
@@ -336,7 +344,7 @@ pub async fn a_run_is_not_replaced_before_the_next_is_due(subject: Subject) -> K
     let free = subject.put(job_with(2, |def| def.overlap = Overlap::CancelRunning)?);
     let free = free.await?;
     let ready = subject.ready(free.id).await?;
-    assert_eq!(asked(&subject, &free, 119).await?, Fired::Early);
+    assert_eq!(asked(&subject, &free, 119).await?, Fired::Early(at(120)));
     assert_eq!(subject.run(ready.id).await?, ready, "nothing is cancelled");
     Ok(())
 }
@@ -381,9 +389,9 @@ pub async fn a_slot_that_is_early_leaves_the_rest_of_its_batch_alone(subject: Su
     let named = |number: usize, secs| id(&batch[number].job, secs);
     let expected = [
         Fired::Claimed(named(0, 120)),
-        Fired::Early,
+        Fired::Early(at(120)),
         Fired::Waiting(named(2, 120)),
-        Fired::Early,
+        Fired::Early(at(120)),
         Fired::Claimed(named(4, 60)),
     ];
     let fired = subject.store.fire(&subject.leases, &batch).await?;
@@ -398,7 +406,7 @@ pub async fn a_slot_that_was_early_starts_when_nothing_is_in_its_way_any_more(
 ) -> Kept {
     let job = put(&subject, Overlap::Skip).await?;
     let first = subject.claimed(job.id).await?;
-    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early);
+    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early(at(120)));
     subject.settle(settlement(&first, Verdict::Succeed)).await?;
     let second = Fired::Claimed(id(&job, 120));
     assert_eq!(asked(&subject, &job, 119).await?, second);

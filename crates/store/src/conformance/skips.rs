@@ -106,11 +106,13 @@ pub async fn every_skip_of_a_decision_is_kept_whole(subject: Subject) -> Kept {
             passed: some_of_each().to_vec(),
             start,
             next: Some(slot(840)),
+            catch_up_to: None,
         };
         let firing = [Firing {
             job: job.clone(),
             decision,
             claim: true,
+            knows: Vec::new(),
         }];
         let started = start.map(|slot| Run {
             claim: Some(leases.presence),
@@ -281,11 +283,13 @@ pub async fn what_was_passed_over_before_a_run_taken_back_is_decided_anew(
             ],
             start: Some(slot(63)),
             next: Some(slot(64)),
+            catch_up_to: None,
         };
         let firing = Firing {
             job: job.clone(),
             decision,
             claim,
+            knows: Vec::new(),
         };
         subject.store.fire(&subject.leases, &[firing]).await?;
         let stands = subject.job(job.id).await?;

@@ -11,15 +11,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::schedule::{Every, Period, Zone};
 use model::shard::ShardSet;
+use model::view::Known;
 use model::{
     Attempt, AttemptNo, Definition, Job, JobId, Outcome, Parts, PresenceId, Reason, Report, Run,
-    RunId, Schedule, Skip, Slot, Stretch, Target, TenantId, Timestamp, Verdict,
+    RunId, RunState, Schedule, Skip, Slot, Stretch, Target, TenantId, Timestamp, Verdict,
 };
 
 use crate::mem::MemStore;
 use crate::{
-    BoxError, Created, Fired, Firing, JobChange, JobChanged, Leases, NewJob, NodeInfo,
-    RunsOfChange, Settled, Settlement, Store, StoreClock, Vitals,
+    BoxError, Created, Fired, Firing, JobChange, JobChanged, Leases, NewJob, NodeInfo, Page,
+    RunFilter, RunsOfChange, Settled, Settlement, Store, StoreClock, Vitals,
 };
 
 /// What trying a promise comes to.
@@ -176,12 +177,36 @@ impl Subject {
         Ok(run.ok_or("the run is not there")?)
     }
 
-    /// Fires a job's next slot on time, as the first presence.
+    /// What the first presence knows of the runs that it holds: each was dispatched when it was due.
+    pub async fn knows(&self, job: JobId) -> Result<Vec<Known>, BoxError> {
+        let filter = RunFilter {
+            job: Some(job),
+            states: vec![RunState::Ready, RunState::Running],
+        };
+        let page = Page {
+            before: None,
+            limit: 100,
+        };
+        let runs = self
+            .store
+            .list_runs(TenantId::DEFAULT, &filter, page)
+            .await?;
+        let held = runs.iter().filter(|run| run.claim == Some(self.presence()));
+        let known = held.map(|run| Known {
+            run: run.id,
+            dispatched_at: Some(run.due_at),
+            ended_at: None,
+        });
+        Ok(known.collect())
+    }
+
+    /// Fires a job's next slot on time, as the first presence. Runs that it holds were dispatched on time too.
     pub async fn fire(&self, job: JobId, claim: bool) -> Result<Fired, BoxError> {
         let job = self.job(job).await?;
         let due_at = job.next_due_at().ok_or("the job has no next slot")?;
         let firing = Firing {
             claim,
+            knows: self.knows(job.id).await?,
             ..firing(&job, due_at)
         };
         let fired = self.store.fire(&self.leases, &[firing]).await?;
@@ -311,6 +336,7 @@ pub fn firing(job: &Arc<Job>, now: Timestamp) -> Firing {
         job: job.clone(),
         decision: job.decide(slot, now, &Arc::from(NODE)),
         claim: true,
+        knows: Vec::new(),
     }
 }
 

@@ -104,6 +104,7 @@ async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
             &job.slot_last.map(millis),
             &millis(job.state_at),
             &i64::from(job.runs_made),
+            &job.catch_up_to.map(millis),
         ],
     )
     .await?;

@@ -54,6 +54,7 @@ pub(super) fn is_plain(firing: &Firing) -> bool {
         job,
         decision,
         claim,
+        ..
     } = firing;
     let stands = job.standing_after(decision, true);
     let undelayed = |slot: Option<Slot>| slot.is_none_or(|slot| job.due_at(slot) == slot.0);
@@ -137,6 +138,7 @@ impl Columns for StartColumns {
             job,
             decision,
             claim,
+            ..
         } = firing;
         let millis = |at: Timestamp| at.as_millis();
         let stands = job.standing_after(decision, true);

@@ -33,10 +33,12 @@ pub(super) fn is_exclusive(job: &Job) -> bool {
     waits || job.def.schedule.after_completion()
 }
 
-/// Whether one statement may decide it: it starts, and skips nothing.
+/// Whether one statement may decide it: it starts, skips nothing, begins no catch-up, and is not a late slot of a job that
+/// skips overlaps, for which history is asked.
 fn is_simple(firing: &Firing) -> bool {
     let Firing { job, decision, .. } = firing;
-    decision.start.is_some() && decision.passed.is_empty() && job.next_slot.is_some()
+    let starts = decision.start.is_some() && decision.passed.is_empty() && job.next_slot.is_some();
+    starts && decision.catch_up_to.is_none() && firing.needs(true).past.is_none()
 }
 
 impl PgStore {

@@ -48,7 +48,7 @@ impl PgStore {
         due.next = match last {
             None => None,
             Some(row) => Some(DueCursor {
-                due_at: moment(row, 16)?,
+                due_at: moment(row, 17)?,
                 job: JobId(row.try_get(0)?),
             }),
         };

@@ -223,6 +223,7 @@ columns! {
         due_at: Option<i64>,
         slot_last: Option<i64>,
         runs_made: i64,
+        catch_up_to: Option<i64>,
     }
 }
 
@@ -236,6 +237,7 @@ impl StandingColumns {
         self.due_at.push(millis(due_at(job)));
         self.slot_last.push(millis(job.slot_last));
         self.runs_made.push(i64::from(job.runs_made));
+        self.catch_up_to.push(millis(job.catch_up_to));
     }
 }
 

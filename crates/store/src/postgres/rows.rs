@@ -89,6 +89,7 @@ impl Narrow {
                 next_slot: maybe_moment(row, 5)?.map(Slot),
                 slot_last: maybe_moment(row, 6)?,
                 runs_made: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
+                catch_up_to: maybe_moment(row, 8)?,
             },
         })
     }
@@ -131,14 +132,14 @@ impl JobRow {
     pub fn read(row: &Row) -> Done<Self> {
         Ok(Self {
             narrow: Narrow::read(row)?,
-            created_at: moment(row, 8)?,
-            updated_at: moment(row, 9)?,
-            note: maybe_text(row, 10)?,
-            key: row.try_get(11)?,
-            paused_by: maybe_text(row, 12)?,
-            doc: row.try_get(13)?,
-            payload: maybe_bytes(row, 14)?,
-            names_calendars: row.try_get(15)?,
+            created_at: moment(row, 9)?,
+            updated_at: moment(row, 10)?,
+            note: maybe_text(row, 11)?,
+            key: row.try_get(12)?,
+            paused_by: maybe_text(row, 13)?,
+            doc: row.try_get(14)?,
+            payload: maybe_bytes(row, 15)?,
+            names_calendars: row.try_get(16)?,
         })
     }
 
@@ -183,6 +184,7 @@ impl JobRow {
             next_slot: stands.next_slot,
             slot_last: stands.slot_last,
             runs_made: stands.runs_made,
+            catch_up_to: stands.catch_up_to,
             created_at: self.created_at,
             updated_at: self.updated_at,
             def: Arc::new(def),

@@ -201,6 +201,9 @@ async fn a_run_that_is_claimed_while_its_lock_is_waited_for_is_marked_and_not_en
     let address = server.fresh_schema();
     let store = store(&address).await;
     let leases = leader(&store).await;
+    // A day of history that is not there yet would have the call done again.
+    let other = put(&store, job(2).unwrap()).await.id;
+    ran(&store, &leases, other, 60, 61).await;
     let mut firing = on_time(&put(&store, job(1).unwrap()).await).unwrap();
     firing.claim = false;
     let fired = store.fire(&leases, &[firing]).await.unwrap();

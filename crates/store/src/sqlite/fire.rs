@@ -27,7 +27,11 @@ struct Fast {
 impl FiringRow {
     pub fn new(firing: &Firing) -> Result<Self, StoreError> {
         let Firing { job, decision, .. } = firing;
-        let slot = decision.start.filter(|_| decision.passed.is_empty());
+        // A slot that is late, of a job that skips overlaps, asks history; one that begins a catch-up moves the cursor.
+        let plain = firing.needs(true).past.is_none() && decision.catch_up_to.is_none();
+        let slot = decision
+            .start
+            .filter(|_| plain && decision.passed.is_empty());
         let fast = slot.filter(|slot| !may_have_run(job, *slot)).map(|slot| {
             let run = Run::of_slot(job, slot);
             let id = run.id;
@@ -117,8 +121,8 @@ impl Db {
 }
 
 impl Fire<'_> {
-    /// Takes the views in which the job stands as planned, its slot starts and nothing is skipped, and overlap lets it
-    /// in: `allow`, or no run of the job lives. Changes nothing in any other.
+    /// Takes the views in which the job stands as planned, its slot starts on time or overlaps do not matter, nothing is
+    /// skipped, and overlap lets it in: `allow`, or no run of the job lives. Changes nothing in any other.
     ///
     /// The run first, then the job: a run of that name that is alive is seen before anything has changed, so that at
     /// most the insert has to be undone.

@@ -93,6 +93,7 @@ struct JobHead {
     updated_at: Timestamp,
     note: Option<String>,
     runs_made: u32,
+    catch_up_to: Option<Timestamp>,
     paused_by: Option<String>,
 }
 
@@ -111,6 +112,7 @@ impl JobRow {
             updated_at: moment(row, 8)?,
             note: row.get(9)?,
             runs_made: row.get(13)?,
+            catch_up_to: maybe_moment(row, 16)?,
             paused_by: row.get(14)?,
         };
         Ok(Self {
@@ -161,6 +163,7 @@ impl JobRow {
             next_slot: job.next_slot,
             slot_last: job.slot_last,
             runs_made: job.runs_made,
+            catch_up_to: job.catch_up_to,
             created_at: job.created_at,
             updated_at: job.updated_at,
             def: Arc::new(def),

@@ -250,6 +250,7 @@ fn standing(conn: &Connection, id: JobId) -> Done<Option<(Version, Standing)>> {
             next_slot: moment(row.get(3)?).map(Slot),
             slot_last: moment(row.get(4)?),
             runs_made: row.get(5)?,
+            catch_up_to: moment(row.get(6)?),
         };
         Ok((Version(row.get(0)?), stands))
     });

@@ -13,6 +13,7 @@ mod clock;
 mod crash;
 mod disk;
 mod frozen;
+mod late;
 mod nonsense;
 mod starts;
 mod stop;

@@ -75,7 +75,7 @@ impl World {
                 Fired::Refused(why) => why.clear(),
                 Fired::Skipped(_)
                 | Fired::Decided
-                | Fired::Early
+                | Fired::Early(_)
                 | Fired::Stale
                 | Fired::LeaseLost => {}
             }

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use model::limits::OUTPUT_EARLIER_MAX;
 use model::retry::LostClaim;
 use model::shard::ShardSet;
+use model::view::Known;
 use model::{
-    Attempt, Job, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard, Slot, TenantId,
-    Timestamp, Verdict,
+    Attempt, Job, JobId, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard, Slot,
+    TenantId, Timestamp, Verdict,
 };
 
 use super::calls::{Call, JobCall, PresenceCall};
@@ -199,7 +200,7 @@ impl World {
                 fresh,
                 late,
             } => {
-                return Call::Fire(leases, self.firings(jobs, *claim, *fresh, *late).await);
+                return Call::Fire(leases, self.firings(by, jobs, *claim, *fresh, *late).await);
             }
             EngineOp::Claim { runs, fresh } => {
                 return Call::Claim(leases, self.claimable(runs, *fresh).await);
@@ -226,6 +227,7 @@ impl World {
     /// Decides slots as if on time, late or ahead of it; whether they are due by the clock is nothing to a store.
     async fn firings(
         &mut self,
+        by: PresenceId,
         numbers: &[u8],
         claim: bool,
         fresh: bool,
@@ -248,11 +250,33 @@ impl World {
                 job.id,
                 Firing {
                     claim,
+                    knows: self.knows(by, job.id, late).await,
                     ..firing(&job, decided_at)
                 },
             );
         }
         firings.into_values().collect()
+    }
+
+    /// What a node knows of the runs that it holds: they wait, are under way, or have ended.
+    async fn knows(&self, by: PresenceId, job: JobId, late: i32) -> Vec<Known> {
+        let claims = self.store.claims(by, None, 1_000).await.unwrap_or_default();
+        let mut known = Vec::new();
+        for claim in claims {
+            let run = self.store.get_run(TenantId::DEFAULT, claim.run).await;
+            let run = run.ok().flatten().filter(|run| run.job == job);
+            let dispatched_at = Some(claim.due_at).filter(|_| late % 3 > 0);
+            known.extend(run.map(|run| {
+                Known {
+                    run: run.id,
+                    dispatched_at,
+                    ended_at: dispatched_at
+                        .filter(|_| late % 3 == 2)
+                        .map(|at| at.plus(Duration::from_secs(40))),
+                }
+            }));
+        }
+        known
     }
 
     async fn claimable(&self, numbers: &[u8], fresh: bool) -> Vec<RunId> {

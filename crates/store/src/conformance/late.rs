@@ -1,0 +1,302 @@
+//! Late is not lost: a delay that is the system's own is no overlap. Jobs here are due every second, from second 60 on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::policy::CatchUp;
+use model::view::Known;
+use model::{
+    CatchUpPolicy, Job, Overlap, Reason, Run, RunId, RunState, TenantId, Timestamp, Verdict,
+};
+
+use super::{Kept, Subject, at, every, firing, job_with, settlement, slot};
+use crate::{BoxError, Claimed, Fired, Firing};
+
+/// Every policy that keeps runs apart.
+const APART: [Overlap; 4] = [
+    Overlap::Skip,
+    Overlap::QueueOne,
+    Overlap::QueueAll { max: 3 },
+    Overlap::CancelRunning,
+];
+
+async fn put(subject: &Subject, number: u8, overlap: Overlap) -> Result<Arc<Job>, BoxError> {
+    let mut job = job_with(number, |def| {
+        def.overlap = overlap;
+        def.catch_up = CatchUp {
+            policy: CatchUpPolicy::All,
+            window: Duration::from_secs(3_600),
+            max: 100,
+        };
+    })?;
+    let mut def = model::Definition::clone(&job.def);
+    def.schedule = every(1)?;
+    def.schedule.bounds.starts_at = Some(at(60));
+    job = Job::new(job.id, job.tenant, None, def, at(0));
+    subject.put(job).await
+}
+
+fn id(job: &Job, secs: i64) -> RunId {
+    RunId::for_slot(job.id, slot(secs))
+}
+
+fn millis(secs: i64, millis: u64) -> Timestamp {
+    at(secs).plus(Duration::from_millis(millis))
+}
+
+/// Fires the job's next slot at a moment, by a node that knows so much.
+async fn fire(
+    subject: &Subject,
+    job: &Job,
+    now: Timestamp,
+    knows: &[Known],
+) -> Result<Fired, BoxError> {
+    let job = subject.job(job.id).await?;
+    let firing = Firing {
+        knows: knows.to_vec(),
+        ..firing(&job, now)
+    };
+    let fired = subject.store.fire(&subject.leases, &[firing]).await?;
+    Ok(fired.into_iter().next().ok_or("no answer")?)
+}
+
+fn waits(run: RunId) -> Known {
+    Known {
+        run,
+        dispatched_at: None,
+        ended_at: None,
+    }
+}
+
+fn runs(run: RunId, dispatched_at: Timestamp) -> Known {
+    Known {
+        dispatched_at: Some(dispatched_at),
+        ..waits(run)
+    }
+}
+
+/// Ends a run that was dispatched and ended at these moments; answers what that sets free.
+async fn end(
+    subject: &Subject,
+    run: RunId,
+    dispatched_at: Timestamp,
+    ended_at: Timestamp,
+) -> Result<crate::Settled, BoxError> {
+    let run = subject.run(run).await?;
+    let mut settlement = settlement(&run, Verdict::Succeed);
+    if let Some(attempt) = &mut settlement.attempt {
+        (attempt.dispatched_at, attempt.settled_at) = (Some(dispatched_at), ended_at);
+    }
+    subject.settle(settlement).await
+}
+
+pub async fn a_run_that_was_not_dispatched_by_then_is_no_overlap(subject: Subject) -> Kept {
+    for (number, overlap) in (1..).zip(APART) {
+        let job = put(&subject, number, overlap).await?;
+        let first = id(&job, 60);
+        // The node is overloaded: the run is claimed, and waits for its turn.
+        assert_eq!(
+            fire(&subject, &job, at(60), &[]).await?,
+            Fired::Claimed(first)
+        );
+        for secs in [61, 62] {
+            let fired = fire(&subject, &job, at(secs), &[waits(first)]).await?;
+            assert_eq!(fired, Fired::Waiting(id(&job, secs)), "{overlap:?}");
+        }
+        let settled = end(&subject, first, at(62), millis(62, 1)).await?;
+        assert_eq!(settled, super::freed(id(&job, 61)), "{overlap:?}");
+    }
+    Ok(())
+}
+
+pub async fn a_late_slot_runs_after_the_late_one_before_it(subject: Subject) -> Kept {
+    for (number, overlap) in (1..).zip(APART) {
+        let job = put(&subject, number, overlap).await?;
+        let first = id(&job, 60);
+        // The store was away from second 60 to second 66.
+        fire(&subject, &job, at(66), &[]).await?;
+        let fired = fire(&subject, &job, millis(66, 5), &[runs(first, at(66))]).await?;
+        assert_eq!(fired, Fired::Waiting(id(&job, 61)), "{overlap:?}");
+        let settled = end(&subject, first, at(66), millis(66, 1)).await?;
+        assert_eq!(settled, super::freed(id(&job, 61)));
+        let claim = [id(&job, 61)];
+        let claimed = subject.store.claim(&subject.leases, &claim).await?;
+        assert!(matches!(claimed[..], [Claimed::Ours(..)]), "{claimed:?}");
+    }
+    Ok(())
+}
+
+pub async fn a_run_that_counts_has_the_policy_decide(subject: Subject) -> Kept {
+    for (number, overlap) in (1..).zip(APART) {
+        let job = put(&subject, number, overlap).await?;
+        let first = id(&job, 60);
+        fire(&subject, &job, at(60), &[]).await?;
+        let fired = fire(&subject, &job, at(61), &[runs(first, at(60))]).await?;
+        let expected = if overlap == Overlap::Skip {
+            Fired::Skipped(Reason::Overlap)
+        } else {
+            Fired::Waiting(id(&job, 61))
+        };
+        assert_eq!(fired, expected, "{overlap:?}");
+    }
+    Ok(())
+}
+
+pub async fn a_run_that_started_late_is_given_as_much_longer(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Skip).await?;
+    let first = id(&job, 60);
+    fire(&subject, &job, millis(60, 400), &[]).await?;
+    let known = [runs(first, millis(60, 400))];
+    let again = Fired::Early(millis(61, 400));
+    assert_eq!(fire(&subject, &job, at(61), &known).await?, again);
+    let ended = [Known {
+        ended_at: Some(millis(61, 300)),
+        ..known[0]
+    }];
+    // On time it would have ended at 60.9. Its end is on its way to the store.
+    let fired = fire(&subject, &job, millis(61, 310), &ended).await?;
+    assert_eq!(fired, Fired::Claimed(id(&job, 61)));
+    Ok(())
+}
+
+pub async fn a_run_that_ended_meanwhile_counts_for_skip_alone(subject: Subject) -> Kept {
+    for (number, overlap) in (1..).zip(APART) {
+        let job = put(&subject, number, overlap).await?;
+        let first = id(&job, 60);
+        fire(&subject, &job, at(60), &[]).await?;
+        end(&subject, first, at(60), millis(61, 500)).await?;
+        // Slot 61 is fired late, when its overlap is over; slot 62 did not overlap with anything.
+        let expected = match overlap {
+            Overlap::Skip => Fired::Skipped(Reason::Overlap),
+            Overlap::QueueOne
+            | Overlap::QueueAll { .. }
+            | Overlap::CancelRunning
+            | Overlap::Allow => Fired::Claimed(id(&job, 61)),
+        };
+        let fired = fire(&subject, &job, at(63), &[]).await?;
+        assert_eq!(fired, expected, "{overlap:?}");
+        if overlap == Overlap::Skip {
+            let fired = fire(&subject, &job, at(63), &[]).await?;
+            assert_eq!(fired, Fired::Claimed(id(&job, 62)));
+        }
+    }
+    Ok(())
+}
+
+pub async fn missed_slots_run_one_after_another(subject: Subject) -> Kept {
+    for (number, overlap) in (1..).zip(APART) {
+        let job = put(&subject, number, overlap).await?;
+        let mut now = at(100);
+        for secs in 60..64 {
+            let run = id(&job, secs);
+            assert_eq!(
+                fire(&subject, &job, now, &[]).await?,
+                Fired::Claimed(run),
+                "{overlap:?}"
+            );
+            let stands = subject.job(job.id).await?;
+            let again = Fired::Early(now.plus(Duration::from_secs(1)));
+            let early = fire(&subject, &job, now, &[runs(run, now)]).await?;
+            assert_eq!(early, again, "{overlap:?}");
+            assert_eq!(subject.job(job.id).await?, stands, "it waits for its turn");
+            end(&subject, run, now, now.plus(Duration::from_millis(1))).await?;
+            now = now.plus(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+pub async fn a_job_that_allows_overlap_catches_up_at_once(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Allow).await?;
+    for secs in 60..64 {
+        let fired = fire(&subject, &job, at(100), &[]).await?;
+        assert_eq!(fired, Fired::Claimed(id(&job, secs)));
+    }
+    Ok(())
+}
+
+pub async fn so_many_late_slots_wait_and_no_more(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Skip).await?;
+    let first = id(&job, 60);
+    fire(&subject, &job, at(60), &[]).await?;
+    for secs in 61..=71 {
+        let fired = fire(&subject, &job, at(secs), &[waits(first)]).await?;
+        assert_eq!(fired, Fired::Waiting(id(&job, secs)));
+    }
+    let fired = fire(&subject, &job, at(72), &[waits(first)]).await?;
+    assert_eq!(fired, Fired::Skipped(Reason::Overload));
+    let entry = subject.run(id(&job, 72)).await?;
+    assert_eq!(
+        (entry.state, entry.reason),
+        (RunState::Skipped, Some(Reason::Overload))
+    );
+    Ok(())
+}
+
+pub async fn what_another_node_holds_counts_when_it_says_so(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Skip).await?;
+    fire(&subject, &job, at(60), &[]).await?;
+    let run = id(&job, 60);
+    let theirs = subject.hand_over().await?;
+    let stands = subject.job(job.id).await?;
+    let ask = async |now: Timestamp| -> Result<Fired, BoxError> {
+        let batch = [firing(&stands, now)];
+        let fired = subject.store.fire(&theirs, &batch).await?;
+        Ok(fired.into_iter().next().ok_or("no answer")?)
+    };
+    assert_eq!(ask(at(61)).await?, Fired::Early(millis(61, 250)));
+    let marks = [(run, at(60))];
+    subject
+        .store
+        .mark_running(subject.presence(), &marks)
+        .await?;
+    assert_eq!(ask(at(61)).await?, Fired::Skipped(Reason::Overlap));
+    Ok(())
+}
+
+pub async fn a_run_keeps_its_first_dispatch_through_retries(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Skip).await?;
+    fire(&subject, &job, at(60), &[]).await?;
+    let run = subject.run(id(&job, 60)).await?;
+    let mut retry = settlement(&run, Verdict::RetryAt(at(64)));
+    if let Some(attempt) = &mut retry.attempt {
+        (attempt.dispatched_at, attempt.settled_at) = (Some(at(60)), millis(60, 100));
+    }
+    subject.settle(retry).await?;
+    let waiting = subject.run(run.id).await?;
+    assert_eq!(
+        (waiting.state, waiting.dispatched_at),
+        (RunState::Retrying, Some(at(60)))
+    );
+    let fired = fire(&subject, &job, at(61), &[]).await?;
+    assert_eq!(
+        fired,
+        Fired::Skipped(Reason::Overlap),
+        "in backoff it lives"
+    );
+    subject.store.claim(&subject.leases, &[run.id]).await?;
+    let marks = [(run.id, at(64))];
+    subject
+        .store
+        .mark_running(subject.presence(), &marks)
+        .await?;
+    assert_eq!(subject.run(run.id).await?.dispatched_at, Some(at(60)));
+    end(&subject, run.id, at(64), at(65)).await?;
+    let ended: Option<Run> = subject.store.get_run(TenantId::DEFAULT, run.id).await?;
+    assert_eq!(ended.and_then(|run| run.dispatched_at), Some(at(60)));
+    Ok(())
+}
+
+pub async fn a_catch_up_is_counted_once(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Allow).await?;
+    // Of 200 missed slots the newest hundred run, also those that grow too many meanwhile.
+    fire(&subject, &job, at(270), &[]).await?;
+    let stands = subject.job(job.id).await?;
+    assert_eq!(
+        (stands.slot_last, stands.catch_up_to),
+        (Some(at(160)), Some(at(259)))
+    );
+    let fired = fire(&subject, &job, at(400), &[]).await?;
+    assert_eq!(fired, Fired::Claimed(id(&job, 161)));
+    Ok(())
+}
