@@ -11,9 +11,10 @@ use store::{Offset, StoreError, Vitals};
 use tracing::warn;
 
 use crate::duty::{Duty, Wake};
+use crate::flaw::Flaw;
 use crate::handle::{Nudge, Shared};
 use crate::lock;
-use crate::node::{Context, Flaw};
+use crate::node::Context;
 
 /// A wall clock that moves this much against the other one was stepped.
 const STEP_MIN: Duration = Duration::from_millis(500);

@@ -241,10 +241,12 @@ impl Fire {
         }));
     }
 
-    fn fire(&mut self, age: Age, kind: Kind, firings: Vec<Firing>) {
+    fn fire(&mut self, age: Age, kind: Kind, mut firings: Vec<Firing>) {
         if firings.is_empty() {
             return;
         }
+        let flaw = self.context.config.flaw;
+        firings.iter_mut().for_each(|firing| flaw.spoil(firing));
         let context = Arc::clone(&self.context);
         let metrics = &context.shared.metrics;
         metrics.fire_batch.observe(firings.len() as f64);

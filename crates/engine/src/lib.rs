@@ -22,6 +22,7 @@ pub mod wheel;
 
 pub mod fire;
 mod fired;
+mod flaw;
 mod lead;
 mod postponed;
 mod writes;
@@ -41,9 +42,10 @@ pub mod rules;
 pub mod watchdog;
 
 pub use clock::{Alarm, Clock, SystemClock};
+pub use flaw::Flaw;
 pub use handle::{Handle, Health, Nodes};
 pub use metrics::Metrics;
-pub use node::{ClockOf, Flaw, Node, NodeConfig};
+pub use node::{ClockOf, Node, NodeConfig};
 pub use offset::OffsetClock;
 
 /// Locks, whatever a thread that panicked left behind: our locks guard plain data that is whole

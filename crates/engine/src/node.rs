@@ -24,6 +24,7 @@ use crate::desk::{Desk, Endings};
 use crate::dispatch::Dispatch;
 use crate::duties;
 use crate::duty::{self, Builder};
+use crate::flaw::Flaw;
 use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
 use crate::lock;
 use crate::metrics::Metrics;
@@ -63,17 +64,6 @@ pub struct NodeConfig {
     /// Where chance comes from.
     pub seed: u64,
     pub flaw: Flaw,
-}
-
-/// A bug put in on purpose: the simulator must find it, or it proves nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Flaw {
-    #[default]
-    None,
-    /// The node beats once and never again.
-    SkipRenewal,
-    /// The node never asks itself whether it is still here.
-    SkipPresenceCheck,
 }
 
 impl Default for NodeConfig {

@@ -58,7 +58,7 @@ impl Watchdog {
         info!(attempts = count, "ends attempts whose holder is gone");
         let settlements: Vec<Settlement> = orphans
             .into_iter()
-            .map(|orphan| lost(orphan, now))
+            .map(|orphan| context.config.flaw.judge(lost(orphan, now), now))
             .collect();
         context.shared.metrics.lost.inc_by(count as u64);
         for settlement in settlements {

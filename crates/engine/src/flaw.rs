@@ -1,0 +1,69 @@
+//! Bugs put in on purpose: the simulator must find each of them, or it proves nothing.
+
+use std::sync::Arc;
+
+use model::{Reason, Skip, Stretch, Timestamp, Verdict};
+use store::{Firing, Settlement};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flaw {
+    #[default]
+    None,
+    /// The node beats once and never again.
+    SkipRenewal,
+    /// The node never asks itself whether it is still here.
+    SkipPresenceCheck,
+    /// Every slot is passed over as missed, and nothing starts.
+    SkipEverything,
+    /// A slot that is late is passed over as an overlap, whether or not a run is in its way.
+    SkipLate,
+    /// A lost attempt is tried again although its job wants no second delivery.
+    RetryLost,
+    /// What the gone may have dispatched goes on under the same number.
+    ReleaseDispatched,
+}
+
+impl Flaw {
+    /// Turns a firing into what a node with this bug asks for.
+    pub fn spoil(self, firing: &mut Firing) {
+        let late = |slot| firing.decision.at > firing.job.due_at(slot);
+        let reason = match self {
+            Self::SkipEverything => Reason::Missed,
+            Self::SkipLate if firing.decision.start.is_some_and(late) => Reason::Overlap,
+            Self::None
+            | Self::SkipRenewal
+            | Self::SkipPresenceCheck
+            | Self::SkipLate
+            | Self::RetryLost
+            | Self::ReleaseDispatched => return,
+        };
+        if let Some(slot) = firing.decision.start.take() {
+            firing.decision.passed.push(Skip {
+                slots: Stretch::one(slot),
+                reason,
+                note: None,
+                by: Arc::clone(&firing.decision.by),
+            });
+        }
+    }
+
+    /// The end of an attempt of the gone, as a node with this bug judges it.
+    pub fn judge(self, mut settlement: Settlement, now: Timestamp) -> Settlement {
+        match self {
+            Self::RetryLost if settlement.verdict == Verdict::Bury(Reason::Lost) => {
+                settlement.verdict = Verdict::RetryAt(now);
+            }
+            Self::ReleaseDispatched => {
+                settlement.verdict = Verdict::Release;
+                settlement.attempt = None;
+            }
+            Self::None
+            | Self::SkipRenewal
+            | Self::SkipPresenceCheck
+            | Self::SkipEverything
+            | Self::SkipLate
+            | Self::RetryLost => {}
+        }
+        settlement
+    }
+}
