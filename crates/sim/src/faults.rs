@@ -247,6 +247,26 @@ macro_rules! faulty {
                 hints
             }
 
+            async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+                let (store, jobs) = (self.clone(), jobs.to_vec());
+                self.send(async move { store.create_watched(&jobs).await }).await
+            }
+
+            async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+                let (store, start) = (self.clone(), start.clone());
+                self.send(async move { store.inner.start_run(&start).await }).await
+            }
+
+            async fn cancel_run(
+                &self,
+                tenant: TenantId,
+                run: RunId,
+                now: Timestamp,
+            ) -> Result<Cancelled, StoreError> {
+                let store = self.clone();
+                self.send(async move { store.inner.cancel_run(tenant, run, now).await }).await
+            }
+
             async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
                 let (store, change) = (self.clone(), change.clone());
                 self.send(async move { store.change_watched(&change).await }).await
@@ -298,7 +318,6 @@ macro_rules! faulty {
 faulty! {
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
-    create_jobs(jobs: &[NewJob]) -> Vec<Created>;
     get_job(tenant: TenantId, id: JobId) -> Option<Job>;
     find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
     list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
@@ -312,9 +331,7 @@ faulty! {
     due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
     due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
-    start_run(start: &StartRun) -> Started;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
-    cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use model::policy::CatchUp;
 use model::schedule::{Cron, CronOptions, Every, Kind, Period, Weekly, Zone};
 use model::{
     Backoff, Calendar, CalendarName, CatchUpPolicy, Definition, Delivery, Job, JobId, Lane,
-    Overlap, RetryPolicy, Schedule, Slot, Target, TenantId, Timestamp,
+    Overlap, RetryPolicy, Schedule, Slot, Target, TenantId, Timestamp, limits,
 };
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -70,6 +71,17 @@ fn narrow(
     }
 }
 
+/// Bytes of every size, nothing and the most among them; most are small.
+pub fn payload(rng: &mut StdRng) -> Bytes {
+    let size = match rng.random_range(0..20) {
+        0..4 => 0,
+        4 => limits::PAYLOAD_MAX,
+        5 => rng.random_range(0..limits::PAYLOAD_MAX),
+        _ => rng.random_range(1..200),
+    };
+    Bytes::from(vec![rng.random::<u8>(); size])
+}
+
 pub fn definition(
     rng: &mut StdRng,
     now: Timestamp,
@@ -110,6 +122,9 @@ pub fn definition(
     };
     if rng.random_bool(0.2) {
         def.spread = Duration::from_millis(rng.random_range(1..900));
+    }
+    if rng.random_bool(0.4) {
+        def.payload = Some(payload(rng));
     }
     if rng.random_bool(0.2) {
         def.delivery = Delivery::AtMostOnce;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use model::{AttemptNo, Job, JobId, PresenceId, RunId, Slot, Version};
 
 use crate::checks::Broken;
+use crate::record::Record;
 
 /// A slot that was decided late enough to be asked why; all by uptime.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,7 @@ pub struct Book {
     traced: Option<String>,
     pub broken: Vec<Broken>,
     pub late: Vec<Late>,
+    pub record: Record,
     ended: BTreeMap<PresenceId, Duration>,
     /// The claims that stand.
     held: BTreeMap<RunId, (AttemptNo, PresenceId)>,

@@ -1,16 +1,19 @@
 //! The real engine under a seed: the reference store behind faults, scripted executors, paused
 //! time. The same seed tells the same story; the checks say what must hold whatever happens.
 //!
-//! In reading order: `world` (what there is, and a seed's life), `trouble` and `people` (what happens to it), `jobs`;
-//! `clock`, `faults` and `target` (what a node is made to believe); `watch`, `ledger`, `spells` and `story` (what
-//! really happened); `checks`.
+//! In reading order: `world` (what there is, and a seed's life), `trouble`, `people` and `asked` (what happens to it),
+//! `jobs`;
+//! `clock`, `faults` and `target` (what a node is made to believe); `watch`, `ledger`, `record`, `spells` and
+//! `story` (what really happened); `checks`.
 
+mod asked;
 pub mod checks;
 pub mod clock;
 pub mod faults;
 pub mod jobs;
 pub mod ledger;
 mod people;
+pub mod record;
 pub mod spells;
 pub mod story;
 pub mod target;

@@ -1,17 +1,26 @@
-//! What people do meanwhile: they make jobs and calendars, edit, pause, resume, delete, run by hand, cancel.
+//! What people do meanwhile: they make jobs and calendars, edit, pause, resume, delete, run by hand, cancel. Their way to
+//! the store is no better than that of the nodes: what is not answered is asked for again, word for word.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::Clock;
 use model::{Job, JobState, Run, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version};
 use rand::RngExt;
-use store::{JobChange, NewJob, RunsOfChange, StartRun, Store};
+use store::{
+    Cancelled, Created, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StartRun,
+    Started, Store, StoreError,
+};
 
+use crate::faults::Badness;
 use crate::jobs;
 use crate::world::World;
 
 /// So many jobs are active at once at the most.
 const ACTIVE_MAX: usize = 16;
+/// How often somebody asks for the same thing, and how long he waits before he asks again.
+const TRIES: u32 = 50;
+const TRY_AGAIN: Duration = Duration::from_millis(40);
 
 impl World {
     pub(crate) async fn create(&mut self) {
@@ -26,20 +35,57 @@ impl World {
         let now = Clock::now(&self.clock);
         let long = self.plan.is_long();
         let job = Arc::new(jobs::job(&mut self.rng, now, &self.calendars, long));
+        let idempotency = self.rng.random_bool(0.3).then(|| Idempotency {
+            key: job.id.to_string(),
+            digest: [1; 32],
+        });
         let new = NewJob {
             job: Arc::clone(&job),
-            idempotency: None,
+            idempotency,
         };
-        self.ledger.book().changed(job.id, self.clock.uptime());
-        // What is accepted is what the store says it is: an answer that was lost is asked for again.
-        if self.mem.create_jobs(&[new]).await.is_ok() {
-            self.accepted.push((Arc::clone(&job), false));
+        self.worsen();
+        let door = self.door.clone();
+        let answers = self.asked(async || door.create_jobs(std::slice::from_ref(&new)).await);
+        let answers = answers.await.unwrap_or_default();
+        match answers.as_slice() {
+            [Created::Done] => self.accepted.push((Arc::clone(&job), false)),
+            [Created::Repeated(id)] if *id == job.id => {
+                self.accepted.push((Arc::clone(&job), false));
+            }
+            other => {
+                let seen = format!("{} was created: {other:?}", job.id);
+                self.ledger.book().broken("asked_again_is_the_same", seen);
+            }
         }
         let at = self.rng.random_range(0..self.members.len());
         let told = self.rng.random_bool(0.5);
         if let Some(node) = self.members[at].node.as_ref().filter(|_| told) {
             node.handle().offer(&job);
         }
+    }
+
+    /// The way that people have to the store is bad now and then.
+    fn worsen(&mut self) {
+        let badness = match self.rng.random_bool(0.4) {
+            true => Badness {
+                before: self.rng.random_range(0..300),
+                after: self.rng.random_range(0..500),
+                slow: Duration::from_millis([0, 1, 20, 300][self.rng.random_range(0..4)]),
+            },
+            false => Badness::default(),
+        };
+        self.door.spoil(badness);
+    }
+
+    /// Asks until there is an answer.
+    async fn asked<T>(&self, ask: impl AsyncFn() -> Result<T, StoreError>) -> Option<T> {
+        for _ in 0..TRIES {
+            if let Ok(answer) = ask().await {
+                return Some(answer);
+            }
+            self.clock.sleep(TRY_AGAIN).await;
+        }
+        None
     }
 
     /// A calendar is made, or changed.
@@ -71,6 +117,7 @@ impl World {
         let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, id).await else {
             return;
         };
+        self.worsen();
         let now = Clock::now(&self.clock);
         let by = Arc::clone(&self.by);
         match self.rng.random_range(0..7) {
@@ -111,21 +158,49 @@ impl World {
         }
     }
 
-    async fn change(&self, before: &Job, (after, skipped): (Job, Vec<Skip>), runs: RunsOfChange) {
+    async fn change(
+        &mut self,
+        before: &Job,
+        (after, skipped): (Job, Vec<Skip>),
+        runs: RunsOfChange,
+    ) {
+        if after.state == JobState::Deleted {
+            self.asked.deleted.insert(after.id);
+        }
         let change = JobChange {
             before: Arc::new(before.clone()),
             after: Arc::new(after),
             skipped,
             runs,
         };
-        let changed = self.mem.change_job(&change).await;
-        let (mut book, now) = (self.ledger.book(), self.clock.uptime());
-        book.changed(before.id, now);
-        book.tell_of(before.id, now, || format!("{change:?}: {changed:?}"));
+        let door = self.door.clone();
+        let changed = self.asked(async || door.change_job(&change).await).await;
+        let after = &change.after;
+        // Asked again, the change meets what it has made itself.
+        let is_ours = |job: &Job| {
+            (job.version, job.state) == (after.version, after.state) && job.def == after.def
+        };
+        let accepted = match &changed {
+            Some(JobChanged::Done { .. }) => true,
+            Some(JobChanged::Conflict(job)) => is_ours(job),
+            Some(
+                JobChanged::KeyTaken(_)
+                | JobChanged::CalendarMissing(_)
+                | JobChanged::Missing
+                | JobChanged::Refused(_),
+            )
+            | None => false,
+        };
+        if accepted {
+            let made = (after.id, after.version, after.state);
+            self.asked.changed.push(made);
+        }
     }
 
     async fn run_by_hand(&mut self, job: &Job, now: Timestamp) {
         let id = RunId::asked(job.id, now, self.rng.random());
+        let own = self.rng.random_bool(0.3);
+        let payload = own.then(|| jobs::payload(&mut self.rng));
         let run = Run {
             id,
             tenant: job.tenant,
@@ -145,14 +220,21 @@ impl World {
             waiting: false,
             dispatched_at: None,
             settled_at: None,
-            payload: None,
+            payload: payload.clone(),
             stretch: None,
             note: None,
             by: None,
             attempts: Vec::new(),
         };
         let force = self.rng.random_bool(0.2);
-        let started = self.mem.start_run(&StartRun { run, force }).await;
+        let (door, start) = (self.door.clone(), StartRun { run, force });
+        let started = self.asked(async || door.start_run(&start).await).await;
+        match &started {
+            Some(Started::Ready | Started::Waiting | Started::Repeated) => {
+                self.asked.started.insert(id, payload);
+            }
+            Some(Started::Refused(_) | Started::Missing) | None => {}
+        }
         let (mut book, now) = (self.ledger.book(), self.clock.uptime());
         // It may have replaced the run that its job rested for.
         book.changed(job.id, now);
@@ -165,13 +247,22 @@ impl World {
             return;
         }
         let run = &live[self.rng.random_range(0..live.len())];
-        let cancelled = self.mem.cancel_run(TenantId::DEFAULT, run.id, now).await;
+        let (door, id) = (self.door.clone(), run.id);
+        let ask = async || door.cancel_run(TenantId::DEFAULT, id, now).await;
+        let cancelled = self.asked(ask).await;
+        match &cancelled {
+            Some(Cancelled::Done(_) | Cancelled::Ended(RunState::Cancelled)) => {
+                self.asked.cancelled.insert(id, self.clock.uptime());
+            }
+            Some(Cancelled::Asked | Cancelled::Ended(_) | Cancelled::Missing) | None => {}
+        }
         let (mut book, now) = (self.ledger.book(), self.clock.uptime());
         book.changed(run.job, now);
         book.tell_of(run.job, now, || format!("cancel {}: {cancelled:?}", run.id));
     }
 
     pub(crate) async fn pause_all(&mut self) {
+        self.door.spoil(Badness::default());
         for (job, _) in self.accepted.clone() {
             for _ in 0..10 {
                 let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, job.id).await else {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use model::{AttemptNo, JobId, RunId, Slot, Timestamp};
 
 /// One delivery to a target.
@@ -13,6 +14,7 @@ pub struct Delivery {
     pub attempt: AttemptNo,
     /// None for a manual run.
     pub slot: Option<Slot>,
+    pub payload: Option<Bytes>,
     /// By the wall clock.
     pub at: Timestamp,
     /// By uptime: from its start to its end; an attempt cut off by a crash ends there.

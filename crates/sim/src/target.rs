@@ -75,6 +75,7 @@ impl SimTarget {
             job: order.job.id,
             attempt: order.attempt,
             slot: order.slot,
+            payload: order.payload().cloned(),
             at: Clock::now(&self.clock),
             from,
             to: None,

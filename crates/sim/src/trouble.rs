@@ -216,6 +216,7 @@ impl World {
         let back = self.rng.random_bool(0.5);
         let step = self.rng.random_range(1..90_000);
         let step = if back { -step } else { step };
+        self.latest = self.latest.max(Clock::now(&self.clock));
         self.clock.step(step);
         self.tell(|| format!("the store's clock is stepped by {step} ms"));
     }

@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Clock;
+use model::policy::Living;
 use model::shard::ShardSet;
-use model::{Ask, AttemptNo, Job, Lane, PresenceId, Run, RunId, Timestamp};
+use model::{
+    Ask, AttemptNo, Job, JobId, JobState, Lane, PresenceId, Run, RunId, Skip, Stretch, Timestamp,
+};
 use store::*;
 
 use crate::faults::FaultStore;
+use crate::record::{Cause, Era, Passed};
 
 impl FaultStore {
     fn uptime(&self) -> Duration {
@@ -57,17 +61,104 @@ impl FaultStore {
         Ok(leases)
     }
 
+    pub(crate) async fn create_watched(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        let answers = self.inner.create_jobs(jobs).await?;
+        let mut book = self.ledger.book();
+        for (NewJob { job, .. }, answer) in jobs.iter().zip(&answers) {
+            book.tell_of(job.id, self.uptime(), || {
+                format!("{} creates {job:?}: {answer:?}", self.who())
+            });
+            if *answer == Created::Done {
+                book.changed(job.id, self.uptime());
+                book.record.begin(Era {
+                    job: Arc::clone(job),
+                    before: None,
+                    from: Clock::now(&self.clock),
+                });
+            }
+        }
+        Ok(answers)
+    }
+
     pub(crate) async fn change_watched(
         &self,
         change: &JobChange,
     ) -> Result<JobChanged, StoreError> {
         let changed = self.inner.change_job(change).await?;
+        let (at, now) = (self.uptime(), Clock::now(&self.clock));
         let mut book = self.ledger.book();
-        let job = change.before.id;
-        book.changed(job, self.uptime());
+        let JobChange { before, after, .. } = change;
+        book.changed(before.id, at);
         let told = || format!("{}: {change:?}: {changed:?}", self.who());
-        book.tell_of(job, self.uptime(), told);
+        book.tell_of(before.id, at, told);
+        if let JobChanged::Done { job, .. } = &changed {
+            book.record.begin(Era {
+                job: Arc::new(Job::clone(job)),
+                before: Some(Arc::clone(before)),
+                from: now,
+            });
+            let cause = Cause::Change {
+                from: before.state,
+                to: after.state,
+            };
+            let passed = change.skipped.iter().map(|skip| Passed {
+                job: Arc::clone(before),
+                skip: skip.clone(),
+                cause,
+                now,
+                at,
+            });
+            book.record.passed.extend(passed);
+        }
         Ok(changed)
+    }
+
+    /// Which of the firings meet their job as they saw it, and beside how many runs.
+    fn stands(&self, firings: &[Firing]) -> Vec<Option<Living>> {
+        let (jobs, live) = (self.inner.all_jobs(), self.inner.live_runs());
+        let stands = |firing: &Firing| {
+            let planned = &firing.job;
+            let found = jobs.binary_search_by_key(&planned.id, |job| job.id);
+            let job = found.ok().and_then(|at| jobs.get(at))?;
+            let unmoved = (job.version, job.next_slot) == (planned.version, planned.next_slot);
+            (unmoved && job.state == JobState::Active).then(|| living(&live, job.id))
+        };
+        firings.iter().map(stands).collect()
+    }
+
+    /// Writes down which slots a firing has passed over, now that it was answered.
+    fn passed(&self, firing: &Firing, living: Living, answer: &Fired) -> Vec<Passed> {
+        let decision = &firing.decision;
+        let refused = match answer {
+            Fired::Skipped(reason) => decision.start.map(|slot| (slot, *reason)),
+            Fired::Claimed(_)
+            | Fired::Ready(_)
+            | Fired::Waiting(_)
+            | Fired::Decided
+            | Fired::Early
+            | Fired::Stale
+            | Fired::LeaseLost
+            | Fired::Refused(_) => None,
+        };
+        let refused = refused.map(|(slot, reason)| Skip {
+            slots: Stretch::one(slot),
+            reason,
+            note: None,
+            by: Arc::clone(&decision.by),
+        });
+        let cause = Cause::Fire {
+            decided_at: decision.at,
+            living,
+        };
+        let passed = |skip| Passed {
+            job: Arc::clone(&firing.job),
+            skip,
+            cause,
+            now: Clock::now(&self.clock),
+            at: self.uptime(),
+        };
+        let all = decision.passed.iter().cloned().chain(refused);
+        all.map(passed).collect()
     }
 
     /// Fires, and looks whether every lease that counted was a current one.
@@ -78,9 +169,11 @@ impl FaultStore {
     ) -> Result<Vec<Fired>, StoreError> {
         let right = |firing: &Firing| self.inner.gives_right(leases, firing.job.shard());
         let rights: Vec<bool> = firings.iter().map(right).collect();
+        let stands = self.stands(firings);
         let answers = self.inner.fire(leases, firings).await?;
         let mut book = self.ledger.book();
-        for ((firing, right), answer) in firings.iter().zip(rights).zip(&answers) {
+        let asked = firings.iter().zip(rights).zip(stands);
+        for (((firing, right), stood), answer) in asked.zip(&answers) {
             book.tell_of(firing.job.id, self.uptime(), || {
                 let (decision, claim) = (&firing.decision, firing.claim);
                 format!(
@@ -100,6 +193,10 @@ impl FaultStore {
             }
             if let Some(due_at) = firing.job.next_due_at() {
                 book.decided(&firing.job, self.uptime_at(due_at), self.uptime());
+            }
+            if let Some(living) = stood {
+                let passed = self.passed(firing, living, answer);
+                book.record.passed.extend(passed);
             }
         }
         Ok(answers)
@@ -198,6 +295,18 @@ impl FaultStore {
         }
         Ok(answers)
     }
+}
+
+/// The runs of a job among those alive.
+fn living(live: &[Run], job: JobId) -> Living {
+    let mut living = Living::default();
+    for run in live.iter().filter(|run| run.job == job) {
+        match run.waiting {
+            true => living.waiting += 1,
+            false => living.moving += 1,
+        }
+    }
+    living
 }
 
 /// Whether the job moved onward.

@@ -13,8 +13,9 @@ use rand::{RngExt, SeedableRng};
 use store::Store;
 use store::mem::{Flaw, MemStore};
 
+use crate::asked::Asked;
 use crate::checks::{self, Broken};
-use crate::clock::{NodeClock, SimClock};
+use crate::clock::{NodeClock, Pause, SimClock};
 use crate::faults::FaultStore;
 use crate::ledger::Ledger;
 use crate::spells::Spells;
@@ -148,10 +149,15 @@ pub(crate) struct World {
     pub accepted: Vec<(Arc<Job>, bool)>,
     pub calendars: Vec<Arc<Calendar>>,
     pub by: Arc<str>,
+    /// The way that people have to the store.
+    pub door: FaultStore,
+    pub asked: Asked,
     /// When, by uptime, the wall clock was stepped: then lateness and order by it mean less.
     pub steps: Vec<Duration>,
     /// Attempts under way at once on one node.
     pub running_max: usize,
+    /// The latest that the wall clock has shown.
+    pub latest: Timestamp,
     /// When the nodes began to stop: what is due later is nobody's any more.
     pub ended_at: Timestamp,
 }
@@ -161,14 +167,23 @@ impl World {
         let clock = SimClock::new();
         let mem = MemStore::new(Arc::new(clock.clone())).with_flaw(plan.flaw);
         let parts: Vec<Parts> = (0..plan.nodes).map(|index| plan.parts(index)).collect();
+        let ledger = Ledger::traced();
+        let door = FaultStore {
+            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(plan.seed ^ 0xd00c))),
+            ledger: ledger.clone(),
+            start: 0,
+            ..FaultStore::at(Duration::ZERO, &mem, &clock, &Pause::new(plan.seed))
+        };
         let mut world = Self {
+            door,
+            asked: Asked::default(),
             rng: StdRng::seed_from_u64(plan.seed),
             target_rng: SimTarget::rng(plan.seed),
             clock,
             mem,
             members: Vec::new(),
             story: Story::default(),
-            ledger: Ledger::traced(),
+            ledger,
             spells: Spells::new(parts.iter().map(|parts| parts.schedule).collect()),
             parts,
             quiet: Arc::default(),
@@ -178,6 +193,7 @@ impl World {
             by: Arc::from("someone"),
             steps: Vec::new(),
             running_max: 8,
+            latest: Timestamp::MIN,
             ended_at: Timestamp::MIN,
             plan,
         };
@@ -240,6 +256,7 @@ impl World {
         self.pause_all().await;
         self.clock.sleep(self.plan.quiet).await;
         self.ended_at = Clock::now(&self.clock);
+        self.latest = self.latest.max(self.ended_at);
         for member in &mut self.members {
             if let Some(node) = member.node.take() {
                 node.stop(Duration::from_secs(5)).await;

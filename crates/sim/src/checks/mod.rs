@@ -1,10 +1,13 @@
 //! What must hold, whatever happened. Each check has a name; a broken one says what it saw.
 
 mod deliveries;
+mod edits;
+mod excuses;
+mod promises;
 mod slots;
 mod takeover;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,6 +17,7 @@ use model::{Job, JobId, Outcome, Run, RunId};
 use crate::story::Delivery;
 use crate::world::World;
 
+pub use excuses::LATE_RULE;
 pub(crate) use takeover::nothing_is_overdue;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,14 +73,21 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
     };
     let by_job = end.runs_by_job();
     end.accepted_jobs_are_kept();
+    end.accepted_changes_are_made();
+    end.accepted_runs_are_kept();
+    end.skips_have_an_excuse();
+    end.overlap_has_a_run_that_counts();
     for (job, edited) in &world.accepted {
         let runs = by_job.get(&job.id).map(Vec::as_slice).unwrap_or_default();
         end.every_slot_decided_once(job, *edited, runs);
         end.bounds_hold(job.id, runs);
         end.exclusive_runs_do_not_overlap(job, *edited, runs);
         end.waiting_runs_are_few(job, *edited, runs);
+        end.edits_lose_no_slot(job.id, runs);
     }
     end.one_delivery_per_attempt();
+    end.at_most_once();
+    end.payloads_arrive_whole();
     end.never_early();
     end.attempts_rise_by_one();
     end.every_run_ends_or_waits();
@@ -85,19 +96,6 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
     end.takeover_within_bound();
     end.hand_over_leaves_no_gap();
     end.broken
-}
-
-impl End<'_> {
-    /// A deleted job goes when its runs have ended; nothing else takes one away in so short a time.
-    fn accepted_jobs_are_kept(&mut self) {
-        let live = self.runs.iter().filter(|run| run.state.is_live());
-        let living: BTreeSet<JobId> = live.map(|run| run.job).collect();
-        for (job, _) in &self.world.accepted {
-            if !self.jobs.contains_key(&job.id) && living.contains(&job.id) {
-                self.broken("accepted_jobs_are_kept", format!("{} is gone", job.id));
-            }
-        }
-    }
 }
 
 /// Whether the node that made a delivery stood still for so long that others took over: what it had

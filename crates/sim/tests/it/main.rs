@@ -46,7 +46,7 @@ fn finds(check: &str, plan: impl Fn(u64) -> Plan) {
         let broken = run(plan(*seed)).broken;
         broken.iter().any(|broken| broken.check == check)
     };
-    let found = (0..300).find(is_it);
+    let found = (0..100).find(is_it);
     assert!(found.is_some(), "no seed breaks {check}");
 }
 
@@ -122,5 +122,54 @@ fn a_node_that_does_not_ask_itself_whether_it_is_present_is_found() {
     finds("barred_dispatches_nothing", |seed| Plan {
         engine_flaw,
         ..Plan::fleet(seed)
+    });
+}
+
+#[test]
+fn a_node_that_passes_over_everything_is_found() {
+    let engine_flaw = engine::Flaw::SkipEverything;
+    finds("skips_have_an_excuse", |seed| Plan {
+        engine_flaw,
+        ..Plan::new(seed)
+    });
+}
+
+#[test]
+fn a_node_that_passes_over_what_is_late_is_found() {
+    let engine_flaw = engine::Flaw::SkipLate;
+    let check = match sim::checks::LATE_RULE {
+        true => "overlap_has_a_run_that_counts",
+        false => "skips_have_an_excuse",
+    };
+    finds(check, |seed| Plan {
+        engine_flaw,
+        ..Plan::new(seed)
+    });
+}
+
+#[test]
+fn a_store_that_drops_a_job_is_found() {
+    let flaw = Flaw::DropJob;
+    finds("accepted_jobs_are_kept", |seed| Plan {
+        flaw,
+        ..Plan::new(seed)
+    });
+}
+
+#[test]
+fn a_lost_attempt_that_is_tried_again_against_its_jobs_will_is_found() {
+    let engine_flaw = engine::Flaw::RetryLost;
+    finds("at_most_once", |seed| Plan {
+        engine_flaw,
+        ..Plan::new(seed)
+    });
+}
+
+#[test]
+fn an_attempt_that_goes_on_under_its_number_after_it_was_dispatched_is_found() {
+    let engine_flaw = engine::Flaw::ReleaseDispatched;
+    finds("one_delivery_per_attempt", |seed| Plan {
+        engine_flaw,
+        ..Plan::new(seed)
     });
 }
