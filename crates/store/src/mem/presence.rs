@@ -54,8 +54,9 @@ impl State {
             .get_mut(&id)
             .filter(|presence| presence.ended_at.is_none());
         let presence = presence.ok_or(StoreError::Barred)?;
-        if uptime > presence.expires {
-            // It lives on, since nobody barred it; but it cannot vouch for the time it was away.
+        if uptime > presence.expires || uptime < presence.beaten {
+            // It lives on, since nobody barred it; but it cannot vouch for the time it was away, nor for one that a clock
+            // which went back tells twice.
             presence.unbroken = uptime;
         }
         presence.vitals = *vitals;
@@ -165,14 +166,17 @@ impl State {
     ) -> Vec<PresenceId> {
         // Silence proves something only to one that was heard all the while.
         let heard = self.living(by).is_ok_and(|presence| {
-            uptime <= presence.expires && presence.beaten >= presence.unbroken + PRESENCE_TTL
+            (presence.beaten..=presence.expires).contains(&uptime)
+                && presence.beaten >= presence.unbroken + PRESENCE_TTL
         });
         if !heard {
             return Vec::new();
         }
+        // A time to live that lies further ahead than one can was promised by a clock that has gone back since.
+        let alive = uptime..=uptime + PRESENCE_TTL;
         let mut barred = Vec::new();
         for (id, presence) in &mut self.presences {
-            if presence.ended_at.is_none() && uptime > presence.expires {
+            if presence.ended_at.is_none() && !alive.contains(&presence.expires) {
                 presence.ended_at = Some(silent_presence_end(now, self.seen, presence.told));
                 barred.push(*id);
             }
