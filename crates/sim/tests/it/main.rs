@@ -13,6 +13,8 @@ mod left;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod panics;
 #[expect(clippy::unwrap_used, reason = "a test")]
+mod outage;
+#[expect(clippy::unwrap_used, reason = "a test")]
 mod rules;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod settling;
