@@ -18,14 +18,21 @@ const BASE: i64 = 1_774_742_400_000;
 #[derive(Clone)]
 pub struct SimClock {
     origin: Instant,
+    base: i64,
     /// What steps have added to the wall clock, in milliseconds.
     stepped: Arc<AtomicI64>,
 }
 
 impl SimClock {
     pub fn new() -> Self {
+        Self::at(Timestamp::from_millis(BASE))
+    }
+
+    /// A wall clock that shows this now.
+    pub fn at(moment: Timestamp) -> Self {
         Self {
             origin: Instant::now(),
+            base: moment.as_millis(),
             stepped: Arc::default(),
         }
     }
@@ -45,7 +52,7 @@ impl Default for SimClock {
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
         let elapsed = model::time::millis(self.origin.elapsed());
-        Timestamp::from_millis(BASE + elapsed + self.stepped.load(Ordering::SeqCst))
+        Timestamp::from_millis(self.base + elapsed + self.stepped.load(Ordering::SeqCst))
     }
 
     fn uptime(&self) -> Duration {
@@ -164,6 +171,25 @@ impl Alarm for NodeAlarm {
         let span = moment.since(Clock::now(&self.0)).min(limits::SLEEP_MAX);
         if !span.is_zero() {
             self.0.sleep(span).await;
+        }
+    }
+}
+
+/// The store's own time. Some have nothing but a wall clock to judge presences by, and it is stepped.
+pub struct StoreTime {
+    pub clock: SimClock,
+    pub by_wall: bool,
+}
+
+impl store::StoreClock for StoreTime {
+    fn now(&self) -> Timestamp {
+        Clock::now(&self.clock)
+    }
+
+    fn uptime(&self) -> Duration {
+        match self.by_wall {
+            true => Duration::from_millis(Clock::now(&self.clock).as_u64()),
+            false => Clock::uptime(&self.clock),
         }
     }
 }

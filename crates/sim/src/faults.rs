@@ -28,7 +28,12 @@ pub struct Badness {
     pub after: u32,
     /// The most that a call takes on each side of the write.
     pub slow: Duration,
+    /// The chance that whoever calls panics instead, in thousandths.
+    pub panics: u32,
 }
+
+/// Whether duties panic: they are to be started again alone, and cost nobody anything.
+pub const DUTIES_PANIC: bool = true;
 
 /// Until when nothing gets through, by uptime; silently, or with an error at once.
 #[derive(Debug, Clone, Copy, Default)]
@@ -97,6 +102,14 @@ impl FaultStore {
         *lock(&self.cut) = cut;
     }
 
+    /// Panics, if it is so, as a bug in a duty would, and without a line on the screen.
+    fn panic(&self) {
+        let panics = lock(&self.badness).panics;
+        if panics > 0 && lock(&self.rng).random_range(0..1_000) < panics {
+            std::panic::resume_unwind(Box::new("the duty has a bug"));
+        }
+    }
+
     fn draw(&self) -> Fate {
         let badness = *lock(&self.badness);
         let mut rng = lock(&self.rng);
@@ -154,6 +167,7 @@ impl FaultStore {
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.pause.over(&self.clock).await;
+        self.panic();
         let fate = self.draw();
         let answer = match self.there(&fate).await {
             Ok(()) => call.await,
@@ -164,6 +178,14 @@ impl FaultStore {
 
     /// A call that writes: it arrives whether or not anyone still waits for the answer.
     async fn send<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.panic();
+        self.carry(call).await
+    }
+
+    async fn carry<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -214,7 +236,8 @@ macro_rules! faulty {
 
             async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
                 let (store, node) = (self.clone(), node.clone());
-                self.send(async move { store.inner.join(&node).await }).await
+                // No duty calls it.
+                self.carry(async move { store.inner.join(&node).await }).await
             }
 
             async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {

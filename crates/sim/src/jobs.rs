@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::policy::CatchUp;
-use model::schedule::{Cron, CronOptions, Every, Kind, Period, Weekly, Zone};
+use model::schedule::{Cron, CronOptions, DstGap, DstOverlap, Every, Kind, Period, Weekly, Zone};
 use model::{
     Backoff, Calendar, CalendarName, CatchUpPolicy, Definition, Delivery, Job, JobId, Lane,
     Overlap, RetryPolicy, Schedule, Slot, Target, TenantId, Timestamp, limits,
@@ -132,6 +132,46 @@ pub fn definition(
     def
 }
 
+/// UTC more often than not; the others change their clocks when stories are told.
+fn zone(rng: &mut StdRng) -> Zone {
+    let names = [
+        "Europe/Berlin",
+        "Europe/London",
+        "America/New_York",
+        "Australia/Lord_Howe",
+        "Asia/Kolkata",
+    ];
+    let other = rng.random_bool(0.4);
+    let name = names[rng.random_range(0..names.len())];
+    let zone = Zone::get(name).ok().filter(|_| other);
+    zone.unwrap_or_else(Zone::utc)
+}
+
+fn cron(rng: &mut StdRng, scale: u64) -> Option<Cron> {
+    let texts = match scale {
+        1 => [
+            "* * * * * *",
+            "*/3 * * * * *",
+            "7,8,30 * * * * *",
+            "*/5 * 0-4,20-23 * * *",
+        ],
+        _ => [
+            "*/20 * * * * *",
+            "0 * * * * *",
+            "*/7 * * * *",
+            "0,30 0-59/2 1,2,3,23 * * *",
+        ],
+    };
+    let text = texts[rng.random_range(0..texts.len())].to_owned();
+    let options = CronOptions {
+        zone: Some(zone(rng)),
+        dst_gap: [DstGap::RunAfter, DstGap::Skip][rng.random_range(0..2)],
+        dst_overlap: [DstOverlap::First, DstOverlap::Both][rng.random_range(0..2)],
+        ..CronOptions::default()
+    };
+    Cron::parse(&[text], options).ok()
+}
+
 fn schedule(rng: &mut StdRng, now: Timestamp, scale: u64) -> Schedule {
     match rng.random_range(0..10) {
         0..3 => {
@@ -143,20 +183,10 @@ fn schedule(rng: &mut StdRng, now: Timestamp, scale: u64) -> Schedule {
             Schedule::from(Every {
                 period: Period::Elapsed(Duration::from_millis(millis)),
                 anchor: now,
-                zone: Zone::utc(),
+                zone: zone(rng),
                 after_completion: false,
             })
         }
-        _ => {
-            let texts = match scale {
-                1 => ["* * * * * *", "*/3 * * * * *", "7,8,30 * * * * *"],
-                _ => ["*/20 * * * * *", "0 * * * * *", "*/7 * * * *"],
-            };
-            let text = texts[rng.random_range(0..texts.len())].to_owned();
-            match Cron::parse(&[text], CronOptions::default()) {
-                Ok(cron) => Schedule::from(cron),
-                Err(_) => Schedule::from(Slot(now)),
-            }
-        }
+        _ => cron(rng, scale).map_or(Schedule::from(Slot(now)), Schedule::from),
     }
 }

@@ -71,6 +71,7 @@ impl World {
                 before: self.rng.random_range(0..300),
                 after: self.rng.random_range(0..500),
                 slow: Duration::from_millis([0, 1, 20, 300][self.rng.random_range(0..4)]),
+                panics: 0,
             },
             false => Badness::default(),
         };

@@ -1,4 +1,4 @@
-//! A target that behaves as badly as the seed says: slow, failing, hanging, failing for good, or
+//! A target that behaves as badly as the seed says: slow, failing, hanging, failing for good, panicking, or
 //! doing the work and never saying so.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,9 +115,14 @@ impl SimTarget {
             }
             80..85 => Report::failed("never").with_retry(RetryHint::Never),
             85..90 => Report::failed("later").with_retry(RetryHint::After(Duration::from_secs(3))),
-            90..95 => {
+            90..94 => {
                 ends.done = true;
                 std::future::pending().await
+            }
+            94..96 => {
+                // As a bug in an executor would, and without a line on the screen.
+                self.clock.sleep(Duration::from_millis(wait / 3)).await;
+                std::panic::resume_unwind(Box::new("the executor has a bug"))
             }
             _ => {
                 // Answers, but after the attempt's time is up.

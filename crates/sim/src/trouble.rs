@@ -7,7 +7,7 @@ use engine::Clock;
 use model::limits;
 use rand::RngExt;
 
-use crate::faults::{Badness, Cut};
+use crate::faults::{Badness, Cut, DUTIES_PANIC};
 use crate::spells::Ill;
 use crate::world::{BURST, World};
 
@@ -166,6 +166,10 @@ impl World {
                 false => self.rng.random_range(0..200),
             },
             slow: Duration::from_millis([0, 1, 20, 700][self.rng.random_range(0..4)]),
+            panics: match DUTIES_PANIC {
+                true => self.rng.random_range(0..5),
+                false => 0,
+            },
         };
         self.members[index].store.spoil(badness);
         self.tell(|| format!("node {index} has {badness:?}"));
@@ -214,7 +218,13 @@ impl World {
         self.steps.push(now);
         self.spells.begin_all(Ill::Hurt, now, now + STEP_HEARD);
         let back = self.rng.random_bool(0.5);
-        let step = self.rng.random_range(1..90_000);
+        let most = match self.rng.random_range(0..20) {
+            0..5 => 3_000,
+            5..16 => 90_000,
+            16..19 => 15 * 60_000,
+            _ => 6 * 3_600_000,
+        };
+        let step = self.rng.random_range(1..most);
         let step = if back { -step } else { step };
         self.latest = self.latest.max(Clock::now(&self.clock));
         self.clock.step(step);

@@ -15,7 +15,7 @@ use store::mem::{Flaw, MemStore};
 
 use crate::asked::Asked;
 use crate::checks::{self, Broken};
-use crate::clock::{NodeClock, Pause, SimClock};
+use crate::clock::{NodeClock, Pause, SimClock, StoreTime};
 use crate::faults::FaultStore;
 use crate::ledger::Ledger;
 use crate::spells::Spells;
@@ -40,6 +40,17 @@ pub struct Plan {
 pub(crate) const BURST: Duration = Duration::from_secs(60);
 /// How long late slots are given before everything that recurs is paused.
 pub(crate) const DECIDE: Duration = Duration::from_secs(20);
+
+/// The clocks change in Europe, ahead and back, in New York, and by half an hour on Lord Howe; a day ends, and a year.
+const MOMENTS: [i64; 7] = [
+    1_774_746_000,
+    1_792_890_000,
+    1_772_953_200,
+    1_793_512_800,
+    1_775_314_800,
+    1_774_742_400,
+    1_798_761_600,
+];
 
 impl Plan {
     pub fn new(seed: u64) -> Self {
@@ -86,6 +97,13 @@ impl Plan {
             execute: !(apart && index == 0),
             ..Parts::default()
         }
+    }
+
+    /// Somewhat before a moment at which clocks change somewhere, or days and years do.
+    fn start(&self, rng: &mut StdRng) -> Timestamp {
+        let moment = MOMENTS[rng.random_range(0..MOMENTS.len())];
+        let span = self.trouble.as_millis() as i64;
+        Timestamp::from_millis(moment * 1_000 - rng.random_range(0..span.max(1)))
     }
 
     pub(crate) fn is_long(&self) -> bool {
@@ -164,8 +182,13 @@ pub(crate) struct World {
 
 impl World {
     fn new(plan: Plan) -> Self {
-        let clock = SimClock::new();
-        let mem = MemStore::new(Arc::new(clock.clone())).with_flaw(plan.flaw);
+        let mut rng = StdRng::seed_from_u64(plan.seed);
+        let clock = SimClock::at(plan.start(&mut rng));
+        let time = StoreTime {
+            clock: clock.clone(),
+            by_wall: plan.nodes > 1 && rng.random_bool(0.5),
+        };
+        let mem = MemStore::new(Arc::new(time)).with_flaw(plan.flaw);
         let parts: Vec<Parts> = (0..plan.nodes).map(|index| plan.parts(index)).collect();
         let ledger = Ledger::traced();
         let door = FaultStore {
@@ -177,7 +200,7 @@ impl World {
         let mut world = Self {
             door,
             asked: Asked::default(),
-            rng: StdRng::seed_from_u64(plan.seed),
+            rng,
             target_rng: SimTarget::rng(plan.seed),
             clock,
             mem,

@@ -1,15 +1,12 @@
 //! Edits: under each version of a job that was in force, no slot is without an answer.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use model::{Job, JobId, JobState, Run, RunKind, RunState, Slot, Timestamp, limits};
+use model::{Job, JobId, JobState, Run, RunKind, RunState, Slot, Timestamp};
 
 use super::End;
 use crate::record::Era;
 
-/// How long before the next change a slot may belong to either version.
-const EDGE: Duration = limits::LEAD_MAX.saturating_add(limits::BEAT_EVERY);
 /// So many slots of one version are looked at.
 const SLOTS_MAX: usize = 100_000;
 
@@ -52,7 +49,7 @@ fn first(era: &Era) -> Option<Slot> {
 /// The moment up to which the slots of this version have an answer: the next change, or what was decided last. A clock
 /// that went back takes slots away from the versions that had not come to them.
 fn until(later: &[Era], now: Option<&Job>) -> Option<Timestamp> {
-    let changed = later.iter().map(|era| era.from.minus(EDGE)).min();
+    let changed = later.iter().map(|era| era.from).min();
     let decided = match now {
         Some(now) => Some(now.slot_last?),
         // It was deleted, and that has explained everything before.
