@@ -39,7 +39,7 @@ pub struct Era {
     pub job: Arc<Job>,
     /// As it stood just before; none of a new one.
     pub before: Option<Arc<Job>>,
-    /// By the store's clock.
+    /// By the store's clock, as the change has it.
     pub from: Timestamp,
 }
 

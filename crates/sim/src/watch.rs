@@ -95,7 +95,8 @@ impl FaultStore {
             book.record.begin(Era {
                 job: Arc::new(Job::clone(job)),
                 before: Some(Arc::clone(before)),
-                from: now,
+                // Of the moment that the change speaks of; its way may have taken a while.
+                from: now.min(after.updated_at),
             });
             let cause = Cause::Change {
                 from: before.state,
