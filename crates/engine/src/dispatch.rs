@@ -113,9 +113,10 @@ impl State {
         self.lanes.push(age, work.run.lane, work.run.id);
     }
 
-    /// Whether another run of the backlog may start. Slow ones must not keep what is on time from starting.
+    /// Whether another run of the backlog may start: three quarters of what may be under way at once, so that slow ones
+    /// do not keep what is on time from starting.
     fn backlog_may(&self, running_max: usize) -> bool {
-        self.tasks.backlog < (running_max / 4 * 3).max(1)
+        self.tasks.backlog < (running_max.saturating_mul(3) / 4).max(1)
     }
 
     /// One claim of the job less.

@@ -190,8 +190,8 @@ impl Plan {
         if self.again.on_time || gap || uptime >= self.reread_at {
             self.reread_at = uptime + REREAD;
             self.again.on_time = false;
-            // A scan of the backlog that is under way goes on; what it has passed can wait for the next.
-            self.again.backlog |= gap || self.scans.backlog.is_none();
+            // A scan of the backlog that still reads jobs goes on; what it has passed can wait for the next.
+            self.again.backlog |= gap || self.scans.backlog.is_none_or(|scan| scan.jobs_done);
             self.scans.on_time = Some(Scan::of_window(now, from));
         } else if uptime >= self.moved_at + MOVE {
             self.scans.on_time = Some(Scan::of_window(now, self.planned_to));

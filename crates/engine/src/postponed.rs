@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Job, JobId, Timestamp};
 
@@ -21,6 +22,20 @@ struct Waiting {
     job: Arc<Job>,
     /// The run is not held here: its end is not heard of.
     elsewhere: bool,
+}
+
+/// The store has nothing decided later than this after it was asked, or after the slot was due.
+const ASK_WITHIN: Duration = Duration::from_secs(2);
+
+impl Waiting {
+    /// When to ask, as seen at `now`: a moment far ahead was set by a clock that has gone back since.
+    fn ask_at(&self, now: Timestamp) -> Timestamp {
+        if self.ask_at > self.due_at.max(now).plus(ASK_WITHIN) {
+            self.due_at
+        } else {
+            self.ask_at
+        }
+    }
 }
 
 impl Postponed {
@@ -58,7 +73,7 @@ impl Postponed {
     /// Those of an age that the store is to be asked about although a run lives, up to `max`.
     pub fn due(&mut self, age: Age, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
         self.take(max, |_, it| {
-            it.ask_at <= now && Age::of(it.due_at, now) == age
+            it.ask_at(now) <= now && Age::of(it.due_at, now) == age
         })
     }
 
@@ -72,7 +87,7 @@ impl Postponed {
     pub fn next_due(&self, age: Age, now: Timestamp) -> Option<Timestamp> {
         let slots = self.slots.values();
         let of_age = slots.filter(|it| Age::of(it.due_at, now) == age);
-        of_age.map(|it| it.ask_at).min()
+        of_age.map(|it| it.ask_at(now)).min()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -32,6 +32,8 @@ pub struct Book {
     pub late: Vec<Late>,
     pub record: Record,
     ended: BTreeMap<PresenceId, Duration>,
+    /// When runs left the live set, by uptime: wall clocks may have been stepped since.
+    pub gone: BTreeMap<RunId, Duration>,
     /// The claims that stand.
     held: BTreeMap<RunId, (AttemptNo, PresenceId)>,
     /// Under which presence each start of a node was given an attempt.

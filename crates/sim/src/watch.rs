@@ -136,7 +136,7 @@ impl FaultStore {
             | Fired::Ready(_)
             | Fired::Waiting(_)
             | Fired::Decided
-            | Fired::Early
+            | Fired::Early(_)
             | Fired::Stale
             | Fired::LeaseLost
             | Fired::Refused(_) => None,
@@ -182,6 +182,11 @@ impl FaultStore {
                     self.who()
                 )
             });
+            if let (Fired::Early(_), Some(due_at)) = (answer, firing.job.next_due_at()) {
+                // Somebody was there in time. What is behind this slot waits with it.
+                book.decided(&firing.job, self.uptime_at(due_at), self.uptime());
+                book.changed(firing.job.id, self.uptime());
+            }
             if !decided(answer) {
                 continue;
             }
@@ -289,6 +294,9 @@ impl FaultStore {
                 book.broken("old_epoch_settles_nothing", what);
             }
             book.released(run.id, run.attempt);
+            if self.inner.live_run(run.id).is_none() {
+                book.gone.insert(run.id, self.uptime());
+            }
             let taken_back = stood.is_some_and(|run| run.ask == Some(Ask::TakeBack));
             if due_at.is_some() || taken_back {
                 book.changed(run.job, self.uptime());

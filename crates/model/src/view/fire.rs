@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// A slot to be decided, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Firing {
-    /// As planned: its id, version and `next_slot` are compared.
+    /// As planned: its id, version and `next_slot` are compared, and `slot_last` where calendars leave out slots.
     pub job: Arc<Job>,
     pub decision: Decision,
     /// Claimed by the firing presence as it is inserted, or left `Ready` for others.
@@ -35,7 +35,16 @@ impl Firing {
     /// Whether the job is where this firing saw it.
     pub fn stands(&self, job: &Job) -> bool {
         let unmoved = (job.version, job.next_slot) == (self.job.version, self.job.next_slot);
-        unmoved && job.next_slot.is_some() && job.state == JobState::Active
+        let last = self.slot_last();
+        let since = last.is_none() || last == job.slot_last;
+        unmoved && since && job.next_slot.is_some() && job.state == JobState::Active
+    }
+
+    /// The last decided slot that the job must still have. What calendars leave out is recorded from there on, and a run
+    /// that was taken back since has moved it.
+    pub fn slot_last(&self) -> Option<Timestamp> {
+        let leaves_out = self.job.def.schedule.leaves_out();
+        self.job.slot_last.filter(|_| leaves_out)
     }
 
     /// What of history it takes to decide, given whether the job stands. Slots of an edited job may have been

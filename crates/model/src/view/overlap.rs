@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use super::{Firing, View};
-use crate::attempt::AttemptNo;
 use crate::id::{PresenceId, RunId};
 use crate::job::Job;
 use crate::limits;
@@ -31,10 +30,9 @@ pub struct Known {
 enum Against {
     /// It was under way when the slot was due.
     Counts,
-    /// It lives, and was not dispatched by then.
+    /// It lives, and was not dispatched by then, or its end is on its way to the store. Until that is written it may still be
+    /// lost and tried again.
     Other,
-    /// It has ended, and does not count.
-    Gone,
     /// Not known before this moment.
     Unknown(Timestamp),
 }
@@ -64,7 +62,6 @@ impl View {
         let (mut counts, mut unknown) = (false, None::<Timestamp>);
         for other in self.live.values() {
             match against(job, other, due_at, firing, by) {
-                Against::Gone => continue,
                 Against::Counts => counts = true,
                 Against::Other => {}
                 Against::Unknown(at) => unknown = Some(unknown.map_or(at, |it| it.min(at))),
@@ -76,7 +73,7 @@ impl View {
             let live = self.live.get(&known.run);
             live.is_some_and(|live| counted(job, live, known, due_at))
         });
-        let counted = known.count() > 0 || self.past_counts(job, due_at);
+        let counted = known.count() > 0 || self.past_counts(job, due_at, now);
         if policy == Overlap::Skip && counted {
             return Turn::Now(Admission::Skip(Reason::Overlap));
         }
@@ -113,8 +110,11 @@ impl View {
     }
 
     /// Whether a run that has ended since was under way when the slot was due.
-    fn past_counts(&self, job: &Job, due_at: Timestamp) -> bool {
-        self.history.past.iter().any(|past| {
+    fn past_counts(&self, job: &Job, due_at: Timestamp, now: Timestamp) -> bool {
+        // What ended later than now was written by a clock that has gone back since.
+        let past = self.history.past.iter();
+        let mut past = past.filter(|past| past.settled_at <= now);
+        past.any(|past| {
             let due = match past.kind {
                 RunKind::Slot => due_of(job, past.id),
                 RunKind::Manual | RunKind::Replay => past.id.at(),
@@ -127,7 +127,7 @@ impl View {
 
 /// Whether a run whose end is on its way was under way when the slot was due.
 fn counted(job: &Job, run: &Run, known: &Known, due_at: Timestamp) -> bool {
-    let Some((dispatched_at, ended_at)) = dispatched(job, run, Some(known)).zip(known.ended_at)
+    let Some((dispatched_at, ended_at)) = dispatched(run, Some(known)).zip(known.ended_at)
     else {
         return false;
     };
@@ -136,12 +136,11 @@ fn counted(job: &Job, run: &Run, known: &Known, due_at: Timestamp) -> bool {
 }
 
 /// When the run was first dispatched, as far as is known.
-fn dispatched(job: &Job, run: &Run, known: Option<&Known>) -> Option<Timestamp> {
+fn dispatched(run: &Run, known: Option<&Known>) -> Option<Timestamp> {
     let known = known.and_then(|known| known.dispatched_at);
     match (run.dispatched_at, known) {
         (Some(row), Some(known)) => Some(row.min(known)),
-        // An attempt that was lost may have been dispatched as soon as it was due.
-        (None, None) => (run.attempt > AttemptNo::FIRST).then(|| first_due(job, run)),
+        // One whose first attempt was lost may have been. Then the slot waits for it, and is not lost for a crash.
         (row, known) => row.or(known),
     }
 }
@@ -149,10 +148,10 @@ fn dispatched(job: &Job, run: &Run, known: Option<&Known>) -> Option<Timestamp> 
 fn against(job: &Job, run: &Run, due_at: Timestamp, firing: &Firing, by: PresenceId) -> Against {
     let now = firing.decision.at;
     let known = firing.knows.iter().find(|known| known.run == run.id);
-    if known.is_some_and(|known| known.ended_at.is_some()) {
-        return Against::Gone;
+    if known.is_some_and(|known| known.ended_at.is_some()) && now >= due_at {
+        return Against::Other;
     }
-    if let Some(dispatched_at) = dispatched(job, run, known) {
+    if let Some(dispatched_at) = dispatched(run, known) {
         let until = due_at.plus(grace(dispatched_at, first_due(job, run)));
         return if dispatched_at >= due_at {
             Against::Other

@@ -12,12 +12,10 @@ use model::{
 use super::End;
 use crate::record::{Cause, Passed};
 
-/// Whether a delay that is the system's own is no overlap: only a run that was dispatched before the slot was due, and
-/// had not ended by then, is in its way.
-pub const LATE_RULE: bool = false;
-
 /// How far a node's idea of the store's time may be off.
 const DOUBT: Duration = Duration::from_millis(500);
+/// How long after a step there is no saying which of two moments by the wall clock came first.
+const STEP_DOUBT: Duration = Duration::from_secs(180);
 /// How long a step of the store's clock excuses decisions by the time before it.
 const STEP_FELT: Duration = Duration::from_secs(10);
 
@@ -67,10 +65,10 @@ fn blame_node(passed: &Passed, living: Living) -> Result<(), &'static str> {
         Reason::Missed => is_missed(job, passed.skip.slots.last, passed.now),
         Reason::Calendar if !job.def.schedule.calendars.is_empty() => Ok(()),
         Reason::Overlap => match job.def.overlap {
-            Overlap::Skip if living != Living::default() => Ok(()),
+            // Also when the run in its way has ended since: another check looks for it.
+            Overlap::Skip => Ok(()),
             Overlap::QueueOne if living.waiting > 0 => Ok(()),
-            Overlap::Skip
-            | Overlap::QueueOne
+            Overlap::QueueOne
             | Overlap::QueueAll { .. }
             | Overlap::CancelRunning
             | Overlap::Allow => Err("no run was in its way"),
@@ -83,6 +81,8 @@ fn blame_node(passed: &Passed, living: Living) -> Result<(), &'static str> {
             | Overlap::CancelRunning
             | Overlap::Allow => Err("there was room to wait"),
         },
+        Reason::Overload if living.waiting > 0 => Ok(()),
+        Reason::Overload => Err("nothing waited for its turn"),
         Reason::Calendar
         | Reason::Paused
         | Reason::AttemptsSpent
@@ -107,6 +107,7 @@ fn blame_change(passed: &Passed, from: JobState, to: JobState) -> Result<(), &'s
         Reason::Invalid => from == JobState::Invalid,
         Reason::Calendar => !passed.job.def.schedule.calendars.is_empty(),
         Reason::Overlap
+        | Reason::Overload
         | Reason::QueueFull
         | Reason::AttemptsSpent
         | Reason::Refused
@@ -176,29 +177,26 @@ impl End<'_> {
     /// A slot is no overlap unless a run of its job was under way when it was due. Which of them still stands is what
     /// history says: an entry that was taken back does not count.
     pub(super) fn overlap_has_a_run_that_counts(&mut self) {
-        if !LATE_RULE {
-            return;
-        }
-        let mut begun: BTreeMap<RunId, (Timestamp, Duration)> = BTreeMap::new();
+        let mut begun: BTreeMap<RunId, Duration> = BTreeMap::new();
         for delivery in &self.deliveries {
-            begun
-                .entry(delivery.run)
-                .or_insert((delivery.at, delivery.from));
+            begun.entry(delivery.run).or_insert(delivery.from);
         }
+        let gone = self.world.ledger.book().gone.clone();
         let passed = self.world.ledger.book().record.passed.clone();
         let of_overlap = passed
             .iter()
             .filter(|passed| passed.skip.reason == Reason::Overlap);
         for passed in of_overlap {
             let due_at = passed.job.due_at(passed.skip.slots.first);
+            let due = passed.at.saturating_sub(passed.now.since(due_at));
             let counts = |run: &&Run| {
                 let first = begun.get(&run.id).copied();
-                let began = first.is_some_and(|(at, _)| at < due_at.plus(DOUBT));
-                let over = run.settled_at.is_some_and(|at| at.plus(DOUBT) < due_at);
+                let began = first.is_some_and(|from| from < due + DOUBT);
+                let over = gone.get(&run.id).is_some_and(|at| *at + DOUBT < due);
                 run.job == passed.job.id && began && !over
             };
             // By a clock that was stepped since the run began there is no saying which came first.
-            let since = passed.at.saturating_sub(Duration::from_secs(60));
+            let since = passed.at.saturating_sub(STEP_DOUBT);
             let stepped = |step: &Duration| (since..=passed.at).contains(step);
             let stepped = self.world.steps.iter().any(stepped);
             if !stepped && !self.runs.iter().any(|run| counts(&run)) {

@@ -17,7 +17,6 @@ use model::{Job, JobId, Outcome, Run, RunId};
 use crate::story::Delivery;
 use crate::world::World;
 
-pub use excuses::LATE_RULE;
 pub(crate) use takeover::nothing_is_overdue;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

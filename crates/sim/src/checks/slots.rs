@@ -1,8 +1,11 @@
 //! Slots: each has one answer, within the bounds of its job.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use model::{Job, JobId, JobState, Run, RunId, RunKind, RunState, Schedule, Slot};
+use model::{
+    Job, JobId, JobState, Run, RunId, RunKind, RunState, Schedule, Slot, Timestamp, limits,
+};
 
 use super::{Broken, End};
 
@@ -116,17 +119,20 @@ impl End<'_> {
         }
     }
 
-    /// No more runs wait than the job lets, as long as its policy stands.
+    /// No more runs wait than the job lets, as long as its policy stands, besides late ones that wait for their turn.
     pub(super) fn waiting_runs_are_few(&mut self, job: &Job, edited: bool, runs: &[Run]) {
         let max = match job.def.overlap {
-            model::Overlap::QueueOne => 1,
+            model::Overlap::QueueOne | model::Overlap::CancelRunning => 1,
             model::Overlap::QueueAll { max } => max,
-            model::Overlap::Skip | model::Overlap::CancelRunning | model::Overlap::Allow => return,
+            model::Overlap::Skip | model::Overlap::Allow => 0,
         };
         let waiting = runs.iter().filter(|run| run.state.is_live() && run.waiting);
-        let waiting = waiting.count();
-        if !edited && waiting > max as usize {
-            self.broken("limits_hold", format!("{waiting} runs of {} wait", job.id));
+        let due: Vec<Timestamp> = waiting.map(|run| run.due_at).collect();
+        let span = due.iter().max().zip(due.iter().min());
+        let span = span.map_or(Duration::ZERO, |(last, first)| last.since(*first));
+        if !edited && due.len() > max as usize && span > limits::LATE_MAX {
+            let seen = format!("{} runs of {} wait, {span:?}", due.len(), job.id);
+            self.broken("limits_hold", seen);
         }
     }
 }

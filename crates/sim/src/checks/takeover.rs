@@ -7,6 +7,7 @@ use model::{JobState, limits};
 
 use super::{Broken, End};
 use crate::ledger::Late;
+use crate::story::Delivery;
 use crate::world::World;
 
 /// How soon a slot is decided when its node is gone, or was never there to hear of it.
@@ -43,7 +44,7 @@ impl End<'_> {
         {
             let from = late.due.saturating_sub(SETTLED);
             let stepped = |step: &Duration| (from..=late.decided).contains(step);
-            let stepped = self.world.steps.iter().any(stepped);
+            let stepped = self.world.steps.iter().any(stepped) || self.is_overlap(late);
             if !stepped && self.world.spells.peace(from, late.decided) {
                 let waited = late.decided.saturating_sub(late.due);
                 let seen = format!("{late:?} waited for {waited:?}");
@@ -56,11 +57,20 @@ impl End<'_> {
         let turns = self.world.spells.turns();
         let late = self.world.ledger.book().late.clone();
         let late = late.iter().filter(|late| late.decided > late.due + BOUND);
-        for late in late {
+        for late in late.filter(|late| !self.is_overlap(late)).collect::<Vec<_>>() {
             if let Some(seen) = self.without_excuse(late, &turns) {
                 self.broken("takeover_within_bound", seen);
             }
         }
+    }
+
+    /// Whether a run of the job was under way when the slot was due: then it may take a while to show whether that counts.
+    fn is_overlap(&self, late: &Late) -> bool {
+        let of_job = |delivery: &&Delivery| delivery.job == late.job;
+        let under_way = |delivery: &Delivery| {
+            delivery.from <= late.due && delivery.to.is_none_or(|to| to >= late.due)
+        };
+        self.deliveries.iter().filter(of_job).any(under_way)
     }
 
     /// The span in which the slot waited, nothing changed, and somebody was well enough to decide it.

@@ -139,11 +139,7 @@ fn a_node_that_passes_over_everything_is_found() {
 #[test]
 fn a_node_that_passes_over_what_is_late_is_found() {
     let engine_flaw = engine::Flaw::SkipLate;
-    let check = match sim::checks::LATE_RULE {
-        true => "overlap_has_a_run_that_counts",
-        false => "skips_have_an_excuse",
-    };
-    finds(check, |seed| Plan {
+    finds("overlap_has_a_run_that_counts", |seed| Plan {
         engine_flaw,
         ..Plan::new(seed)
     });

@@ -64,6 +64,7 @@ pub(super) fn is_plain(firing: &Firing) -> bool {
     };
     *claim
         && !is_exclusive(job)
+        && firing.slot_last().is_none()
         && !is_near_edit(firing)
         && (job.runs_made, stands.runs_made) == (0, 0)
         && decision.start == job.next_slot
@@ -127,6 +128,7 @@ columns! {
         claim: bool,
         looks: bool,
         exclusive: bool,
+        slot_last: Option<i64>,
     }
 }
 
@@ -164,6 +166,7 @@ impl Columns for StartColumns {
         self.claim.push(*claim);
         self.looks.push(looks(job));
         self.exclusive.push(is_exclusive(job));
+        self.slot_last.push(firing.slot_last().map(millis));
     }
 
     fn params(&self) -> Vec<&(dyn ToSql + Sync)> {

@@ -124,7 +124,9 @@ async fn a_skip_record_was_never_under_way() {
     let leases = leader(&store).await;
     let skip = job_with(1, |def| def.overlap = Overlap::Skip).unwrap();
     let job = put(&store, skip).await.id;
-    claimed(&store, &leases, job).await;
+    let run = claimed(&store, &leases, job).await;
+    let marks = [(run.id, at(60))];
+    store.mark_running(leases.presence, &marks).await.unwrap();
     let fired = fire(&store, &leases, job).await;
     assert_eq!(fired, Fired::Skipped(Reason::Overlap));
     // As if it had been dispatched: that it was skipped is what counts.

@@ -140,7 +140,7 @@ impl Fire<'_> {
         if !insert_live(&mut self.insert, &fast.run, claim)? {
             return Ok(None);
         }
-        if !self.swap(job, fast.stands)? {
+        if !self.swap(firing, fast.stands)? {
             let sql = include_str!("sql/remove_live.sql");
             self.conn.prepare_cached(sql)?.execute([id.as_bytes()])?;
             return Ok(None);
@@ -158,7 +158,8 @@ impl Fire<'_> {
     }
 
     /// Moves the job onward; false if it is not where plan saw it.
-    fn swap(&mut self, job: &Job, stands: Standing) -> Done<bool> {
+    fn swap(&mut self, firing: &Firing, stands: Standing) -> Done<bool> {
+        let (job, last) = (&firing.job, firing.slot_last());
         let millis = |slot: Slot| slot.0.as_millis();
         let finished = stands.state == JobState::Finished;
         let swapped = self.swap.execute(params![
@@ -172,6 +173,7 @@ impl Fire<'_> {
             job.version.0,
             job.next_slot.map(millis),
             job.runs_made,
+            last.map(Timestamp::as_millis),
         ])? == 1;
         if swapped && stands.state == JobState::Active && stands.next_slot.is_none() {
             self.resting.insert(job.id);

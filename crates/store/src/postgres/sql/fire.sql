@@ -14,12 +14,12 @@ moved AS (
                       state_at = coalesce(n.state_at, j.state_at), runs_made = n.runs_made
     FROM unnest($5::uuid[], $6::smallint[], $7::integer[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[],
                 $12::smallint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::uuid[], $17::bigint[],
-                $18::smallint[], $19::boolean[], $20::boolean[], $21::boolean[])
+                $18::smallint[], $19::boolean[], $20::boolean[], $21::boolean[], $22::bigint[])
          n(job, shard, version, was, slot, next_slot, due_next, state, state_at, runs_were, runs_made, run, due_at, lane,
-           claim, looks, exclusive)
+           claim, looks, exclusive, slot_last)
     WHERE (SELECT shards FROM held) = $4::bigint
       AND j.id = n.job AND j.version = n.version AND j.next_slot = n.was AND j.state = 0
-      AND j.runs_made = n.runs_were
+      AND j.runs_made = n.runs_were AND (n.slot_last IS NULL OR j.slot_last = n.slot_last)
       AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
       AND (n.version = 1 OR (SELECT 1 FROM history h WHERE h.id = n.run LIMIT 1) IS NULL)
     RETURNING n.run, n.job, j.tenant, j.version, n.shard, n.due_at, n.lane, n.claim, n.exclusive),
