@@ -17,6 +17,9 @@ SEED ?=
 CHAOS_SECONDS ?= 600
 CHAOS_RATE ?= 300
 CHAOS_SEED ?=
+# How long it then makes many calls at once on each SQL store; `CONCURRENT_SEED=42` picks the same calls again.
+CONCURRENT_SECONDS ?= 120
+CONCURRENT_SEED ?=
 
 # What `make bench` measures on, sqlite or postgres; how long `make soak` takes.
 STORE ?= sqlite
@@ -46,12 +49,15 @@ sim: ## Run the simulator in release, an hour a seed: SEEDS=1000 tries that many
 	@echo "==> the simulator: $(if $(SEED),seed $(SEED),$(SEEDS) seeds), a simulated hour each"
 	SEEDS=$(SEEDS) $(if $(SEED),SEED=$(SEED)) cargo run --release --locked -p sim
 
-chaos: ## Three real nodes over PostgreSQL, one fault after another: CHAOS_SECONDS=600, CHAOS_SEED=42, CHAOS_RATE=300.
+chaos: ## Three real nodes over PostgreSQL, one fault after another (CHAOS_SECONDS=600, CHAOS_SEED=42, CHAOS_RATE=300); then both SQL stores under many calls at once (CONCURRENT_SECONDS=120).
 	cargo build --release --locked -p punctual
 	@echo "==> $(CHAOS_SECONDS) s of faults while $(CHAOS_RATE) slots a second fire"
 	PUNCTUAL_TEST_COMPLETE=1 CHAOS_SECONDS=$(CHAOS_SECONDS) CHAOS_RATE=$(CHAOS_RATE) $(if $(CHAOS_SEED),CHAOS_SEED=$(CHAOS_SEED)) \
 		CHAOS_BINARY=$(abspath $(TARGET))/release/punctual \
 		cargo test --locked -p punctual --test it -- chaos::three_nodes --nocapture
+	@echo "==> many calls at once, $(CONCURRENT_SECONDS) s on each SQL store: some order must explain the answers"
+	CONCURRENT_SECONDS=$(CONCURRENT_SECONDS) $(if $(CONCURRENT_SEED),CONCURRENT_SEED=$(CONCURRENT_SEED)) \
+		cargo test --release --locked --all-features -p store --lib -- some_order_explains --nocapture --test-threads=1
 
 bench: ## Run every bench beside its floor, and write the table of docs/benchmarks.md: STORE=postgres on PostgreSQL.
 	cargo build --release --locked -p punctual

@@ -7,7 +7,8 @@
 //!
 //! In the order of a run's life: `presence`, `leases`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
 //! `skips`, `bounds`, `overlap`, `late`, `claim`, `take`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
-//! `retention`. `alike` then asks two stores the same random questions, and wants the same answers.
+//! `retention`. `alike` then asks two stores the same random questions, and wants the same answers; and
+//! `concurrent` makes many calls on one store at once, and wants an order that explains the answers.
 
 #[cfg(test)]
 mod alike;
@@ -16,6 +17,8 @@ pub mod calendars;
 pub mod changes;
 pub mod claim;
 pub mod completion;
+#[cfg(test)]
+mod concurrent;
 pub mod fire;
 pub mod history;
 pub mod jobs;
@@ -42,6 +45,8 @@ pub use subject::{
 
 #[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
 pub(crate) use alike::answers_alike;
+#[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
+pub(crate) use concurrent::{Arena, answers_in_some_order};
 
 /// Hands every promise, by group, to another macro: the one list there is.
 #[macro_export]

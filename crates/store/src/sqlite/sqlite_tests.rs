@@ -5,7 +5,9 @@ use model::{JobState, Parts, Reason, RunState};
 use tempfile::TempDir;
 
 use super::*;
-use crate::conformance::{Reopen, Subject, TestClock, answers_alike, at, job, once};
+use crate::conformance::{
+    Arena, Reopen, Subject, TestClock, answers_alike, answers_in_some_order, at, job, once,
+};
 use crate::{BoxError, Peer};
 
 /// In memory where there is such a folder: these tests are about rows, not about disks.
@@ -48,6 +50,18 @@ mod conforms {
 #[test]
 fn it_answers_as_the_reference_does() {
     answers_alike(Subject::mem, subject);
+}
+
+async fn arena() -> Result<Arena, BoxError> {
+    let folder = folder();
+    let clock = TestClock::default();
+    let store = SqliteStore::open(folder.path(), Arc::new(clock.clone()))?;
+    Ok(Arena::new(vec![Arc::new(store)], clock, folder))
+}
+
+#[test]
+fn some_order_explains_what_many_threads_are_answered() {
+    answers_in_some_order(arena);
 }
 
 pub(super) fn new(job: Job) -> NewJob {
