@@ -5,7 +5,9 @@ use model::shard::ShardSet;
 use super::server::PgServer;
 use super::*;
 use crate::BoxError;
-use crate::conformance::{Subject, TestClock, answers_alike, firing, node};
+use crate::conformance::{
+    Arena, Subject, TestClock, answers_alike, answers_in_some_order, firing, node,
+};
 
 async fn subject() -> Result<Subject, BoxError> {
     let server = PgServer::shared()?;
@@ -36,9 +38,31 @@ fn it_answers_as_the_reference_does() {
     answers_alike(reference, subject);
 }
 
+/// Three nodes' worth of connections to one schema.
+async fn arena() -> Result<Arena, BoxError> {
+    let server = PgServer::shared()?;
+    let clock = TestClock::default();
+    let config = PgConfig::parse(&server.fresh_schema())?;
+    let mut stores: Vec<Arc<dyn crate::Store>> = Vec::new();
+    for _ in 0..3 {
+        let store = PgStore::with_clock(config.clone(), Arc::new(clock.clone())).await?;
+        stores.push(Arc::new(store));
+    }
+    Ok(Arena::new(stores, clock, server))
+}
+
+#[test]
+#[ignore = "claim answers the version after a change with the definition before it"]
+fn some_order_explains_what_many_nodes_are_answered() {
+    answers_in_some_order(arena);
+}
+
 #[path = "beats_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod beats;
+#[path = "claim_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod claiming;
 #[path = "cluster_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod cluster;
