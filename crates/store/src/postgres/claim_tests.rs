@@ -1,4 +1,4 @@
-//! What a claim says of a job that is being changed.
+//! What a claim answers while others change what it is about.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,46 +7,103 @@ use super::super::server::{Mode, PgServer};
 use super::super::*;
 use super::{client, leader, put, read};
 use crate::conformance::{firing, job};
-use crate::{Claimed, Fired, Firing};
+use crate::{Claimed, Fired, Firing, StoreError};
+
+/// A store of its own, and someone else who has its tables open.
+struct Shared {
+    server: PgServer,
+    store: Arc<PgStore>,
+    leases: Leases,
+    other: tokio_postgres::Client,
+}
+
+impl Shared {
+    async fn new() -> Self {
+        let server = PgServer::private(Mode::Fast).unwrap();
+        let address = server.fresh_schema();
+        let store = Arc::new(super::store(&address).await);
+        let other = client(&server).await;
+        let schema = PgConfig::parse(&address).unwrap();
+        let path = format!("SET search_path TO {}", schema.schema());
+        other.batch_execute(&path).await.unwrap();
+        Self {
+            leases: leader(&store).await,
+            server,
+            store,
+            other,
+        }
+    }
+
+    /// A run that nobody holds.
+    async fn ready(&self, job: &Arc<Job>) -> RunId {
+        let firing = Firing {
+            claim: false,
+            ..firing(job, job.next_due_at().unwrap())
+        };
+        let fired = self.store.fire(&self.leases, &[firing]).await.unwrap();
+        let [Fired::Ready(run)] = fired[..] else {
+            panic!("{fired:?}")
+        };
+        run
+    }
+
+    fn claim(&self, runs: Vec<RunId>) -> tokio::task::JoinHandle<Result<Vec<Claimed>, StoreError>> {
+        let (store, leases) = (self.store.clone(), self.leases.clone());
+        tokio::spawn(async move { store.claim(&leases, &runs).await })
+    }
+
+    /// Until someone waits for a lock.
+    async fn until_one_waits(&self) {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        while self.server.ask(waiting).unwrap() == "0" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "claim answers the version after a change with the definition before it"]
 async fn a_claim_that_waited_for_a_change_answers_all_of_it() {
-    let server = PgServer::private(Mode::Fast).unwrap();
-    let store = Arc::new(super::store(&server.fresh_schema()).await);
-    let leases = leader(&store).await;
-    let job = put(&store, job(1).unwrap()).await;
-    let firing = Firing {
-        claim: false,
-        ..firing(&job, job.next_due_at().unwrap())
-    };
-    let fired = store.fire(&leases, &[firing]).await.unwrap();
-    let [Fired::Ready(run)] = fired[..] else {
-        panic!("{fired:?}")
-    };
+    let shared = Shared::new().await;
+    let job = put(&shared.store, job(1).unwrap()).await;
+    let run = shared.ready(&job).await;
 
     // A change, up to its commit.
-    let schema = server.ask("SELECT nspname FROM pg_namespace WHERE nspname LIKE 't%\\_0'");
-    let schema = schema.unwrap();
-    let other = client(&server).await;
-    let change = format!(
-        "BEGIN; UPDATE {schema}.jobs SET version = 2; UPDATE {schema}.defs SET payload = 'other'"
-    );
-    other.batch_execute(&change).await.unwrap();
-    let claim = tokio::spawn({
-        let store = store.clone();
-        async move { store.claim(&leases, &[run]).await }
-    });
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    while server.ask(waiting).unwrap() == "0" {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    other.batch_execute("COMMIT").await.unwrap();
+    let change = "BEGIN; UPDATE jobs SET version = 2; UPDATE defs SET payload = 'other'";
+    shared.other.batch_execute(change).await.unwrap();
+    let claim = shared.claim(vec![run]);
+    shared.until_one_waits().await;
+    shared.other.batch_execute("COMMIT").await.unwrap();
 
     let claimed = claim.await.unwrap().unwrap();
     let [Claimed::Ours(_, answered)] = &claimed[..] else {
         panic!("{claimed:?}")
     };
     assert_eq!(answered.version, Version(2));
-    assert_eq!(*answered, read(&store, job.id).await);
+    assert_eq!(*answered, read(&shared.store, job.id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "claim says that the lease is lost of a run that was inserted while it waited"]
+async fn a_run_inserted_during_a_claim_loses_no_lease() {
+    let shared = Shared::new().await;
+    let first = put(&shared.store, job(1).unwrap()).await;
+    let second = put(&shared.store, job(2).unwrap()).await;
+    assert_ne!(first.shard(), second.shard());
+    let run = shared.ready(&first).await;
+    let later = RunId::for_slot(second.id, second.next_slot.unwrap());
+
+    let change = format!(
+        "BEGIN; UPDATE jobs SET state_at = 0 WHERE id = '{}'",
+        first.id.0
+    );
+    shared.other.batch_execute(&change).await.unwrap();
+    let claim = shared.claim(vec![run, later]);
+    shared.until_one_waits().await;
+    assert_eq!(shared.ready(&second).await, later);
+    shared.other.batch_execute("ROLLBACK").await.unwrap();
+
+    let claimed = claim.await.unwrap().unwrap();
+    assert!(matches!(claimed[0], Claimed::Ours(..)), "{claimed:?}");
+    assert_ne!(claimed[1], Claimed::LeaseLost);
 }

@@ -18,11 +18,12 @@ const TRIES_MAX: usize = 20_000;
 /// Calls tried before states are remembered: most searches end long before that would pay.
 const TRIES_PLAIN: usize = 200;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Explained {
     /// By calls in this order.
     By(Vec<usize>),
-    Not,
+    /// Where the longest order ended: what the reference would have answered to the entries that could come next.
+    Not(Vec<(usize, Answer)>),
     /// There were too many orders to try.
     Unknown,
 }
@@ -40,6 +41,8 @@ pub(super) async fn explain(
         order: Vec::new(),
         next: vec![0],
         seen: BTreeSet::new(),
+        longest: 0,
+        nearest: Vec::new(),
     };
     let mut replay = None;
     for tried in 0..TRIES_MAX {
@@ -48,7 +51,7 @@ pub(super) async fn explain(
         }
         let Some(index) = search.candidate() else {
             if !search.step_back() {
-                return Ok(Explained::Not);
+                return Ok(Explained::Not(search.nearest));
             }
             replay = None;
             continue;
@@ -72,6 +75,9 @@ struct Search<'a> {
     /// For every place in the order, the entry to try next; one more than places.
     next: Vec<usize>,
     seen: BTreeSet<(Vec<bool>, Vec<usize>, u64)>,
+    /// The longest order so far, and what was wrong after it.
+    longest: usize,
+    nearest: Vec<(usize, Answer)>,
 }
 
 impl Search<'_> {
@@ -137,6 +143,16 @@ impl Search<'_> {
         Ok(replay)
     }
 
+    fn refused(&mut self, index: usize, answer: Answer) {
+        if self.order.len() > self.longest {
+            self.longest = self.order.len();
+            self.nearest.clear();
+        }
+        if self.order.len() == self.longest {
+            self.nearest.push((index, answer));
+        }
+    }
+
     /// Puts an entry next, if it is answered as recorded and leads to somewhere new.
     async fn try_next(&mut self, replay: &Replay, index: usize, remember: bool) -> bool {
         let Some(entry) = self.entries.get(index) else {
@@ -145,6 +161,7 @@ impl Search<'_> {
         let answer = replay.make(&entry.call, entry.answer.as_ref()).await;
         let recorded = entry.answer.as_ref().map(|it| replay.narrowed(it));
         if recorded.is_some_and(|recorded| recorded != answer) {
+            self.refused(index, answer);
             return false;
         }
         self.order.push(index);
@@ -170,19 +187,19 @@ impl Search<'_> {
     }
 }
 
-/// The shortest beginning of a history that no order explains.
+/// The shortest beginning of a history that no order explains, and where the longest order ended.
 pub(super) async fn shortest(
     opening: &Opening,
     job: JobId,
     entries: &[Entry],
-) -> Result<Vec<Entry>, StoreError> {
+) -> Result<(Vec<Entry>, Vec<(usize, Answer)>), StoreError> {
     let mut moments: Vec<u64> = entries.iter().map(|entry| entry.end).collect();
     moments.sort_unstable();
     for moment in moments {
         let known = known_at(entries, moment);
-        if explain(opening, job, &known).await? == Explained::Not {
-            return Ok(known);
+        if let Explained::Not(nearest) = explain(opening, job, &known).await? {
+            return Ok((known, nearest));
         }
     }
-    Ok(entries.to_vec())
+    Ok((entries.to_vec(), Vec::new()))
 }

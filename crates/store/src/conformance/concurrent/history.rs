@@ -114,7 +114,24 @@ pub(super) fn show(entries: &[Entry]) -> String {
     text
 }
 
-/// Definitions are long, and the same all the while.
+/// For people: answers in full, beside those that the reference would have given.
+pub(super) fn show_nearest(entries: &[Entry], nearest: &[(usize, Answer)]) -> String {
+    let mut text = String::new();
+    for (index, answer) in nearest {
+        let Some(entry) = entries.get(*index) else {
+            continue;
+        };
+        let (start, recorded) = (entry.start, &entry.answer);
+        // Writing to a text cannot fail.
+        let _written = writeln!(
+            text,
+            "[{start}..] was answered {recorded:?}\n    not {answer:?}"
+        );
+    }
+    text
+}
+
+/// Definitions are long, and mostly the same.
 fn short(it: &impl std::fmt::Debug) -> String {
     let text = format!("{it:?}");
     let mut short = String::new();

@@ -48,7 +48,7 @@ impl Left<'_> {
     fn slot_lost(&self) -> Option<String> {
         let job = self.job?;
         let schedule = &job.def.schedule;
-        if *schedule != self.created.def.schedule || schedule.after_completion() {
+        if self.was_rescheduled() || schedule.after_completion() {
             return None;
         }
         let last = job.slot_last?;
@@ -64,6 +64,17 @@ impl Left<'_> {
             slot = schedule.next_after(slot.0)?;
         }
         None
+    }
+
+    /// Slots of a schedule that is not the job's any more cannot be counted by the one that it has.
+    fn was_rescheduled(&self) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| {
+            let Call::Change(change) = &entry.call else {
+                return false;
+            };
+            change.after.def.schedule != self.created.def.schedule
+        })
     }
 
     fn attempts_out_of_order(&self) -> Option<String> {

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use self::chance::Chance;
 use self::checker::{Explained, explain, shortest};
-use self::history::{of_job, show};
+use self::history::{of_job, show, show_nearest};
 use self::invariants::Left;
 use self::stage::{Played, play};
 use crate::BoxError;
@@ -109,10 +109,12 @@ async fn check(played: &Played, figures: &mut Figures) -> Result<(), BoxError> {
         match explain(opening, job.id, &entries).await? {
             Explained::By(_) => {}
             Explained::Unknown => figures.unknown += 1,
-            Explained::Not => {
-                let shortest = shortest(opening, job.id, &entries).await?;
+            Explained::Not(_) => {
+                let (shortest, nearest) = shortest(opening, job.id, &entries).await?;
                 let history = show(&shortest);
-                return Err(format!("no order explains what {} saw\n{history}", job.id).into());
+                let nearest = show_nearest(&shortest, &nearest);
+                let what = format!("no order explains what {} saw", job.id);
+                return Err(format!("{what}\n{history}{nearest}").into());
             }
         }
     }

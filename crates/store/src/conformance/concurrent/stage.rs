@@ -26,7 +26,9 @@ const SPARES: usize = 2;
 /// Who acts at once: two for some of the nodes, as a node has several duties.
 const NODE_ACTORS: usize = 6;
 const CLIENT_ACTORS: usize = 2;
-const JOBS: usize = 5;
+/// The fewer jobs, the more meet at each.
+const JOBS_MIN: usize = 2;
+const JOBS_MAX: usize = 5;
 const STEPS: usize = 8;
 
 /// What is tried: every node has a way of its own to the store, if there are several.
@@ -94,7 +96,8 @@ pub(super) async fn play(arena: &Arena, seed: u64) -> Result<Played, BoxError> {
     let mut chance = Chance(seed);
     let store = arena.store(0);
     let now = arena.clock.now().plus(SILENCE * BEATS as u32);
-    let planned: Vec<Arc<Job>> = (0..JOBS)
+    let count = JOBS_MIN + chance.below(JOBS_MAX - JOBS_MIN + 1);
+    let planned: Vec<Arc<Job>> = (0..count)
         .map(|_| Arc::new(new_job(&mut chance, now)))
         .collect();
     let (opening, nodes) = open(arena, &planned, &mut chance).await?;

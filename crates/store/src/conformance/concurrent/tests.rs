@@ -243,8 +243,10 @@ async fn an_answer_that_comes_too_late_to_be_true_is_found() {
     assert!(!story.is_explained().await);
 
     let (opening, job) = (story.opening(), story.job.id);
-    let shortest = shortest(&opening, job, &story.entries).await.unwrap();
+    let (shortest, nearest) = shortest(&opening, job, &story.entries).await.unwrap();
     assert_eq!(shortest.len(), 2, "{}", show(&shortest));
+    let after = Answer::Job(Some(Box::new(story.moved())));
+    assert_eq!(nearest, [(1, after)]);
 }
 
 #[tokio::test]
