@@ -266,7 +266,7 @@ impl Actor {
                     epochs,
                 });
             }
-            (Call::Leave(_), _) | (_, Answer::Fenced) => self.start_over(),
+            (Call::Leave(_), _) | (_, Answer::Fenced | Answer::Unknown) => self.start_over(),
             (_, _) => {}
         }
     }

@@ -62,6 +62,8 @@ pub(super) enum Answer {
     Done,
     /// The presence has ended.
     Fenced,
+    /// The presence ended while a batch was written: parts of it may have been.
+    Unknown,
     /// Neither yes nor no: no store that can be reached says this.
     Failed(String),
     Created(Created),
@@ -224,7 +226,10 @@ async fn claim(store: &dyn Store, leases: &Leases, runs: &[Named]) -> Vec<Item> 
 
 async fn settle(store: &dyn Store, by: PresenceId, settlements: &[Settlement]) -> Vec<Item> {
     let settled = store.settle(by, settlements).await;
-    let answers = each(settlements.len(), settled, Answer::Settled);
+    let mut answers = each(settlements.len(), settled, Answer::Settled);
+    if answers.len() > 1 && answers.contains(&Answer::Fenced) {
+        answers.fill(Answer::Unknown);
+    }
     let item = |(settlement, answer): (&Settlement, _)| {
         let call = Call::Settle(by, vec![settlement.clone()]);
         (About::Job(settlement.run.job), call, answer)

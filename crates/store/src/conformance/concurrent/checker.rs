@@ -11,7 +11,7 @@ use model::JobId;
 use super::calls::{About, Answer, Call};
 use super::history::{Entry, Opening, known_at};
 use super::replay::Replay;
-use crate::{Claimed, StoreError};
+use crate::{Claimed, Fired, StoreError};
 
 /// Calls tried for one job before the search gives up.
 const TRIES_MAX: usize = 20_000;
@@ -88,18 +88,25 @@ impl Search<'_> {
         entries.all(|(index, entry)| placed(index) || self.may_be_left_out(entry))
     }
 
-    /// A claim does not wait for someone who is changing the run at that moment: it says `Stale`.
+    /// What a store may answer while others are at the same job, and what is not known to have happened. A claim does not
+    /// wait for someone who is changing the run: it says `Stale`. Overlap is decided by the runs that live when fire
+    /// reads them, and an end of one that comes before fire commits is not waited for: a reader in between sees
+    /// the end, and not yet the slot that was skipped because of the run.
     fn may_be_left_out(&self, entry: &Entry) -> bool {
-        let beside = |other: &&Entry| {
+        let is_beside = |other: &Entry| other.start < entry.end && entry.start < other.end;
+        let mut beside = self.entries.iter().filter(|other| {
             let same = (other.start, other.end) == (entry.start, entry.end);
-            let is_ours = matches!(other.about, About::Job(_));
-            !same && is_ours && other.start < entry.end && entry.start < other.end
-        };
+            !same && is_beside(other)
+        });
         match (&entry.call, &entry.answer) {
             (_, None) => true,
             (Call::Claim(..), Some(Answer::Claimed(Claimed::Stale))) => {
-                self.entries.iter().any(|other| beside(&other))
+                beside.any(|other| matches!(other.about, About::Job(_)))
             }
+            (Call::ReadJob(_), Some(_)) => beside.any(|other| {
+                let answer = &other.answer;
+                matches!(answer, Some(Answer::Fired(Fired::Skipped(_))))
+            }),
             (_, Some(_)) => false,
         }
     }
@@ -148,8 +155,9 @@ impl Search<'_> {
             self.longest = self.order.len();
             self.nearest.clear();
         }
-        if self.order.len() == self.longest {
-            self.nearest.push((index, answer));
+        let one = (index, answer);
+        if self.order.len() == self.longest && !self.nearest.contains(&one) {
+            self.nearest.push(one);
         }
     }
 

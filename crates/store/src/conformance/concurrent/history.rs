@@ -60,7 +60,7 @@ impl Recorder {
                 end,
                 about,
                 call,
-                answer: Some(answer),
+                answer: Some(answer).filter(|it| *it != Answer::Unknown),
             });
         }
         answers

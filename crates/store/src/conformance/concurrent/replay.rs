@@ -203,6 +203,7 @@ impl Replay {
             }
             answer @ (Answer::Done
             | Answer::Fenced
+            | Answer::Unknown
             | Answer::Failed(_)
             | Answer::Created(_)
             | Answer::Changed(_)
@@ -224,6 +225,7 @@ impl Replay {
             }
             Answer::Done
             | Answer::Fenced
+            | Answer::Unknown
             | Answer::Failed(_)
             | Answer::Created(_)
             | Answer::Changed(_)
