@@ -50,6 +50,8 @@ impl PgStore {
         };
         let names: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
         let live = live_named(&conn, &names).await?;
+        // One that is inserted from here on is not claimed: of its shard and its job nothing is known.
+        let names: Vec<Uuid> = live.iter().map(|row| row.run.id.0).collect();
         let shards: BTreeSet<Shard> = live.iter().map(|row| row.run.shard()).collect();
         let ours = held(&conn, leases, &shards).await?;
         // Jobs before runs, as everywhere; they stay as they are until the claim is written.

@@ -62,7 +62,6 @@ impl Shared {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "claim answers the version after a change with the definition before it"]
 async fn a_claim_that_waited_for_a_change_answers_all_of_it() {
     let shared = Shared::new().await;
     let job = put(&shared.store, job(1).unwrap()).await;
@@ -84,7 +83,6 @@ async fn a_claim_that_waited_for_a_change_answers_all_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "claim says that the lease is lost of a run that was inserted while it waited"]
 async fn a_run_inserted_during_a_claim_loses_no_lease() {
     let shared = Shared::new().await;
     let first = put(&shared.store, job(1).unwrap()).await;

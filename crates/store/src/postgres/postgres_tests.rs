@@ -52,7 +52,6 @@ async fn arena() -> Result<Arena, BoxError> {
 }
 
 #[test]
-#[ignore = "it finds what the ignored tests of claim show"]
 fn some_order_explains_what_many_nodes_are_answered() {
     answers_in_some_order(arena);
 }

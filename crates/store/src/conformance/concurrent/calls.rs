@@ -97,6 +97,7 @@ pub(super) fn firing_of(job: &Arc<Job>, decision: Decision, claim: bool) -> Firi
         job: job.clone(),
         decision,
         claim,
+        knows: Vec::new(),
     }
 }
 

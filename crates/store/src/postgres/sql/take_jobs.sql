@@ -5,4 +5,4 @@ SELECT j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last,
 FROM jobs j JOIN defs d ON d.id = j.id
 WHERE j.id = ANY($1::uuid[])
 ORDER BY j.id
-FOR SHARE OF j SKIP LOCKED
+FOR SHARE OF j, d SKIP LOCKED
