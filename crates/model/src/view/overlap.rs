@@ -127,8 +127,7 @@ impl View {
 
 /// Whether a run whose end is on its way was under way when the slot was due.
 fn counted(job: &Job, run: &Run, known: &Known, due_at: Timestamp) -> bool {
-    let Some((dispatched_at, ended_at)) = dispatched(run, Some(known)).zip(known.ended_at)
-    else {
+    let Some((dispatched_at, ended_at)) = dispatched(run, Some(known)).zip(known.ended_at) else {
         return false;
     };
     let until = due_at.plus(grace(dispatched_at, first_due(job, run)));

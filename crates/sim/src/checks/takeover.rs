@@ -57,7 +57,10 @@ impl End<'_> {
         let turns = self.world.spells.turns();
         let late = self.world.ledger.book().late.clone();
         let late = late.iter().filter(|late| late.decided > late.due + BOUND);
-        for late in late.filter(|late| !self.is_overlap(late)).collect::<Vec<_>>() {
+        for late in late
+            .filter(|late| !self.is_overlap(late))
+            .collect::<Vec<_>>()
+        {
             if let Some(seen) = self.without_excuse(late, &turns) {
                 self.broken("takeover_within_bound", seen);
             }

@@ -11,9 +11,9 @@ mod fleet;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod left;
 #[expect(clippy::unwrap_used, reason = "a test")]
-mod panics;
-#[expect(clippy::unwrap_used, reason = "a test")]
 mod outage;
+#[expect(clippy::unwrap_used, reason = "a test")]
+mod panics;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod rules;
 #[expect(clippy::unwrap_used, reason = "a test")]

@@ -68,8 +68,10 @@ impl PgStore {
             let ours = settlement.run.claim == Some(by) && settlement.attempt.is_some();
             if let Some((state, reason)) = settlement.end().filter(|_| ours) {
                 let run = settlement.ended(state, reason, Timestamp::MIN);
-                let row = ended(run)?;
-                rows.entry(row.run.id).or_insert((index, row));
+                // One that cannot be encoded is refused on the slow path.
+                if let Ok(row) = ended(run) {
+                    rows.entry(row.run.id).or_insert((index, row));
+                }
             }
         }
         let mut done = BTreeMap::new();
@@ -139,7 +141,6 @@ impl PgStore {
         done: &mut BTreeMap<usize, Settled>,
     ) -> Result<(), StoreError> {
         let mut batches = vec![settlements];
-        let mut refused = None;
         while let Some(batch) = batches.pop() {
             let mut tries = 0;
             let settled = loop {
@@ -156,12 +157,15 @@ impl PgStore {
                     let (first, second) = batch.split_at(batch.len() / 2);
                     batches.extend([second, first]);
                 }
-                // The others are settled first.
-                Err(fault) if fault.is_about_data() => refused = Some(fault.into()),
+                Err(fault) if fault.is_about_data() => {
+                    let why = StoreError::from(fault).to_string();
+                    let refused = |(index, _): &(usize, _)| (*index, Settled::Refused(why.clone()));
+                    done.extend(batch.iter().map(refused));
+                }
                 Err(fault) => return Err(fault.into()),
             }
         }
-        refused.map_or(Ok(()), Err)
+        Ok(())
     }
 
     async fn settle_slow_path(

@@ -56,7 +56,7 @@ impl Db {
             job.slot_last.map(Timestamp::as_millis),
             job.state_at.as_millis(),
             job.runs_made,
-        job.catch_up_to.map(Timestamp::as_millis),
+            job.catch_up_to.map(Timestamp::as_millis),
         ])?;
         self.resting.follow(job);
         Ok(())

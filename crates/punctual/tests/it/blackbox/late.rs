@@ -63,7 +63,9 @@ fn caught_up(target: &Receiver, planned: &[Planned], slot: i64) {
         wait_for("a young slot", || {
             let deliveries = target.deliveries();
             let of = |job: &Planned| {
-                let mine = deliveries.iter().filter(|it| it.header("punctual-job") == job.id);
+                let mine = deliveries
+                    .iter()
+                    .filter(|it| it.header("punctual-job") == job.id);
                 mine.map(slot_of).max()
             };
             (of(job) >= Some(slot)).then_some(())
@@ -73,7 +75,9 @@ fn caught_up(target: &Receiver, planned: &[Planned], slot: i64) {
 }
 
 fn sleep_until(moment: i64) {
-    pause(Duration::from_millis((moment - now()).max(0).unsigned_abs()));
+    pause(Duration::from_millis(
+        (moment - now()).max(0).unsigned_abs(),
+    ));
 }
 
 #[test]
@@ -104,10 +108,17 @@ fn what_a_node_missed_is_caught_up_one_after_another() {
     for (job, policy) in latest.iter().zip(POLICIES) {
         // The newest of the missed ones runs, and what is only late.
         let young = up / 1_000 * 1_000 - LATE_MAX + 1_000;
-        assert_eq!(not_run(&http, job, young, up + 1_000), [], "latest, {policy}");
+        assert_eq!(
+            not_run(&http, job, young, up + 1_000),
+            [],
+            "latest, {policy}"
+        );
         let odd = not_run(&http, job, first, young);
         let missed = |(_, fate): &(i64, String)| fate.contains("missed");
-        assert!(!odd.is_empty() && odd.iter().all(missed), "{policy}: {odd:?}");
+        assert!(
+            !odd.is_empty() && odd.iter().all(missed),
+            "{policy}: {odd:?}"
+        );
     }
 }
 
