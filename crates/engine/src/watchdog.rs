@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::retry::LostClaim;
-use model::{Attempt, Outcome, Report, RunId, Timestamp, Verdict, limits};
+use model::{Attempt, AttemptNo, Outcome, Report, RunId, RunState, Timestamp, Verdict, limits};
 use store::{Claimed, HeldClaim, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
 
@@ -202,10 +202,14 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
     let Orphan { run, job, ended_at } = orphan;
     // One that was marked as running has left its holder, whatever its row says of when it is due: a retry may have been
     // made due sooner. It is never handed back under the same number.
-    let due_at = match run.dispatched_at {
-        Some(_) => run.due_at.min(ended_at),
-        None => run.due_at,
+    let due_at = if run.state == RunState::Running {
+        run.due_at.min(ended_at)
+    } else {
+        run.due_at
     };
+    // A run keeps its first dispatch: of a later attempt nothing is known.
+    let first = run.attempt == AttemptNo::FIRST;
+    let dispatched_at = run.dispatched_at.filter(|_| first);
     let claim = LostClaim {
         attempt: run.attempt,
         lost: run.lost,
@@ -218,7 +222,7 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
     let attempt = (verdict != Verdict::Release).then(|| {
         let mut report = Report::of(Outcome::Lost);
         report.error = Some("the node that held the attempt is gone".to_owned());
-        Attempt::new(run.attempt, run.dispatched_at, now, report)
+        Attempt::new(run.attempt, dispatched_at, now, report)
     });
     Settlement {
         run,

@@ -120,3 +120,22 @@ async fn what_was_not_due_when_its_node_was_gone_is_no_lost_attempt() {
     assert_eq!(started, [AttemptNo::FIRST]);
     assert_eq!(run.lost, 0, "{run:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_was_not_due_when_its_node_was_gone_is_no_lost_attempt() {
+    let gone = gone().await;
+    let now = Clock::now(&gone.clock);
+    let run = gone.claim(now).await;
+    let failed = Attempt::new(run.attempt, Some(now), now, Report::of(Outcome::Failed));
+    let retry = Settlement {
+        run: run.clone(),
+        verdict: Verdict::RetryAt(now.plus(Duration::from_millis(900))),
+        attempt: Some(failed),
+    };
+    gone.mem.settle(gone.me, &[retry]).await.unwrap();
+    // Its first attempt was dispatched; the second is claimed ahead, and never leaves.
+    gone.mem.claim(&gone.leases, &[run.id]).await.unwrap();
+    let (started, run) = gone.taken_over(&run).await;
+    assert_eq!(started, [AttemptNo(2)]);
+    assert_eq!(run.lost, 0, "{run:?}");
+}
