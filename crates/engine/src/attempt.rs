@@ -28,8 +28,8 @@ pub async fn run(context: Arc<Context>, first: Start) {
             return;
         };
         let settled_at = context.now();
-        let for_good = (report.outcome == Outcome::Succeeded).then_some(settled_at);
-        if let Some(cancelled) = context.dispatch.ended(work.run.id, for_good) {
+        let (run, attempt) = (work.run.id, work.run.attempt);
+        if let Some(cancelled) = context.dispatch.ended(run) {
             let ended = Ended {
                 work,
                 report,
@@ -38,6 +38,9 @@ pub async fn run(context: Arc<Context>, first: Start) {
                 settled_at,
             };
             let ending = Ending::of(ended, &context);
+            if ending.is_end() {
+                context.dispatch.ended_for_good(run, attempt, settled_at);
+            }
             if context.endings.send(ending).await.is_err() {
                 return;
             }

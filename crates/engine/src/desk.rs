@@ -30,6 +30,11 @@ pub struct Ending {
 }
 
 impl Ending {
+    /// Whether no other attempt follows.
+    pub fn is_end(&self) -> bool {
+        self.settlement.end().is_some()
+    }
+
     /// Its verdict is known already: lost, cancelled before it started, handed back.
     pub fn judged(settlement: Settlement) -> Self {
         let kind = Kind::Close;

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::view::{Known, grace};
 use model::{AttemptNo, Job, JobId, Reason, Run, RunId, Timestamp, limits};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -102,7 +101,7 @@ pub(crate) struct State {
     started: VecDeque<(Duration, RunId)>,
     width: Width,
     /// The claims of each job.
-    living: MapById<JobId, Vec<RunId>>,
+    pub living: MapById<JobId, Vec<RunId>>,
     pub closed: bool,
 }
 
@@ -188,41 +187,6 @@ impl Dispatch {
     /// Whether this node holds a run of the job.
     pub fn lives(&self, job: JobId) -> bool {
         lock(&self.state).living.contains_key(&job)
-    }
-
-    /// What is known here of the job's runs: what fire tells the store.
-    pub fn known(&self, job: JobId) -> Vec<Known> {
-        let state = lock(&self.state);
-        let runs = state.living.get(&job).into_iter().flatten();
-        let known = runs.filter_map(|run| {
-            let holding = state.claims.get(run)?;
-            Some(Known {
-                run: *run,
-                dispatched_at: holding.dispatched_at,
-                ended_at: holding.ended_at,
-            })
-        });
-        known.collect()
-    }
-
-    /// When it shows whether the job's runs that are under way here count against a slot due at `due_at`.
-    pub fn shows_at(&self, job: JobId, due_at: Timestamp) -> Timestamp {
-        let state = lock(&self.state);
-        let runs = state.living.get(&job).into_iter().flatten();
-        let moments = runs.filter_map(|run| match &state.claims.get(run)?.stage {
-            Stage::Running {
-                work,
-                dispatched_at,
-            } if *dispatched_at < due_at => {
-                Some(due_at.plus(grace(*dispatched_at, work.run.due_at)))
-            }
-            Stage::Held(_)
-            | Stage::Queued(_)
-            | Stage::Running { .. }
-            | Stage::Ending
-            | Stage::TakenBack(_) => None,
-        });
-        moments.max().unwrap_or(due_at)
     }
 
     pub fn knows(&self, run: RunId, attempt: AttemptNo) -> bool {
@@ -371,14 +335,13 @@ impl Dispatch {
         }
     }
 
-    /// The attempt has ended; its claim stays until that is written. `for_good` is when, if no other attempt can
-    /// follow. Answers why it was to be cancelled, if it was; nothing at all when a stop has cut the attempt off already.
-    pub fn ended(&self, run: RunId, for_good: Option<Timestamp>) -> Option<Option<Reason>> {
+    /// The attempt has ended; its claim stays until that is written. Answers why it was to be
+    /// cancelled, if it was; nothing at all when a stop has cut the attempt off already.
+    pub fn ended(&self, run: RunId) -> Option<Option<Reason>> {
         let mut state = lock(&self.state);
         let holding = state.claims.get_mut(&run)?;
         let reason = matches!(holding.stage, Stage::Running { .. }).then(|| {
             holding.stage = Stage::Ending;
-            holding.ended_at = for_good;
             holding.reason
         });
         state.width.ended();

@@ -182,7 +182,8 @@ impl Fire {
         let mut due = Due::default();
         let most = limits::FIRE_BATCH_MAX;
         if self.writes.has_patience(age) {
-            due.close = self.postponed.due(age, now, most);
+            let ripe = self.postponed.due(age, now, most);
+            due.close = current(&self.context, ripe);
         }
         if !self.writes.may_take(age) {
             return due;
@@ -190,7 +191,8 @@ impl Fire {
         let context = Arc::clone(&self.context);
         let lives = |job: JobId| context.dispatch.lives(job);
         let keeps = |job: JobId| lives(job) || self.claiming.contains_key(&job);
-        due.simple = self.postponed.freed(age, now, keeps, most);
+        let freed = self.postponed.freed(age, now, keeps, most);
+        due.simple = current(&context, freed);
         let mut wheel = lock(&context.wheel);
         wheel.age(now);
         for (due_at, entry) in wheel.take(age, now.plus(lead), most - due.simple.len()) {
@@ -209,8 +211,14 @@ impl Fire {
                     let waits = job.def.overlap != Overlap::Allow && (claiming || lives(job.id));
                     match () {
                         () if waits => {
-                            let shows_at = context.dispatch.shows_at(job.id, due_at);
-                            self.postponed.add(shows_at, job, false);
+                            let missed = due_at < now.minus(limits::LATE_MAX);
+                            let ask_at = if missed {
+                                // It is its turn when the run before it has ended.
+                                now.plus(limits::SLEEP_MAX)
+                            } else {
+                                context.dispatch.shows_at(job.id, due_at)
+                            };
+                            self.postponed.add(ask_at, job, false);
                         }
                         () if claiming => due.close.push(job),
                         () => due.simple.push(job),
@@ -403,6 +411,13 @@ impl Fire {
             () = shared.clock.sleep(next.since(now)) => None,
         }
     }
+}
+
+/// Those that an edit has not replaced: what it put in instead may go with the same write, which holds a job once.
+fn current(context: &Context, jobs: Vec<Arc<Job>>) -> Vec<Arc<Job>> {
+    let wheel = lock(&context.wheel);
+    let is_current = |job: &Arc<Job>| wheel.is_current(&Entry::Slot(Arc::clone(job)));
+    jobs.into_iter().filter(is_current).collect()
 }
 
 /// Whether a firing starts a run and does nothing else.

@@ -29,6 +29,7 @@ mod writes;
 
 mod attempt;
 pub mod dispatch;
+mod known;
 pub mod lanes;
 pub mod take;
 mod width;

@@ -136,8 +136,10 @@ impl Job {
                 self.pass_over(decision, Stretch::one(slot), next)
             };
         }
-        if policy == CatchUpPolicy::All && self.catch_up_to.is_some_and(|to| slot.0 <= to) {
-            // It was counted with those before it.
+        let counted = self.catch_up_to.is_some_and(|to| slot.0 <= to);
+        let age = now.since(self.due_at(slot)) / 2;
+        if policy == CatchUpPolicy::All && counted && age <= self.def.catch_up.window {
+            // It was counted with those before it, and may grow older while they run; not without end.
             return self.start(decision, None, slot);
         }
         if self.def.schedule.leaves_out() {

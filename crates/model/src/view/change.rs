@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{MILLISECOND, Needs, View};
 use crate::id::RunId;
 use crate::job::{Job, JobState};
+use crate::policy::Overlap;
 use crate::run::{Ask, Reason, Run, Skip};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -74,8 +75,23 @@ impl View {
             RunsOfChange::TakeBack => self.take_back_runs(after),
             RunsOfChange::Cancel => self.cancel_runs(after),
         };
+        if after.def.overlap == Overlap::Allow {
+            self.free_all_waiting();
+        }
         self.rest();
         marked
+    }
+
+    /// Nothing waits for another any more.
+    fn free_all_waiting(&mut self) {
+        let waiting = self.live.values().filter(|run| run.waiting);
+        let waiting: Vec<Run> = waiting.cloned().collect();
+        for run in waiting {
+            self.change_run(Run {
+                waiting: false,
+                ..run
+            });
+        }
     }
 
     /// Runs of slots ahead go back, from the latest; those that someone holds are marked.

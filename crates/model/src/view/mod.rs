@@ -116,13 +116,13 @@ pub struct Needs {
     pub skips: bool,
     /// What ended under this name.
     pub named: Option<RunId>,
-    /// Runs that were dispatched before this moment and ended after it, whose ids lie in the day before it: the newest
-    /// `PAST_MAX` of them. Skip records are none.
+    /// Runs that were dispatched before this moment and ended after it, among the newest `PAST_MAX` whose ids lie in the day
+    /// before it. Skip records are none. A bound on what is read, not on what is found: it usually finds nothing.
     pub past: Option<Timestamp>,
 }
 
 /// Ended runs that a decision looks at.
-pub const PAST_MAX: usize = 4;
+pub const PAST_MAX: usize = 8;
 /// How far back they are looked for, by their ids.
 pub const PAST_BACK: Duration = Duration::from_secs(24 * 3_600);
 

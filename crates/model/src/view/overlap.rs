@@ -92,8 +92,15 @@ impl View {
             };
         }
         if due_at < now.minus(limits::LATE_MAX) {
-            // Missed slots run one after another; this one stays behind the job's cursor until it is its turn.
-            return Turn::Early(now.plus(limits::SLEEP_MAX));
+            // Missed slots run one after another; this one stays behind the job's cursor until it is its turn. The end of a
+            // run that another node holds is not heard of.
+            let ours = |other: &Run| other.claim == Some(by);
+            let again = if self.live.values().any(ours) {
+                limits::SLEEP_MAX
+            } else {
+                limits::EARLY_AGAIN
+            };
+            return Turn::Early(now.plus(again));
         }
         Turn::Now(self.take_turn(job, due_at))
     }
@@ -111,9 +118,9 @@ impl View {
 
     /// Whether a run that has ended since was under way when the slot was due.
     fn past_counts(&self, job: &Job, due_at: Timestamp, now: Timestamp) -> bool {
-        // What ended later than now was written by a clock that has gone back since.
+        // What ended much later than now was written by a clock that has gone back since.
         let past = self.history.past.iter();
-        let mut past = past.filter(|past| past.settled_at <= now);
+        let mut past = past.filter(|past| past.settled_at <= now.plus(limits::SLEEP_MAX));
         past.any(|past| {
             let due = match past.kind {
                 RunKind::Slot => due_of(job, past.id),
@@ -164,8 +171,12 @@ fn against(job: &Job, run: &Run, due_at: Timestamp, firing: &Firing, by: Presenc
         // It may be dispatched before the slot is due.
         return Against::Unknown(due_at);
     }
+    // Had another node dispatched it by then, it would have marked it since.
+    let marked_by = due_at.plus(limits::RUNNING_MARK_AFTER + limits::BEAT_EVERY);
     match run.claim {
-        Some(holder) if holder != by => Against::Unknown(now.plus(limits::EARLY_AGAIN)),
+        Some(holder) if holder != by && now < marked_by => {
+            Against::Unknown(now.plus(limits::EARLY_AGAIN))
+        }
         Some(_) | None => Against::Other,
     }
 }

@@ -10,7 +10,7 @@ use model::{
 };
 
 use super::{Kept, Subject, at, every, firing, job_with, settlement, slot};
-use crate::{BoxError, Claimed, Fired, Firing};
+use crate::{BoxError, Claimed, Fired, Firing, RunsOfChange};
 
 /// Every policy that keeps runs apart.
 const APART: [Overlap; 4] = [
@@ -254,6 +254,37 @@ pub async fn what_another_node_holds_counts_when_it_says_so(subject: Subject) ->
         .mark_running(subject.presence(), &marks)
         .await?;
     assert_eq!(ask(at(61)).await?, Fired::Skipped(Reason::Overlap));
+    Ok(())
+}
+
+pub async fn what_another_node_has_not_marked_in_time_is_waited_for(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Skip).await?;
+    fire(&subject, &job, at(60), &[]).await?;
+    let theirs = subject.hand_over().await?;
+    let stands = subject.job(job.id).await?;
+    // Had it been dispatched by second 61, it would have been marked by second 62.
+    let batch = [firing(&stands, at(63))];
+    let fired = subject.store.fire(&theirs, &batch).await?;
+    assert_eq!(fired, [Fired::Waiting(id(&job, 61))]);
+    Ok(())
+}
+
+pub async fn an_edit_that_allows_overlap_frees_what_waits(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Skip).await?;
+    let first = id(&job, 60);
+    fire(&subject, &job, at(60), &[]).await?;
+    for secs in [61, 62] {
+        fire(&subject, &job, at(secs), &[waits(first)]).await?;
+    }
+    let stands = subject.job(job.id).await?;
+    let mut def = model::Definition::clone(&stands.def);
+    def.overlap = Overlap::Allow;
+    let edited = stands.edited(None, def, millis(62, 500), &super::someone());
+    subject
+        .change(&stands, edited, RunsOfChange::TakeBack)
+        .await?;
+    let free = subject.due_run_ids(at(99)).await?;
+    assert_eq!(free, [id(&job, 61), id(&job, 62)]);
     Ok(())
 }
 

@@ -229,6 +229,8 @@ macro_rules! conformance_promises {
                 a_job_that_allows_overlap_catches_up_at_once
                 so_many_late_slots_wait_and_no_more
                 what_another_node_holds_counts_when_it_says_so
+                what_another_node_has_not_marked_in_time_is_waited_for
+                an_edit_that_allows_overlap_frees_what_waits
                 a_run_keeps_its_first_dispatch_through_retries
                 a_catch_up_is_counted_once
             }

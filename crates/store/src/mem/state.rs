@@ -165,7 +165,7 @@ impl State {
         let ids = RunId::least_at(moment.minus(PAST_BACK))..RunId::least_at(moment);
         let ended = self.history.range(ids).rev().map(|(_, run)| run);
         let ended = ended.filter(|run| run.job == job && run.state != RunState::Skipped);
-        let past = ended.filter_map(|run| {
+        let past = ended.take(PAST_MAX).filter_map(|run| {
             Some(Past {
                 id: run.id,
                 kind: run.kind,
@@ -173,7 +173,7 @@ impl State {
                 settled_at: run.settled_at.filter(|at| *at > moment)?,
             })
         });
-        past.take(PAST_MAX).collect()
+        past.collect()
     }
 
     /// Writes what was decided about a job.

@@ -426,14 +426,7 @@ impl Store for SqliteStore {
         settlements: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError> {
         let now = self.shared.clock.now();
-        let encode = |settlement| settle::SettleRow::new(settlement, now);
-        let (mut rows, mut refused) = (Vec::with_capacity(settlements.len()), Vec::new());
-        for (index, settlement) in settlements.iter().enumerate() {
-            match encode(settlement) {
-                Ok(row) => rows.push(row),
-                Err(error) => refused.push((index, Settled::Refused(error.to_string()))),
-            }
-        }
+        let (rows, refused) = settle::SettleRow::all(settlements, now);
         let settled = self.write(rows.len(), move |db| db.settle(by, &rows, now));
         let mut answers = settled.await?;
         for (index, answer) in refused {

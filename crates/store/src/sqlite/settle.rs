@@ -28,8 +28,20 @@ enum Step {
 }
 
 impl SettleRow {
+    /// Those that can be written, and the places of those that cannot.
+    pub fn all(settlements: &[Settlement], now: Timestamp) -> (Vec<Self>, Vec<(usize, Settled)>) {
+        let (mut rows, mut refused) = (Vec::with_capacity(settlements.len()), Vec::new());
+        for (index, settlement) in settlements.iter().enumerate() {
+            match Self::new(settlement, now) {
+                Ok(row) => rows.push(row),
+                Err(error) => refused.push((index, Settled::Refused(error.to_string()))),
+            }
+        }
+        (rows, refused)
+    }
+
     /// `now` stands in for the moment of an attempt that never was.
-    pub fn new(settlement: &Settlement, now: Timestamp) -> Result<Self, StoreError> {
+    fn new(settlement: &Settlement, now: Timestamp) -> Result<Self, StoreError> {
         let bad = |error| bad_row(settlement.run.id, &error);
         let step = if let Some((state, reason)) = settlement.end() {
             let ended = settlement.ended(state, reason, now);

@@ -139,22 +139,22 @@ impl Db {
     fn past(&self, job: JobId, moment: Timestamp) -> Done<Vec<Past>> {
         let first = RunId::least_at(moment.minus(PAST_BACK));
         let end = RunId::least_at(moment);
-        let mut found = Vec::new();
+        let mut read: Vec<Option<Past>> = Vec::new();
         for day in self.days(first, end).into_iter().rev() {
             let sql = Ranges::sql(include_str!("sql/past_day.sql"), day);
             let mut select = self.conn.prepare_cached(&sql)?;
-            let left = PAST_MAX.saturating_sub(found.len()) as u64;
+            let left = PAST_MAX.saturating_sub(read.len()) as u64;
             let span = params![
                 job.as_bytes(),
                 first.as_bytes(),
                 end.as_bytes(),
-                moment.as_millis(),
                 left.cast_signed()
             ];
             let runs = select.query_map(span, read_past)?;
-            found.extend(runs.collect::<rusqlite::Result<Vec<_>>>()?);
+            read.extend(runs.collect::<rusqlite::Result<Vec<_>>>()?);
         }
-        Ok(found)
+        let under_way = |run: &Past| run.dispatched_at < moment && run.settled_at > moment;
+        Ok(read.into_iter().flatten().filter(under_way).collect())
     }
 
     /// The days of history that ids of a span belong to, oldest first.
@@ -257,13 +257,17 @@ fn standing(conn: &Connection, id: JobId) -> Done<Option<(Version, Standing)>> {
     Ok(found.optional()?)
 }
 
-fn read_past(row: &Row<'_>) -> rusqlite::Result<Past> {
-    Ok(Past {
-        id: RunId::from_bytes(row.get(0)?),
-        kind: row.get::<_, Word<_>>(1)?.0,
-        dispatched_at: Timestamp::from_millis(row.get(2)?),
-        settled_at: Timestamp::from_millis(row.get(3)?),
-    })
+/// None for one that was never dispatched.
+fn read_past(row: &Row<'_>) -> rusqlite::Result<Option<Past>> {
+    let (id, kind) = (RunId::from_bytes(row.get(0)?), row.get::<_, Word<_>>(1)?.0);
+    let moments: (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
+    let moments = moments.0.zip(moments.1);
+    Ok(moments.map(|(dispatched_at, settled_at)| Past {
+        id,
+        kind,
+        dispatched_at: Timestamp::from_millis(dispatched_at),
+        settled_at: Timestamp::from_millis(settled_at),
+    }))
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ async fn an_unreadable_job_is_parked_by_the_end_of_its_run_only_if_it_rests() {
 }
 
 #[tokio::test]
-async fn of_runs_that_were_under_way_at_a_moment_the_newest_are_read() {
+async fn of_the_newest_runs_those_that_were_under_way_at_a_moment_are_read() {
     let folder = folder();
     let store = open(folder.path()).unwrap();
     let (one, other) = (Arc::new(job(1).unwrap()), job(2).unwrap());
@@ -84,7 +84,7 @@ async fn of_runs_that_were_under_way_at_a_moment_the_newest_are_read() {
     let mut runs = vec![skipped, ended(&other, DAY - 2, DAY + 60)];
     // Over before the moment; not begun before it; too long ago.
     runs.extend([ended(&one, DAY - 3, DAY - 1), long(DAY), long(-1)]);
-    runs.extend([5, 60, 600, 6_000, 60_000].map(|ago| long(DAY - ago)));
+    runs.extend([5, 6, 7, 60, 600, 6_000, 60_000, 61_000].map(|ago| long(DAY - ago)));
     let look = move |db: &mut Db| {
         for run in runs.clone() {
             db.put_ended(&super::ended(run)?)?;
@@ -97,7 +97,9 @@ async fn of_runs_that_were_under_way_at_a_moment_the_newest_are_read() {
     };
     let past = store.writer.call(1, look).await.unwrap().past;
     let begun: Vec<_> = past.iter().map(|run| run.id.at()).collect();
-    assert_eq!(begun, [5, 60, 600, 6_000].map(|ago| at(DAY - ago)));
+    // Eight are read, and the one that was over by then is among them.
+    let expected = [5, 6, 7, 60, 600, 6_000, 60_000];
+    assert_eq!(begun, expected.map(|ago| at(DAY - ago)));
     let (kind, settled_at) = (RunKind::Slot, at(DAY + 60));
     let alike = |run: &Past| run.kind == kind && run.settled_at == settled_at;
     assert!(past.iter().all(alike), "{past:?}");

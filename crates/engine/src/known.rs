@@ -1,0 +1,54 @@
+//! What a node knows of the runs it holds, before the store does: whether they were dispatched, and when they ended. Fire
+//! tells the store, which has to know whether a run counts against a slot.
+
+use model::view::{Known, grace};
+use model::{AttemptNo, JobId, RunId, Timestamp};
+
+use crate::dispatch::{Dispatch, Stage};
+use crate::lock;
+
+impl Dispatch {
+    /// What is known here of the job's runs: what fire tells the store.
+    pub fn known(&self, job: JobId) -> Vec<Known> {
+        let state = lock(&self.state);
+        let runs = state.living.get(&job).into_iter().flatten();
+        let known = runs.filter_map(|run| {
+            let holding = state.claims.get(run)?;
+            Some(Known {
+                run: *run,
+                dispatched_at: holding.dispatched_at,
+                ended_at: holding.ended_at,
+            })
+        });
+        known.collect()
+    }
+
+    /// When it shows whether the job's runs that are under way here count against a slot due at `due_at`.
+    pub fn shows_at(&self, job: JobId, due_at: Timestamp) -> Timestamp {
+        let state = lock(&self.state);
+        let runs = state.living.get(&job).into_iter().flatten();
+        let moments = runs.filter_map(|run| match &state.claims.get(run)?.stage {
+            Stage::Running {
+                work,
+                dispatched_at,
+            } if *dispatched_at < due_at => {
+                Some(due_at.plus(grace(*dispatched_at, work.run.due_at)))
+            }
+            Stage::Held(_)
+            | Stage::Queued(_)
+            | Stage::Running { .. }
+            | Stage::Ending
+            | Stage::TakenBack(_) => None,
+        });
+        moments.max().unwrap_or(due_at)
+    }
+
+    /// The run has ended with this attempt: no other follows.
+    pub fn ended_for_good(&self, run: RunId, attempt: AttemptNo, at: Timestamp) {
+        let mut state = lock(&self.state);
+        let holding = state.claims.get_mut(&run);
+        if let Some(holding) = holding.filter(|holding| holding.attempt == attempt) {
+            holding.ended_at = Some(at);
+        }
+    }
+}
