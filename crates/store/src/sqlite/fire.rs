@@ -2,9 +2,11 @@
 //! for jobs whose runs may overlap. All others are decided on a view.
 
 use model::job::Standing;
-use model::{Job, JobState, Overlap, Run, Slot, Timestamp, Version, limits};
+use model::view::{PAST_BACK, PAST_MAX};
+use model::{Job, JobState, Overlap, Run, RunId, Slot, Timestamp, Version, limits};
 use rusqlite::{CachedStatement, Connection, params};
 
+use super::archive::Ranges;
 use super::db::{Db, insert_live};
 use super::fault::{Done, bad_row};
 use super::rest::Resting;
@@ -22,22 +24,23 @@ pub(super) struct FiringRow {
 struct Fast {
     run: LiveRow,
     stands: Standing,
+    /// A late slot of a job that skips overlaps: no run that has ended since may have been under way then.
+    past: Option<Timestamp>,
 }
 
 impl FiringRow {
     pub fn new(firing: &Firing) -> Result<Self, StoreError> {
         let Firing { job, decision, .. } = firing;
-        // A slot that is late, of a job that skips overlaps, asks history; one that begins a catch-up moves the cursor.
-        let plain = firing.needs(true).past.is_none() && decision.catch_up_to.is_none();
-        let slot = decision
-            .start
-            .filter(|_| plain && decision.passed.is_empty());
+        // One that begins a catch-up moves the cursor.
+        let plain = decision.catch_up_to.is_none() && decision.passed.is_empty();
+        let slot = decision.start.filter(|_| plain);
         let fast = slot.filter(|slot| !may_have_run(job, *slot)).map(|slot| {
             let run = Run::of_slot(job, slot);
             let id = run.id;
             Ok::<_, StoreError>(Fast {
                 run: LiveRow::new(run).map_err(|error| bad_row(id, &error))?,
                 stands: job.standing_after(decision, true),
+                past: firing.needs(true).past,
             })
         });
         Ok(Self {
@@ -61,6 +64,7 @@ struct Fire<'a> {
     insert: CachedStatement<'a>,
     live: &'a mut u64,
     resting: &'a mut Resting,
+    ranges: &'a Ranges,
     /// The number of the presence that fires.
     no: i64,
 }
@@ -94,6 +98,7 @@ impl Db {
             insert: conn.prepare_cached(include_str!("sql/put_live.sql"))?,
             live: &mut self.live,
             resting: &mut self.resting,
+            ranges: &self.ranges,
             no,
         };
         for row in rows {
@@ -121,8 +126,8 @@ impl Db {
 }
 
 impl Fire<'_> {
-    /// Takes the views in which the job stands as planned, its slot starts on time or overlaps do not matter, nothing is
-    /// skipped, and overlap lets it in: `allow`, or no run of the job lives. Changes nothing in any other.
+    /// Takes the views in which the job stands as planned, its slot starts, nothing is skipped, and overlap lets it in:
+    /// `allow`, or no run of the job lives, nor was one under way that has ended since. Changes nothing in any other.
     ///
     /// The run first, then the job: a run of that name that is alive is seen before anything has changed, so that at
     /// most the insert has to be undone.
@@ -133,6 +138,11 @@ impl Fire<'_> {
         };
         let job = &firing.job;
         if job.def.overlap != Overlap::Allow && self.has_live_run(job)? {
+            return Ok(None);
+        }
+        if let Some(moment) = fast.past
+            && self.has_past(job, moment)?
+        {
             return Ok(None);
         }
         let id = fast.run.run.id;
@@ -155,6 +165,25 @@ impl Fire<'_> {
     fn has_live_run(&self, job: &Job) -> Done<bool> {
         let sql = include_str!("sql/has_live_run.sql");
         Ok(self.conn.prepare_cached(sql)?.exists([job.id.as_bytes()])?)
+    }
+
+    fn has_past(&self, job: &Job, moment: Timestamp) -> Done<bool> {
+        let first = RunId::least_at(moment.minus(PAST_BACK));
+        let end = RunId::least_at(moment);
+        for day in self
+            .ranges
+            .0
+            .range(Ranges::day_of(first)..=Ranges::day_of(end))
+        {
+            let sql = Ranges::sql(include_str!("sql/has_past_day.sql"), *day);
+            let mut select = self.conn.prepare_cached(&sql)?;
+            let (at, most) = (moment.as_millis(), PAST_MAX as u64);
+            let ids = (job.id.as_bytes(), first.as_bytes(), end.as_bytes());
+            if select.exists(params![ids.0, ids.1, ids.2, at, most.cast_signed()])? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Moves the job onward; false if it is not where plan saw it.

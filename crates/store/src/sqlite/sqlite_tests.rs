@@ -178,6 +178,8 @@ fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
         // A walk by key from the newest on ends with the page.
         let scans = plan
             .iter()
+            // What a limit has left is no table.
+            .filter(|line| !line.contains("subquery"))
             .filter(|line| line.starts_with("SCAN") && !line.contains("CONSTANT"));
         assert_eq!(scans.count(), 0, "{name}: {plan:?}");
         // These two sort what they found in an index, after the newest jobs did not fill the page.
