@@ -69,6 +69,19 @@ impl Gone {
         }
     }
 
+    /// The first attempt fails, and the second, due so much later, is claimed.
+    async fn retry(&self, run: &Run, wait: Duration) {
+        let now = Clock::now(&self.clock);
+        let failed = Attempt::new(run.attempt, Some(now), now, Report::of(Outcome::Failed));
+        let retry = Settlement {
+            run: run.clone(),
+            verdict: Verdict::RetryAt(now.plus(wait)),
+            attempt: Some(failed),
+        };
+        self.mem.settle(self.me, &[retry]).await.unwrap();
+        self.mem.claim(&self.leases, &[run.id]).await.unwrap();
+    }
+
     /// It leaves, and another node takes over: the attempts that that one starts, and the run as it stands then.
     async fn taken_over(self, run: &Run) -> (Vec<AttemptNo>, Run) {
         self.mem.leave(self.me).await.unwrap();
@@ -96,14 +109,7 @@ async fn an_attempt_marked_as_running_is_lost_whenever_its_row_says_that_it_is_d
     let now = Clock::now(&gone.clock);
     let run = gone.claim(now).await;
     // The second attempt is due in two hours, and the clock went back: it is made due now, and starts.
-    let failed = Attempt::new(run.attempt, Some(now), now, Report::of(Outcome::Failed));
-    let retry = Settlement {
-        run: run.clone(),
-        verdict: Verdict::RetryAt(now.plus(Duration::from_secs(7_200))),
-        attempt: Some(failed),
-    };
-    gone.mem.settle(gone.me, &[retry]).await.unwrap();
-    gone.mem.claim(&gone.leases, &[run.id]).await.unwrap();
+    gone.retry(&run, Duration::from_secs(7_200)).await;
     let marks = [(run.id, now)];
     gone.mem.mark_running(gone.me, &marks).await.unwrap();
     let (started, run) = gone.taken_over(&run).await;
@@ -126,15 +132,8 @@ async fn a_retry_that_was_not_due_when_its_node_was_gone_is_no_lost_attempt() {
     let gone = gone().await;
     let now = Clock::now(&gone.clock);
     let run = gone.claim(now).await;
-    let failed = Attempt::new(run.attempt, Some(now), now, Report::of(Outcome::Failed));
-    let retry = Settlement {
-        run: run.clone(),
-        verdict: Verdict::RetryAt(now.plus(Duration::from_millis(900))),
-        attempt: Some(failed),
-    };
-    gone.mem.settle(gone.me, &[retry]).await.unwrap();
     // Its first attempt was dispatched; the second is claimed ahead, and never leaves.
-    gone.mem.claim(&gone.leases, &[run.id]).await.unwrap();
+    gone.retry(&run, Duration::from_millis(900)).await;
     let (started, run) = gone.taken_over(&run).await;
     assert_eq!(started, [AttemptNo(2)]);
     assert_eq!(run.lost, 0, "{run:?}");
