@@ -85,7 +85,7 @@ fn a_fire_without_its_compare_and_swap_is_found() {
         flaw,
         ..Plan::new(seed)
     });
-    finds("one_claim_per_run", |seed| Plan {
+    finds("one_delivery_per_attempt", |seed| Plan {
         flaw,
         ..Plan::fleet(seed)
     });
