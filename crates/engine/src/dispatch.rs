@@ -90,6 +90,19 @@ pub(crate) struct Holding {
     pub ended_at: Option<Timestamp>,
 }
 
+/// The claims of one job. There is nearly always one, which allocates nothing.
+#[derive(Debug)]
+pub(crate) struct ClaimsOfJob {
+    first: RunId,
+    others: Vec<RunId>,
+}
+
+impl ClaimsOfJob {
+    pub fn iter(&self) -> impl Iterator<Item = &RunId> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub claims: MapById<RunId, Holding>,
@@ -100,8 +113,7 @@ pub(crate) struct State {
     /// Dispatched, oldest first, not yet looked at for `mark_running`; by uptime.
     started: VecDeque<(Duration, RunId)>,
     width: Width,
-    /// The claims of each job.
-    pub living: MapById<JobId, Vec<RunId>>,
+    pub living: MapById<JobId, ClaimsOfJob>,
     pub closed: bool,
 }
 
@@ -118,13 +130,27 @@ impl State {
         self.tasks.backlog < (running_max.saturating_mul(3) / 4).max(1)
     }
 
+    /// One claim of the job more.
+    fn enter(&mut self, job: JobId, run: RunId) {
+        if let Some(claims) = self.living.get_mut(&job) {
+            claims.others.push(run);
+        } else {
+            let (first, others) = (run, Vec::new());
+            self.living.insert(job, ClaimsOfJob { first, others });
+        }
+    }
+
     /// One claim of the job less.
     fn leave(&mut self, job: JobId, run: RunId) {
-        if let Some(runs) = self.living.get_mut(&job) {
-            runs.retain(|held| *held != run);
-            if runs.is_empty() {
-                self.living.remove(&job);
-            }
+        let Some(claims) = self.living.get_mut(&job) else {
+            return;
+        };
+        if claims.first != run {
+            claims.others.retain(|held| *held != run);
+        } else if let Some(next) = claims.others.pop() {
+            claims.first = next;
+        } else {
+            self.living.remove(&job);
         }
     }
 }
@@ -233,7 +259,7 @@ impl Dispatch {
             if state.claims.contains_key(&id) {
                 state.leave(job, id);
             }
-            state.living.entry(job).or_default().push(id);
+            state.enter(job, id);
             state.claims.insert(
                 id,
                 Holding {

@@ -73,17 +73,22 @@ pub struct Fire {
 
 /// The firing of a job's next slot, if it has one.
 fn firing(context: &Context, job: Arc<Job>, now: Timestamp, claim: bool) -> Option<Firing> {
-    let decision = job.decide(job.next_slot?, now, &context.node);
-    let knows = if job.def.overlap == Overlap::Allow {
-        Vec::new()
-    } else {
-        context.dispatch.known(job.id)
-    };
     Some(Firing {
+        decision: job.decide(job.next_slot?, now, &context.node),
         job,
-        decision,
         claim,
-        knows,
+        knows: Vec::new(),
+    })
+}
+
+/// The same for a job that may have runs here: the store is told what is known of them.
+fn firing_beside(context: &Context, job: Arc<Job>, now: Timestamp, claim: bool) -> Option<Firing> {
+    let matters = job.def.overlap != Overlap::Allow;
+    let knows = matters.then(|| context.dispatch.known(job.id));
+    let firing = firing(context, job, now, claim)?;
+    Some(Firing {
+        knows: knows.unwrap_or_default(),
+        ..firing
     })
 }
 
@@ -145,7 +150,7 @@ impl Fire {
         room -= claims;
         let (mut simple, mut close) = (Vec::with_capacity(due.simple.len()), Vec::new());
         for job in due.close {
-            close.extend(firing(&self.context, job, now, room > 0));
+            close.extend(firing_beside(&self.context, job, now, room > 0));
             room = room.saturating_sub(1);
         }
         for job in due.simple {

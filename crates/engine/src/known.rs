@@ -4,14 +4,18 @@
 use model::view::{Known, grace};
 use model::{AttemptNo, JobId, RunId, Timestamp};
 
-use crate::dispatch::{Dispatch, Stage};
+use crate::dispatch::{ClaimsOfJob, Dispatch, Stage};
 use crate::lock;
 
 impl Dispatch {
     /// What is known here of the job's runs: what fire tells the store.
     pub fn known(&self, job: JobId) -> Vec<Known> {
         let state = lock(&self.state);
-        let runs = state.living.get(&job).into_iter().flatten();
+        let runs = state
+            .living
+            .get(&job)
+            .into_iter()
+            .flat_map(ClaimsOfJob::iter);
         let known = runs.filter_map(|run| {
             let holding = state.claims.get(run)?;
             Some(Known {
@@ -26,7 +30,11 @@ impl Dispatch {
     /// When it shows whether the job's runs that are under way here count against a slot due at `due_at`.
     pub fn shows_at(&self, job: JobId, due_at: Timestamp) -> Timestamp {
         let state = lock(&self.state);
-        let runs = state.living.get(&job).into_iter().flatten();
+        let runs = state
+            .living
+            .get(&job)
+            .into_iter()
+            .flat_map(ClaimsOfJob::iter);
         let moments = runs.filter_map(|run| match &state.claims.get(run)?.stage {
             Stage::Running {
                 work,
