@@ -170,7 +170,7 @@ impl Plan {
         self.again.backlog |= replan || stepped_back;
         let first = self.reread_at == Duration::ZERO;
         if self.scans.on_time.is_none() {
-            self.aim_window(now, uptime);
+            self.compute_window(now, uptime);
         }
         if self.scans.backlog.is_none() && self.again.backlog {
             self.again.backlog = false;
@@ -183,7 +183,7 @@ impl Plan {
         }
     }
 
-    fn aim_window(&mut self, now: Timestamp, uptime: Duration) {
+    fn compute_window(&mut self, now: Timestamp, uptime: Duration) {
         let from = on_time_from(now);
         // A clock that went far ahead leaves a gap: part of it is backlog now.
         let gap = self.planned_to < from;

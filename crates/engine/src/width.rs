@@ -59,7 +59,7 @@ impl Width {
 mod tests {
     use super::*;
 
-    fn look(width: &mut Width, tick: u32, ended: usize) -> usize {
+    fn widen(width: &mut Width, tick: u32, ended: usize) -> usize {
         width.ended += ended;
         width.now(limits::WIDEN_EVERY * tick, true)
     }
@@ -67,10 +67,10 @@ mod tests {
     #[test]
     fn slow_targets_get_more_attempts_and_quick_ones_fewer() {
         let mut width = Width::default();
-        assert_eq!(look(&mut width, 1, 400), limits::WIDTH_MIN);
-        assert_eq!(look(&mut width, 2, 3), limits::WIDTH_MIN * 2);
-        assert_eq!(look(&mut width, 3, 0), limits::WIDTH_MIN * 3);
-        assert!(look(&mut width, 4, 900) < limits::WIDTH_MIN * 3);
+        assert_eq!(widen(&mut width, 1, 400), limits::WIDTH_MIN);
+        assert_eq!(widen(&mut width, 2, 3), limits::WIDTH_MIN * 2);
+        assert_eq!(widen(&mut width, 3, 0), limits::WIDTH_MIN * 3);
+        assert!(widen(&mut width, 4, 900) < limits::WIDTH_MIN * 3);
         assert_eq!(width.now(Duration::MAX, false), limits::WIDTH_MIN);
     }
 }

@@ -123,7 +123,7 @@ impl View {
         let mut past = past.filter(|past| past.settled_at <= now.plus(limits::SLEEP_MAX));
         past.any(|past| {
             let due = match past.kind {
-                RunKind::Slot => due_of(job, past.id),
+                RunKind::Slot => job.due_at(Slot(past.id.at())),
                 RunKind::Manual | RunKind::Replay => past.id.at(),
             };
             let until = due_at.plus(grace(past.dispatched_at, due));
@@ -187,8 +187,4 @@ fn first_due(job: &Job, run: &Run) -> Timestamp {
         (RunKind::Slot, Some(slot)) => job.due_at(slot),
         (RunKind::Slot | RunKind::Manual | RunKind::Replay, _) => run.id.at(),
     }
-}
-
-fn due_of(job: &Job, id: RunId) -> Timestamp {
-    job.due_at(Slot(id.at()))
 }

@@ -150,11 +150,11 @@ impl End<'_> {
                 self.broken("skips_have_an_excuse", seen);
             }
         }
-        let mut told: BTreeMap<JobId, Vec<&Passed>> = BTreeMap::new();
+        let mut recorded: BTreeMap<JobId, Vec<&Passed>> = BTreeMap::new();
         for passed in &passed {
-            told.entry(passed.job.id).or_default().push(passed);
+            recorded.entry(passed.job.id).or_default().push(passed);
         }
-        let mut untold = Vec::new();
+        let mut unrecorded = Vec::new();
         for run in &self.runs {
             let skipped = run.state == RunState::Skipped;
             let Some((first, last)) = span(run).filter(|_| skipped) else {
@@ -164,12 +164,15 @@ impl End<'_> {
                 let slots = passed.skip.slots;
                 slots.first <= first && last <= slots.last && run.reason == Some(passed.skip.reason)
             };
-            let told = told.get(&run.job).map(Vec::as_slice).unwrap_or_default();
-            if !told.iter().copied().any(|passed| covers(&passed)) {
-                untold.push(format!("nobody passed over {run:?}"));
+            let recorded = recorded
+                .get(&run.job)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            if !recorded.iter().copied().any(|passed| covers(&passed)) {
+                unrecorded.push(format!("nobody passed over {run:?}"));
             }
         }
-        for seen in untold {
+        for seen in unrecorded {
             self.broken("skips_have_an_excuse", seen);
         }
     }

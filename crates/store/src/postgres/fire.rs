@@ -208,14 +208,14 @@ async fn fire_held(
         )?;
         return Ok(rows);
     }
-    let look = conn.prepare(include_str!("sql/fire_alone.sql")).await?;
+    let alone_sql = conn.prepare(include_str!("sql/fire_alone.sql")).await?;
     let names = alone.params();
     conn.begin()?;
     let (_, rows, _, ()) = tokio::try_join!(
         biased;
         conn.ask(&hold, me),
         conn.ask(&fire, params),
-        conn.ask(&look, &names),
+        conn.ask(&alone_sql, &names),
         conn.commit(),
     )?;
     Ok(rows)
@@ -255,15 +255,15 @@ pub(super) async fn held(
 /// What decides a batch. Of jobs that let their runs overlap only the runs are read that are named.
 async fn views(conn: &Conn, no: i32, firings: &[&Firing]) -> Done<Views> {
     let ids: Vec<Uuid> = firings.iter().map(|firing| firing.job.id.0).collect();
-    let (looking, others): (Vec<&Firing>, Vec<&Firing>) =
+    let (alone, others): (Vec<&Firing>, Vec<&Firing>) =
         firings.iter().copied().partition(|it| looks(&it.job));
-    let looking: Vec<Uuid> = looking.iter().map(|firing| firing.job.id.0).collect();
-    let lock = if looking.is_empty() {
+    let alone: Vec<Uuid> = alone.iter().map(|firing| firing.job.id.0).collect();
+    let lock = if alone.is_empty() {
         Lock::Jobs
     } else {
         Lock::JobsAndRuns
     };
-    let mut views = Views::load_some(conn, &ids, &looking, lock).await?;
+    let mut views = Views::load_some(conn, &ids, &alone, lock).await?;
     views.no = Some(no);
     let names = others.iter().filter_map(|it| Some(it.name()?.0));
     for row in live_named(conn, &names.collect::<Vec<_>>()).await? {

@@ -85,7 +85,7 @@ async fn of_the_newest_runs_those_that_were_under_way_at_a_moment_are_read() {
     // Over before the moment; not begun before it; too long ago.
     runs.extend([ended(&one, DAY - 3, DAY - 1), long(DAY), long(-1)]);
     runs.extend([5, 6, 7, 60, 600, 6_000, 60_000, 61_000].map(|ago| long(DAY - ago)));
-    let look = move |db: &mut Db| {
+    let read = move |db: &mut Db| {
         for run in runs.clone() {
             db.put_ended(&super::ended(run)?)?;
         }
@@ -95,7 +95,7 @@ async fn of_the_newest_runs_those_that_were_under_way_at_a_moment_are_read() {
         };
         db.read_history(id, needs)
     };
-    let past = store.writer.call(1, look).await.unwrap().past;
+    let past = store.writer.call(1, read).await.unwrap().past;
     let begun: Vec<_> = past.iter().map(|run| run.id.at()).collect();
     // Eight are read, and the one that was over by then is among them.
     let expected = [5, 6, 7, 60, 600, 6_000, 60_000];
