@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use executor::WorkOrder;
 use futures_util::FutureExt;
-use model::{Outcome, Report, Timestamp, limits};
+use model::{Outcome, Report, Timestamp, Verdict, limits};
 
 use crate::desk::{Ended, Ending};
 use crate::dispatch::{Start, Work};
@@ -28,24 +28,33 @@ pub async fn run(context: Arc<Context>, first: Start) {
             return;
         };
         let settled_at = context.now();
-        let (run, attempt) = (work.run.id, work.run.attempt);
-        if let Some(cancelled) = context.dispatch.ended(run) {
+        let verdict = verdict(&context, &work, &report, settled_at);
+        if let Some(verdict) = context.dispatch.ended(work.run.id, verdict, settled_at) {
+            context.shared.metrics.settled_with(report.outcome);
             let ended = Ended {
                 work,
                 report,
-                cancelled,
+                verdict,
                 dispatched_at,
                 settled_at,
             };
-            let ending = Ending::of(ended, &context);
-            if ending.is_end() {
-                context.dispatch.ended_for_good(run, attempt, settled_at);
-            }
-            if context.endings.send(ending).await.is_err() {
+            if context.endings.send(Ending::of(ended)).await.is_err() {
                 return;
             }
         }
         next = context.dispatch.next(&context, age);
+    }
+}
+
+/// What follows from how the attempt ended, if it was not to be cancelled.
+fn verdict(context: &Context, work: &Work, report: &Report, settled_at: Timestamp) -> Verdict {
+    let (run, retry) = (&work.run, &work.job.def.retry);
+    // Most succeed, and those need no chance.
+    match report.outcome {
+        Outcome::Succeeded => Verdict::Succeed,
+        Outcome::Failed | Outcome::TimedOut | Outcome::Lost | Outcome::Cancelled => {
+            retry.verdict(run.attempt, run.lost, report, settled_at, context.chance())
+        }
     }
 }
 

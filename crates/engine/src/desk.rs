@@ -4,79 +4,74 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use model::{Attempt, Job, Outcome, Overlap, Reason, Report, Timestamp, Verdict, limits};
+use model::{Attempt, Job, Overlap, Report, Timestamp, Verdict, limits};
 use store::Settlement;
 use tokio::sync::mpsc;
 
 use crate::dispatch::Work;
-use crate::node::Context;
 
 /// An attempt that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub work: Arc<Work>,
     pub report: Report,
-    /// Why it was to be cancelled, when it was.
-    pub cancelled: Option<Reason>,
+    /// What follows.
+    pub verdict: Verdict,
     pub dispatched_at: Timestamp,
     pub settled_at: Timestamp,
 }
 
-/// What settle is given: the end of an attempt, with its verdict.
+impl Ended {
+    fn settlement(self) -> Settlement {
+        let (report, settled_at) = (self.report, self.settled_at);
+        let (run, _) = self.work.into_parts();
+        let attempt = Attempt::new(run.attempt, Some(self.dispatched_at), settled_at, report);
+        Settlement {
+            run,
+            verdict: self.verdict,
+            attempt: Some(attempt),
+        }
+    }
+}
+
+/// What settle is given. It is put together there: the task that ran the attempt has the next one to start.
 #[derive(Debug)]
-pub struct Ending {
-    kind: Kind,
-    settlement: Settlement,
+pub enum Ending {
+    Attempt(Box<Ended>),
+    /// It did not come from an attempt that ended here: lost, cancelled before it started, handed back.
+    Judged(Box<Settlement>),
 }
 
 impl Ending {
-    /// Whether no other attempt follows.
-    pub fn is_end(&self) -> bool {
-        self.settlement.end().is_some()
-    }
-
-    /// Its verdict is known already: lost, cancelled before it started, handed back.
     pub fn judged(settlement: Settlement) -> Self {
-        let kind = Kind::Close;
-        Self { kind, settlement }
+        Self::Judged(Box::new(settlement))
     }
 
     /// An attempt that was delivered, or was tried to be.
-    pub fn of(ended: Ended, context: &Context) -> Self {
-        let Ended {
-            work,
-            report,
-            cancelled,
-            dispatched_at,
-            settled_at,
-        } = ended;
-        let (run, job) = work.into_parts();
-        let verdict = match cancelled {
-            // It succeeded before it could be stopped: then it did.
-            Some(reason) if report.outcome != Outcome::Succeeded => Verdict::Cancel(reason),
-            Some(_) | None if report.outcome == Outcome::Succeeded => Verdict::Succeed,
-            Some(_) | None => {
-                let (retry, chance) = (&job.def.retry, context.chance());
-                retry.verdict(run.attempt, run.lost, &report, settled_at, chance)
-            }
-        };
-        context.shared.metrics.settled_with(report.outcome);
-        let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, report);
-        let kind = kind(&job, verdict);
-        let settlement = Settlement {
-            run,
-            verdict,
-            attempt: Some(attempt),
-        };
-        Self { kind, settlement }
+    pub fn of(ended: Ended) -> Self {
+        Self::Attempt(Box::new(ended))
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Attempt(ended) => kind(&ended.work.job, ended.verdict),
+            Self::Judged(_) => Kind::Close,
+        }
+    }
+
+    fn settlement(self) -> Settlement {
+        match self {
+            Self::Attempt(ended) => ended.settlement(),
+            Self::Judged(settlement) => *settlement,
+        }
     }
 }
 
 /// Where endings go. Each kind has a way of its own, so that one that is full holds up nothing else.
 #[derive(Debug, Clone)]
 pub struct Endings {
-    simple: mpsc::Sender<Settlement>,
-    close: mpsc::Sender<Settlement>,
+    simple: mpsc::Sender<Ending>,
+    close: mpsc::Sender<Ending>,
 }
 
 /// Settle is gone, and the presence with it.
@@ -85,11 +80,11 @@ pub struct Gone;
 
 impl Endings {
     pub async fn send(&self, ending: Ending) -> Result<(), Gone> {
-        let way = match ending.kind {
+        let way = match ending.kind() {
             Kind::Simple => &self.simple,
             Kind::Close => &self.close,
         };
-        way.send(ending.settlement).await.map_err(|_| Gone)
+        way.send(ending).await.map_err(|_| Gone)
     }
 }
 
@@ -140,7 +135,7 @@ impl Batch {
 
 /// Settlements of one kind.
 pub(crate) struct Line {
-    ended: mpsc::Receiver<Settlement>,
+    ended: mpsc::Receiver<Ending>,
     waiting: Vec<Settlement>,
     /// Batches that are to be written again; they go first.
     again: VecDeque<Arc<Batch>>,
@@ -148,7 +143,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn new(ended: mpsc::Receiver<Settlement>) -> Self {
+    fn new(ended: mpsc::Receiver<Ending>) -> Self {
         Self {
             ended,
             waiting: Vec::new(),
@@ -160,9 +155,9 @@ impl Line {
     /// Takes what has come, up to what one write may hold.
     pub fn take(&mut self) {
         while self.waiting.len() < limits::SETTLE_BATCH_MAX
-            && let Ok(settlement) = self.ended.try_recv()
+            && let Ok(ending) = self.ended.try_recv()
         {
-            self.waiting.push(settlement);
+            self.waiting.push(ending.settlement());
         }
     }
 
@@ -204,8 +199,8 @@ impl Desk {
         let (simple, close) = (&mut self.simple, &mut self.close);
         tokio::select! {
             biased;
-            Some(settlement) = simple.ended.recv() => simple.waiting.push(settlement),
-            Some(settlement) = close.ended.recv() => close.waiting.push(settlement),
+            Some(ending) = simple.ended.recv() => simple.waiting.push(ending.settlement()),
+            Some(ending) = close.ended.recv() => close.waiting.push(ending.settlement()),
             else => {}
         }
     }

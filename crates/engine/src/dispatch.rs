@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{AttemptNo, Job, JobId, Reason, Run, RunId, Timestamp, limits};
+use model::{AttemptNo, Job, JobId, Reason, Run, RunId, Timestamp, Verdict, limits};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use store::StoreError;
@@ -302,12 +302,15 @@ impl Dispatch {
     }
 
     /// The next attempt to start, if any may.
-    fn pop(state: &mut State, now: Timestamp, context: &Context) -> Option<Start> {
+    fn pop(
+        state: &mut State,
+        (now, uptime): (Timestamp, Duration),
+        running_max: usize,
+    ) -> Option<Start> {
         if state.closed {
             return None;
         }
-        let uptime = context.shared.clock.uptime();
-        let backlog_may = state.backlog_may(context.config.running_max);
+        let backlog_may = state.backlog_may(running_max);
         while let Some((age, id)) = state.lanes.pop(backlog_may) {
             let Some(holding) = state.claims.get_mut(&id) else {
                 continue;
@@ -348,7 +351,7 @@ impl Dispatch {
         let mut state = lock(&self.state);
         *state.tasks.get_mut(ended) -= 1;
         if context.presence.holds(uptime) && state.tasks.sum() < state.width.tasks() {
-            Self::pop(&mut state, now, context)
+            Self::pop(&mut state, (now, uptime), context.config.running_max)
         } else {
             None
         }
@@ -361,17 +364,24 @@ impl Dispatch {
         }
     }
 
-    /// The attempt has ended; its claim stays until that is written. Answers why it was to be
-    /// cancelled, if it was; nothing at all when a stop has cut the attempt off already.
-    pub fn ended(&self, run: RunId) -> Option<Option<Reason>> {
+    /// The attempt has ended, and this follows if it was not to be cancelled; its claim stays until that is written.
+    /// Answers what follows; nothing at all when a stop has cut the attempt off already.
+    pub fn ended(&self, run: RunId, verdict: Verdict, at: Timestamp) -> Option<Verdict> {
         let mut state = lock(&self.state);
         let holding = state.claims.get_mut(&run)?;
-        let reason = matches!(holding.stage, Stage::Running { .. }).then(|| {
+        let verdict = matches!(holding.stage, Stage::Running { .. }).then(|| {
             holding.stage = Stage::Ending;
-            holding.reason
+            match holding.reason {
+                // One that succeeded before it could be stopped did.
+                Some(reason) if verdict != Verdict::Succeed => Verdict::Cancel(reason),
+                Some(_) | None => verdict,
+            }
         });
+        if verdict.and_then(Verdict::end).is_some() {
+            holding.ended_at = Some(at);
+        }
         state.width.ended();
-        reason
+        verdict
     }
 
     /// The store has the end of these claims.
@@ -426,18 +436,16 @@ impl Dispatch {
         let mut state = lock(&self.state);
         Self::ripen(&mut state, now);
         let crowded = !state.lanes.is_empty();
-        let tasks_max = state
-            .width
-            .now(uptime, crowded)
-            .min(context.config.running_max);
+        let running_max = context.config.running_max;
+        let tasks_max = state.width.now(uptime, crowded).min(running_max);
         while state.tasks.sum() < tasks_max && context.presence.holds(uptime) {
-            let Some(start) = Self::pop(&mut state, now, context) else {
+            let Some(start) = Self::pop(&mut state, (now, uptime), running_max) else {
                 break;
             };
             starts.push(start);
         }
         let mut next = state.held.keys().next().copied();
-        if !state.lanes.is_empty() && tasks_max < context.config.running_max {
+        if !state.lanes.is_empty() && tasks_max < running_max {
             // More may start when few of these have ended by then.
             let soon = now.plus(limits::WIDEN_EVERY);
             next = Some(next.map_or(soon, |next| next.min(soon)));

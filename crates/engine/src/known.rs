@@ -2,7 +2,7 @@
 //! tells the store, which has to know whether a run counts against a slot.
 
 use model::view::{Known, grace};
-use model::{AttemptNo, JobId, RunId, Timestamp};
+use model::{JobId, Timestamp};
 
 use crate::dispatch::{ClaimsOfJob, Dispatch, Stage};
 use crate::lock;
@@ -49,14 +49,5 @@ impl Dispatch {
             | Stage::TakenBack(_) => None,
         });
         moments.max().unwrap_or(due_at)
-    }
-
-    /// The run has ended with this attempt: no other follows.
-    pub fn ended_for_good(&self, run: RunId, attempt: AttemptNo, at: Timestamp) {
-        let mut state = lock(&self.state);
-        let holding = state.claims.get_mut(&run);
-        if let Some(holding) = holding.filter(|holding| holding.attempt == attempt) {
-            holding.ended_at = Some(at);
-        }
     }
 }

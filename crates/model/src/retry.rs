@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::attempt::{AttemptNo, Outcome, Report, RetryHint};
 use crate::limits;
 use crate::policy::Delivery;
-use crate::run::Reason;
+use crate::run::{Reason, RunState};
 use crate::time::Timestamp;
 
 /// What becomes of a run after an attempt.
@@ -19,6 +19,18 @@ pub enum Verdict {
     Cancel(Reason),
     /// The attempt never left its holder: the run waits again, under the same number.
     Release,
+}
+
+impl Verdict {
+    /// How it ends the run, if it does.
+    pub fn end(self) -> Option<(RunState, Option<Reason>)> {
+        match self {
+            Self::Succeed => Some((RunState::Succeeded, None)),
+            Self::Bury(reason) => Some((RunState::Dead, Some(reason))),
+            Self::Cancel(reason) => Some((RunState::Cancelled, Some(reason))),
+            Self::RetryAt(_) | Self::Release => None,
+        }
+    }
 }
 
 /// How the wait grows from one attempt to the next.

@@ -38,12 +38,7 @@ impl Settlement {
 
     /// How the verdict ends the run, if it does.
     pub fn end(&self) -> Option<(RunState, Option<Reason>)> {
-        match self.verdict {
-            Verdict::Succeed => Some((RunState::Succeeded, None)),
-            Verdict::Bury(reason) => Some((RunState::Dead, Some(reason))),
-            Verdict::Cancel(reason) => Some((RunState::Cancelled, Some(reason))),
-            Verdict::RetryAt(_) | Verdict::Release => None,
-        }
+        self.verdict.end()
     }
 
     /// The attempts so far, this one as an earlier one among them.
