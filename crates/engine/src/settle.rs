@@ -5,7 +5,7 @@
 //! Ends from which nothing follows are written apart from those that the store has to look at closely: a job that skips
 //! overlaps waits for its run's end to be written, and should not wait for what takes others longer.
 //!
-//! One that the store will not have for its data is written once more, dead and without what it said; a batch that fails
+//! One that the store will not have for its data is written once more without what it said; a batch that fails
 //! for data is halved until such a one stands alone.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{Attempt, AttemptNo, Job, Reason, Report, RunId, RunState, Timestamp, Verdict, limits};
+use model::{Attempt, AttemptNo, Job, RunId, RunState, Timestamp, Verdict, limits};
 use store::{DueRun, Hint, Settled, Settlement, StoreError};
 use tokio::sync::Mutex;
 use tracing::{debug, error};
@@ -167,7 +167,7 @@ impl Settle {
                 error!(%run, %attempt, error = why, "the end of an attempt cannot be written at all");
             } else {
                 error!(%run, %attempt, error = why, "the end of an attempt is refused, and is written without what it said");
-                again.push(bare(settlement, self.context.now()));
+                again.push(bare(settlement));
             }
         }
         again
@@ -271,19 +271,22 @@ fn forget<'a>(
 /// All that is said of an attempt whose own words were refused.
 const UNSAID: &str = "the store refused what was reported of this attempt";
 
-/// The same end in a form that any store can take: dead, with nothing in it that came from outside.
-fn bare(settlement: &Settlement, now: Timestamp) -> Settlement {
+/// The same end in a form that any store can take: with nothing in it that came from outside. What the attempt came to
+/// stays as it was: one that succeeded did.
+fn bare(settlement: &Settlement) -> Settlement {
     let mut run = settlement.run.clone();
     for former in &mut run.attempts {
         (former.error, former.output) = (None, Bytes::new());
     }
-    let never_left = || Attempt::new(run.attempt, None, now, Report::failed(UNSAID));
-    let mut attempt = settlement.attempt.clone().unwrap_or_else(never_left);
-    (attempt.error, attempt.output) = (Some(UNSAID.to_owned()), Bytes::new());
+    let attempt = settlement.attempt.clone().map(|attempt| Attempt {
+        error: Some(UNSAID.to_owned()),
+        output: Bytes::new(),
+        ..attempt
+    });
     Settlement {
         run,
-        verdict: Verdict::Bury(Reason::Unreadable),
-        attempt: Some(attempt),
+        verdict: settlement.verdict,
+        attempt,
     }
 }
 
