@@ -13,6 +13,20 @@ pub(super) enum Fault {
     Store(StoreError),
 }
 
+impl Fault {
+    /// Whether someone else has had the file locked for longer than we wait.
+    pub fn is_locked(&self) -> bool {
+        let code = match self {
+            Self::Sql(error) => error.sqlite_error_code(),
+            Self::Store(_) => None,
+        };
+        matches!(
+            code,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+        )
+    }
+}
+
 pub(super) type Done<T> = Result<T, Fault>;
 
 impl From<Error> for Fault {

@@ -46,6 +46,7 @@ use model::{
 };
 use nix::fcntl::Flock;
 use rusqlite::Connection;
+use writer::By;
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
@@ -62,13 +63,17 @@ pub fn range_schema(day: i64) -> String {
     archive::Ranges::sql(include_str!("sql/create_range.sql"), day)
 }
 
-/// Threads that read, and their connections.
-const READERS: usize = 3;
+/// Threads that read for clients, and their connections.
+const CLIENT_READERS: usize = 3;
+/// The same for the engine.
+const ENGINE_READERS: usize = 2;
 
 /// A store in one file. It is ours alone while this lives; dropping it writes what was accepted.
 pub struct SqliteStore {
     // In the order in which they end: readers, then the writer, whose closing empties the log; the lock last.
-    readers: reader::Readers,
+    clients: reader::Readers,
+    /// What the engine reads waits for no list or search of a client.
+    engine: reader::Readers,
     /// Beats have a thread and a connection of their own, so that load cannot starve them.
     beats: reader::Readers,
     writer: writer::Writer,
@@ -89,15 +94,18 @@ impl SqliteStore {
         let shared = Arc::new(db::Shared::new(clock));
         let db = db::Db::new(conn, shared.clone())?;
         let thread = |error| StoreError::Unusable(format!("no thread can be started: {error}"));
-        let connections = (0..READERS)
-            .map(|_| open::open_reader(&path))
-            .collect::<Result<_, _>>()?;
-        let readers = reader::Readers::start("reader", connections).map_err(thread)?;
-        let beats = vec![open::open_reader(&path)?];
-        let beats = reader::Readers::start("beats", beats).map_err(thread)?;
+        let readers = |name: &str, count: usize| {
+            let connections = (0..count).map(|_| open::open_reader(&path));
+            let connections = connections.collect::<Result<_, _>>()?;
+            reader::Readers::start(name, connections).map_err(thread)
+        };
+        let clients = readers("clients", CLIENT_READERS)?;
+        let engine = readers("engine", ENGINE_READERS)?;
+        let beats = readers("beats", 1)?;
         let writer = writer::Writer::start(db).map_err(thread)?;
         Ok(Self {
-            readers,
+            clients,
+            engine,
             beats,
             writer,
             shared,
@@ -113,20 +121,26 @@ impl SqliteStore {
     /// On the writer's thread, in a transaction; it may run more than once.
     async fn write<T: Send + 'static>(
         &self,
+        by: By,
         rows: usize,
         work: impl FnMut(&mut db::Db) -> fault::Done<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.see();
-        self.writer.call(rows, work).await
+        self.writer.call(by, rows, work).await
     }
 
     /// On a reader's thread, in one snapshot.
     async fn read<T: Send + 'static>(
         &self,
+        by: By,
         read: impl FnOnce(&Connection) -> fault::Done<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.see();
-        self.readers.call(read).await
+        let readers = match by {
+            By::Engine => &self.engine,
+            By::Client => &self.clients,
+        };
+        readers.call(read).await
     }
 
     /// Runs that cannot be read, or whose job cannot, end: nobody could ever work on them.
@@ -135,7 +149,7 @@ impl SqliteStore {
             return Ok(());
         }
         let runs: Vec<_> = runs.into_iter().map(|run| (run, holder)).collect();
-        self.write(runs.len(), move |db| db.bury_unreadable(&runs))
+        self.write(By::Engine, runs.len(), move |db| db.bury_unreadable(&runs))
             .await
     }
 
@@ -161,7 +175,8 @@ fn collect<A, B>(
 impl Store for SqliteStore {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
         let (id, node) = (self.new_presence(), node.clone());
-        self.write(1, move |db| db.join(id, &node)).await
+        self.write(By::Engine, 1, move |db| db.join(id, &node))
+            .await
     }
 
     async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
@@ -186,24 +201,28 @@ impl Store for SqliteStore {
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
         let wanted = *wanted;
-        self.write(1, move |db| db.lease(presence, &wanted)).await
+        self.write(By::Engine, 1, move |db| db.lease(presence, &wanted))
+            .await
     }
 
     async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
-        self.write(1, move |db| db.leave(presence)).await
+        self.write(By::Engine, 1, move |db| db.leave(presence))
+            .await
     }
 
     async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
-        self.write(1, move |db| db.bar_lapsed(by)).await
+        self.write(By::Engine, 1, move |db| db.bar_lapsed(by)).await
     }
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
         let (shared, shards) = (self.shared.clone(), *shards);
         let look = move |conn: &_| plan::orphans(conn, &shared, &shards, limit);
-        let plan::Orphans { found, unreadable } = self.read(look).await?;
+        let plan::Orphans { found, unreadable } = self.read(By::Engine, look).await?;
         if !unreadable.is_empty() {
-            self.write(unreadable.len(), move |db| db.bury_unreadable(&unreadable))
-                .await?;
+            self.write(By::Engine, unreadable.len(), move |db| {
+                db.bury_unreadable(&unreadable)
+            })
+            .await?;
         }
         Ok(found)
     }
@@ -219,28 +238,30 @@ impl Store for SqliteStore {
         let Some(no) = number else {
             return Ok(Vec::new());
         };
-        self.read(move |conn| plan::claims(conn, no, after, limit))
+        self.read(By::Engine, move |conn| plan::claims(conn, no, after, limit))
             .await
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
         let rows: Vec<_> = jobs.iter().map(jobs::CreateRow::new).collect();
-        self.write(rows.len(), move |db| db.create_jobs(&rows))
+        self.write(By::Client, rows.len(), move |db| db.create_jobs(&rows))
             .await
     }
 
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
         let row = jobs::ChangeRow::new(change);
-        self.write(1, move |db| db.change_job(&row)).await
+        self.write(By::Client, 1, move |db| db.change_job(&row))
+            .await
     }
 
     async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.read(move |conn| jobs::get_job(conn, tenant, id)).await
+        self.read(By::Engine, move |conn| jobs::get_job(conn, tenant, id))
+            .await
     }
 
     async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let key = key.clone();
-        self.read(move |conn| jobs::find_job(conn, tenant, &key))
+        self.read(By::Client, move |conn| jobs::find_job(conn, tenant, &key))
             .await
     }
 
@@ -251,8 +272,10 @@ impl Store for SqliteStore {
         page: Page<JobId>,
     ) -> Result<Vec<Job>, StoreError> {
         let filter = filter.clone();
-        self.read(move |conn| list::list_jobs(conn, tenant, &filter, page))
-            .await
+        self.read(By::Client, move |conn| {
+            list::list_jobs(conn, tenant, &filter, page)
+        })
+        .await
     }
 
     async fn put_calendar(
@@ -262,8 +285,10 @@ impl Store for SqliteStore {
         before: Option<Version>,
     ) -> Result<CalendarPut, StoreError> {
         let put = calendars::CalendarToPut::new(calendar)?;
-        self.write(1, move |db| db.put_calendar(tenant, &put, before))
-            .await
+        self.write(By::Client, 1, move |db| {
+            db.put_calendar(tenant, &put, before)
+        })
+        .await
     }
 
     async fn get_calendars(
@@ -272,8 +297,10 @@ impl Store for SqliteStore {
         names: &[CalendarName],
     ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
         let names = names.to_vec();
-        self.read(move |conn| calendars::get_calendars(conn, tenant, &names))
-            .await
+        self.read(By::Client, move |conn| {
+            calendars::get_calendars(conn, tenant, &names)
+        })
+        .await
     }
 
     async fn list_calendars(
@@ -283,8 +310,10 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<CalendarUse>, StoreError> {
         let after = after.cloned();
-        self.read(move |conn| calendars::list_calendars(conn, tenant, after.as_ref(), limit))
-            .await
+        self.read(By::Client, move |conn| {
+            calendars::list_calendars(conn, tenant, after.as_ref(), limit)
+        })
+        .await
     }
 
     async fn drop_calendar(
@@ -294,12 +323,14 @@ impl Store for SqliteStore {
         before: Option<Version>,
     ) -> Result<CalendarDropped, StoreError> {
         let name = name.clone();
-        self.write(1, move |db| db.drop_calendar(tenant, &name, before))
-            .await
+        self.write(By::Client, 1, move |db| {
+            db.drop_calendar(tenant, &name, before)
+        })
+        .await
     }
 
     async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
-        self.read(rules::rules_changed).await
+        self.read(By::Client, rules::rules_changed).await
     }
 
     async fn jobs_under(
@@ -309,13 +340,16 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<(TenantId, JobId)>, StoreError> {
         let rule = rule.clone();
-        self.read(move |conn| rules::jobs_under(conn, &rule, after, limit))
-            .await
+        self.read(By::Client, move |conn| {
+            rules::jobs_under(conn, &rule, after, limit)
+        })
+        .await
     }
 
     async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError> {
         let rule = rule.clone();
-        self.write(1, move |db| db.rule_applied(&rule)).await
+        self.write(By::Client, 1, move |db| db.rule_applied(&rule))
+            .await
     }
 
     async fn due_jobs(
@@ -326,8 +360,10 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<DueJobs, StoreError> {
         let shards = *shards;
-        self.read(move |conn| plan::due_jobs(conn, &shards, up_to, after, limit))
-            .await
+        self.read(By::Engine, move |conn| {
+            plan::due_jobs(conn, &shards, up_to, after, limit)
+        })
+        .await
     }
 
     async fn due_runs(
@@ -338,26 +374,29 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
         let shards = *shards;
-        self.read(move |conn| plan::due_runs(conn, &shards, up_to, after, limit))
-            .await
+        self.read(By::Engine, move |conn| {
+            plan::due_runs(conn, &shards, up_to, after, limit)
+        })
+        .await
     }
 
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {
         let jobs = jobs.to_vec();
-        self.write(jobs.len(), move |db| db.park(&jobs, now)).await
+        self.write(By::Engine, jobs.len(), move |db| db.park(&jobs, now))
+            .await
     }
 
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
         let rows = collect(firings, fire::FiringRow::new)?;
         let leases = leases.clone();
-        self.write(rows.len(), move |db| db.fire(&leases, &rows))
+        self.write(By::Engine, rows.len(), move |db| db.fire(&leases, &rows))
             .await
     }
 
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
         let (held, runs) = (leases.clone(), runs.to_vec());
         let rows = self
-            .write(runs.len(), move |db| db.claim(&held, &runs))
+            .write(By::Engine, runs.len(), move |db| db.claim(&held, &runs))
             .await?;
         let (answers, unreadable) = rows.decode();
         self.bury(unreadable, leases.presence).await?;
@@ -373,7 +412,7 @@ impl Store for SqliteStore {
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
         let (shards, rows) = (*shards, room.into_iter().fold(0, usize::saturating_add));
         let take = move |db: &mut db::Db| db.take(presence, &shards, up_to, room);
-        let (answers, unreadable) = self.write(rows, take).await?.decode();
+        let (answers, unreadable) = self.write(By::Engine, rows, take).await?.decode();
         self.bury(unreadable, presence).await?;
         let ours = |claimed| match claimed {
             Claimed::Ours(run, job) => Some((*run, job)),
@@ -384,7 +423,8 @@ impl Store for SqliteStore {
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
         let start = start.clone();
-        self.write(1, move |db| db.start_run(&start)).await
+        self.write(By::Client, 1, move |db| db.start_run(&start))
+            .await
     }
 
     async fn mark_running(
@@ -393,8 +433,10 @@ impl Store for SqliteStore {
         runs: &[(RunId, Timestamp)],
     ) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        self.write(runs.len(), move |db| db.mark_running(presence, &runs))
-            .await
+        self.write(By::Engine, runs.len(), move |db| {
+            db.mark_running(presence, &runs)
+        })
+        .await
     }
 
     async fn cancel_run(
@@ -403,7 +445,7 @@ impl Store for SqliteStore {
         run: RunId,
         now: Timestamp,
     ) -> Result<Cancelled, StoreError> {
-        self.write(1, move |db| db.cancel_run(tenant, run, now))
+        self.write(By::Client, 1, move |db| db.cancel_run(tenant, run, now))
             .await
     }
 
@@ -414,7 +456,7 @@ impl Store for SqliteStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let answers = answers.to_vec();
-        self.write(answers.len(), move |db| {
+        self.write(By::Engine, answers.len(), move |db| {
             db.withdraw(presence, &answers, now)
         })
         .await
@@ -427,7 +469,7 @@ impl Store for SqliteStore {
     ) -> Result<Vec<Settled>, StoreError> {
         let now = self.shared.clock.now();
         let (rows, refused) = settle::SettleRow::all(settlements, now);
-        let settled = self.write(rows.len(), move |db| db.settle(by, &rows, now));
+        let settled = self.write(By::Engine, rows.len(), move |db| db.settle(by, &rows, now));
         let mut answers = settled.await?;
         for (index, answer) in refused {
             answers.insert(index, answer);
@@ -436,7 +478,7 @@ impl Store for SqliteStore {
     }
 
     async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
-        self.read(move |conn| history::get_run(conn, tenant, run))
+        self.read(By::Engine, move |conn| history::get_run(conn, tenant, run))
             .await
     }
 
@@ -447,8 +489,10 @@ impl Store for SqliteStore {
         page: Page<RunId>,
     ) -> Result<Vec<Run>, StoreError> {
         let filter = filter.clone();
-        self.read(move |conn| history::list_runs(conn, tenant, &filter, page))
-            .await
+        self.read(By::Client, move |conn| {
+            history::list_runs(conn, tenant, &filter, page)
+        })
+        .await
     }
 
     async fn list_slots(
@@ -459,19 +503,21 @@ impl Store for SqliteStore {
         to: Timestamp,
         limit: usize,
     ) -> Result<Vec<Run>, StoreError> {
-        self.read(move |conn| slots::list_slots(conn, tenant, job, from, to, limit))
-            .await
+        self.read(By::Client, move |conn| {
+            slots::list_slots(conn, tenant, job, from, to, limit)
+        })
+        .await
     }
 
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         let keep = *keep;
         let (from, until) = (*self.retained(), keep.now.minus(keep.finished));
         let over = self
-            .read(move |conn| retain::look(conn, from, until))
+            .read(By::Client, move |conn| retain::look(conn, from, until))
             .await?;
         let next = over.next;
         let retained = self
-            .write(model::limits::RETENTION_BATCH_MAX, move |db| {
+            .write(By::Client, model::limits::RETENTION_BATCH_MAX, move |db| {
                 db.retain(&keep, &over)
             })
             .await?;
@@ -480,7 +526,7 @@ impl Store for SqliteStore {
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
-        let oldest_due_at = self.read(plan::oldest_due).await?;
+        let oldest_due_at = self.read(By::Engine, plan::oldest_due).await?;
         Ok(Pulse {
             oldest_due_at,
             live: self.shared.live(),

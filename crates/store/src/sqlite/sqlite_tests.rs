@@ -4,6 +4,7 @@ use model::shard::ShardSet;
 use model::{JobState, Parts, Reason, RunState};
 use tempfile::TempDir;
 
+use super::writer::By;
 use super::*;
 use crate::conformance::{
     Arena, Reopen, Subject, TestClock, answers_alike, answers_in_some_order, at, job, once,
@@ -231,7 +232,7 @@ async fn a_job_that_cannot_be_read_is_named_and_parked_and_hurts_no_other() {
 }
 
 pub(super) async fn spoil(store: &SqliteStore, id: JobId) {
-    let spoiled = store.writer.call(1, move |db| {
+    let spoiled = store.writer.call(By::Client, 1, move |db| {
         let sql = "UPDATE defs SET doc = x'00' WHERE id = ?1";
         Ok(db.conn.execute(sql, [id.as_bytes()])?)
     });
@@ -314,7 +315,7 @@ async fn presences_that_hold_nothing_are_forgotten() {
         })
         .await
         .unwrap();
-    let left = store.readers.call(|conn| {
+    let left = store.clients.call(|conn| {
         Ok(conn.query_row("SELECT count(*) FROM presences", [], |row| {
             row.get::<_, i64>(0)
         })?)

@@ -6,6 +6,7 @@ use model::shard::ShardSet;
 use model::{Definition, JobState, Overlap, Reason, RunState, Schedule, Verdict};
 
 use super::tests::{folder, new, open};
+use super::writer::By;
 use super::*;
 use crate::conformance::{
     DONE, Subject, TestClock, after_completion, at, every, firing, job_with, settlement, slot,
@@ -56,9 +57,9 @@ async fn jobs_of(store: &SqliteStore, calendar: &str) -> u64 {
 }
 
 async fn sql(store: &SqliteStore, sql: &'static str, id: JobId) {
-    let done = store
-        .writer
-        .call(1, move |db| Ok(db.conn.execute(sql, [id.as_bytes()])?));
+    let done = store.writer.call(By::Client, 1, move |db| {
+        Ok(db.conn.execute(sql, [id.as_bytes()])?)
+    });
     assert_eq!(done.await.unwrap(), 1);
 }
 
@@ -101,7 +102,7 @@ async fn users_of_a_calendar_are_counted_through_everything_that_happens_to_them
         let dropped = store.drop_calendar(ME, &name(calendar), None).await;
         assert_eq!(dropped.unwrap(), CalendarDropped::Done);
     }
-    let left = store.readers.call(|conn| {
+    let left = store.clients.call(|conn| {
         let sql =
             "SELECT (SELECT count(*) FROM calendar_uses) + (SELECT count(*) FROM calendar_jobs)";
         Ok(conn.query_row(sql, [], |row| row.get::<_, i64>(0))?)
@@ -135,9 +136,9 @@ async fn a_job_whose_calendar_is_gone_can_be_shown_but_not_planned() {
     put(&store, "a").await;
     let job = excluding(1, &["a"]);
     store.create_jobs(&[new(job.clone())]).await.unwrap();
-    let lost = store
-        .writer
-        .call(1, |db| Ok(db.conn.execute("DELETE FROM calendars", [])?));
+    let lost = store.writer.call(By::Client, 1, |db| {
+        Ok(db.conn.execute("DELETE FROM calendars", [])?)
+    });
     assert_eq!(lost.await.unwrap(), 1);
     let read = store.get_job(ME, job.id).await.unwrap().unwrap();
     let Kind::Broken(broken) = &read.def.schedule.kind else {
@@ -193,7 +194,7 @@ async fn a_calendar_that_cannot_be_read_hides_neither_its_jobs_nor_others() {
         let doc: &[u8] = b"{\"zone\":\"Mars/Olympus\"}";
         Ok(db.conn.execute(sql, [doc])?)
     };
-    assert_eq!(store.writer.call(1, spoil).await.unwrap(), 1);
+    assert_eq!(store.writer.call(By::Client, 1, spoil).await.unwrap(), 1);
     let listed = store.list_calendars(ME, None, 10).await.unwrap();
     let names: Vec<_> = listed.iter().map(|it| it.calendar.name.as_str()).collect();
     assert_eq!(names, ["b"]);
@@ -223,7 +224,7 @@ async fn a_zone_is_known_by_the_tables_its_first_job_was_aimed_by() {
     let age = |db: &mut db::Db| Ok(db.conn.execute("UPDATE zones SET digest = 7", [])?);
     store.create_jobs(&[new(berlin(1))]).await.unwrap();
     assert_eq!(store.rules_changed().await.unwrap(), []);
-    assert_eq!(store.writer.call(1, age).await.unwrap(), 1);
+    assert_eq!(store.writer.call(By::Client, 1, age).await.unwrap(), 1);
     // A job written since then changes nothing for those that came before.
     store.create_jobs(&[new(berlin(2))]).await.unwrap();
     let rule = Rule::Zone {
@@ -267,7 +268,7 @@ async fn which_jobs_rest_is_known_again_after_a_call_was_taken_back() {
         db.fire(&leases, std::slice::from_ref(&row))?;
         Err(StoreError::Full.into())
     };
-    assert!(store.writer.call(1, fail).await.is_err());
+    assert!(store.writer.call(By::Client, 1, fail).await.is_err());
     let settled = subject.settle(settlement(&run, Verdict::Succeed)).await;
     let due_at = Some(at(121));
     assert_eq!(

@@ -4,6 +4,7 @@ use model::{JobState, RunKind, RunState, TenantId, Verdict};
 
 use super::super::SqliteStore;
 use super::super::tests::{folder, open, spoil};
+use super::super::writer::By;
 use super::*;
 use crate::conformance::{
     DONE, Subject, TestClock, after_completion, at, attempt, job, job_with, settlement, slot,
@@ -28,14 +29,14 @@ async fn attempts_that_cannot_be_read_stay_as_they_are_when_their_run_is_marked(
     assert_eq!(subject.settle(retry).await.unwrap(), DONE);
     store.claim(&subject.leases, &[run.id]).await.unwrap();
     let spoil = |db: &mut Db| Ok(db.conn.execute("UPDATE live SET attempts = x'00'", [])?);
-    assert_eq!(store.writer.call(1, spoil).await.unwrap(), 1);
+    assert_eq!(store.writer.call(By::Client, 1, spoil).await.unwrap(), 1);
     let cancelled = store.cancel_run(TenantId::DEFAULT, run.id, at(71)).await;
     assert_eq!(cancelled.unwrap(), Cancelled::Asked);
     let read = |db: &mut Db| {
         let sql = "SELECT attempts FROM live WHERE ask IS NOT NULL";
         Ok(db.conn.query_row(sql, [], |row| row.get::<_, Vec<u8>>(0))?)
     };
-    assert_eq!(store.writer.call(1, read).await.unwrap(), [0]);
+    assert_eq!(store.writer.call(By::Client, 1, read).await.unwrap(), [0]);
 }
 
 #[tokio::test]
@@ -55,7 +56,10 @@ async fn an_unreadable_job_is_parked_by_the_end_of_its_run_only_if_it_rests() {
         let settled = subject.settle(settlement(&run, Verdict::Succeed)).await;
         assert_eq!(settled.unwrap(), DONE);
         let read = move |db: &mut Db| Ok(standing(&db.conn, id)?.map(|(_, stands)| stands.state));
-        assert_eq!(store.writer.call(1, read).await.unwrap(), Some(state));
+        assert_eq!(
+            store.writer.call(By::Client, 1, read).await.unwrap(),
+            Some(state)
+        );
     }
 }
 
@@ -95,7 +99,7 @@ async fn of_the_newest_runs_those_that_were_under_way_at_a_moment_are_read() {
         };
         db.read_history(id, needs)
     };
-    let past = store.writer.call(1, read).await.unwrap().past;
+    let past = store.writer.call(By::Client, 1, read).await.unwrap().past;
     let begun: Vec<_> = past.iter().map(|run| run.id.at()).collect();
     // Eight are read, and the one that was over by then is among them.
     let expected = [5, 6, 7, 60, 600, 6_000, 60_000];

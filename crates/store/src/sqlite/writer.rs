@@ -1,20 +1,25 @@
-//! The writer: one thread that owns the one connection that writes. Calls come in through a bounded
-//! queue; whatever waits goes into one transaction, each call in a savepoint of its own; one commit
+//! The writer: one thread that owns the one connection that writes. Calls come in through bounded
+//! queues; whatever waits goes into one transaction, each call in a savepoint of its own; one commit
 //! later every caller has its answer.
+//!
+//! The engine's calls go before those of clients, who are many: one of the engine waits for what is being written, and
+//! for a little of what clients want, never for all of it.
 //!
 //! What always holds: an answer is sent only after the commit that made it true; a call that fails
 //! takes back its own writes and no others; if SQLite gave up the whole transaction (disk full, I/O),
 //! the calls are tried again one by one, so that only those that cannot be written fail.
 //!
 //! ```text
-//!   callers ──▶ queue ──▶ BEGIN  SAVEPOINT a … RELEASE  SAVEPOINT b … ROLLBACK TO  COMMIT ──▶ answers
+//!   callers ──▶ queues ──▶ BEGIN  SAVEPOINT a … RELEASE  SAVEPOINT b … ROLLBACK TO  COMMIT ──▶ answers
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use model::limits;
 use rusqlite::Connection;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use super::db::Db;
@@ -25,6 +30,16 @@ use crate::StoreError;
 /// enough that the first of them does not wait long for the last.
 const GROUP_MAX: usize = 256;
 const GROUP_ROWS_MAX: usize = 4 * limits::FIRE_BATCH_MAX;
+/// For so long calls of clients are run while the engine waits for the commit.
+const CLIENTS_MAX: Duration = Duration::from_millis(3);
+
+/// Whose a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Engine,
+    /// Or what runs beside the engine, and can wait.
+    Client,
+}
 
 /// One call on its way through the writer. It may run more than once, and is answered once.
 trait Call: Send {
@@ -70,18 +85,96 @@ fn stopped() -> StoreError {
 
 /// The way to the writer's thread.
 pub(super) struct Writer {
-    calls: Option<mpsc::Sender<Box<dyn Call>>>,
+    ways: Option<Ways>,
     thread: Option<JoinHandle<()>>,
+}
+
+struct Ways {
+    engine: mpsc::Sender<Box<dyn Call>>,
+    clients: mpsc::Sender<Box<dyn Call>>,
+}
+
+/// What waits for the writer.
+struct Queues {
+    engine: mpsc::Receiver<Box<dyn Call>>,
+    clients: mpsc::Receiver<Box<dyn Call>>,
+    runtime: Runtime,
+}
+
+impl Queues {
+    /// Waits for a call; none when nobody can make one any more.
+    fn next(&mut self) -> Option<(By, Box<dyn Call>)> {
+        let (engine, clients) = (&mut self.engine, &mut self.clients);
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                Some(call) = engine.recv() => Some((By::Engine, call)),
+                Some(call) = clients.recv() => Some((By::Client, call)),
+                else => None,
+            }
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.engine.is_empty() && self.clients.is_empty()
+    }
+}
+
+/// Calls that share a commit.
+struct Group {
+    calls: Vec<Box<dyn Call>>,
+    rows: usize,
+    /// Since when one of the engine's is among them.
+    engine_since: Option<Duration>,
+}
+
+impl Group {
+    fn new() -> Self {
+        Self {
+            calls: Vec::new(),
+            rows: 0,
+            engine_since: None,
+        }
+    }
+
+    fn push(&mut self, by: By, call: Box<dyn Call>, now: Duration) {
+        if by == By::Engine {
+            self.engine_since.get_or_insert(now);
+        }
+        self.rows += call.rows();
+        self.calls.push(call);
+    }
+
+    /// Takes another call along, if one waits that need not wait for the next commit.
+    fn grow(&mut self, queues: &mut Queues, now: Duration) {
+        if self.calls.len() >= GROUP_MAX || self.rows >= GROUP_ROWS_MAX {
+            return;
+        }
+        let waits = |since| now.saturating_sub(since) >= CLIENTS_MAX;
+        if let Ok(call) = queues.engine.try_recv() {
+            self.push(By::Engine, call, now);
+        } else if !self.engine_since.is_some_and(waits)
+            && let Ok(call) = queues.clients.try_recv()
+        {
+            self.push(By::Client, call, now);
+        }
+    }
 }
 
 impl Writer {
     pub fn start(db: Db) -> std::io::Result<Self> {
-        let (calls, queue) = mpsc::channel(limits::WRITER_QUEUE_MAX);
+        let (engine, engine_calls) = mpsc::channel(limits::WRITER_QUEUE_MAX);
+        let (clients, client_calls) = mpsc::channel(limits::WRITER_QUEUE_MAX);
+        let queues = Queues {
+            engine: engine_calls,
+            clients: client_calls,
+            runtime: Builder::new_current_thread().build()?,
+        };
         let thread = std::thread::Builder::new()
             .name("punctual-writer".to_owned())
-            .spawn(move || serve(db, queue))?;
+            .spawn(move || serve(db, queues))?;
         Ok(Self {
-            calls: Some(calls),
+            ways: Some(Ways { engine, clients }),
             thread: Some(thread),
         })
     }
@@ -89,6 +182,7 @@ impl Writer {
     /// Runs a piece of work on the writer's thread, in a transaction; it may run more than once.
     pub async fn call<T: Send + 'static>(
         &self,
+        by: By,
         rows: usize,
         work: impl FnMut(&mut Db) -> Done<T> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -99,8 +193,12 @@ impl Writer {
             found: None,
             caller,
         });
-        let calls = self.calls.as_ref().ok_or_else(stopped)?;
-        calls.send(call).await.map_err(|_| stopped())?;
+        let ways = self.ways.as_ref().ok_or_else(stopped)?;
+        let way = match by {
+            By::Engine => &ways.engine,
+            By::Client => &ways.clients,
+        };
+        way.send(call).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 }
@@ -108,63 +206,56 @@ impl Writer {
 impl Drop for Writer {
     /// What was accepted is written before the thread ends.
     fn drop(&mut self) {
-        self.calls = None;
+        self.ways = None;
         if let Some(thread) = self.thread.take() {
             let _panicked = thread.join();
         }
     }
 }
 
-fn serve(mut db: Db, mut queue: mpsc::Receiver<Box<dyn Call>>) {
-    let mut waiting = Vec::with_capacity(GROUP_MAX);
-    while queue.blocking_recv_many(&mut waiting, GROUP_MAX) > 0 {
-        let mut group = Vec::with_capacity(waiting.len());
-        let mut rows = 0;
-        for call in waiting.drain(..) {
-            if rows + call.rows() > GROUP_ROWS_MAX && !group.is_empty() {
-                run_group(&mut db, &mut group);
-                rows = 0;
-            }
-            rows += call.rows();
-            group.push(call);
+fn serve(mut db: Db, mut queues: Queues) {
+    while let Some((by, first)) = queues.next() {
+        if queues.is_empty() {
+            run_alone(&mut db, first);
+            continue;
         }
-        run_group(&mut db, &mut group);
+        let mut group = Group::new();
+        group.push(by, first, db.shared.clock.uptime());
+        match try_group(&mut db, &mut group, &mut queues) {
+            Ok(faults) => {
+                for (call, fault) in group.calls.into_iter().zip(faults) {
+                    match fault {
+                        None => call.answer(),
+                        Some(fault) => call.refuse(fault.into()),
+                    }
+                }
+            }
+            Err(fault) => again(&mut db, group, fault),
+        }
     }
     db.close();
 }
 
-/// Runs what waits in one transaction, and answers it.
-fn run_group(db: &mut Db, group: &mut Vec<Box<dyn Call>>) {
-    if group.len() == 1 {
-        group.drain(..).for_each(|call| run_alone(db, call));
-        return;
-    }
-    match try_group(db, group) {
-        Ok(faults) => {
-            for (call, fault) in group.drain(..).zip(faults) {
-                match fault {
-                    None => call.answer(),
-                    Some(fault) => call.refuse(fault.into()),
-                }
-            }
-        }
-        Err(fault) => {
-            tracing::warn!(
-                ?fault,
-                calls = group.len(),
-                "a group commit failed; trying one by one"
-            );
-            group.drain(..).for_each(|call| run_alone(db, call));
+/// Nothing of a group could be written. The calls are tried one by one, unless someone else has the file locked: each of
+/// them would wait for that anew.
+fn again(db: &mut Db, group: Group, fault: Fault) {
+    let calls = group.calls.len();
+    tracing::warn!(?fault, calls, "a group commit failed");
+    let mut locked = fault.is_locked().then_some(StoreError::from(fault));
+    for call in group.calls {
+        match &locked {
+            None => locked = run_alone(db, call),
+            Some(error) => call.refuse(StoreError::unavailable(error.to_string())),
         }
     }
 }
 
 /// One transaction around all calls, a savepoint around each. Answers which calls failed; fails as a
 /// whole if nothing of it was written.
-fn try_group(db: &mut Db, group: &mut [Box<dyn Call>]) -> Done<Vec<Option<Fault>>> {
+fn try_group(db: &mut Db, group: &mut Group, queues: &mut Queues) -> Done<Vec<Option<Fault>>> {
     let mark = db.begin()?;
-    let mut faults = Vec::with_capacity(group.len());
-    for call in group {
+    let mut faults = Vec::new();
+    while let Some(call) = group.calls.get_mut(faults.len()) {
         match in_savepoint(db, call.as_mut()) {
             Ok(fault) => faults.push(fault),
             Err(fault) => {
@@ -172,6 +263,7 @@ fn try_group(db: &mut Db, group: &mut [Box<dyn Call>]) -> Done<Vec<Option<Fault>
                 return Err(fault);
             }
         }
+        group.grow(queues, db.shared.clock.uptime());
     }
     match db.commit() {
         Ok(()) => Ok(faults),
@@ -200,12 +292,17 @@ fn in_savepoint(db: &mut Db, call: &mut dyn Call) -> Done<Option<Fault>> {
     Ok(Some(fault))
 }
 
-/// A call that is alone needs no savepoint: its transaction is one.
-fn run_alone(db: &mut Db, mut call: Box<dyn Call>) {
-    match try_alone(db, call.as_mut()) {
-        Ok(()) => call.answer(),
-        Err(fault) => call.refuse(fault.into()),
-    }
+/// A call that is alone needs no savepoint: its transaction is one. Answers why, if someone else has the file locked.
+fn run_alone(db: &mut Db, mut call: Box<dyn Call>) -> Option<StoreError> {
+    let Err(fault) = try_alone(db, call.as_mut()) else {
+        call.answer();
+        return None;
+    };
+    let locked = fault.is_locked();
+    let error = StoreError::from(fault);
+    let told = locked.then(|| StoreError::unavailable(error.to_string()));
+    call.refuse(error);
+    told
 }
 
 fn try_alone(db: &mut Db, call: &mut dyn Call) -> Done<()> {

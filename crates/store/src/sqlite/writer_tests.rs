@@ -7,7 +7,7 @@ use model::{JobId, TenantId};
 use super::super::SqliteStore;
 use super::super::tests::{folder, new, open};
 use super::*;
-use crate::conformance::{job, job_with};
+use crate::conformance::{TestClock, job, job_with};
 use crate::{Created, Store};
 
 /// Holds the writer in a call until told to go on, so that what follows becomes one group.
@@ -23,7 +23,7 @@ async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
             let _told = wait.lock().unwrap().recv();
             Ok(())
         };
-        held.writer.call(1, work).await.unwrap();
+        held.writer.call(By::Client, 1, work).await.unwrap();
     });
     began.await.unwrap();
     go
@@ -65,7 +65,7 @@ async fn calls_that_wait_share_one_commit_and_are_answered_after_it() {
         }))?;
         Ok(())
     };
-    store.writer.call(1, count).await.unwrap();
+    store.writer.call(By::Client, 1, count).await.unwrap();
     let go = hold(&store).await;
     let calls: Vec<_> = (0..20).map(|number| create(&store, number)).collect();
     settle_down().await;
@@ -97,7 +97,7 @@ async fn a_call_that_fails_takes_back_its_own_writes_and_no_others() {
             db.conn.execute("INSERT INTO ranges (day) VALUES (1)", [])?;
             Ok(())
         };
-        bad.writer.call(1, fail).await
+        bad.writer.call(By::Client, 1, fail).await
     });
     settle_down().await;
     let last = create(&store, 2);
@@ -112,7 +112,7 @@ async fn a_call_that_fails_takes_back_its_own_writes_and_no_others() {
     assert!(exists(&store, 1).await && exists(&store, 2).await);
     assert_eq!(store.pulse().await.unwrap().live, 0);
     let days = |db: &mut Db| Ok(db.ranges.0.len());
-    assert_eq!(store.writer.call(1, days).await.unwrap(), 0);
+    assert_eq!(store.writer.call(By::Client, 1, days).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -121,14 +121,14 @@ async fn a_panic_in_one_call_is_that_calls_failure() {
     let store = Arc::new(open(folder.path()).unwrap());
     let boom = |_: &mut Db| -> Done<()> { panic!("on purpose") };
     assert!(matches!(
-        store.writer.call(1, boom).await,
+        store.writer.call(By::Client, 1, boom).await,
         Err(StoreError::Unavailable(_))
     ));
     let go = hold(&store).await;
     let first = create(&store, 1);
     settle_down().await;
     let bad = store.clone();
-    let bad = tokio::spawn(async move { bad.writer.call(1, boom).await });
+    let bad = tokio::spawn(async move { bad.writer.call(By::Client, 1, boom).await });
     settle_down().await;
     go.send(()).unwrap();
     assert!(bad.await.unwrap().is_err());
@@ -150,7 +150,7 @@ async fn calls_of_a_group_that_was_lost_are_tried_one_by_one() {
             db.conn.execute_batch("ROLLBACK")?;
             Err(StoreError::Full.into())
         };
-        bad.writer.call(1, lose).await
+        bad.writer.call(By::Client, 1, lose).await
     });
     settle_down().await;
     let last = create(&store, 2);
@@ -177,7 +177,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_all_goes_on_when_there_is_roo
             Ok(())
         }
     };
-    store.writer.call(1, room(2)).await.unwrap();
+    store.writer.call(By::Client, 1, room(2)).await.unwrap();
     let large = |number| {
         let payload = bytes::Bytes::from(vec![b'x'; 100_000]);
         new(job_with(number, |def| def.payload = Some(payload)).unwrap())
@@ -201,7 +201,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_all_goes_on_when_there_is_roo
     for (number, there) in [(1, true), (2, false), (3, true), (4, false), (5, true)] {
         assert_eq!(exists(&store, number).await, there, "{number}");
     }
-    store.writer.call(1, room(1_000)).await.unwrap();
+    store.writer.call(By::Client, 1, room(1_000)).await.unwrap();
     assert_eq!(
         store.create_jobs(&[large(2)]).await.unwrap(),
         [Created::Done]
@@ -228,4 +228,70 @@ async fn what_was_accepted_is_written_before_the_store_closes() {
     drop(store);
     let store = open(folder.path()).unwrap();
     assert!(exists(&store, 1).await);
+}
+
+#[tokio::test]
+async fn the_engine_goes_before_clients_that_came_first_and_waits_for_few_of_them() {
+    let folder = folder();
+    let clock = TestClock::default();
+    let store = SqliteStore::open(folder.path(), Arc::new(clock.clone()));
+    let store = Arc::new(store.unwrap());
+    let go = hold(&store).await;
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut calls = Vec::new();
+    for by in std::iter::repeat_n(By::Client, 100).chain([By::Engine]) {
+        let (store, order, clock) = (store.clone(), order.clone(), clock.clone());
+        calls.push(tokio::spawn(async move {
+            let work = move |_: &mut Db| {
+                if by == By::Client {
+                    let time = Duration::from_millis(5);
+                    std::thread::sleep(time);
+                    clock.advance(time);
+                }
+                order.lock().unwrap().push(by);
+                Ok(())
+            };
+            store.writer.call(by, 1, work).await.unwrap();
+            by
+        }));
+    }
+    settle_down().await;
+    go.send(()).unwrap();
+    let engine = calls.pop().unwrap();
+    assert_eq!(engine.await.unwrap(), By::Engine);
+    let before = order.lock().unwrap().clone();
+    assert_eq!(before.first(), Some(&By::Engine), "{before:?}");
+    assert!(before.len() < 50, "it waited for {before:?}");
+    for call in calls {
+        assert_eq!(call.await.unwrap(), By::Client);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_someone_else_keeps_locked_costs_a_group_one_wait() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let go = hold(&store).await;
+    let calls: Vec<_> = (0..20).map(|number| create(&store, number)).collect();
+    settle_down().await;
+    let path = folder.path().join(super::super::open::FILE);
+    let other = Connection::open(path).unwrap();
+    let locking = std::thread::spawn(move || {
+        other.busy_timeout(Duration::from_secs(5)).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        other
+    });
+    go.send(()).unwrap();
+    let other = locking.join().unwrap();
+    let answers = async {
+        for call in calls {
+            // One that was written before the lock was had is answered as such.
+            let answer = call.await.unwrap();
+            assert!(matches!(answer, Ok(_) | Err(StoreError::Unavailable(_))));
+        }
+    };
+    let bound = Duration::from_secs(15);
+    assert!(tokio::time::timeout(bound, answers).await.is_ok());
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(create(&store, 50).await.unwrap().unwrap(), [Created::Done]);
 }
