@@ -137,7 +137,7 @@ impl PgStore {
     ) -> Done<CalendarPut> {
         let doc = doc::encode_calendar(calendar)
             .map_err(|error| bad_row(format!("calendar {}", calendar.name), &error))?;
-        let conn = self.pool.begin().await?;
+        let conn = self.clients.begin().await?;
         let stands = lock(&conn, tenant, &calendar.name).await?;
         if stands.as_ref().map(|row| row.version) != before {
             let stands = stands.map(CalendarRow::decode).transpose()?;
@@ -170,7 +170,7 @@ impl PgStore {
         tenant: TenantId,
         names: &[CalendarName],
     ) -> Done<Vec<Option<CalendarUse>>> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let mut found = Vec::with_capacity(names.len());
         for name in names {
             let row = conn
@@ -217,7 +217,7 @@ impl PgStore {
         name: &CalendarName,
         before: Option<Version>,
     ) -> Done<CalendarDropped> {
-        let conn = self.pool.begin().await?;
+        let conn = self.clients.begin().await?;
         let Some(row) = lock(&conn, tenant, name).await? else {
             return Ok(CalendarDropped::Missing);
         };

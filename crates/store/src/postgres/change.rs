@@ -35,7 +35,7 @@ impl PgStore {
 
     async fn try_change(&self, change: &JobChange, put: &JobToPut) -> Done<JobChanged> {
         let JobChange { before, after, .. } = change;
-        let conn = self.pool.begin().await?;
+        let conn = self.clients.begin().await?;
         let ids = [before.id.0];
         let mut views = Views::load(&conn, &ids, Lock::JobsAndRuns).await?;
         views.read_jobs(&conn, &ids).await?;

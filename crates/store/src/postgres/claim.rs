@@ -122,7 +122,7 @@ impl PgStore {
 
     pub(super) async fn try_start_run(&self, start: &StartRun) -> Done<Started> {
         let job = start.run.job;
-        let conn = self.pool.begin().await?;
+        let conn = self.clients.begin().await?;
         let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
         views.read_jobs(&conn, &[job.0]).await?;
         views.job(job)?;

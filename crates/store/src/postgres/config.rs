@@ -36,7 +36,7 @@ pub struct PgConfig {
     pub(super) roots: Option<PathBuf>,
     /// Where our tables are.
     pub(super) schema: String,
-    /// Connections besides the ones for beats, for hints, for days of history and for readers.
+    /// Connections of the engine, besides the ones for beats, for hints, for days of history and for clients.
     pub(super) connections: usize,
     /// What connecting to one host may take, if the address says.
     pub(super) patience: Option<Duration>,

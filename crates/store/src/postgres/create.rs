@@ -106,14 +106,14 @@ impl PgStore {
         for put in rows.iter().filter_map(|row| row.put.as_ref().ok()) {
             columns.push(put);
         }
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let sql = include_str!("sql/create_plain.sql");
         conn.execute(sql, &columns.params()).await?;
         Ok(())
     }
 
     async fn try_create(&self, rows: &[CreateRow<'_>]) -> Done<Vec<Created>> {
-        let conn = self.pool.begin().await?;
+        let conn = self.clients.begin().await?;
         let mut before = Before::read(&conn, rows).await?;
         let mut answers = Vec::with_capacity(rows.len());
         let (mut new, mut asked) = (Vec::new(), Vec::new());

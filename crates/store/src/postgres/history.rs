@@ -30,7 +30,7 @@ pub(super) async fn ended_runs(conn: &Conn, names: &[Uuid]) -> Done<BTreeMap<Run
 
 impl PgStore {
     pub(super) async fn try_get_run(&self, tenant: TenantId, id: RunId) -> Done<Option<Run>> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let live = live_named(&conn, &[id.0]).await?;
         let run = match live.first() {
             Some(row) => Some(row.decode()?),

@@ -47,7 +47,7 @@ pub(super) fn due_at(job: &Job) -> Option<Timestamp> {
 
 impl PgStore {
     pub(super) async fn try_get_job(&self, tenant: TenantId, id: JobId) -> Done<Option<Job>> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let rows = conn
             .rows(include_str!("sql/get_job.sql"), &[&[id.0].as_slice()])
             .await?;
@@ -56,7 +56,7 @@ impl PgStore {
     }
 
     pub(super) async fn try_find_job(&self, tenant: TenantId, key: &JobKey) -> Done<Option<Job>> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let rows = conn
             .rows(
                 include_str!("sql/find_job.sql"),

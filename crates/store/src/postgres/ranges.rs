@@ -104,7 +104,7 @@ impl PgStore {
     /// Drops the days that ended at or before `until`. One that somebody reads stays for the next time, and all after
     /// it: whoever has to make a day meanwhile is not to wait.
     pub(super) async fn drop_days(&self, until: Timestamp) -> Done<u32> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let mut old = parts(&conn, None).await?;
         drop(conn);
         old.retain(|day, _| ends_at(*day) <= until);

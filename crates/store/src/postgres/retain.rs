@@ -27,7 +27,7 @@ impl PgStore {
 
     /// Drops the days that ended at or before `until`, and before the oldest run that lives.
     async fn drop_ranges(&self, until: Timestamp) -> Done<u32> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let row = conn.row(include_str!("sql/oldest_live.sql"), &[]).await?;
         drop(conn);
         let oldest = row.map(|row| row.try_get::<_, Uuid>(0)).transpose()?;
@@ -37,7 +37,7 @@ impl PgStore {
     }
 
     async fn drop_requests(&self, until: Timestamp) -> Done<u64> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let (until, batch) = (until.as_millis(), limit(RETENTION_BATCH_MAX));
         let sql = include_str!("sql/retain_requests.sql");
         conn.execute(sql, &[&until, &batch]).await
@@ -45,7 +45,7 @@ impl PgStore {
 
     /// Jobs that are over and of which nothing lives, locked before they go.
     async fn drop_jobs(&self, finished: Timestamp) -> Done<usize> {
-        let conn = self.pool.begin().await?;
+        let conn = self.clients.begin().await?;
         let (finished, batch) = (finished.as_millis(), limit(RETENTION_BATCH_MAX));
         let sql = include_str!("sql/retain_jobs.sql");
         let rows = conn.rows(sql, &[&finished, &batch]).await?;
@@ -73,7 +73,7 @@ impl PgStore {
 
     /// Presences that have ended and hold nothing.
     async fn forget_presences(&self) -> Done<()> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let rows = conn
             .rows(include_str!("sql/retain_presences.sql"), &[])
             .await?;

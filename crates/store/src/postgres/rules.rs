@@ -53,7 +53,7 @@ impl PgStore {
     }
 
     pub(super) async fn try_rules_changed(&self) -> Done<Vec<Rule>> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let mut changed = Vec::new();
         let rows = conn
             .rows(include_str!("sql/rules_changed.sql"), &[])
@@ -83,7 +83,7 @@ impl PgStore {
         after: Option<JobId>,
         count: usize,
     ) -> Done<Vec<(TenantId, JobId)>> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         let (after, count) = (after.map(|after| after.0), limit(count));
         let rows = match rule {
             Rule::Calendar { tenant, name, .. } => {
@@ -109,7 +109,7 @@ impl PgStore {
     }
 
     pub(super) async fn try_rule_applied(&self, rule: &Rule) -> Done<()> {
-        let conn = self.pool.get().await?;
+        let conn = self.clients.get().await?;
         match rule {
             Rule::Calendar {
                 tenant,

@@ -22,7 +22,10 @@ const TRIES_MAX: u32 = 20;
 
 /// A store in a PostgreSQL database, for any number of nodes.
 pub struct PgStore {
+    /// The engine's: nobody else uses them, however many clients there are.
     pub(super) pool: Pool,
+    /// For what clients do, and what can wait: each of these is short.
+    pub(super) clients: Pool,
     /// What looks through tables at the wish of clients has connections of its own: nothing else waits for them.
     pub(super) readers: Pool,
     /// Beats have a connection of their own, so that load cannot starve them.
@@ -75,6 +78,7 @@ impl PgStore {
         migrate(&makers, config.schema()).await?;
         Ok(Self {
             pool: Pool::new(&dialer, config.connections),
+            clients: Pool::new(&dialer, config.connections.div_ceil(2)),
             readers: Pool::reading(&dialer, config.connections.div_ceil(2)),
             beats: Pool::new(&dialer, 1),
             hints: Listener::new(&dialer),

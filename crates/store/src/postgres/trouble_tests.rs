@@ -57,6 +57,23 @@ async fn whoever_gets_no_connection_is_told_so_and_beats_go_on() {
 }
 
 #[tokio::test]
+async fn clients_that_have_taken_all_their_connections_hold_up_nothing_else() {
+    let server = PgServer::shared().unwrap();
+    let store = small(&server.fresh_schema(), 2).await;
+    let leases = leader(&store).await;
+    let job = put(&store, job(1).unwrap()).await;
+    let _held = store.clients.get().await.unwrap();
+    let asked = store.get_job(job.tenant, job.id).await.unwrap_err();
+    assert!(asked.is_transient(), "{asked:?}");
+    let fired = store
+        .fire(&leases, &[on_time(&job).unwrap()])
+        .await
+        .unwrap();
+    assert!(matches!(fired[..], [Fired::Claimed(_)]), "{fired:?}");
+    store.pulse().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_row_that_another_session_holds_delays_only_its_own_calls() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();

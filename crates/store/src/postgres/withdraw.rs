@@ -21,7 +21,7 @@ impl PgStore {
         id: RunId,
         now: Timestamp,
     ) -> Done<Cancelled> {
-        let conn = self.pool.begin().await?;
+        let conn = self.clients.begin().await?;
         let live = live_named(&conn, &[id.0]).await?;
         if let Some(job) = live.first().map(|row| row.run.job) {
             let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
