@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
+use crate::ops::Changing;
 use crate::seat::SEATS_MAX;
 
 /// The doors to the store and to the engine, and what the server counts.
@@ -22,6 +23,7 @@ pub struct Api {
     pub(crate) history_keep: Duration,
     /// The node is about to end: whoever shares out requests is to send them elsewhere.
     pub(crate) stopping: CancellationToken,
+    pub(crate) changing: Changing,
     /// Room for batches; each needs memory of its own.
     pub(crate) batches: Arc<Semaphore>,
     /// Room for what only computes.
@@ -41,6 +43,7 @@ impl Api {
             features: Vec::new(),
             history_keep: limits::HISTORY_KEEP,
             stopping: CancellationToken::new(),
+            changing: Changing::default(),
             batches: Arc::new(Semaphore::new(BATCHES_MAX)),
             seats: Arc::new(Semaphore::new(SEATS_MAX)),
         }

@@ -12,10 +12,12 @@ use executor::Registry;
 use executor::http::HttpExecutor;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::SendRequest;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
+use store::Store;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +31,7 @@ fn clients(base: &Base) -> usize {
     if base.is_database() { 32 } else { 64 }
 }
 
-fn broken(error: impl std::fmt::Display) -> Failure {
+pub fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::refused(format!("the bench's own connection failed: {error}"))
 }
 
@@ -101,7 +103,7 @@ impl Drop for Receiver {
     }
 }
 
-async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
+pub async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
     let stream = TcpStream::connect(address).await.map_err(broken)?;
     stream.set_nodelay(true).map_err(broken)?;
     let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -111,17 +113,31 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failur
     Ok(sender)
 }
 
-fn post(
-    path: &'static str,
+/// A request with a body of JSON.
+pub fn request(
+    method: Method,
+    path: &str,
     address: SocketAddr,
-    kind: &str,
     body: Bytes,
 ) -> Result<Request<Full<Bytes>>, Failure> {
-    Request::post(path)
+    Request::builder()
+        .method(method)
+        .uri(path)
         .header("host", address.to_string())
-        .header("content-type", kind)
+        .header("content-type", "application/json")
         .body(Full::new(body))
         .map_err(broken)
+}
+
+/// Sends a request, and waits for all of its answer.
+pub async fn ask(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Bytes), Failure> {
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await.map_err(broken)?;
+    Ok((status, body.to_bytes()))
 }
 
 /// Posts `count` requests over `clients` connections, each waiting for its answer. Answers the rate.
@@ -145,10 +161,8 @@ async fn posts(
                 })
                 .is_ok()
             {
-                let request = post(path, address, "application/json", body.clone())?;
-                let answer = sender.send_request(request).await.map_err(broken)?;
-                let status = answer.status();
-                answer.into_body().collect().await.map_err(broken)?;
+                let request = request(Method::POST, path, address, body.clone())?;
+                let (status, _) = ask(&mut sender, request).await?;
                 if !status.is_success() {
                     return Err(Failure::refused(format!("the server answered {status}")));
                 }
@@ -206,18 +220,19 @@ pub async fn callbacks(base: &Base, with_floor: bool) -> Result<Figures, Failure
 }
 
 /// A server on a store of its own.
-struct Served {
-    address: SocketAddr,
+pub struct Served {
+    pub address: SocketAddr,
+    pub store: Arc<dyn Store>,
     stop: CancellationToken,
     node: engine::Node,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Served {
-    async fn start(place: &Place) -> Result<Self, Failure> {
+    pub async fn start(place: &Place, registry: Registry) -> Result<Self, Failure> {
         let store = place.open().await?;
-        let node = rig::start(place, &store, Registry::default()).await?;
-        let api = server::Api::new(store, node.handle());
+        let node = rig::start(place, &store, registry).await?;
+        let api = server::Api::new(Arc::clone(&store), node.handle());
         let router = server::router(api);
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(broken)?;
         let address = listener.local_addr().map_err(broken)?;
@@ -228,20 +243,21 @@ impl Served {
         });
         Ok(Self {
             address,
+            store,
             stop,
             node,
             task,
         })
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.stop.cancel();
         let _ended = self.task.await;
         self.node.stop(Duration::from_secs(5)).await;
     }
 }
 
-fn job_body() -> Bytes {
+pub fn job_body() -> Bytes {
     let body = json!({
         "schedule": {"in": "1h"}, "target": "http://127.0.0.1:9/hook",
         "payload": {"order": 4711, "customer": "c-90210", "sum": "129.90"},
@@ -253,7 +269,7 @@ fn job_body() -> Bytes {
 pub async fn create(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
     const COUNT: usize = 30_000;
     let place = Place::new(base)?;
-    let served = Served::start(&place).await?;
+    let served = Served::start(&place, Registry::default()).await?;
     let rate = posts(served.address, "/v1/jobs", job_body(), clients(base), COUNT).await?;
     served.stop().await;
     place.end().await?;
@@ -300,7 +316,7 @@ pub async fn ingest(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
 }
 
 async fn ingest_on(place: &Place, count: usize) -> Result<f64, Failure> {
-    let served = Served::start(place).await?;
+    let served = Served::start(place, Registry::default()).await?;
     let mut lines = Vec::new();
     for _ in 0..count {
         lines.extend_from_slice(&job_body());
@@ -308,12 +324,10 @@ async fn ingest_on(place: &Place, count: usize) -> Result<f64, Failure> {
     }
     let mut sender = connect(served.address).await?;
     let begun = rig::uptime();
-    let request = post(
-        "/v1/jobs/batch",
-        served.address,
-        "application/x-ndjson",
-        Bytes::from(lines),
-    )?;
+    let (path, lines) = ("/v1/jobs/batch", Bytes::from(lines));
+    let mut request = request(Method::POST, path, served.address, lines)?;
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    request.headers_mut().insert(CONTENT_TYPE, kind);
     let answer = sender.send_request(request).await.map_err(broken)?;
     let status = answer.status();
     let mut body = answer.into_body();

@@ -2,6 +2,7 @@
 //! schema of a PostgreSQL database, that is removed afterwards; with `--floor` a program that does the same by hand runs in turn with it, so
 //! that results read as ratios.
 
+mod beside;
 mod database;
 mod figures;
 mod floor;
@@ -34,6 +35,7 @@ Workloads:
   recurring   2,000 jobs due every second for 30 s: missed, twice, how late (1,000 with --store)
   crowd       10,000 jobs due every second for 30 s, likewise
   recovery    200,000 overdue one-offs beside 1,000 jobs due every second: how late those are, how fast the backlog goes
+  beside-clients  500 slots a second beside 64 clients that edit one job and 32 that create: how much later slots are
   two-nodes   drain by two nodes on one database, beside one (with --store)
   http        100,000 callbacks to a receiver on this machine: runs a second, settled
   create      jobs created one by one over REST by 64 clients (32 with --store)
@@ -56,6 +58,7 @@ pub enum Workload {
     Recurring,
     Crowd,
     Recovery,
+    BesideClients,
     TwoNodes,
     Http,
     Create,
@@ -66,12 +69,13 @@ pub enum Workload {
 
 impl Workload {
     /// What `all` means on SQLite.
-    const EMBEDDED: [Self; 9] = [
+    const EMBEDDED: [Self; 10] = [
         Self::Drain,
         Self::HotSecond,
         Self::Precision,
         Self::Recurring,
         Self::Recovery,
+        Self::BesideClients,
         Self::Http,
         Self::Create,
         Self::Ingest,
@@ -79,7 +83,7 @@ impl Workload {
     ];
 
     /// And on PostgreSQL.
-    const SHARED: [Self; 11] = [
+    const SHARED: [Self; 12] = [
         Self::Drain,
         Self::Repeat,
         Self::HotSecond,
@@ -87,6 +91,7 @@ impl Workload {
         Self::Recurring,
         Self::Crowd,
         Self::Recovery,
+        Self::BesideClients,
         Self::TwoNodes,
         Self::Create,
         Self::Ingest,
@@ -216,6 +221,7 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
             vec![figures]
         }
         Workload::Recovery => vec![recovery::recovery(base).await?],
+        Workload::BesideClients => vec![beside::beside_clients(base).await?],
         Workload::TwoNodes => vec![two_nodes::two_nodes(base).await?],
         Workload::Http => vec![http::callbacks(base, floor).await?],
         Workload::Create => vec![http::create(base, floor).await?],

@@ -1,4 +1,4 @@
-//! One way to change a job: read, decide, write if nobody was faster, wait for the holders.
+//! One way to change a job: wait for one's turn, read, decide, write if nobody was faster, wait for the holders.
 //!
 //! A fire in between moves the job's next slot without changing its version; the write then meets a
 //! conflict, and is decided anew from what stands, as long as the version is the one expected.
@@ -12,6 +12,7 @@ use store::{JobChange, JobChanged, Page, RunFilter, RunsOfChange};
 use super::error::OpError;
 use super::preview::{Compared, Difference};
 use super::schedule;
+use super::turns::Turn;
 use super::withdraw::{self, Wish, Withdrawn};
 use crate::api::Api;
 
@@ -93,7 +94,7 @@ pub async fn change(
     mode: Mode,
     decide: impl Fn(&Job, Timestamp) -> Result<Option<Edit>, OpError> + Send + Sync,
 ) -> Result<Changed, OpError> {
-    let mut before = Arc::new(job);
+    let (turn, mut before) = in_turn(api, tenant, job).await?;
     for tries in 0..TRIES_MAX {
         if before.state == JobState::Deleted {
             return Err(OpError::JobMissing);
@@ -120,6 +121,7 @@ pub async fn change(
         };
         match api.store.change_job(&change).await? {
             JobChanged::Done { job, asked } => {
+                drop(turn);
                 // It is written: whatever comes of the comparison, that is so.
                 let slots = compared.difference().await.unwrap_or(None);
                 let (job, runs) = finish(api, tenant, &change, *job, asked).await;
@@ -149,6 +151,16 @@ pub async fn change(
         }
     }
     Err(OpError::Contended)
+}
+
+/// Waits for one's turn; the job as it stands then.
+async fn in_turn(api: &Api, tenant: TenantId, job: Job) -> Result<(Turn, Arc<Job>), OpError> {
+    let turn = api.changing.turn(job.id).await;
+    let stands = match turn.waited {
+        true => api.store.get_job(tenant, job.id).await?,
+        false => Some(job),
+    };
+    Ok((turn, Arc::new(stands.ok_or(OpError::JobMissing)?)))
 }
 
 /// Waits for the holders; what they gave back moves the job, so it is read again then.

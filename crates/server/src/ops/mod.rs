@@ -2,7 +2,7 @@
 //! asked; out comes what stands now, or an [`OpError`] that a client can act on.
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
-//! there to a definition that holds), `jobs`, `change` and `withdraw` (how an edit reaches what was already
+//! there to a definition that holds), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
 //! claimed), `calendars`, `runs`, `nodes`, `page` (listings); then what people ask about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
@@ -22,7 +22,10 @@ pub mod preview;
 pub mod runs;
 mod schedule;
 pub mod slots;
+mod turns;
 mod withdraw;
+
+pub use turns::Changing;
 
 pub use change::{Changed, Expect, Mode};
 pub use draft::{
