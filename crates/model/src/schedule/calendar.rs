@@ -111,6 +111,11 @@ impl Calendar {
         parts(self) == parts(other)
     }
 
+    /// The zone of its own whose rules move what it holds.
+    pub fn zone_followed(&self) -> Option<&Zone> {
+        self.zone.as_ref().filter(|zone| **zone != Zone::utc())
+    }
+
     /// Whether it holds a moment, for a job whose schedule is meant in `zone`.
     pub fn holds(&self, moment: Timestamp, zone: &Zone) -> bool {
         let seconds = moment.as_millis().div_euclid(1_000);

@@ -136,6 +136,7 @@ macro_rules! conformance_promises {
                 a_zone_is_named_while_its_tables_are_others
                 an_edit_makes_a_zone_known_too
                 jobs_under_a_zone_are_those_whose_slots_it_moves
+                a_calendars_own_zone_moves_the_slots_of_its_jobs
                 a_job_aimed_anew_goes_by_the_calendar_that_stands
                 a_job_names_only_calendars_that_are_there
                 a_job_written_by_an_older_calendar_is_to_be_aimed_anew

@@ -285,6 +285,54 @@ pub async fn jobs_under_a_zone_are_those_whose_slots_it_moves(subject: Subject) 
     Ok(())
 }
 
+pub async fn a_calendars_own_zone_moves_the_slots_of_its_jobs(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let kept_in = |name: &str, version, zone: &str| -> Result<Calendar, BoxError> {
+        Ok(Calendar {
+            zone: Some(Zone::get(zone)?),
+            ..calendar(name, version)?
+        })
+    };
+    let holidays = kept_in("holidays", 1, "Europe/Berlin")?;
+    let nights = kept_in("nights", 1, "Europe/Berlin")?;
+    let universal = kept_in("universal", 1, "UTC")?;
+    let plain = calendar("plain", 1)?;
+    for calendar in [&holidays, &nights, &universal, &plain] {
+        subject.put_calendar(calendar).await?;
+    }
+    let one = subject.put(job_without(4, &[&holidays])?).await?;
+    let both = subject.put(job_without(2, &[&nights, &holidays])?).await?;
+    let own = Schedule {
+        calendars: Calendars {
+            exclude: Vec::new(),
+            only: vec![Arc::new(nights.clone())],
+        },
+        ..cron("Europe/Berlin")?
+    };
+    let own = subject.put(scheduled(3, own)?).await?;
+    subject.put(job_without(1, &[&universal, &plain])?).await?;
+    let gone = subject.put(job_without(5, &[&nights])?).await?;
+    subject.deletes(&gone).await?;
+    assert_eq!(subject.changed().await?, [], "known by these very tables");
+    let berlin = zone("Europe/Berlin")?;
+    store.rule_applied(&otherwise("Europe/Berlin")).await?;
+    assert_eq!(subject.changed().await?, from_ref(&berlin));
+    let expected = [both.id, own.id, one.id].map(|id| (OURS, id));
+    for limit in 1..=4 {
+        let under = subject.under(&berlin, limit).await?;
+        assert_eq!(under, expected, "each once, by id, {limit} at a time");
+    }
+    store.rule_applied(&berlin).await?;
+    let elsewhere = kept_in("holidays", 2, "Asia/Kolkata")?;
+    subject.put_calendar(&elsewhere).await?;
+    assert_eq!(subject.changed().await?, [rule("holidays", 2)?]);
+    assert_eq!(subject.under(&berlin, 9).await?, expected[..2]);
+    let moved = [both.id, one.id].map(|id| (OURS, id));
+    let kolkata = zone("Asia/Kolkata")?;
+    assert_eq!(subject.under(&kolkata, 9).await?, moved);
+    Ok(())
+}
+
 /// What the engine does about a rule, step by step.
 pub async fn a_job_aimed_anew_goes_by_the_calendar_that_stands(subject: Subject) -> Kept {
     let first = calendar("a", 1)?;

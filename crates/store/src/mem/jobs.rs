@@ -98,7 +98,7 @@ impl State {
         }
         self.doubt_calendars(&job);
         let job = self.with_calendars(job);
-        self.know_zone(&job);
+        self.know_zone(job.def.schedule.zone_followed());
         self.jobs.insert(job.id, Arc::new(job));
     }
 

@@ -29,6 +29,7 @@ impl State {
         if before.is_none() && of_tenant.count() >= limits::CALENDARS_MAX {
             return CalendarPut::Full;
         }
+        self.know_zone(calendar.zone_followed());
         let calendar = Arc::new(calendar.clone());
         let kept = self.calendars.entry(key).or_insert_with(|| Kept {
             calendar: Arc::clone(&calendar),
@@ -137,9 +138,7 @@ impl State {
     ) -> Vec<(TenantId, JobId)> {
         let under = |job: &Job| match rule {
             Rule::Calendar { tenant, name, .. } => job.tenant == *tenant && names(job, name),
-            Rule::Zone { name, .. } => {
-                job.state != JobState::Deleted && zone_of(job) == Some(name.as_str())
-            }
+            Rule::Zone { name, .. } => job.state != JobState::Deleted && follows(job, name),
         };
         let jobs = self.jobs.values().filter(|job| Some(job.id) > after);
         jobs.filter(|job| under(job))
@@ -167,9 +166,10 @@ impl State {
         }
     }
 
-    /// A zone that a job follows for the first time is known by the tables that the job was aimed by.
-    pub fn know_zone(&mut self, job: &Job) {
-        if let Some(zone) = job.def.schedule.zone_followed() {
+    /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute
+    /// slots.
+    pub fn know_zone(&mut self, followed: Option<&Zone>) {
+        if let Some(zone) = followed {
             self.zones
                 .entry(zone.name().to_owned())
                 .or_insert_with(|| zone.digest());
@@ -208,8 +208,13 @@ impl State {
     }
 }
 
-fn zone_of(job: &Job) -> Option<&str> {
-    job.def.schedule.zone_followed().map(Zone::name)
+/// Whether a zone's tables move a job's slots: by its schedule, or by a calendar.
+fn follows(job: &Job, zone: &str) -> bool {
+    let Calendars { exclude, only } = &job.def.schedule.calendars;
+    let calendars = exclude.iter().chain(only);
+    let own = job.def.schedule.zone_followed();
+    let all = calendars.filter_map(|it| it.zone_followed()).chain(own);
+    all.map(Zone::name).any(|name| name == zone)
 }
 
 /// Whether a job names a calendar; a deleted one names none.

@@ -161,7 +161,11 @@ impl PgStore {
         let updated_at = calendar.updated_at.as_millis();
         conn.execute(sql, &[&tenant.0, &name, &version, &updated_at, &doc])
             .await?;
+        let zones = self
+            .know_zones(&conn, calendar.zone_followed().into_iter())
+            .await?;
         conn.commit().await?;
+        self.zones_known(zones);
         Ok(CalendarPut::Done)
     }
 

@@ -56,7 +56,9 @@ impl PgStore {
         }
         put_job(&conn, &job, put).await?;
         calendars.doubt(&conn, &[after]).await?;
-        let zones = self.know_zones(&conn, &[after]).await?;
+        let zones = self
+            .know_zones(&conn, after.def.schedule.zone_followed().into_iter())
+            .await?;
         // Calendars are as they stand, whatever the caller had read.
         views.read_jobs(&conn, &ids).await?;
         let needs = views.view(after.id).needs_to_change(change);

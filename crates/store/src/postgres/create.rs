@@ -140,7 +140,10 @@ impl PgStore {
         before.calendars.doubt(&conn, &jobs).await?;
         put_labels(&conn, &jobs).await?;
         put_requests(&conn, &asked).await?;
-        let zones = self.know_zones(&conn, &jobs).await?;
+        let followed = jobs
+            .iter()
+            .filter_map(|job| job.def.schedule.zone_followed());
+        let zones = self.know_zones(&conn, followed).await?;
         conn.commit().await?;
         self.zones_known(zones);
         Ok(answers)

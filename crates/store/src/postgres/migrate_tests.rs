@@ -9,6 +9,7 @@ use super::client;
 use crate::postgres::migrate::bring_up;
 use crate::postgres::server::PgServer;
 use crate::postgres::*;
+use crate::{Rule, Store};
 
 /// A schema as version 2 left it, with one presence; its address, and a connection that finds its tables.
 async fn version_two(server: &PgServer) -> (String, Client) {
@@ -86,7 +87,33 @@ async fn old_nodes_beat_on_while_a_migration_waits_for_a_reader() {
     store.pulse().await.unwrap();
     assert!(beats > 50, "{beats}");
     assert!(longest < Duration::from_millis(1_000), "{longest:?}");
-    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4]));
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4, 5]));
+}
+
+#[tokio::test]
+async fn calendars_that_were_there_are_found_by_their_zone() {
+    let server = PgServer::shared().unwrap();
+    let (address, old) = version_two(&server).await;
+    // The second cannot be read, and is nobody's hindrance.
+    old.batch_execute(
+        r#"INSERT INTO calendars (tenant, name, version, applied, updated_at, doc)
+           VALUES (gen_random_uuid(), 'a', 1, 1, 0, '{"note":"ö","zone":"Europe/Berlin","dates":["2026-12-25"]}'),
+                  (gen_random_uuid(), 'b', 1, 1, 0, '\xff7b')"#,
+    )
+    .await
+    .unwrap();
+    let named = "INSERT INTO calendar_jobs (tenant, name, job) SELECT tenant, name, gen_random_uuid() FROM calendars";
+    old.batch_execute(named).await.unwrap();
+    let store = connect(&address).await.unwrap();
+    let changed = store.rules_changed().await.unwrap();
+    let [Rule::Zone { name, .. }] = &changed[..] else {
+        panic!("{changed:?}")
+    };
+    assert_eq!(name, "Europe/Berlin");
+    let under = store.jobs_under(&changed[0], None, 9).await.unwrap();
+    assert_eq!(under.len(), 1);
+    store.rule_applied(&changed[0]).await.unwrap();
+    assert_eq!(store.rules_changed().await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -109,7 +136,7 @@ async fn a_migration_gives_up_some_time_and_says_for_whom() {
     assert_eq!(stands(&old).await, (None, vec![1, 2]));
     reader.batch_execute("COMMIT").await.unwrap();
     connect(&address).await.unwrap();
-    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4]));
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4, 5]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,7 +155,7 @@ async fn an_index_is_made_while_everyone_goes_on() {
         async move { connect(&address).await }
     });
     let begun = Instant::now();
-    while stands(&old).await != (Some(false), vec![-3, 1, 2, 3, 4]) {
+    while stands(&old).await != (Some(false), vec![-3, 1, 2, 3, 4, 5]) {
         assert!(begun.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -141,7 +168,7 @@ async fn an_index_is_made_while_everyone_goes_on() {
     assert_eq!(stands(&old).await.0, Some(false));
     writer.batch_execute("COMMIT").await.unwrap();
     open.await.unwrap().unwrap();
-    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4]));
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4, 5]));
 }
 
 #[tokio::test]
@@ -167,9 +194,9 @@ async fn an_index_that_was_left_half_made_is_made_again() {
     let half = "CREATE INDEX CONCURRENTLY live_lane ON live (lane)";
     old.batch_execute(half).await.unwrap_err();
     writer.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(stands(&old).await, (Some(false), vec![-3, 1, 2, 3, 4]));
+    assert_eq!(stands(&old).await, (Some(false), vec![-3, 1, 2, 3, 4, 5]));
     drop(connect(&address).await.unwrap());
-    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4]));
+    assert_eq!(stands(&old).await, (Some(true), vec![1, 2, 3, 4, 5]));
     let columns = "SELECT pg_get_indexdef('live_lane'::regclass)";
     let row = old.query_one(columns, &[]).await.unwrap();
     assert!(row.get::<_, String>(0).contains("(lane, due_at, id)"));

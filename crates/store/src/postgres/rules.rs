@@ -1,11 +1,11 @@
 //! Rules: what slots depend on besides their job. Calendars say by their version whether all of their jobs have
 //! followed; zones by a digest of their tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use model::schedule::Zone;
-use model::{CalendarName, Job, JobId, TenantId, Version};
+use model::{CalendarName, JobId, TenantId, Version};
 
 use super::fault::{Done, bad_name};
 use super::pool::Conn;
@@ -25,26 +25,21 @@ fn digest(name: &str) -> u64 {
 }
 
 impl PgStore {
-    /// A zone that a job follows for the first time is known by the tables that the job was aimed by.
-    pub(super) async fn know_zones(&self, conn: &Conn, jobs: &[&Job]) -> Done<Vec<String>> {
-        let mut new = Vec::new();
-        for job in jobs {
-            let Some(zone) = job.def.schedule.zone_followed() else {
-                continue;
-            };
-            let name = zone.name().to_owned();
-            let known = Self::known(&self.zones).contains(&name);
-            if !known && !new.contains(&name) {
-                new.push(name);
-            }
-        }
-        new.sort();
+    /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots.
+    pub(super) async fn know_zones(
+        &self,
+        conn: &Conn,
+        zones: impl Iterator<Item = &Zone>,
+    ) -> Done<Vec<String>> {
+        let names = zones.map(|zone| zone.name().to_owned());
+        let mut new: BTreeSet<String> = names.collect();
+        new.retain(|name| !Self::known(&self.zones).contains(name));
         for name in &new {
             let digest = digest(name).cast_signed();
             conn.execute(include_str!("sql/put_zone.sql"), &[name, &digest])
                 .await?;
         }
-        Ok(new)
+        Ok(new.into_iter().collect())
     }
 
     /// These have a row from now on: what wrote them is committed.

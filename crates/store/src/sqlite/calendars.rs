@@ -177,6 +177,7 @@ pub(super) struct CalendarToPut {
     name: CalendarName,
     version: Version,
     updated_at: Timestamp,
+    zone: Option<String>,
     doc: Vec<u8>,
 }
 
@@ -187,6 +188,7 @@ impl CalendarToPut {
             name: calendar.name.clone(),
             version: calendar.version,
             updated_at: calendar.updated_at,
+            zone: calendar.zone_followed().map(|zone| zone.name().to_owned()),
             doc: doc.map_err(|error| bad_row(format!("calendar {}", calendar.name), &error))?,
         })
     }
@@ -217,6 +219,7 @@ impl Db {
             put.updated_at.as_millis(),
             put.doc,
         ])?;
+        self.zones.know(&self.conn, put.zone.as_deref())?;
         Ok(CalendarPut::Done)
     }
 

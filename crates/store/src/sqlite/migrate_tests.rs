@@ -201,6 +201,46 @@ async fn zones_of_an_earlier_version_are_to_be_followed_anew() {
 }
 
 #[tokio::test]
+async fn calendars_that_were_there_are_found_by_their_zone() {
+    let folder = folder();
+    let conn = version_1(folder.path());
+    for migration in &MIGRATIONS[1..4] {
+        conn.execute_batch(migration.split(RANGE_PART).next().unwrap())
+            .unwrap();
+    }
+    conn.execute_batch("DELETE FROM ranges; UPDATE zones SET digest = -1")
+        .unwrap();
+    conn.pragma_update(None, "user_version", 4).unwrap();
+    // The second cannot be read, and is nobody's hindrance.
+    let docs = [r#"{"note":"ö","zone":"Asia/Kolkata","dates":[]}"#, SPOILED];
+    for (number, doc) in (1..).zip(docs) {
+        let name = format!("calendar-{number}");
+        conn.execute(
+            "INSERT INTO calendars (tenant, name, version, applied, updated_at, doc) VALUES (0, ?1, 1, 1, 0, ?2)",
+            params![name, doc.as_bytes()],
+        )
+        .unwrap();
+        conn.execute(
+            "INSERT INTO calendar_jobs (tenant, name, job) VALUES (0, ?1, ?2)",
+            params![name, id(number).as_bytes()],
+        )
+        .unwrap();
+    }
+    drop(conn);
+    let store = open(folder.path()).unwrap();
+    let changed = store.rules_changed().await.unwrap();
+    let names = changed.iter().filter_map(|rule| match rule {
+        Rule::Zone { name, .. } => Some(name.as_str()),
+        Rule::Calendar { .. } => None,
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["Asia/Kolkata", "Europe/Berlin"]);
+    let under = store.jobs_under(&changed[0], None, 9).await.unwrap();
+    assert_eq!(under, [(TenantId::DEFAULT, id(1))]);
+    store.rule_applied(&changed[0]).await.unwrap();
+    assert_eq!(store.rules_changed().await.unwrap(), changed[1..]);
+}
+
+#[tokio::test]
 async fn a_day_that_was_there_before_takes_what_is_new() {
     let folder = folder();
     drop(version_1(folder.path()));

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
     include_str!("migrations/0004_late.sql"),
+    include_str!("migrations/0005_calendar_zones.sql"),
 ];
 /// What follows this line in a migration is done to the table of every day.
 const RANGE_PART: &str = "-- For every day of history:\n";

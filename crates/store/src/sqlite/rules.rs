@@ -35,7 +35,7 @@ impl Zones {
         Ok(Self(zones.collect()))
     }
 
-    /// A zone that a job follows for the first time is known by the tables that the job was aimed by.
+    /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots.
     pub fn know(&mut self, conn: &Connection, zone: Option<&str>) -> Done<()> {
         let Some(name) = zone.filter(|name| !self.0.contains(*name)) else {
             return Ok(());
@@ -86,12 +86,42 @@ pub(super) fn jobs_under(
     match rule {
         Rule::Calendar { tenant, name, .. } => jobs_naming(conn, *tenant, name, after, limit),
         Rule::Zone { name, .. } => {
-            let mut select = conn.prepare_cached(include_str!("sql/jobs_under_zone.sql"))?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let jobs = select.query_map(params![name, bytes(after), limit], owned)?;
-            Ok(jobs.collect::<rusqlite::Result<_>>()?)
+            // A page of each, of which the first page of all is made.
+            let mut jobs = jobs_following(conn, name, after, limit)?;
+            for (tenant, calendar) in calendars_in(conn, name)? {
+                jobs.extend(jobs_naming(conn, tenant, &calendar, after, limit)?);
+            }
+            jobs.sort_unstable_by_key(|(_, job)| *job);
+            jobs.dedup();
+            jobs.truncate(limit);
+            Ok(jobs)
         }
     }
+}
+
+/// Jobs whose schedule follows a zone, by id.
+fn jobs_following(
+    conn: &Connection,
+    zone: &str,
+    after: Option<JobId>,
+    limit: usize,
+) -> Done<Vec<(TenantId, JobId)>> {
+    let mut select = conn.prepare_cached(include_str!("sql/jobs_under_zone.sql"))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let jobs = select.query_map(params![zone, bytes(after), limit], owned)?;
+    Ok(jobs.collect::<rusqlite::Result<_>>()?)
+}
+
+fn calendars_in(conn: &Connection, zone: &str) -> Done<Vec<(TenantId, CalendarName)>> {
+    let mut select = conn.prepare_cached(include_str!("sql/calendars_in_zone.sql"))?;
+    let mut rows = select.query([zone])?;
+    let mut calendars = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(1)?;
+        let named = CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?;
+        calendars.push((row.get::<_, Tenant>(0)?.0, named));
+    }
+    Ok(calendars)
 }
 
 /// Jobs that name a calendar, by id.

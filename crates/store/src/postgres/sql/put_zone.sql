@@ -1,2 +1,2 @@
--- create_jobs, change_job: a zone that a job follows for the first time, by the tables that the job was aimed by.
+-- create_jobs, change_job, put_calendar: a zone that is followed for the first time, by the tables that compute slots.
 INSERT INTO zones (name, digest) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING
