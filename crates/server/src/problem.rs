@@ -72,6 +72,8 @@ problems! {
     BodyTooLarge, "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
     MediaTypeUnsupported, "media-type-unsupported", UNSUPPORTED_MEDIA_TYPE, "The body is of another type";
     NotApi, "not-api", MISDIRECTED_REQUEST, "The node has no api part";
+    HostUnknown, "host-unknown", MISDIRECTED_REQUEST, "The node does not answer to this name";
+    HeadTooLarge, "head-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The head of the request is too large";
     FieldUnknown, "field-unknown", UNPROCESSABLE_ENTITY, "A field is not known";
     FieldMissing, "field-missing", UNPROCESSABLE_ENTITY, "A field is missing";
     FieldDuplicate, "field-duplicate", UNPROCESSABLE_ENTITY, "A field is given twice";
@@ -162,6 +164,11 @@ impl IntoResponse for Problem {
         set(
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
+        );
+        set(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        set(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
         );
         if let Some(seconds) = self.retry_after {
             set(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -64,8 +64,10 @@ impl Zone {
             return Ok(Self::utc());
         }
         let zone = TABLES.get(name).map_err(|_| refused())?;
-        // The unknown zone of jiff would silently stand for UTC.
-        if zone.is_unknown() || zone.iana_name().is_none() {
+        // The unknown zone of jiff would silently stand for UTC, and so would the tables' own `Factory`, which says
+        // that nobody has set a zone yet.
+        let is_unset = |name: &str| name.eq_ignore_ascii_case("factory");
+        if zone.is_unknown() || zone.iana_name().is_none_or(is_unset) {
             return Err(refused());
         }
         Ok(Self(zone))
@@ -199,6 +201,8 @@ mod tests {
             "+02:00",
             "../etc/passwd",
             "CEST",
+            "Factory",
+            "factory",
         ] {
             assert!(Zone::get(name).is_err(), "{name}");
         }

@@ -239,7 +239,7 @@ impl Served {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
-            server::serve(listener, router, stopped).await;
+            server::serve(listener, router, Vec::new(), stopped).await;
         });
         Ok(Self {
             address,

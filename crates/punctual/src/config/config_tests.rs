@@ -125,6 +125,7 @@ fn bad_values_of_every_setting_are_refused() {
         ("clock_skew_max", "soon"),
         ("listen", "127.0.0.1"),
         ("insecure_no_auth", "maybe"),
+        ("hosts", "http://a.example"),
         ("node", "two words"),
         ("grace", "2h"),
         ("running_max", "-1"),

@@ -27,6 +27,8 @@ pub struct Config {
     pub clock_skew_max: Duration,
     pub listen: SocketAddr,
     pub insecure_no_auth: bool,
+    /// Names it answers to on a loopback address, besides those of this machine.
+    pub hosts: Vec<String>,
     /// Its name, as given; see [`Config::node_at`].
     pub node: String,
     pub grace: Duration,

@@ -108,6 +108,15 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| config.insecure_no_auth.to_string(),
     },
     Setting {
+        name: "hosts",
+        flag: "hosts",
+        value: "NAMES",
+        help: "Names, with commas between them, that a node on a loopback address answers to besides localhost and loopback addresses; a request for any other is refused, because a web page may make its own name lead here",
+        secret: false,
+        set: |config, text| read_into(&mut config.hosts, hosts(text)),
+        show: |config| config.hosts.join(","),
+    },
+    Setting {
         name: "node",
         flag: "node",
         value: "NAME",
@@ -203,6 +212,7 @@ pub(super) fn defaults() -> Config {
         clock_skew_max: node.clock_skew_max,
         listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
         insecure_no_auth: false,
+        hosts: Vec::new(),
         node: host_name().unwrap_or(node.name),
         grace: Duration::from_secs(10),
         running_max: node.running_max,
@@ -261,6 +271,23 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     };
     let refused = |_| format!("{text:?} is not an address: write 127.0.0.1:7710 or [::1]:7710");
     numeric.parse().map_err(refused)
+}
+
+/// Names as `Host` has them, without a port.
+fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let fits = |name: &str| {
+        let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+        !name.is_empty() && name.bytes().all(is_part)
+    };
+    let names = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+    names
+        .map(|name| {
+            let refused = || format!("{name:?} is not a host's name: leave out scheme and port");
+            fits(name)
+                .then(|| name.to_ascii_lowercase())
+                .ok_or_else(refused)
+        })
+        .collect()
 }
 
 fn switch(text: &str) -> Result<bool, String> {

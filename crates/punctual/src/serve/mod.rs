@@ -144,7 +144,12 @@ impl Running {
             .with_features(["sqlite", "postgres", "http"])
             .with_stopping(stopping.clone());
         let router = server::router(api);
-        let serving = tokio::spawn(server::serve(listener, router, closing.clone()));
+        let serving = tokio::spawn(server::serve(
+            listener,
+            router,
+            config.hosts.clone(),
+            closing.clone(),
+        ));
         if is_new {
             welcome(config, address);
         }

@@ -27,6 +27,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use model::TenantId;
 
+pub(crate) use extract::shown;
 pub use openapi::openapi_json;
 
 use crate::api::Api;

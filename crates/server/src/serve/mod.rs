@@ -1,6 +1,8 @@
 //! Connections in bounds: how many, how long a request's head may take, how large it may be, how long
 //! nothing may happen, and how they end when the node stops.
 
+mod hosts;
+mod large;
 mod watched;
 
 use std::convert::Infallible;
@@ -11,6 +13,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::{HeaderValue, Version, header};
+use axum::response::IntoResponse;
 use engine::{Clock, SystemClock};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -23,6 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
+use hosts::Hosts;
 use watched::{Activity, Watched};
 
 /// The head of a request must be complete within this; an idle connection is closed after it too.
@@ -45,9 +50,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const CONNECTIONS_MAX: usize = 4_096;
 
 /// Serves until `stop` is cancelled; then takes no more connections, and returns when the requests
-/// under way have ended. How long they get is for the caller to say.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+/// under way have ended. How long they get is for the caller to say. On a loopback address it answers to `names`, and
+/// to those of this machine.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    names: Vec<String>,
+    stop: CancellationToken,
+) {
     let clock = SystemClock;
+    let hosts = Hosts::new(listener.local_addr().ok(), &names);
     let builder = builder();
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -76,8 +88,8 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
         let _ = stream.set_nodelay(true);
         let activity = Activity::default();
         let io = TokioIo::new(Watched::new(stream, activity.clone()));
-        let router = router.clone();
-        let service = service_fn(move |request| answer(router.clone(), request));
+        let (router, hosts) = (router.clone(), hosts.clone());
+        let service = service_fn(move |request| answer(router.clone(), hosts.clone(), request));
         let connection = builder.serve_connection(io, service).into_owned();
         tokio::spawn(keep(graceful.watch(connection), activity, permit));
     }
@@ -116,9 +128,20 @@ async fn accept(
 
 async fn answer(
     mut router: Router,
+    hosts: Hosts,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    router.call(request.map(Body::new)).await
+    let Err(problem) = hosts.check(&request) else {
+        return router.call(request.map(Body::new)).await;
+    };
+    tracing::debug!(detail = problem.detail, "a request was refused at the door");
+    let mut response = problem.into_response();
+    if request.version() <= Version::HTTP_11 {
+        // What else such a client has sent is not looked at.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    Ok(response)
 }
 
 /// Drives a connection to its end, or until it has stood still for too long.

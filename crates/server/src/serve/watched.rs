@@ -1,4 +1,4 @@
-//! A connection that counts whether anything moves on it.
+//! A connection that counts whether anything moves on it, and gives the one answer that is not ours a body.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use super::large;
 
 /// Grows with every read and write that moved something.
 #[derive(Debug, Clone, Default)]
@@ -30,11 +32,41 @@ impl Activity {
 pub struct Watched {
     stream: TcpStream,
     activity: Activity,
+    /// What is being written instead of what was given, and how much of it has been.
+    instead: Option<(Vec<u8>, usize)>,
 }
 
 impl Watched {
     pub fn new(stream: TcpStream, activity: Activity) -> Self {
-        Self { stream, activity }
+        Self {
+            stream,
+            activity,
+            instead: None,
+        }
+    }
+
+    /// Writes what stands in for `buf`, to its end; none when nothing does.
+    fn poll_instead(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Option<Poll<io::Result<usize>>> {
+        if self.instead.is_none() {
+            self.instead = Some((large::with_body(buf)?, 0));
+        }
+        while let Some((bytes, written)) = &mut self.instead {
+            let left = bytes.get(*written..).unwrap_or_default();
+            if left.is_empty() {
+                self.instead = None;
+                break;
+            }
+            match Pin::new(&mut self.stream).poll_write(cx, left) {
+                Poll::Ready(Ok(0)) => return Some(Poll::Ready(Ok(0))),
+                Poll::Ready(Ok(count)) => *written += count,
+                other @ (Poll::Ready(Err(_)) | Poll::Pending) => return Some(other),
+            }
+        }
+        Some(Poll::Ready(Ok(buf.len())))
     }
 }
 
@@ -55,7 +87,10 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        let polled = match self.poll_instead(cx, buf) {
+            Some(polled) => polled,
+            None => Pin::new(&mut self.stream).poll_write(cx, buf),
+        };
         self.activity.moved(polled)
     }
 
@@ -72,7 +107,11 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        let one = bufs.first().filter(|_| bufs.len() == 1);
+        let polled = match one.and_then(|buf| self.poll_instead(cx, buf)) {
+            Some(polled) => polled,
+            None => Pin::new(&mut self.stream).poll_write_vectored(cx, bufs),
+        };
         self.activity.moved(polled)
     }
 

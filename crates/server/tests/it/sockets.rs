@@ -22,7 +22,12 @@ async fn served() -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let task = tokio::spawn(server::serve(listener, world.router.clone(), stop.clone()));
+    let task = tokio::spawn(server::serve(
+        listener,
+        world.router.clone(),
+        Vec::new(),
+        stop.clone(),
+    ));
     Served {
         world,
         address,
@@ -55,7 +60,7 @@ async fn read(stream: &mut TcpStream) -> String {
 async fn malformed_requests_are_refused_and_others_are_served() {
     let served = served().await;
     let many = format!(
-        "GET /healthz HTTP/1.1\r\nhost: a\r\n{}\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
         "x: y\r\n".repeat(200)
     );
     assert!(
@@ -65,7 +70,7 @@ async fn malformed_requests_are_refused_and_others_are_served() {
             .starts_with("HTTP/1.1 431")
     );
     let large = format!(
-        "GET /healthz HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
         "y".repeat(100_000)
     );
     assert!(
@@ -74,8 +79,7 @@ async fn malformed_requests_are_refused_and_others_are_served() {
             .await
             .starts_with("HTTP/1.1 431")
     );
-    let smuggled =
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\ncontent-length: 5\r\n\r\nabcd";
+    let smuggled = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\ncontent-length: 5\r\n\r\nabcd";
     assert!(
         served
             .raw(smuggled.as_bytes())
@@ -90,14 +94,14 @@ async fn malformed_requests_are_refused_and_others_are_served() {
         );
     }
     let reply = served
-        .raw(b"GET /v1/jobs/x HTTP/1.1\r\nhost: a\r\n\r\n")
+        .raw(b"GET /v1/jobs/x HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await;
     assert!(
         reply.contains("404 Not Found") && reply.contains("/problems/job-not-found"),
         "{reply}"
     );
     let reply = served
-        .raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
+        .raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await;
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
 }
@@ -111,13 +115,13 @@ async fn stalled_connections_hold_up_nobody() {
         let head: &[u8] = match index % 3 {
             0 => b"",
             1 => b"GET /healthz HTTP/1.1\r\nhost: ",
-            _ => b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+            _ => b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
         };
         stream.write_all(head).await.unwrap();
         stalled.push(stream);
     }
     let reply = served
-        .raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
+        .raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await;
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
 }
@@ -131,7 +135,7 @@ async fn a_batch_that_is_sent_whole_before_it_is_read_comes_through() {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let length = body.len();
     let head = format!(
-        "POST /v1/jobs/batch HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/x-ndjson\r\ncontent-length: {length}\r\n\r\n"
+        "POST /v1/jobs/batch HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/x-ndjson\r\ncontent-length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(body.as_bytes()).await.unwrap();
@@ -145,13 +149,13 @@ async fn stopping_lets_requests_end_and_takes_no_more() {
     let served = served().await;
     let body = format!("{{\"schedule\":\"@daily\",\"target\":\"{OK}\"}}");
     let head = format!(
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     let mut busy = TcpStream::connect(served.address).await.unwrap();
     let mut idle = TcpStream::connect(served.address).await.unwrap();
     busy.write_all(head.as_bytes()).await.unwrap();
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await
         .unwrap();
     assert!(read(&mut idle).await.starts_with("HTTP/1.1 200"));

@@ -12,6 +12,7 @@ mod changes;
 mod clock;
 mod crash;
 mod disk;
+mod door;
 mod frozen;
 mod late;
 mod nonsense;

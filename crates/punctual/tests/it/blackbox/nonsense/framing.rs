@@ -18,14 +18,14 @@ fn whole() -> String {
         "payload": { "text": "hello", "number": [1, 2.5, -3e10] } })
         .to_string();
     format!(
-        "POST /v1/jobs HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{job}",
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{job}",
         job.len()
     )
 }
 
 /// A request with these headers and this body, framed as they say.
 fn framed(headers: &str, body: &str) -> Vec<u8> {
-    format!("POST /v1/jobs HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\r\n\r\n{body}").into_bytes()
+    format!("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\r\n\r\n{body}").into_bytes()
 }
 
 /// What each says about its length, or about anything else, is wrong.
@@ -80,7 +80,8 @@ fn broken_frames() -> Vec<Vec<u8>> {
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\u{1}\u{2}\u{3}garbage instead of frames",
         "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\u{fc}\u{3}\u{3}",
     ] {
-        frames.push(format!("{start}\r\nhost: here\r\nconnection: close\r\n\r\n").into_bytes());
+        frames
+            .push(format!("{start}\r\nhost: localhost\r\nconnection: close\r\n\r\n").into_bytes());
     }
     frames
 }
@@ -102,11 +103,15 @@ fn large_heads() -> Vec<Vec<u8>> {
             "{}",
         ),
         format!(
-            "GET /{} HTTP/1.1\r\nhost: here\r\n\r\n",
+            "GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n",
             "a".repeat(1_000_000)
         )
         .into_bytes(),
-        format!("{} / HTTP/1.1\r\nhost: here\r\n\r\n", "A".repeat(100_000)).into_bytes(),
+        format!(
+            "{} / HTTP/1.1\r\nhost: localhost\r\n\r\n",
+            "A".repeat(100_000)
+        )
+        .into_bytes(),
     ]
 }
 
@@ -268,7 +273,8 @@ impl Target {
     #[track_caller]
     fn throw_request(&mut self, method: &str, path: &str) {
         if method == "HEAD" {
-            let head = format!("HEAD {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
+            let head =
+                format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
             self.throw(head.as_bytes(), false);
         } else {
             self.ask(method, path, &[], b"");

@@ -22,7 +22,7 @@ enum Stall {
 
 /// A connection that begins a request, each in its own way.
 fn stalled(server: &Server, number: usize) -> (TcpStream, Stall) {
-    let head = "POST /v1/jobs HTTP/1.1\r\nhost: here\r\n";
+    let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\n";
     let body = format!("{head}content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{");
     let (text, stall) = match number % 5 {
         0 => ("", Stall::Silent),
