@@ -1,6 +1,7 @@
 //! One attempt after another: deliver, report, take the next. A task that ends an attempt starts
 //! the next one itself, so that a busy lane needs no hand-over.
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,11 +9,13 @@ use std::task::Poll;
 
 use executor::WorkOrder;
 use futures_util::FutureExt;
+use model::schedule::format_span;
 use model::{Outcome, Report, Timestamp, Verdict, limits};
 
 use crate::desk::{Ended, Ending};
 use crate::dispatch::{Start, Work};
 use crate::node::Context;
+use crate::trouble::What;
 
 pub async fn run(context: Arc<Context>, first: Start) {
     let mut next = Some(first);
@@ -24,13 +27,13 @@ pub async fn run(context: Arc<Context>, first: Start) {
         let dispatched_at = Timestamp::from_millis(micros / 1_000);
         context.dispatch.lateness(&work, micros);
         context.shared.metrics.dispatched.inc();
-        let Some(report) = deliver(&context, &work).await else {
+        watch_start(&context, &work, dispatched_at);
+        let Some(report) = deliver(&context, &work, dispatched_at).await else {
             return;
         };
         let settled_at = context.now();
         let verdict = verdict(&context, &work, &report, settled_at);
         if let Some(verdict) = context.dispatch.ended(work.run.id, verdict, settled_at) {
-            context.shared.metrics.settled_with(report.outcome);
             let ended = Ended {
                 work,
                 report,
@@ -72,8 +75,8 @@ async fn is_still_here(context: &Context) -> bool {
 }
 
 /// None when the presence ended first: then nobody may report.
-async fn deliver(context: &Arc<Context>, work: &Work) -> Option<Report> {
-    let Work { run, job, stop } = work;
+async fn deliver(context: &Arc<Context>, work: &Work, dispatched_at: Timestamp) -> Option<Report> {
+    let Work { run, job, stop, .. } = work;
     let kind = job.def.target.kind();
     let Some(executor) = context.registry.get(kind) else {
         return Some(Report::failed(format!(
@@ -99,16 +102,46 @@ async fn deliver(context: &Arc<Context>, work: &Work) -> Option<Report> {
             () = context.kill.cancelled() => return None,
             () = stop.notified() => return Some(Report::of(Outcome::Cancelled)),
             () = context.shared.clock.sleep(job.def.timeout) => return Some(timed_out(job.def.timeout)),
+            never = watch_length(context, work, dispatched_at) => match never {},
         },
     };
-    Some(done.unwrap_or_else(|_| Report::failed("the executor failed on this attempt")))
+    Some(done.unwrap_or_else(|_| {
+        context.shared.metrics.panicked("executor");
+        Report::failed("the executor failed on this attempt")
+    }))
+}
+
+/// Says so when a run starts later than its job wants.
+fn watch_start(context: &Context, work: &Work, dispatched_at: Timestamp) {
+    let Work { run, job, .. } = work;
+    if let Some(late_by) = job.late_by(run, dispatched_at) {
+        let shared = &context.shared;
+        shared.metrics.late.inc();
+        let late_by = format!("late by {}", format_span(late_by));
+        let uptime = shared.clock.uptime();
+        shared
+            .trouble
+            .log(uptime, What::Late, job, run.id, &late_by);
+    }
+}
+
+/// Says so when a run takes longer than its job wants, while it still does. Its end is not waited for here.
+async fn watch_length(context: &Context, work: &Work, dispatched_at: Timestamp) -> Infallible {
+    let Work { run, job, .. } = work;
+    if let Some(bound) = job.def.finish_within {
+        let shared = &context.shared;
+        let begun = run.dispatched_at.unwrap_or(dispatched_at);
+        let left = bound.saturating_sub(context.now().since(begun));
+        shared.clock.sleep(left).await;
+        let reason = format!("has not ended within {}", format_span(bound));
+        let uptime = shared.clock.uptime();
+        shared.trouble.log(uptime, What::Long, job, run.id, &reason);
+    }
+    std::future::pending().await
 }
 
 fn timed_out(timeout: std::time::Duration) -> Report {
     let mut report = Report::of(Outcome::TimedOut);
-    report.error = Some(format!(
-        "no answer within {}",
-        model::schedule::format_span(timeout)
-    ));
+    report.error = Some(format!("no answer within {}", format_span(timeout)));
     report
 }

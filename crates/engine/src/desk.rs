@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use model::schedule::format_span;
 use model::{Attempt, Job, Overlap, Report, Timestamp, Verdict, limits};
 use store::Settlement;
 use tokio::sync::mpsc;
 
 use crate::dispatch::Work;
+use crate::node::Context;
+use crate::trouble::What;
 
 /// An attempt that has ended.
 #[derive(Debug)]
@@ -22,15 +25,20 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn settlement(self) -> Settlement {
-        let (report, settled_at) = (self.report, self.settled_at);
-        let (run, _) = self.work.into_parts();
-        let attempt = Attempt::new(run.attempt, Some(self.dispatched_at), settled_at, report);
-        Settlement {
+    fn settlement(self, context: &Context) -> Settlement {
+        let (dispatched_at, settled_at) = (self.dispatched_at, self.settled_at);
+        let (run, job) = self.work.into_parts();
+        let marks = job.marks(&run, dispatched_at, settled_at);
+        let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, self.report)
+            .made_by(&context.node)
+            .marked(marks);
+        let settlement = Settlement {
             run,
             verdict: self.verdict,
             attempt: Some(attempt),
-        }
+        };
+        context.observe_end(&job, &settlement);
+        settlement
     }
 }
 
@@ -59,11 +67,28 @@ impl Ending {
         }
     }
 
-    fn settlement(self) -> Settlement {
+    fn settlement(self, context: &Context) -> Settlement {
         match self {
-            Self::Attempt(ended) => ended.settlement(),
+            Self::Attempt(ended) => ended.settlement(context),
             Self::Judged(settlement) => *settlement,
         }
+    }
+}
+
+impl Context {
+    /// What somebody should know of the end of an attempt.
+    pub fn observe_end(&self, job: &Job, settlement: &Settlement) {
+        let (shared, run) = (&self.shared, &settlement.run);
+        let uptime = shared.clock.uptime();
+        let marked = |attempt: &Attempt| attempt.long_by;
+        if let Some(long_by) = settlement.attempt.as_ref().and_then(marked)
+            && run.attempts.iter().all(|attempt| attempt.long_by.is_none())
+        {
+            shared.metrics.long.inc();
+            let reason = format!("long by {}", format_span(long_by));
+            shared.trouble.log(uptime, What::Long, job, run.id, &reason);
+        }
+        shared.trouble.log_end(uptime, job, settlement);
     }
 }
 
@@ -153,11 +178,11 @@ impl Line {
     }
 
     /// Takes what has come, up to what one write may hold.
-    pub fn take(&mut self) {
+    pub fn take(&mut self, context: &Context) {
         while self.waiting.len() < limits::SETTLE_BATCH_MAX
             && let Ok(ending) = self.ended.try_recv()
         {
-            self.waiting.push(ending.settlement());
+            self.waiting.push(ending.settlement(context));
         }
     }
 
@@ -195,12 +220,12 @@ impl Desk {
     }
 
     /// Waits for the next ending, of whichever kind.
-    pub async fn next(&mut self) {
+    pub async fn next(&mut self, context: &Context) {
         let (simple, close) = (&mut self.simple, &mut self.close);
         tokio::select! {
             biased;
-            Some(ending) = simple.ended.recv() => simple.waiting.push(ending.settlement()),
-            Some(ending) = close.ended.recv() => close.waiting.push(ending.settlement()),
+            Some(ending) = simple.ended.recv() => simple.waiting.push(ending.settlement(context)),
+            Some(ending) = close.ended.recv() => close.waiting.push(ending.settlement(context)),
             else => {}
         }
     }
@@ -307,15 +332,11 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn what_is_being_written_when_settle_panics_is_written_again() {
-        let (endings, mut desk) = Desk::new();
-        for number in 0..5 {
-            let ending = Ending::judged(settlement(number));
-            assert!(endings.send(ending).await.is_ok());
-        }
-        desk.next().await;
-        desk.line(Kind::Close).take();
+    #[test]
+    fn what_is_being_written_when_settle_panics_is_written_again() {
+        let (_endings, mut desk) = Desk::new();
+        let ended = (0..5).map(settlement);
+        desk.line(Kind::Close).waiting.extend(ended);
         let batch = desk.line(Kind::Close).next();
         assert!(batch.is_some_and(|batch| desk.begin(Kind::Close, &batch) == 1));
         assert!(desk.line(Kind::Close).next().is_none());

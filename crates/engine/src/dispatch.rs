@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{AttemptNo, Job, JobId, Reason, Run, RunId, Timestamp, Verdict, limits};
+use model::{AttemptNo, Job, JobId, Reason, Run, RunId, RunKind, Timestamp, Verdict, limits};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use store::StoreError;
@@ -34,6 +34,8 @@ pub struct Work {
     pub job: Arc<Job>,
     /// Rung when the attempt is to end where it stands.
     pub stop: Notify,
+    /// It was missed before it came here: how late it is says nothing about this node.
+    caught_up: bool,
 }
 
 impl Work {
@@ -42,6 +44,7 @@ impl Work {
             run,
             job,
             stop: Notify::new(),
+            caught_up: false,
         }
     }
 
@@ -111,7 +114,9 @@ pub(crate) struct State {
     /// Tasks that run attempts, by what they run.
     tasks: ByAge<usize>,
     /// Dispatched, oldest first, not yet looked at for `mark_running`; by uptime.
-    started: VecDeque<(Duration, RunId)>,
+    pub started: VecDeque<(Duration, RunId)>,
+    /// Dispatched because somebody asked for them, who may be looking.
+    pub asked: Vec<RunId>,
     width: Width,
     pub living: MapById<JobId, ClaimsOfJob>,
     pub closed: bool,
@@ -158,6 +163,7 @@ impl State {
 pub struct Dispatch {
     pub(crate) state: Mutex<State>,
     lateness: [Histogram; 3],
+    caught_up: [Histogram; 3],
     held: Gauge,
     running: Gauge,
 }
@@ -167,6 +173,7 @@ impl Dispatch {
         Self {
             state: Mutex::default(),
             lateness: metrics.lateness_by_lane(),
+            caught_up: metrics.caught_up_by_lane(),
             held: metrics.held.clone(),
             running: metrics.running.clone(),
         }
@@ -240,7 +247,10 @@ impl Dispatch {
     pub fn take(&self, works: Vec<Work>, now: Timestamp) {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        for work in works.into_iter().map(Arc::new) {
+        for mut work in works {
+            let is_first = work.run.attempt == AttemptNo::FIRST;
+            work.caught_up = is_first && now.since(work.run.due_at) > limits::LATE_MAX;
+            let work = Arc::new(work);
             let (id, job, attempt) = (work.run.id, work.run.job, work.run.attempt);
             if state
                 .claims
@@ -305,12 +315,12 @@ impl Dispatch {
     fn pop(
         state: &mut State,
         (now, uptime): (Timestamp, Duration),
-        running_max: usize,
+        context: &Context,
     ) -> Option<Start> {
         if state.closed {
             return None;
         }
-        let backlog_may = state.backlog_may(running_max);
+        let backlog_may = state.backlog_may(context.config.running_max);
         while let Some((age, id)) = state.lanes.pop(backlog_may) {
             let Some(holding) = state.claims.get_mut(&id) else {
                 continue;
@@ -332,7 +342,12 @@ impl Dispatch {
                         work,
                         dispatched_at: now,
                     };
-                    state.started.push_back((uptime, id));
+                    if start.work.run.kind == RunKind::Slot {
+                        state.started.push_back((uptime, id));
+                    } else {
+                        state.asked.push(id);
+                        context.shared.nudges.marks.now();
+                    }
                     *state.tasks.get_mut(age) += 1;
                     return Some(start);
                 }
@@ -351,7 +366,7 @@ impl Dispatch {
         let mut state = lock(&self.state);
         *state.tasks.get_mut(ended) -= 1;
         if context.presence.holds(uptime) && state.tasks.sum() < state.width.tasks() {
-            Self::pop(&mut state, (now, uptime), context.config.running_max)
+            Self::pop(&mut state, (now, uptime), context)
         } else {
             None
         }
@@ -359,7 +374,12 @@ impl Dispatch {
 
     pub fn lateness(&self, work: &Work, micros: i64) {
         let late = micros.saturating_sub(work.run.due_at.as_millis().saturating_mul(1_000));
-        if let Some(histogram) = self.lateness.get(work.run.lane.index()) {
+        let histograms = if work.caught_up {
+            &self.caught_up
+        } else {
+            &self.lateness
+        };
+        if let Some(histogram) = histograms.get(work.run.lane.index()) {
             histogram.observe(late.max(0) as f64 / 1e6);
         }
     }
@@ -403,32 +423,6 @@ impl Dispatch {
         }
     }
 
-    /// Runs under way for a while that nobody was told of yet.
-    pub fn to_mark(&self, uptime: Duration) -> Vec<(RunId, Timestamp)> {
-        let mut guard = lock(&self.state);
-        let state = &mut *guard;
-        let mut marks = Vec::new();
-        while let Some((since, run)) = state.started.front().copied() {
-            if uptime.saturating_sub(since) < limits::RUNNING_MARK_AFTER {
-                break;
-            }
-            state.started.pop_front();
-            let stage = state.claims.get(&run).map(|holding| &holding.stage);
-            if let Some(Stage::Running { dispatched_at, .. }) = stage {
-                marks.push((run, *dispatched_at));
-            }
-        }
-        marks
-    }
-
-    /// Nobody was told of these after all.
-    pub fn mark_again(&self, marks: &[(RunId, Timestamp)]) {
-        let mut state = lock(&self.state);
-        for (run, _) in marks {
-            state.started.push_front((Duration::ZERO, *run));
-        }
-    }
-
     /// Starts as many tasks as there are attempts to start and room to run them.
     fn pump(&self, context: &Arc<Context>) -> Option<Timestamp> {
         let (now, uptime) = (context.now(), context.shared.clock.uptime());
@@ -439,7 +433,7 @@ impl Dispatch {
         let running_max = context.config.running_max;
         let tasks_max = state.width.now(uptime, crowded).min(running_max);
         while state.tasks.sum() < tasks_max && context.presence.holds(uptime) {
-            let Some(start) = Self::pop(&mut state, (now, uptime), running_max) else {
+            let Some(start) = Self::pop(&mut state, (now, uptime), context) else {
                 break;
             };
             starts.push(start);

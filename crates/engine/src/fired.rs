@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use model::job::Decision;
-use model::{AttemptNo, Job, JobId, Run, RunId, RunState, Slot, Timestamp, limits};
+use model::{
+    AttemptNo, Job, JobId, Reason, Run, RunId, RunState, Slot, Stretch, Timestamp, limits,
+};
 use store::{Claimed, DueRun, Fired, Firing, Hint};
 
 use crate::dispatch::Work;
@@ -11,6 +13,7 @@ use crate::fire::runs_of;
 use crate::lock;
 use crate::node::Context;
 use crate::postponed::Postponed;
+use crate::trouble::{What, is_trouble};
 use crate::wheel::{Entry, Wheel};
 
 /// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
@@ -37,6 +40,7 @@ pub fn fired(
         }
         wheel.answered(&Entry::Slot(Arc::clone(&job)));
         tally.count(&answer);
+        tally.note_skips(&job, &decision, &answer);
         let born = match answer {
             Fired::Claimed(run) => {
                 let start = decision
@@ -125,6 +129,8 @@ struct Tally {
     left: u64,
     /// Someone else was faster.
     collided: u64,
+    /// Slots that will not run: the first of each stretch, and how many.
+    skips: Vec<(Arc<Job>, Slot, Reason, u64)>,
 }
 
 impl Tally {
@@ -141,7 +147,33 @@ impl Tally {
         }
     }
 
+    /// What was recorded as skipped with the answer.
+    fn note_skips(&mut self, job: &Arc<Job>, decision: &Decision, answer: &Fired) {
+        let own = match answer {
+            Fired::Claimed(_) | Fired::Ready(_) | Fired::Waiting(_) | Fired::Decided => None,
+            Fired::Skipped(reason) => decision.start.map(|slot| (slot, *reason)),
+            Fired::Early(_) | Fired::Stale | Fired::LeaseLost | Fired::Refused(_) => return,
+        };
+        for skip in &decision.passed {
+            let Stretch { first, count, .. } = skip.slots;
+            self.skips
+                .push((Arc::clone(job), first, skip.reason, count));
+        }
+        if let Some((slot, reason)) = own {
+            self.skips.push((Arc::clone(job), slot, reason, 1));
+        }
+    }
+
     fn tell(&self, context: &Context) {
+        let shared = &context.shared;
+        for (job, slot, reason, count) in &self.skips {
+            shared.metrics.slots_skipped(*reason, *count);
+            if is_trouble(*reason) {
+                let (uptime, run) = (shared.clock.uptime(), RunId::for_slot(job.id, *slot));
+                let why = format!("{}: {count} from {slot}", reason.as_str());
+                shared.trouble.log(uptime, What::Skipped, job, run, &why);
+            }
+        }
         context.shared.metrics.fired.inc_by(self.fired);
         context.shared.metrics.skipped.inc_by(self.skipped);
         context.shared.metrics.collided.inc_by(self.collided);

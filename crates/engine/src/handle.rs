@@ -14,6 +14,7 @@ use crate::age::ByAge;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
+use crate::trouble::Trouble;
 
 /// "Look now instead of later."
 #[derive(Debug, Default)]
@@ -111,6 +112,7 @@ pub struct Shared {
     pub clock_skew_max: Duration,
     pub nudges: Nudges,
     pub metrics: Metrics,
+    pub trouble: Trouble,
     pub health: Mutex<HealthRecord>,
     pub offers: mpsc::Sender<Offer>,
     pub health_bound: Duration,
@@ -192,6 +194,11 @@ impl Handle {
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.shared.clock
+    }
+
+    /// The store as the node calls it: what it takes is counted.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.shared.store)
     }
 
     pub fn metrics(&self) -> &Metrics {

@@ -9,6 +9,8 @@ pub mod metrics;
 mod node;
 pub mod offset;
 mod stop;
+mod timed;
+mod trouble;
 
 pub mod beats;
 pub mod hints;

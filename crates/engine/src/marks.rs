@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Ask, RunId, Timestamp};
+use model::{Ask, RunId, Timestamp, limits};
 use store::StoreError;
 
 use crate::desk::Ending;
+use crate::dispatch::{Dispatch, Stage};
 use crate::duty::{Duty, Wake};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
@@ -67,6 +69,35 @@ impl Marks {
             context.shared.nudges.plan.now();
         }
         Ok(())
+    }
+}
+
+impl Dispatch {
+    /// Runs under way that were asked for, or have been for a while, and that are not shown as `Running` yet.
+    pub fn to_mark(&self, uptime: Duration) -> Vec<(RunId, Timestamp)> {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        let mut runs = std::mem::take(&mut state.asked);
+        while let Some((since, run)) = state.started.front().copied() {
+            if uptime.saturating_sub(since) < limits::RUNNING_MARK_AFTER {
+                break;
+            }
+            state.started.pop_front();
+            runs.push(run);
+        }
+        let dispatched = |run: RunId| match state.claims.get(&run)?.stage {
+            Stage::Running { dispatched_at, .. } => Some((run, dispatched_at)),
+            Stage::Held(_) | Stage::Queued(_) | Stage::Ending | Stage::TakenBack(_) => None,
+        };
+        runs.into_iter().filter_map(dispatched).collect()
+    }
+
+    /// Nobody was told of these after all.
+    pub fn mark_again(&self, marks: &[(RunId, Timestamp)]) {
+        let mut state = lock(&self.state);
+        for (run, _) in marks {
+            state.started.push_front((Duration::ZERO, *run));
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use model::{Lane, Outcome};
+use model::{JobState, Lane, Outcome, Reason, RunState};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -46,11 +47,38 @@ pub struct ByDuty {
     pub duty: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByState {
+    pub state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByReason {
+    pub reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByPlace {
+    pub place: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByOperation {
+    pub operation: &'static str,
+}
+
 type LaneHistogram = Family<ByLane, Histogram, fn() -> Histogram>;
+type OutcomeHistogram = Family<ByOutcome, Histogram, fn() -> Histogram>;
+type OperationHistogram = Family<ByOperation, Histogram, fn() -> Histogram>;
 
 /// From a tenth of a millisecond to about fourteen minutes.
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.000_1, 2.0, 23))
+}
+
+/// From a millisecond to about four hours.
+fn spans() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 24))
 }
 
 /// From 1 to 1,024.
@@ -63,8 +91,25 @@ fn sizes() -> Histogram {
 pub struct Metrics {
     /// From a run's due time to its dispatch, by lane.
     pub lateness: LaneHistogram,
+    /// The same of runs that were missed and caught up: they say how long an outage was, not how punctual a node is.
+    pub caught_up: LaneHistogram,
     pub fired: Counter,
     pub skipped: Counter,
+    skipped_slots: Family<ByReason, Counter>,
+    ended: Family<ByState, Counter>,
+    /// The same by `RunState::ALL`, for the hot path.
+    ended_by: [Option<Counter>; 7],
+    /// Runs beyond their job's `start_within` and `finish_within`.
+    pub late: Counter,
+    pub long: Counter,
+    attempt_duration: OutcomeHistogram,
+    /// The same by `Outcome::ALL`, for the hot path.
+    durations_by: [Histogram; 5],
+    store_latency: OperationHistogram,
+    pub pool_waits: Counter,
+    panics: Family<ByPlace, Counter>,
+    /// Presences that this node fenced.
+    pub fenced: Counter,
     pub dispatched: Counter,
     pub settled: Family<ByOutcome, Counter>,
     /// The same by `Outcome::ALL`, so that the hot path does not look them up.
@@ -77,6 +122,7 @@ pub struct Metrics {
     /// Seconds since the oldest slot or run was due that nobody holds.
     pub oldest_due: Gauge<f64, AtomicU64>,
     pub live: Gauge,
+    jobs: Family<ByState, Gauge>,
     pub store_errors: Counter,
     duty_panics: Family<ByDuty, Counter>,
     pub lost: Counter,
@@ -100,9 +146,33 @@ impl Default for Metrics {
                 outcome: OutcomeLabel(outcome),
             })
         };
+        let ended = Family::<ByState, Counter>::default();
+        let ended_in = |state: RunState| {
+            let label = ByState {
+                state: state.as_str(),
+            };
+            (!state.is_live()).then(|| ended.get_or_create_owned(&label))
+        };
+        let attempt_duration: OutcomeHistogram = Family::new_with_constructor(spans);
+        let took = |outcome| {
+            let outcome = OutcomeLabel(outcome);
+            attempt_duration.get_or_create_owned(&ByOutcome { outcome })
+        };
         Self {
+            ended_by: RunState::ALL.map(ended_in),
+            durations_by: Outcome::ALL.map(took),
             settled_by: Outcome::ALL.map(of),
             lateness: Family::new_with_constructor(seconds),
+            caught_up: Family::new_with_constructor(seconds),
+            skipped_slots: Family::default(),
+            ended,
+            late: Counter::default(),
+            long: Counter::default(),
+            attempt_duration,
+            store_latency: Family::new_with_constructor(seconds),
+            pool_waits: Counter::default(),
+            panics: Family::default(),
+            fenced: Counter::default(),
             fired: Counter::default(),
             skipped: Counter::default(),
             dispatched: Counter::default(),
@@ -114,6 +184,7 @@ impl Default for Metrics {
             running: Gauge::default(),
             oldest_due: Gauge::default(),
             live: Gauge::default(),
+            jobs: Family::default(),
             store_errors: Counter::default(),
             duty_panics: Family::default(),
             lost: Counter::default(),
@@ -131,6 +202,7 @@ impl Metrics {
     /// Puts everything into a registry whose prefix is `punctual`.
     pub fn register(&self, registry: &mut Registry) {
         self.register_steps(registry);
+        self.register_trouble(registry);
         let lag = self.lateness.clone();
         let age = self.oldest_due.clone();
         registry.register_with_unit("fire_lag", "From due to dispatch", Unit::Seconds, lag);
@@ -166,6 +238,51 @@ impl Metrics {
         for (name, help, gauge) in clocks {
             registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
         }
+    }
+
+    fn register_trouble(&self, registry: &mut Registry) {
+        let counters = [
+            (
+                "late_runs",
+                "Runs that started after their job's start_within",
+                &self.late,
+            ),
+            (
+                "long_runs",
+                "Runs that took longer than their job's finish_within",
+                &self.long,
+            ),
+            (
+                "fenced_nodes",
+                "Presences of other nodes that this node fenced",
+                &self.fenced,
+            ),
+            (
+                "pool_waits",
+                "Calls that had to wait for a connection to the store",
+                &self.pool_waits,
+            ),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        let what = "Slots that were skipped, by reason";
+        registry.register("skipped_slots", what, self.skipped_slots.clone());
+        let what = "Jobs of all nodes by state, counted by one of them every minute";
+        registry.register("jobs", what, self.jobs.clone());
+        let what = "Runs that ended, by state";
+        registry.register("runs_ended", what, self.ended.clone());
+        let what = "Panics that were caught, by where";
+        registry.register("panics", what, self.panics.clone());
+        let what = "From due to dispatch, of slots that were missed and caught up";
+        let lag = self.caught_up.clone();
+        registry.register_with_unit("caught_up_lag", what, Unit::Seconds, lag);
+        let what = "From an attempt's dispatch to its end, by outcome";
+        let took = self.attempt_duration.clone();
+        registry.register_with_unit("attempt_duration", what, Unit::Seconds, took);
+        let what = "What calls of the store took, by operation";
+        let took = self.store_latency.clone();
+        registry.register_with_unit("store_latency", what, Unit::Seconds, took);
     }
 
     pub fn observe_clock(&self, standing: &Standing) {
@@ -234,6 +351,7 @@ impl Metrics {
 
     pub fn duty_panicked(&self, duty: &'static str) {
         self.duty_panics.get_or_create_owned(&ByDuty { duty }).inc();
+        self.panicked("duty");
     }
 
     /// How often a duty has panicked.
@@ -246,16 +364,62 @@ impl Metrics {
         if let Some(counter) = self.settled_by.get(outcome as usize) {
             counter.inc();
         }
+        if outcome == Outcome::Lost {
+            self.lost.inc();
+        }
+    }
+
+    /// An attempt was dispatched, and took so long.
+    pub fn attempt_took(&self, outcome: Outcome, took: Duration) {
+        if let Some(histogram) = self.durations_by.get(outcome as usize) {
+            histogram.observe(took.as_secs_f64());
+        }
+    }
+
+    pub fn run_ended(&self, state: RunState) {
+        if let Some(Some(counter)) = self.ended_by.get(state as usize) {
+            counter.inc();
+        }
+    }
+
+    pub fn jobs_counted(&self, state: JobState, count: u64) {
+        let state = state.as_str();
+        let gauge = self.jobs.get_or_create(&ByState { state });
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Another node counts them.
+    pub fn count_no_jobs(&self) {
+        self.jobs.clear();
+    }
+
+    pub fn slots_skipped(&self, reason: Reason, count: u64) {
+        let label = ByReason {
+            reason: reason.as_str(),
+        };
+        self.skipped_slots.get_or_create(&label).inc_by(count);
+    }
+
+    pub fn panicked(&self, place: &'static str) {
+        self.panics.get_or_create(&ByPlace { place }).inc();
+    }
+
+    pub fn store_answered(&self, operation: &'static str, took: Duration) {
+        let histogram = self.store_latency.get_or_create(&ByOperation { operation });
+        histogram.observe(took.as_secs_f64());
     }
 
     /// One histogram per lane, held so that the hot path does not look it up.
     pub fn lateness_by_lane(&self) -> [Histogram; 3] {
-        Lane::ALL.map(|lane| {
-            self.lateness
-                .get_or_create(&ByLane {
-                    lane: LaneLabel(lane),
-                })
-                .clone()
-        })
+        Lane::ALL.map(|lane| by_lane(&self.lateness, lane))
     }
+
+    pub fn caught_up_by_lane(&self) -> [Histogram; 3] {
+        Lane::ALL.map(|lane| by_lane(&self.caught_up, lane))
+    }
+}
+
+fn by_lane(family: &LaneHistogram, lane: Lane) -> Histogram {
+    let lane = LaneLabel(lane);
+    family.get_or_create_owned(&ByLane { lane })
 }

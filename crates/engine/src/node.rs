@@ -29,6 +29,8 @@ use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
+use crate::timed::Timed;
+use crate::trouble::Trouble;
 use crate::wheel::Wheel;
 
 /// Whose clock a node fires by.
@@ -215,6 +217,9 @@ impl Node {
         registry: Registry,
         config: NodeConfig,
     ) -> Result<Self, StoreError> {
+        let metrics = Metrics::default();
+        let timed = Timed::new(store, Arc::clone(&clock), metrics.clone());
+        let store: Arc<dyn Store> = Arc::new(timed);
         let offset = match config.clock {
             ClockOf::Machine => None,
             ClockOf::Store => Some(Arc::new(OffsetClock::new(Arc::clone(&clock)))),
@@ -226,7 +231,8 @@ impl Node {
         let (offers, offered) = mpsc::channel(limits::OFFERS_MAX);
         let shared = Arc::new(Shared {
             nudges: Nudges::default(),
-            metrics: Metrics::default(),
+            metrics,
+            trouble: Trouble::new(&config.name),
             health: Mutex::new(HealthRecord {
                 looked_at: clock.uptime(),
                 ..HealthRecord::default()

@@ -27,6 +27,7 @@ use crate::desk::{Batch, Desk, KINDS, Kind};
 use crate::duty::{Duty, Wake, describe, text_of};
 use crate::handle::{Nudge, Shared};
 use crate::lock;
+use crate::metrics::Metrics;
 use crate::node::Context;
 use crate::wheel::Wheel;
 
@@ -103,7 +104,7 @@ impl Settle {
                     Kind::Close => DEPTH_CLOSE,
                 };
                 let line = desk.line(kind);
-                line.take();
+                line.take(&self.context);
                 let has_place = line.under_way < depth;
                 if let Some(batch) = has_place.then(|| line.next()).flatten() {
                     self.write(desk, kind, batch);
@@ -189,7 +190,10 @@ impl Settle {
         for (settlement, answer) in answered() {
             let run = &settlement.run;
             let (freed, due_at) = match answer {
-                Settled::Done { freed, due_at } => (*freed, *due_at),
+                Settled::Done { freed, due_at } => {
+                    observe(&context.shared.metrics, settlement);
+                    (*freed, *due_at)
+                }
                 Settled::Refused(_) => continue,
                 Settled::Stale => {
                     debug!(run = %run.id, attempt = %run.attempt, "was not ours to settle any more");
@@ -222,6 +226,20 @@ impl Settle {
         {
             context.shared.nudges.fire.now();
         }
+    }
+}
+
+/// Counts an end that is written.
+fn observe(metrics: &Metrics, settlement: &Settlement) {
+    if let Some(attempt) = &settlement.attempt {
+        metrics.settled_with(attempt.outcome);
+        if let Some(dispatched_at) = attempt.dispatched_at {
+            let took = attempt.settled_at.since(dispatched_at);
+            metrics.attempt_took(attempt.outcome, took);
+        }
+    }
+    if let Some((state, _)) = settlement.end() {
+        metrics.run_ended(state);
     }
 }
 
@@ -319,7 +337,7 @@ impl Duty for Settle {
             }
             if self.in_flight.is_empty() {
                 // Nothing to write: wait for the next ending; whatever came with it is taken along.
-                desk.next().await;
+                desk.next(&self.context).await;
                 return Ok(Wake::Now);
             }
             tokio::select! {

@@ -227,11 +227,13 @@ fn cut_off(context: &Arc<Context>) -> Vec<Settlement> {
             report.error = Some("the node stopped before the attempt ended".to_owned());
             let attempt = Attempt::new(run.attempt, dispatched_at, now, report);
             let verdict: Verdict = claim.verdict(now);
-            Settlement {
+            let settlement = Settlement {
                 run,
                 verdict,
-                attempt: Some(attempt),
-            }
+                attempt: Some(attempt.made_by(&context.node)),
+            };
+            context.observe_end(&job, &settlement);
+            settlement
         })
         .collect()
 }

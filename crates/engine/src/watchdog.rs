@@ -1,13 +1,17 @@
 //! The watchdog: bars presences whose time is up, ends the attempts they leave behind, compares the
 //! store's claims with memory, and keeps the figure that health is judged by.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::retry::LostClaim;
-use model::{Attempt, AttemptNo, Outcome, Report, RunId, RunState, Timestamp, Verdict, limits};
+use model::{
+    Attempt, AttemptNo, JobId, JobState, Outcome, Report, RunId, RunState, Shard, Timestamp,
+    Verdict, limits,
+};
 use store::{Claimed, HeldClaim, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
 
@@ -24,11 +28,25 @@ use crate::wheel::Wheel;
 /// How often claims are compared.
 const COMPARE: Duration = Duration::from_secs(5);
 const PAGE: usize = 1_000;
+/// How often jobs are counted; of many a count takes longer than that.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
+/// Jobs counted in one step.
+const COUNT_PAGE: usize = 10_000;
 
 pub struct Watchdog {
     context: Arc<Context>,
     /// By uptime.
     compare_at: Duration,
+    count: Count,
+}
+
+/// A walk through all jobs that counts them by state, a page a step.
+#[derive(Default)]
+struct Count {
+    /// When the next begins, by uptime.
+    at: Duration,
+    after: Option<JobId>,
+    counts: BTreeMap<JobState, u64>,
 }
 
 impl Watchdog {
@@ -36,6 +54,7 @@ impl Watchdog {
         Self {
             context,
             compare_at: COMPARE,
+            count: Count::default(),
         }
     }
 
@@ -58,9 +77,13 @@ impl Watchdog {
         info!(attempts = count, "ends attempts whose holder is gone");
         let settlements: Vec<Settlement> = orphans
             .into_iter()
-            .map(|orphan| context.config.flaw.judge(lost(orphan, now), now))
+            .map(|orphan| {
+                let job = Arc::clone(&orphan.job);
+                let settlement = context.config.flaw.judge(lost(orphan, now), now);
+                context.observe_end(&job, &settlement);
+                settlement
+            })
             .collect();
-        context.shared.metrics.lost.inc_by(count as u64);
         for settlement in settlements {
             if context
                 .endings
@@ -138,6 +161,34 @@ impl Watchdog {
         answer.map(|_| ())
     }
 
+    /// One node counts for all: the one that holds the first shard.
+    async fn count_jobs(&mut self) -> Result<(), StoreError> {
+        let (context, count) = (&self.context, &mut self.count);
+        let metrics = &context.shared.metrics;
+        let uptime = context.shared.clock.uptime();
+        if !context.shared.is_ours(Shard(0)) {
+            metrics.count_no_jobs();
+            *count = Count::default();
+            return Ok(());
+        }
+        if uptime < count.at {
+            return Ok(());
+        }
+        let page = context.store.count_jobs(count.after, COUNT_PAGE).await?;
+        for (state, found) in page.counts {
+            *count.counts.entry(state).or_default() += found;
+        }
+        count.after = page.next;
+        if page.next.is_none() {
+            let counts = std::mem::take(&mut count.counts);
+            for state in JobState::ALL {
+                metrics.jobs_counted(state, counts.get(&state).copied().unwrap_or(0));
+            }
+            count.at = uptime + COUNT_EVERY;
+        }
+        Ok(())
+    }
+
     async fn take_pulse(&self) -> Result<(), StoreError> {
         let shared = &self.context.shared;
         let pulse = self.context.store.pulse().await?;
@@ -150,6 +201,11 @@ impl Watchdog {
             .map_or(Duration::ZERO, |due_at| now.since(due_at));
         drop(health);
         shared.metrics.oldest_due.set(age.as_secs_f64());
+        let waits = shared.store.waits();
+        let known = shared.metrics.pool_waits.get();
+        let more = waits.saturating_sub(known);
+        shared.metrics.pool_waits.inc_by(more);
+        shared.trouble.turn(uptime);
         shared
             .metrics
             .live
@@ -199,7 +255,12 @@ impl Drop for Asked<'_> {
 
 /// The end of an attempt whose holder is gone.
 fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
-    let Orphan { run, job, ended_at } = orphan;
+    let Orphan {
+        run,
+        job,
+        ended_at,
+        node,
+    } = orphan;
     // One that was marked as running has left its holder, whatever its row says of when it is due: a retry may have been
     // made due sooner. It is never handed back under the same number.
     let due_at = if run.state == RunState::Running {
@@ -222,7 +283,7 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
     let attempt = (verdict != Verdict::Release).then(|| {
         let mut report = Report::of(Outcome::Lost);
         report.error = Some("the node that held the attempt is gone".to_owned());
-        Attempt::new(run.attempt, dispatched_at, now, report)
+        Attempt::new(run.attempt, dispatched_at, now, report).made_by(&node)
     });
     Settlement {
         run,
@@ -245,10 +306,14 @@ impl Duty for Watchdog {
         let context = Arc::clone(&self.context);
         let barred = context.store.bar_lapsed(context.presence.id).await?;
         if !barred.is_empty() {
-            warn!(
-                presences = barred.len(),
-                "barred presences whose time was up"
-            );
+            context.shared.metrics.fenced.inc_by(barred.len() as u64);
+            let peers = lock(&context.shared.peers).clone();
+            for presence in &barred {
+                let peer = peers.iter().find(|peer| peer.presence == *presence);
+                let node = peer.map(|peer| peer.node.name.as_str());
+                let reason = "it has not been heard of for as long as a presence lives";
+                warn!(node, %presence, reason, by = &*context.node, "fenced a node");
+            }
             // Their shards are free for whoever hears of it.
             context.shared.nudges.beat.now();
             context.store.hint(&[Hint::Leases]);
@@ -261,6 +326,7 @@ impl Duty for Watchdog {
             self.compare_claims().await?;
         }
         self.take_pulse().await?;
+        self.count_jobs().await?;
         Ok(if more {
             Wake::Now
         } else {

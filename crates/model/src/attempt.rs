@@ -1,12 +1,14 @@
 //! Attempts: the tries at a run, and how each ended.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::limits;
 use crate::time::Timestamp;
+use crate::within::Marks;
 
 /// The number of an attempt, from 1. It only grows, so a target can use it as a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,6 +138,12 @@ pub struct Attempt {
     pub status: Option<i32>,
     pub error: Option<String>,
     pub output: Bytes,
+    /// The node that made it, as far as is known.
+    pub node: Option<Arc<str>>,
+    /// Of the first that was dispatched: by how much that was after the job's `start_within`.
+    pub late_by: Option<Duration>,
+    /// By how much its run was beyond the job's `finish_within` when it ended.
+    pub long_by: Option<Duration>,
 }
 
 impl Attempt {
@@ -160,7 +168,22 @@ impl Attempt {
             status,
             error,
             output,
+            node: None,
+            late_by: None,
+            long_by: None,
         }
+    }
+
+    /// The same, made by a node.
+    pub fn made_by(mut self, node: &Arc<str>) -> Self {
+        self.node = Some(Arc::clone(node));
+        self
+    }
+
+    /// The same, as its job's bounds have it.
+    pub fn marked(mut self, marks: Marks) -> Self {
+        (self.late_by, self.long_by) = (marks.late_by, marks.long_by);
+        self
     }
 
     /// The same with only the head of its output: an earlier attempt keeps no more.

@@ -24,6 +24,7 @@ pub mod skip;
 pub mod attempt;
 pub mod retry;
 pub mod run;
+pub mod within;
 
 pub mod view;
 
@@ -39,3 +40,4 @@ pub use schedule::{Calendar, CalendarName, Schedule};
 pub use shard::Shard;
 pub use target::Target;
 pub use time::{Slot, Timestamp};
+pub use within::Marks;

@@ -84,6 +84,8 @@ pub const WIDTH_MIN: usize = 256;
 pub const WIDEN_EVERY: Duration = Duration::from_millis(10);
 /// Jobs just written that wait for plan to look at them; beyond that it reads the store again.
 pub const OFFERS_MAX: usize = 8_192;
+/// Lines about jobs in trouble that a node logs in a minute; beyond that it counts them.
+pub const TROUBLE_LINES_MAX: usize = 1_000;
 /// Slots one decision may pass over; a longer stretch takes several.
 pub const STRETCH_STEP_MAX: u64 = 10_000;
 /// Edges of calendars looked at to find one slot that they keep; over thirteen years of days.

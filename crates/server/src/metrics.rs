@@ -1,10 +1,15 @@
 //! What the server counts, beside what the engine does. Routes are templates: no label ever holds an id.
 
+use std::time::Duration;
+
+use model::schedule::tzdb_version;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
 
 /// How jobs came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +35,19 @@ struct ByRoute {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfRoute {
+    method: &'static str,
+    route: String,
+}
+
+type RouteHistogram = Family<OfRoute, Histogram, fn() -> Histogram>;
+
+/// From half a millisecond to about a minute.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_5, 2.0, 18))
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByWay {
     way: &'static str,
 }
@@ -37,6 +55,7 @@ struct ByWay {
 pub struct Metrics {
     registry: Registry,
     requests: Family<ByRoute, Counter>,
+    latency: RouteHistogram,
     single: Counter,
     batch: Counter,
 }
@@ -52,6 +71,18 @@ impl Metrics {
             "Requests answered, by method, route and class of status",
             requests.clone(),
         );
+        let latency: RouteHistogram = Family::new_with_constructor(seconds);
+        registry.register_with_unit(
+            "http_latency",
+            "From a request to the head of its answer, by method and route",
+            Unit::Seconds,
+            latency.clone(),
+        );
+        let build = [
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("tzdb", tzdb_version()),
+        ];
+        registry.register("build", "What is running here", Info::new(build.to_vec()));
         let created = Family::<ByWay, Counter>::default();
         registry.register(
             "jobs_created",
@@ -63,6 +94,7 @@ impl Metrics {
         Self {
             registry,
             requests,
+            latency,
             single,
             batch,
         }
@@ -75,7 +107,20 @@ impl Metrics {
         };
     }
 
-    pub fn answered(&self, method: &axum::http::Method, route: Option<&str>, status: u16) {
+    pub fn answered(
+        &self,
+        method: &axum::http::Method,
+        route: Option<&str>,
+        status: u16,
+        took: Duration,
+    ) {
+        let of = OfRoute {
+            method: method_label(method),
+            route: route.unwrap_or("none").to_owned(),
+        };
+        let histogram = self.latency.get_or_create(&of);
+        histogram.observe(took.as_secs_f64());
+        drop(histogram);
         let label = ByRoute {
             method: method_label(method),
             route: route.unwrap_or("none").to_owned(),

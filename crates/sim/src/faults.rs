@@ -360,4 +360,5 @@ faulty! {
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
     retain(keep: &Keep) -> Retained;
     pulse() -> Pulse;
+    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
 }

@@ -263,8 +263,17 @@ pub trait Store: Send + Sync + 'static {
     /// whose runs have ended, idempotency keys. `more` says whether to come back at once.
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError>;
 
+    /// How many calls have had to wait for a connection so far; an embedded store has none.
+    fn waits(&self) -> u64 {
+        0
+    }
+
     /// When the oldest slot or run was due that nobody holds, and how much is alive.
     async fn pulse(&self) -> Result<Pulse, StoreError>;
+
+    /// How many of the `limit` jobs after `after`, by id, are in each state: all of them are counted page by page.
+    async fn count_jobs(&self, after: Option<JobId>, limit: usize)
+    -> Result<JobCounts, StoreError>;
 }
 
 /// The clock of an embedded store: whoever opens it says what time it is.

@@ -132,6 +132,8 @@ pub struct Orphan {
     pub job: Arc<Job>,
     /// When the holder's presence ended.
     pub ended_at: Timestamp,
+    /// The holder's name.
+    pub node: Arc<str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -320,4 +322,25 @@ pub struct Pulse {
     pub oldest_due_at: Option<Timestamp>,
     /// Live runs; when they are many, about how many.
     pub live: u64,
+}
+
+/// A page of jobs, by state.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobCounts {
+    pub counts: BTreeMap<JobState, u64>,
+    /// Where the next page begins; none on the last.
+    pub next: Option<JobId>,
+}
+
+impl JobCounts {
+    /// Of the jobs of a page, in the order of ids.
+    pub fn of(page: impl IntoIterator<Item = (JobId, JobState)>, limit: usize) -> Self {
+        let (mut counts, mut last, mut count) = (BTreeMap::new(), None, 0);
+        for (id, state) in page {
+            *counts.entry(state).or_default() += 1;
+            (last, count) = (Some(id), count + 1);
+        }
+        let next = last.filter(|_| count == limit);
+        Self { counts, next }
+    }
 }

@@ -139,7 +139,8 @@ impl Running {
         };
         let node = joined.map_err(|error| unusable(config, &error))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
-        let api = server::Api::new(store, node.handle())
+        let handle = node.handle();
+        let api = server::Api::new(handle.store(), handle)
             .with_history_keep(config.history_keep)
             .with_features(["sqlite", "postgres", "http"])
             .with_stopping(stopping.clone());

@@ -1,7 +1,7 @@
 //! What a client does to runs.
 
 use bytes::Bytes;
-use model::{AttemptNo, Job, JobId, Run, RunId, RunKind, RunState, TenantId, Timestamp};
+use model::{AttemptNo, Job, JobId, Marks, Run, RunId, RunKind, RunState, TenantId, Timestamp};
 use store::{Cancelled, Page, RunFilter, StartRun, Started};
 
 use super::error::OpError;
@@ -24,6 +24,16 @@ pub async fn get(api: &Api, tenant: TenantId, id: RunId) -> Result<Run, OpError>
         .get_run(tenant, id)
         .await?
         .ok_or(OpError::RunMissing)
+}
+
+/// What is wrong with a run that is under way, by its job as it stands. One that has ended says it itself.
+pub async fn marks_so_far(api: &Api, run: &Run) -> Result<Marks, OpError> {
+    if run.state != RunState::Running {
+        return Ok(Marks::default());
+    }
+    let job = api.store.get_job(run.tenant, run.job).await?;
+    let marks = |job: Job| job.marks_so_far(run, api.engine.now());
+    Ok(job.map(marks).unwrap_or_default())
 }
 
 /// Newest first. A page holds `limit` runs or fewer: large ones fill it sooner.
@@ -161,7 +171,10 @@ pub async fn cancel(api: &Api, tenant: TenantId, id: RunId) -> Result<CancelledR
         },
     };
     match api.store.cancel_run(tenant, id, api.engine.now()).await? {
-        Cancelled::Done(run) => Ok(withdrawn(*run)),
+        Cancelled::Done(run) => {
+            api.engine.metrics().run_ended(run.state);
+            Ok(withdrawn(*run))
+        }
         Cancelled::Asked => {
             let runs = withdraw::confirm(api, tenant, vec![id], Wish::Cancel).await;
             Ok(CancelledRun {

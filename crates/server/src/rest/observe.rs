@@ -18,24 +18,28 @@ use crate::problem::{Kind, Problem};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let clock = api.engine.clock();
+    let begun = clock.uptime();
     let (method, version) = (request.method().clone(), request.version());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
     let mut response = tokio::select! {
         biased;
         answer = answer => answer.unwrap_or_else(|_| {
+            api.engine.metrics().panicked("api");
             tracing::error!(%method, route = route.as_ref().map(MatchedPath::as_str), "a request panicked");
             let detail = "the request could not be completed; the log says why";
             Problem::new(Kind::Internal, detail).into_response()
         }),
-        () = api.engine.clock().sleep(REQUEST_TIMEOUT) => {
+        () = clock.sleep(REQUEST_TIMEOUT) => {
             let detail = format!("there was no answer within {} s", REQUEST_TIMEOUT.as_secs());
             Problem::new(Kind::TimedOut, detail).retry_after(1).into_response()
         }
     };
     let status = response.status().as_u16();
     let route = route.as_ref().map(MatchedPath::as_str);
-    api.metrics.answered(&method, route, status);
+    let took = clock.uptime().saturating_sub(begun);
+    api.metrics.answered(&method, route, status, took);
     tracing::debug!(%method, route, status, "answered");
     let headers = response.headers_mut();
     headers.insert(

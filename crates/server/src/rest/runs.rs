@@ -108,10 +108,9 @@ fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
     ),
 )]
 pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
-    answer::json(
-        StatusCode::OK,
-        &wire::Run::of(&runs::get(&api, TENANT, id).await?),
-    )
+    let run = runs::get(&api, TENANT, id).await?;
+    let marks = runs::marks_so_far(&api, &run).await?;
+    answer::json(StatusCode::OK, &wire::Run::of(&run).marked(marks))
 }
 
 /// Cancel a run that has not ended.

@@ -2,6 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use model::Marks;
+use model::schedule::format_span;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -29,6 +31,14 @@ pub struct Run {
     pub dispatched_at: Option<String>,
     #[schema(format = DateTime)]
     pub settled_at: Option<String>,
+    /// By how much it started after the job's `start_within`. Of a run under way only where that run alone is read.
+    #[schema(example = "2500ms")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_by: Option<String>,
+    /// By how much it has taken longer than the job's `finish_within`, from its first dispatch on.
+    #[schema(example = "1m")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_by: Option<String>,
     /// How the last attempt ended.
     pub outcome: Option<&'static str>,
     /// Why it ended without success, or never began.
@@ -86,6 +96,8 @@ pub struct Attempt {
     /// `utf8` as it is, or `base64` when it is not text.
     #[schema(example = "utf8")]
     pub output_encoding: &'static str,
+    /// The node that made it.
+    pub node: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -145,6 +157,8 @@ impl Run {
             attempt: run.attempt.0,
             dispatched_at: run.dispatched_at.as_ref().map(moment),
             settled_at: run.settled_at.as_ref().map(moment),
+            late_by: run.late_by().map(format_span),
+            long_by: run.long_by().map(format_span),
             outcome: run.attempts.last().map(|attempt| attempt.outcome.as_str()),
             reason: run.reason.map(model::Reason::as_str),
             attempts: run.attempts.iter().map(Attempt::of).collect(),
@@ -163,6 +177,16 @@ impl Run {
     }
 }
 
+impl Run {
+    /// The same of a run under way, as its job's bounds have it by now.
+    pub fn marked(mut self, marks: Marks) -> Self {
+        let Marks { late_by, long_by } = marks;
+        self.late_by = late_by.map(format_span).or(self.late_by);
+        self.long_by = long_by.map(format_span).or(self.long_by);
+        self
+    }
+}
+
 impl Attempt {
     fn of(attempt: &model::Attempt) -> Self {
         let (output, output_encoding) = match str::from_utf8(whole_characters(&attempt.output)) {
@@ -178,6 +202,7 @@ impl Attempt {
             error: attempt.error.clone(),
             output,
             output_encoding,
+            node: attempt.node.as_deref().map(str::to_owned),
         }
     }
 }

@@ -31,7 +31,9 @@ pub struct JobRequest {
     pub spread: Option<String>,
     /// `at_least_once` or `at_most_once`.
     pub delivery: Option<String>,
+    /// A run that starts later than this after it was due is marked with `late_by`, counted and logged.
     pub start_within: Option<String>,
+    /// A run that has not ended so long after its first dispatch is marked with `long_by`, counted and logged.
     pub finish_within: Option<String>,
     pub labels: Option<BTreeMap<String, Option<String>>>,
 }
@@ -54,7 +56,9 @@ pub struct JobPatch {
     pub catch_up: Option<CatchUpForm>,
     pub spread: Option<String>,
     pub delivery: Option<String>,
+    /// A run that starts later than this after it was due is marked with `late_by`, counted and logged.
     pub start_within: Option<String>,
+    /// A run that has not ended so long after its first dispatch is marked with `long_by`, counted and logged.
     pub finish_within: Option<String>,
     pub labels: Option<BTreeMap<String, Option<String>>>,
 }

@@ -144,6 +144,7 @@ faulty! {
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
         fn retain(keep: &Keep) -> Retained;
         fn pulse() -> Pulse;
+        fn count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
     }
 }
 

@@ -145,6 +145,7 @@ macro_rules! conformance_promises {
             plan {
                 due_jobs_come_in_the_order_they_are_due
                 due_pages_neither_repeat_nor_lose
+                jobs_are_counted_by_state_page_by_page
                 only_active_jobs_are_planned
                 only_jobs_of_the_shards_asked_for_are_planned
                 spread_is_part_of_when_a_job_is_due
@@ -302,6 +303,7 @@ macro_rules! conformance_promises {
                 a_retry_waits_for_its_time
                 a_run_keeps_when_it_was_first_dispatched
                 an_earlier_attempt_keeps_the_head_of_its_output
+                attempts_keep_their_node_and_their_marks
                 a_run_to_be_cancelled_is_not_tried_again
                 a_released_run_keeps_its_number
                 a_released_retry_is_still_a_retry

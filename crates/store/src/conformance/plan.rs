@@ -286,3 +286,25 @@ pub async fn the_pulse_tells_the_oldest_that_nobody_holds(subject: Subject) -> K
     assert_eq!(stands.next_slot, Some(slot(180)));
     Ok(())
 }
+
+pub async fn jobs_are_counted_by_state_page_by_page(subject: Subject) -> Kept {
+    for number in 1..=5 {
+        subject.put(job(number)?).await?;
+    }
+    let all = subject.store.count_jobs(None, 10).await?;
+    assert_eq!(
+        (all.counts.get(&JobState::Active), all.next),
+        (Some(&5), None)
+    );
+    let (mut after, mut sizes) = (None, Vec::new());
+    loop {
+        let page = subject.store.count_jobs(after, 2).await?;
+        sizes.push(page.counts.values().sum::<u64>());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(sizes, [2, 2, 1]);
+    Ok(())
+}

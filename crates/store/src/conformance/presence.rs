@@ -324,7 +324,14 @@ pub async fn a_clock_that_went_back_leaves_no_claim_in_doubt(subject: Subject) -
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
     let runs: Vec<_> = orphans.iter().map(|orphan| &orphan.run).collect();
     assert_eq!(runs, [&due, &ahead]);
-    for Orphan { run, ended_at, .. } in &orphans {
+    for Orphan {
+        run,
+        ended_at,
+        node,
+        ..
+    } in &orphans
+    {
+        assert_eq!(&**node, NODE);
         assert_eq!(
             *ended_at >= run.due_at,
             run.due_at == due.due_at,

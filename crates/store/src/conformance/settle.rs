@@ -1,12 +1,15 @@
 //! Settle: an attempt ends once, by its holder, or by anyone once its holder is gone.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use model::limits::OUTPUT_EARLIER_MAX;
 use model::shard::ShardSet;
-use model::{Ask, AttemptNo, Outcome, Reason, Run, RunState, TenantId, Verdict};
+use model::{Ask, AttemptNo, Marks, Outcome, Reason, Run, RunState, TenantId, Verdict};
 
 use super::subject::SECOND;
-use super::{DONE, Kept, Subject, at, attempt, job, settlement, slot, someone};
+use super::{DONE, Kept, NODE, Subject, at, attempt, job, settlement, slot, someone};
 use crate::{BoxError, Claimed, JobChange, Settled, Settlement, StoreError};
 
 impl Subject {
@@ -291,6 +294,52 @@ pub async fn an_earlier_attempt_keeps_the_head_of_its_output(subject: Subject) -
         .first()
         .and_then(|first| first.error.as_deref());
     assert_eq!(error, Some("connection refused"));
+    Ok(())
+}
+
+pub async fn attempts_keep_their_node_and_their_marks(subject: Subject) -> Kept {
+    let (late, long) = (Duration::from_millis(1_500), Duration::from_secs(60));
+    let marks = [
+        Marks::default(),
+        Marks {
+            late_by: Some(late),
+            long_by: None,
+        },
+        Marks {
+            late_by: Some(late),
+            long_by: Some(long),
+        },
+    ];
+    let job = subject.put(job(1)?).await?;
+    for marks in marks {
+        let run = subject.claimed(job.id).await?;
+        let mut end = settlement(&run, Verdict::Succeed);
+        end.attempt = end.attempt.map(|attempt| attempt.marked(marks));
+        let made = end.attempt.clone();
+        subject.settle(end).await?;
+        let ended = subject.run(run.id).await?;
+        assert_eq!(ended.attempts.last(), made.as_ref());
+        assert_eq!(ended.attempts.len(), 1, "{marks:?}");
+        assert_eq!((ended.late_by(), ended.by), (marks.late_by, None));
+    }
+    let run = subject.claimed(job.id).await?;
+    let mut failed = settlement(&run, Verdict::RetryAt(at(400)));
+    let marked = |late_by, long_by| Marks { late_by, long_by };
+    failed.attempt = failed.attempt.map(|it| it.marked(marked(Some(late), None)));
+    subject.settle(failed).await?;
+    let live = subject.run(run.id).await?;
+    assert_eq!((live.late_by(), live.long_by()), (Some(late), None));
+    subject.claim(&subject.leases, run.id).await?;
+    let second = subject.run(run.id).await?;
+    let mut buried = settlement(&second, Verdict::Bury(Reason::AttemptsSpent));
+    let by = Arc::from("another");
+    let end = |it: model::Attempt| it.marked(marked(None, Some(long))).made_by(&by);
+    buried.attempt = buried.attempt.map(end);
+    subject.settle(buried).await?;
+    let ended = subject.run(run.id).await?;
+    assert_eq!((ended.late_by(), ended.long_by()), (Some(late), Some(long)));
+    let nodes = ended.attempts.iter().map(|it| it.node.as_deref());
+    assert_eq!(nodes.collect::<Vec<_>>(), [Some(NODE), Some("another")]);
     Ok(())
 }
 

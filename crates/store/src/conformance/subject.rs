@@ -366,6 +366,7 @@ pub fn attempt(run: &Run, outcome: Outcome) -> Attempt {
         run.due_at.plus(Duration::from_secs(1)),
         report,
     )
+    .made_by(&Arc::from(NODE))
 }
 
 /// A verdict about a run, with the attempt that goes with it.

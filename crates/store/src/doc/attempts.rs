@@ -1,6 +1,8 @@
 //! Attempts of a run as they are stored.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use model::{Attempt, AttemptNo, Outcome, Timestamp};
@@ -25,6 +27,13 @@ struct AttemptDoc<'a> {
     output: Option<Cow<'a, str>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     output_hex: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    node: Option<Cow<'a, str>>,
+    /// Milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    late_by: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    long_by: Option<u64>,
 }
 
 /// The stored form of a run's attempts, oldest first; nothing when there are none.
@@ -60,7 +69,14 @@ fn attempt_doc(attempt: &Attempt) -> AttemptDoc<'_> {
         error: attempt.error.as_deref().map(Cow::Borrowed),
         output,
         output_hex,
+        node: attempt.node.as_deref().map(Cow::Borrowed),
+        late_by: attempt.late_by.map(millis),
+        long_by: attempt.long_by.map(millis),
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn attempt_of(doc: AttemptDoc<'_>) -> Result<Attempt, DocError> {
@@ -80,6 +96,9 @@ fn attempt_of(doc: AttemptDoc<'_>) -> Result<Attempt, DocError> {
         status: doc.status,
         error: doc.error.map(Cow::into_owned),
         output,
+        node: doc.node.map(Arc::from),
+        late_by: doc.late_by.map(Duration::from_millis),
+        long_by: doc.long_by.map(Duration::from_millis),
     })
 }
 

@@ -157,6 +157,9 @@ fn attempts() -> Vec<Attempt> {
         status: Some(503),
         error: Some("the target answered 503".to_owned()),
         output: Bytes::from_static(b"try \"later\"\0"),
+        node: Some(Arc::from("a:7710")),
+        late_by: Some(Duration::from_millis(1_500)),
+        long_by: Some(Duration::from_secs(60)),
     };
     let lost = Attempt {
         no: AttemptNo(2),
@@ -166,6 +169,9 @@ fn attempts() -> Vec<Attempt> {
         status: None,
         error: None,
         output: Bytes::from_static(&[0, 0xff, 0x10]),
+        node: None,
+        late_by: None,
+        long_by: None,
     };
     vec![failed, lost]
 }

@@ -27,9 +27,9 @@ use model::{
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobFilter, Keep,
-    Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled,
+    Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -377,5 +377,16 @@ impl Store for MemStore {
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
         Ok(self.state().pulse())
+    }
+
+    async fn count_jobs(
+        &self,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<JobCounts, StoreError> {
+        let state = self.state();
+        let jobs = state.jobs.values().map(|job| (job.id, job.state));
+        let page = jobs.filter(|(id, _)| Some(*id) > after).take(limit);
+        Ok(JobCounts::of(page, limit))
     }
 }

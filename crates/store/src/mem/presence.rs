@@ -1,6 +1,7 @@
 //! Presences and leases: who may write as an engine, and what is left when it may no more.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::limits::PRESENCE_TTL;
@@ -191,12 +192,14 @@ impl State {
             .values()
             .filter(|run| shards.contains(run.shard()));
         let orphans = ours.filter_map(|run| {
-            let ended_at = self.presences.get(&run.claim?)?.ended_at?;
+            let holder = self.presences.get(&run.claim?)?;
+            let ended_at = holder.ended_at?;
             let job = self.jobs.get(&run.job)?.clone();
             Some(Orphan {
                 run: run.clone(),
                 job,
                 ended_at,
+                node: Arc::from(holder.node.name.as_str()),
             })
         });
         orphans.take(limit).collect()

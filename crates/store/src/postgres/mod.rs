@@ -59,9 +59,9 @@ use model::{
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobFilter, Keep,
-    Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled,
+    Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 use store::retrying;
 
@@ -331,9 +331,22 @@ impl Store for PgStore {
         retrying!(self, self.try_retain(keep))
     }
 
+    fn waits(&self) -> u64 {
+        self.pool.waits()
+    }
+
     async fn pulse(&self) -> Result<Pulse, StoreError> {
         self.now();
         retrying!(self, self.try_pulse())
+    }
+
+    async fn count_jobs(
+        &self,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<JobCounts, StoreError> {
+        self.now();
+        retrying!(self, self.try_count_jobs(after, limit))
     }
 }
 

@@ -14,7 +14,7 @@ use super::pool::Conn;
 use super::presence::some_shards;
 use super::rows::{LiveRow, moment, text, word};
 use super::store::{PgStore, limit};
-use crate::{DueCursor, DueJobs, DueRun, Orphan, Pulse, StoreError};
+use crate::{DueCursor, DueJobs, DueRun, JobCounts, Orphan, Pulse, StoreError};
 
 impl PgStore {
     pub(super) async fn try_due_jobs(
@@ -106,10 +106,11 @@ impl PgStore {
     /// for again: nothing can be claimed by it any more.
     pub(super) async fn try_orphans(&self, shards: &ShardSet, count: usize) -> Done<Orphans> {
         let conn = self.pool.get().await?;
-        let mut ended: BTreeMap<i32, Timestamp> = BTreeMap::new();
+        let mut ended: BTreeMap<i32, (Timestamp, Arc<str>)> = BTreeMap::new();
         let sql = include_str!("sql/ended_presences.sql");
         for row in &conn.rows(sql, &[]).await? {
-            ended.insert(row.try_get(0)?, moment(row, 1)?);
+            let node = Arc::from(row.try_get::<_, &str>(2)?);
+            ended.insert(row.try_get(0)?, (moment(row, 1)?, node));
         }
         {
             let clear = Self::known(&self.clear);
@@ -134,6 +135,22 @@ impl PgStore {
         }
         orphans.collect(&conn, live, &ended).await?;
         Ok(orphans)
+    }
+
+    pub(super) async fn try_count_jobs(
+        &self,
+        after: Option<JobId>,
+        count: usize,
+    ) -> Done<JobCounts> {
+        let conn = self.readers.get().await?;
+        let after = after.map_or(Uuid::nil(), |after| after.0);
+        let sql = include_str!("sql/count_jobs.sql");
+        let rows = conn.rows(sql, &[&after, &limit(count)]).await?;
+        let mut page = Vec::with_capacity(rows.len());
+        for row in &rows {
+            page.push((JobId(row.try_get(0)?), word(row, 1)?));
+        }
+        Ok(JobCounts::of(page, count))
     }
 
     pub(super) async fn try_pulse(&self) -> Done<Pulse> {
@@ -161,7 +178,7 @@ impl Orphans {
         &mut self,
         conn: &Conn,
         live: Vec<LiveRow>,
-        ended: &BTreeMap<i32, Timestamp>,
+        ended: &BTreeMap<i32, (Timestamp, Arc<str>)>,
     ) -> Done<()> {
         let ids: BTreeSet<Uuid> = live.iter().map(|row| row.run.job.0).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
@@ -176,7 +193,7 @@ impl Orphans {
             }
         }
         for row in live {
-            let (Some(ended_at), Some(holder)) =
+            let (Some((ended_at, node)), Some(holder)) =
                 (row.no.and_then(|no| ended.get(&no)), row.run.claim)
             else {
                 continue;
@@ -186,6 +203,7 @@ impl Orphans {
                     run,
                     job: Arc::clone(job),
                     ended_at: *ended_at,
+                    node: Arc::clone(node),
                 }),
                 (Ok(_) | Err(_), _) => self.unreadable.push((row.run.id, holder)),
             }

@@ -6,7 +6,7 @@
 //! only if that is answered at once, and is ended otherwise. Its place stays taken until it is really gone.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +55,8 @@ struct Shared {
     idle: Mutex<Vec<Link>>,
     /// Tries to connect that failed since the last that did not.
     failures: AtomicU32,
+    /// Calls that found every connection on loan.
+    waits: AtomicU64,
 }
 
 /// A connection and what was prepared on it.
@@ -118,6 +120,7 @@ impl Pool {
             reads,
             idle: Mutex::default(),
             failures: AtomicU32::new(0),
+            waits: AtomicU64::new(0),
         };
         Self {
             shared: Arc::new(shared),
@@ -128,6 +131,9 @@ impl Pool {
     pub async fn get(&self) -> Result<Conn, StoreError> {
         let reads = self.shared.reads;
         let wait = if reads { READ_WAIT_MAX } else { WAIT_MAX };
+        if self.permits.available_permits() == 0 {
+            self.shared.waits.fetch_add(1, Ordering::Relaxed);
+        }
         let permit = match timeout(wait, Arc::clone(&self.permits).acquire_owned()).await {
             Ok(Ok(permit)) => permit,
             Ok(Err(closed)) => return Err(StoreError::unavailable(closed)),
@@ -138,6 +144,11 @@ impl Pool {
             Some(link) => Ok(Conn::new(&self.shared, link, permit)),
             None => self.connect(permit).await,
         }
+    }
+
+    /// How many calls have had to wait for others to give a connection back.
+    pub fn waits(&self) -> u64 {
+        self.shared.waits.load(Ordering::Relaxed)
     }
 
     /// By itself: whoever waits for it may have less patience than it takes, and then it is for whoever is next.

@@ -161,7 +161,7 @@ impl<'a> EndedColumns<'a> {
         self.payload.push(run.payload.as_deref());
         self.attempts.push(row.attempts.as_deref());
         self.note.push(run.note.as_deref().map(text));
-        self.actor.push(run.by.as_deref().map(text));
+        self.actor.push(row.actor().map(text));
     }
 }
 
@@ -174,6 +174,7 @@ columns! {
         settled_at: Option<i64>,
         status: Option<i32>,
         output: Option<&'a [u8]>,
+        actor: Option<Cow<'a, str>>,
     }
 }
 
@@ -201,6 +202,7 @@ impl<'a> PlainColumns<'a> {
         self.settled_at.push(millis(run.settled_at));
         self.status.push(last.and_then(|last| last.status));
         self.output.push(last.and_then(output_column));
+        self.actor.push(row.actor().map(text));
     }
 }
 

@@ -266,9 +266,12 @@ pub(super) struct EndedRow {
 impl EndedRow {
     pub fn new(mut run: Run) -> Result<Self, DocError> {
         let ended_it = |last: &Attempt| {
+            // Marks have no columns: they are rare.
+            let is_marked = last.late_by.is_some() || last.long_by.is_some();
             last.no == run.attempt
                 && last.dispatched_at == run.dispatched_at
                 && Some(last.settled_at) == run.settled_at
+                && !is_marked
         };
         let mut earlier = std::mem::take(&mut run.attempts);
         let last = if earlier.last().is_some_and(ended_it) {
@@ -325,13 +328,21 @@ impl EndedRow {
             by: maybe_text(row, 24)?.map(Arc::from),
             attempts: attempts.map_err(|error| bad_row(id, &error))?,
         };
-        run.attempts.extend(read_last(row, &run)?);
+        if let Some(last) = read_last(row, &mut run)? {
+            run.attempts.push(last);
+        }
         Ok(run)
+    }
+
+    /// Who made the attempt that ended it, or who decided that there is none.
+    pub fn actor(&self) -> Option<&str> {
+        let node = self.last.as_ref().and_then(|last| last.node.as_deref());
+        node.or(self.run.by.as_deref())
     }
 }
 
 /// The attempt that ended the run: its number and its moments are the run's own.
-fn read_last(row: &Row, run: &Run) -> Done<Option<Attempt>> {
+fn read_last(row: &Row, run: &mut Run) -> Done<Option<Attempt>> {
     let (Some(outcome), Some(settled_at)) = (maybe_word(row, 15)?, run.settled_at) else {
         return Ok(None);
     };
@@ -343,6 +354,10 @@ fn read_last(row: &Row, run: &Run) -> Done<Option<Attempt>> {
         status: row.try_get(16)?,
         error: maybe_text(row, 17)?,
         output: maybe_bytes(row, 18)?.unwrap_or_default(),
+        // The same column says of a skipped entry who decided it.
+        node: run.by.take(),
+        late_by: None,
+        long_by: None,
     }))
 }
 

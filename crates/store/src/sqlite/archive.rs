@@ -113,7 +113,7 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
         run.payload.as_deref(),
         attempts,
         run.note,
-        run.by.as_deref(),
+        row.actor(),
     ])?;
     Ok(())
 }

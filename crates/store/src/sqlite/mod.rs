@@ -50,8 +50,8 @@ use writer::By;
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobFilter, Keep, Leases,
-    NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
+    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep,
+    Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
     StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
 };
 
@@ -151,16 +151,6 @@ impl SqliteStore {
         let runs: Vec<_> = runs.into_iter().map(|run| (run, holder)).collect();
         self.write(By::Engine, runs.len(), move |db| db.bury_unreadable(&runs))
             .await
-    }
-
-    fn new_presence(&self) -> PresenceId {
-        let millis = self.shared.clock.now().as_u64();
-        let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
-        PresenceId(uuid::Uuid::new_v7(uuid::Timestamp::from_unix(
-            uuid::NoContext,
-            millis / 1_000,
-            nanos,
-        )))
     }
 }
 
@@ -531,6 +521,15 @@ impl Store for SqliteStore {
             oldest_due_at,
             live: self.shared.live(),
         })
+    }
+
+    async fn count_jobs(
+        &self,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<JobCounts, StoreError> {
+        self.read(move |conn| plan::count_jobs(conn, after, limit))
+            .await
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::schedule::Kind;
 use model::shard::ShardSet;
-use model::{Job, JobId, PresenceId, RunId, Shard, Timestamp};
+use model::{Job, JobId, JobState, PresenceId, RunId, Shard, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::calendars::Lookup;
@@ -13,7 +13,7 @@ use super::db::Shared;
 use super::fault::Done;
 use super::history::live_run;
 use super::rows::{Tenant, Word};
-use crate::{DueCursor, DueJobs, DueRun, HeldClaim, Orphan, StoreError};
+use crate::{DueCursor, DueJobs, DueRun, HeldClaim, JobCounts, Orphan, StoreError};
 
 pub(super) fn due_jobs(
     conn: &Connection,
@@ -173,6 +173,7 @@ pub(super) fn orphans(
                     run,
                     job,
                     ended_at: holder.ended_at,
+                    node: Arc::clone(&holder.node),
                 });
             }
             (_, _) => orphans.unreadable.push((id, holder.id)),
@@ -200,6 +201,7 @@ fn readable<T>(found: Done<Option<T>>) -> Done<Option<T>> {
 struct Gone {
     id: PresenceId,
     ended_at: Timestamp,
+    node: Arc<str>,
     /// Whether it still holds something.
     seen: bool,
 }
@@ -215,11 +217,13 @@ fn ended_presences(conn: &Connection, shared: &Shared) -> Done<BTreeMap<i64, Gon
         if !presences.is_clear(no) {
             let id = PresenceId::from_bytes(row.get(1)?);
             let ended_at = Timestamp::from_millis(row.get(2)?);
+            let node = Arc::from(row.get::<_, String>(3)?);
             gone.insert(
                 no,
                 Gone {
                     id,
                     ended_at,
+                    node,
                     seen: false,
                 },
             );
@@ -246,4 +250,15 @@ pub(super) fn oldest_due(conn: &Connection) -> Done<Option<Timestamp>> {
         .chain(run)
         .min()
         .map(Timestamp::from_millis))
+}
+
+/// The states of a page of jobs.
+pub(super) fn count_jobs(conn: &Connection, after: Option<JobId>, limit: usize) -> Done<JobCounts> {
+    let mut select = conn.prepare_cached(include_str!("sql/count_jobs.sql"))?;
+    let after = after.map_or([0; 16], |after| *after.as_bytes());
+    let page = select.query_map(params![after, limit as i64], |row| {
+        Ok((JobId::from_bytes(row.get(0)?), row.get::<_, Word<_>>(1)?.0))
+    })?;
+    let page: Vec<(JobId, JobState)> = page.collect::<rusqlite::Result<_>>()?;
+    Ok(JobCounts::of(page, limit))
 }

@@ -41,6 +41,18 @@ struct Known {
     told: Timestamp,
 }
 
+impl super::SqliteStore {
+    pub(super) fn new_presence(&self) -> PresenceId {
+        let millis = self.shared.clock.now().as_u64();
+        let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
+        PresenceId(uuid::Uuid::new_v7(uuid::Timestamp::from_unix(
+            uuid::NoContext,
+            millis / 1_000,
+            nanos,
+        )))
+    }
+}
+
 impl Presences {
     /// Joins and ends go back to what the rows say; when each was last heard stays.
     pub fn learn(&mut self, conn: &Connection) -> Done<()> {

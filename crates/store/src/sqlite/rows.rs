@@ -231,7 +231,7 @@ impl RunRow {
             }),
             (_, _, _) => None,
         };
-        let run = Run {
+        let mut run = Run {
             id,
             job: JobId::from_bytes(row.get(1)?),
             tenant: row.get::<_, Tenant>(2)?.0,
@@ -256,7 +256,7 @@ impl RunRow {
             by: row.get::<_, Option<String>>(24)?.map(Arc::from),
             attempts: Vec::new(),
         };
-        let last = read_last(row, &run)?;
+        let last = read_last(row, &mut run)?;
         Ok(Self {
             run,
             last,
@@ -295,7 +295,7 @@ impl RunRow {
 }
 
 /// The attempt that ended the run: its number and its moments are the run's own.
-fn read_last(row: &Row<'_>, run: &Run) -> Result<Option<Attempt>> {
+fn read_last(row: &Row<'_>, run: &mut Run) -> Result<Option<Attempt>> {
     let (Some(outcome), Some(settled_at)) = (maybe_word(row, 15)?, run.settled_at) else {
         return Ok(None);
     };
@@ -307,6 +307,10 @@ fn read_last(row: &Row<'_>, run: &Run) -> Result<Option<Attempt>> {
         status: row.get(16)?,
         error: row.get(17)?,
         output: maybe_bytes(row, 18)?.unwrap_or_default(),
+        // The same column says of a skipped entry who decided it.
+        node: run.by.take(),
+        late_by: None,
+        long_by: None,
     }))
 }
 
@@ -333,9 +337,12 @@ pub(super) struct EndedRow {
 impl EndedRow {
     pub fn new(mut run: Run) -> std::result::Result<Self, DocError> {
         let ended_it = |last: &Attempt| {
+            // Marks have no columns: they are rare.
+            let is_marked = last.late_by.is_some() || last.long_by.is_some();
             last.no == run.attempt
                 && last.dispatched_at == run.dispatched_at
                 && Some(last.settled_at) == run.settled_at
+                && !is_marked
         };
         let mut earlier = std::mem::take(&mut run.attempts);
         let last = if earlier.last().is_some_and(ended_it) {
@@ -349,6 +356,12 @@ impl EndedRow {
             last,
             attempts,
         })
+    }
+
+    /// Who made the attempt that ended it, or who decided that there is none.
+    pub fn actor(&self) -> Option<&str> {
+        let node = self.last.as_ref().and_then(|last| last.node.as_deref());
+        node.or(self.run.by.as_deref())
     }
 }
 

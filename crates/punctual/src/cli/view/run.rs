@@ -58,6 +58,7 @@ pub fn run(run: &Value) -> Result<(), Failure> {
             Cell::new(moment(&attempt["settled_at"], false)),
             state(&attempt["outcome"]),
             Cell::new(text(&attempt["status"])),
+            Cell::new(text(&attempt["node"])),
             Cell::new(cut(&text(said))),
         ]
     };
@@ -67,6 +68,7 @@ pub fn run(run: &Value) -> Result<(), Failure> {
         "SETTLED",
         "OUTCOME",
         "STATUS",
+        "NODE",
         "SAID",
     ];
     output::table(&head, attempts.iter().map(row).collect())

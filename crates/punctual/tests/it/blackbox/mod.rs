@@ -18,3 +18,4 @@ mod late;
 mod nonsense;
 mod starts;
 mod stop;
+mod visible;

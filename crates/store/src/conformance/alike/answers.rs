@@ -227,6 +227,8 @@ impl World {
             all.push(self.show(store.claims(*presence, None, 10_000).await));
         }
         all.push(self.show(store.pulse().await));
+        let counts = store.count_jobs(None, 10_000).await.unwrap();
+        all.push(self.show(counts.counts));
         self.dump_rules(&mut all).await;
         all
     }

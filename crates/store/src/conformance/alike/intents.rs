@@ -10,8 +10,8 @@ use model::retry::LostClaim;
 use model::shard::ShardSet;
 use model::view::Known;
 use model::{
-    Attempt, Job, JobId, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard, Slot,
-    TenantId, Timestamp, Verdict,
+    Attempt, Job, JobId, Marks, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard,
+    Slot, TenantId, Timestamp, Verdict,
 };
 
 use super::calls::{Call, JobCall, PresenceCall};
@@ -381,4 +381,9 @@ fn tried(run: &Run, outcome: Outcome, now: Timestamp) -> Attempt {
         now,
         report.with_status(-1).with_output(output),
     )
+    .made_by(&Arc::from("a"))
+    .marked(Marks {
+        late_by: (outcome == Outcome::TimedOut).then_some(Duration::from_millis(5)),
+        long_by: (outcome == Outcome::Failed).then_some(Duration::from_millis(7)),
+    })
 }

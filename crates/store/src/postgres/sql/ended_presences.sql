@@ -1,2 +1,2 @@
 -- orphans: presences that have ended.
-SELECT no, ended_at FROM presences WHERE ended_at IS NOT NULL
+SELECT no, ended_at, node FROM presences WHERE ended_at IS NOT NULL

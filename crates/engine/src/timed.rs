@@ -1,0 +1,102 @@
+//! The store as a node calls it: every call is timed, by the name of its method.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use model::shard::ShardSet;
+use model::{
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
+};
+use store::*;
+
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+
+pub struct Timed {
+    inner: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    metrics: Metrics,
+}
+
+impl Timed {
+    pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>, metrics: Metrics) -> Self {
+        Self {
+            inner,
+            clock,
+            metrics,
+        }
+    }
+
+    async fn timed<T>(&self, operation: &'static str, call: impl Future<Output = T>) -> T {
+        let begun = self.clock.uptime();
+        let answer = call.await;
+        let took = self.clock.uptime().saturating_sub(begun);
+        self.metrics.store_answered(operation, took);
+        answer
+    }
+}
+
+macro_rules! timed {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl Store for Timed {
+            $(async fn $name(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                self.timed(stringify!($name), self.inner.$name($($arg),*)).await
+            })*
+
+            fn hint(&self, hints: &[Hint]) {
+                self.inner.hint(hints);
+            }
+
+            /// Waits for others, which is not the store's doing.
+            async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
+                self.inner.hints(presence).await
+            }
+
+            fn waits(&self) -> u64 {
+                self.inner.waits()
+            }
+        }
+    };
+}
+
+timed! {
+    join(node: &NodeInfo) -> PresenceId;
+    beat(presence: PresenceId, vitals: &Vitals) -> Beat;
+    lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
+    leave(presence: PresenceId) -> ();
+    bar_lapsed(by: PresenceId) -> Vec<PresenceId>;
+    orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
+    claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
+    create_jobs(jobs: &[NewJob]) -> Vec<Created>;
+    change_job(change: &JobChange) -> JobChanged;
+    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+    find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
+    list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
+    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
+    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
+    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
+    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
+    rules_changed() -> Vec<Rule>;
+    jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
+    rule_applied(rule: &Rule) -> ();
+    due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
+    due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
+    park(jobs: &[(JobId, String)], now: Timestamp) -> ();
+    fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
+    claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
+    take(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
+    start_run(start: &StartRun) -> Started;
+    mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
+    cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
+    withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
+    settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
+    get_run(tenant: TenantId, run: RunId) -> Option<Run>;
+    list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
+    list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
+    retain(keep: &Keep) -> Retained;
+    pulse() -> Pulse;
+    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
+}

@@ -1,0 +1,192 @@
+//! Trouble: what somebody should look at, as lines in the log. All of it is counted elsewhere; here each job gets one
+//! line a minute for each kind of trouble, and all jobs together so many, so that a log tells of an outage and is not
+//! made of it. What was left out is counted in a line of its own.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::{Job, JobId, JobKey, Outcome, Reason, RunId, Verdict, limits};
+use store::Settlement;
+use tracing::warn;
+
+use crate::lock;
+
+/// How long a job has had its say.
+const WINDOW: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    Dead,
+    Lost,
+    Skipped,
+    Late,
+    Long,
+}
+
+impl What {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Dead => "a run is dead",
+            Self::Lost => "an attempt was lost",
+            Self::Skipped => "slots were skipped",
+            Self::Late => "a run starts late",
+            Self::Long => "a run takes long",
+        }
+    }
+}
+
+/// Whether slots that were skipped for this are anybody's trouble. Nobody has to be told what was asked for.
+pub fn is_trouble(reason: Reason) -> bool {
+    match reason {
+        Reason::Overlap
+        | Reason::QueueFull
+        | Reason::Missed
+        | Reason::AttemptsSpent
+        | Reason::Refused
+        | Reason::Lost
+        | Reason::Poison
+        | Reason::Unreadable
+        | Reason::Invalid
+        | Reason::Overload => true,
+        Reason::Paused
+        | Reason::Asked
+        | Reason::Replaced
+        | Reason::JobDeleted
+        | Reason::Calendar => false,
+    }
+}
+
+/// The lines of one window.
+#[derive(Debug, Default)]
+struct Lines {
+    /// By uptime.
+    until: Duration,
+    written: BTreeSet<(JobId, What)>,
+    left_out: u64,
+}
+
+impl Lines {
+    /// Begins another window if this one is over. Answers how many lines it left out.
+    fn turn(&mut self, uptime: Duration) -> u64 {
+        if uptime < self.until {
+            return 0;
+        }
+        self.until = uptime + WINDOW;
+        self.written.clear();
+        std::mem::take(&mut self.left_out)
+    }
+
+    fn admit(&mut self, job: JobId, what: What) -> bool {
+        let admitted =
+            self.written.len() < limits::TROUBLE_LINES_MAX && self.written.insert((job, what));
+        self.left_out += u64::from(!admitted);
+        admitted
+    }
+}
+
+#[derive(Debug)]
+pub struct Trouble {
+    node: Arc<str>,
+    lines: Mutex<Lines>,
+}
+
+impl Trouble {
+    pub fn new(node: &str) -> Self {
+        Self {
+            node: Arc::from(node),
+            lines: Mutex::default(),
+        }
+    }
+
+    /// Says how much was left out, when there is something to say.
+    pub fn turn(&self, uptime: Duration) {
+        let left_out = lock(&self.lines).turn(uptime);
+        if left_out > 0 {
+            let seconds = WINDOW.as_secs();
+            warn!(
+                lines = left_out,
+                node = &*self.node,
+                "there was more of the same trouble in the last {seconds} s"
+            );
+        }
+    }
+
+    /// Of a run that is with this node.
+    pub fn log(&self, uptime: Duration, what: What, job: &Job, run: RunId, reason: &dyn Display) {
+        self.log_of(uptime, what, job, run, &self.node, reason);
+    }
+
+    fn log_of(
+        &self,
+        uptime: Duration,
+        what: What,
+        job: &Job,
+        run: RunId,
+        node: &str,
+        reason: &dyn Display,
+    ) {
+        self.turn(uptime);
+        if lock(&self.lines).admit(job.id, what) {
+            let (key, reason) = (job.key.as_ref().map(JobKey::as_str), reason.to_string());
+            warn!(job = %job.id, key, %run, node, reason, "{}", what.text());
+        }
+    }
+
+    /// The end of an attempt, if it is a bad one.
+    pub fn log_end(&self, uptime: Duration, job: &Job, settlement: &Settlement) {
+        let (run, attempt) = (settlement.run.id, settlement.attempt.as_ref());
+        let node = attempt.and_then(|attempt| attempt.node.as_deref());
+        let node = node.unwrap_or(&self.node);
+        let error = attempt.and_then(|attempt| attempt.error.as_deref());
+        if attempt.is_some_and(|attempt| attempt.outcome == Outcome::Lost) {
+            let reason = error.unwrap_or_default();
+            self.log_of(uptime, What::Lost, job, run, node, &reason);
+        }
+        if let Verdict::Bury(reason) = settlement.verdict {
+            let error = error.map_or(String::new(), |error| format!(": {error}"));
+            let reason = format!("{}{error}", reason.as_str());
+            self.log_of(uptime, What::Dead, job, run, node, &reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Timestamp;
+
+    use super::*;
+
+    fn job(number: u64) -> JobId {
+        let mut rest = [0; 10];
+        rest[..8].copy_from_slice(&number.to_be_bytes());
+        JobId::new(Timestamp::from_millis(1_700_000_000_000), rest)
+    }
+
+    #[test]
+    fn a_job_has_one_line_a_minute_for_each_trouble() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.turn(Duration::from_secs(5)), 0);
+        assert!(lines.admit(job(1), What::Dead));
+        assert!(!lines.admit(job(1), What::Dead));
+        assert!(lines.admit(job(1), What::Lost));
+        assert!(lines.admit(job(2), What::Dead));
+        assert_eq!(lines.turn(Duration::from_secs(64)), 0);
+        assert!(!lines.admit(job(2), What::Dead));
+        assert_eq!(lines.turn(Duration::from_secs(65)), 2, "were left out");
+        assert!(lines.admit(job(1), What::Dead));
+    }
+
+    #[test]
+    fn all_jobs_together_have_so_many() {
+        let mut lines = Lines::default();
+        lines.turn(Duration::ZERO);
+        let max = limits::TROUBLE_LINES_MAX as u64;
+        for number in 0..max {
+            assert!(lines.admit(job(number), What::Skipped));
+        }
+        assert!(!lines.admit(job(max), What::Skipped));
+        assert_eq!(lines.turn(WINDOW), 1);
+    }
+}
