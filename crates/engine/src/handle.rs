@@ -78,11 +78,18 @@ pub struct Health {
     pub planned: bool,
     /// Why it may not fire: its clock is wrong, or the store's is not known well enough.
     pub clock: Option<String>,
+    /// Nothing fires here because the operator wants it so.
+    pub held: bool,
 }
 
 impl Health {
     pub fn is_well(&self) -> bool {
-        self.oldest_due.max(self.looked) <= self.bound
+        let oldest = if self.held {
+            Duration::ZERO
+        } else {
+            self.oldest_due
+        };
+        oldest.max(self.looked) <= self.bound
     }
 
     pub fn is_ready(&self) -> bool {
@@ -116,6 +123,8 @@ pub struct Shared {
     pub health: Mutex<HealthRecord>,
     pub offers: mpsc::Sender<Offer>,
     pub health_bound: Duration,
+    /// Nothing is to fire here, and that is as it should be.
+    pub hold: bool,
     pub store: Arc<dyn Store>,
     /// The shards that this node holds.
     pub shards: Mutex<ShardSet>,
@@ -269,6 +278,7 @@ impl Handle {
             present: record.present && heard < limits::PRESENCE_TTL - limits::PRESENCE_MARGIN,
             planned: record.planned || !self.shared.parts.schedule,
             clock: self.shared.unfit(),
+            held: self.shared.hold,
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct NodeConfig {
     pub name: String,
     /// What it does.
     pub parts: Parts,
+    /// Nothing fires, starts or is forgotten here; everything else goes on. For a look at a copy of somebody's data.
+    pub hold: bool,
     /// Of the binary; for people.
     pub version: String,
     /// Whose clock the node fires by.
@@ -73,6 +75,7 @@ impl Default for NodeConfig {
         Self {
             name: "punctual".to_owned(),
             parts: Parts::default(),
+            hold: false,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             clock: ClockOf::Machine,
             clock_skew_max: limits::CLOCK_SKEW_MAX,
@@ -215,8 +218,11 @@ impl Node {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         registry: Registry,
-        config: NodeConfig,
+        mut config: NodeConfig,
     ) -> Result<Self, StoreError> {
+        if config.hold {
+            (config.parts.schedule, config.parts.execute) = (false, false);
+        }
         let metrics = Metrics::default();
         let timed = Timed::new(store, Arc::clone(&clock), metrics.clone());
         let store: Arc<dyn Store> = Arc::new(timed);
@@ -239,6 +245,7 @@ impl Node {
             }),
             offers,
             health_bound: config.health_bound,
+            hold: config.hold,
             parts: config.parts,
             offset,
             clock_skew_max: config.clock_skew_max,

@@ -43,7 +43,8 @@ impl Duty for Retention {
         let context = &self.context;
         let uptime = context.shared.clock.uptime();
         let later = now.plus(EVERY);
-        if uptime < self.next {
+        // A held node shows what it was given, and forgets none of it.
+        if uptime < self.next || context.config.hold {
             return Ok(Wake::At(later));
         }
         let keep = Keep {

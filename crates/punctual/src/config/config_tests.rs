@@ -122,6 +122,7 @@ fn bad_values_of_every_setting_are_refused() {
         ("data", ""),
         ("store", "mysql://127.0.0.1/x"),
         ("parts", "api,clock"),
+        ("hold", "perhaps"),
         ("clock_skew_max", "soon"),
         ("listen", "127.0.0.1"),
         ("insecure_no_auth", "maybe"),

@@ -24,6 +24,8 @@ pub struct Config {
     /// Where the store is, if it is not the data folder's own.
     pub store: Option<String>,
     pub parts: Parts,
+    /// Nothing fires.
+    pub hold: bool,
     pub clock_skew_max: Duration,
     pub listen: SocketAddr,
     pub insecure_no_auth: bool,

@@ -81,6 +81,15 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| config.parts.to_string(),
     },
     Setting {
+        name: "hold",
+        flag: "hold",
+        value: "",
+        help: "Start everything but firing: nothing is handed to a target and nothing is forgotten, while the API answers; for a look at a restored copy",
+        secret: false,
+        set: |config, text| read_into(&mut config.hold, switch(text)),
+        show: |config| config.hold.to_string(),
+    },
+    Setting {
         name: "clock_skew_max",
         flag: "clock-skew-max",
         value: "SPAN",
@@ -209,6 +218,7 @@ pub(super) fn defaults() -> Config {
         data: default_data(),
         store: None,
         parts: node.parts,
+        hold: node.hold,
         clock_skew_max: node.clock_skew_max,
         listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
         insecure_no_auth: false,

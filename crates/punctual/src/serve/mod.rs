@@ -154,6 +154,9 @@ impl Running {
         if is_new {
             welcome(config, address);
         }
+        if config.hold {
+            warn!("held: nothing fires here until this node is started without --hold");
+        }
         info!("ready: listening on http://{address}");
         let has_others = config.store.is_some() && config.parts.api;
         Ok(Self {
@@ -227,6 +230,7 @@ fn node_config(config: &Config, name: String) -> NodeConfig {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         name,
         parts: config.parts,
+        hold: config.hold,
         clock: match config.store {
             None => ClockOf::Machine,
             Some(_) => ClockOf::Store,

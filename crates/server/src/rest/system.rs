@@ -21,6 +21,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 /// How late the oldest thing is that is due and held by nobody.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HealthAnswer {
+    /// `well`, or `held` on a node that was started with `--hold`: what is due is left as it is.
     #[schema(example = "well")]
     status: &'static str,
     oldest_due_age: String,
@@ -40,7 +41,7 @@ pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
     let (oldest, bound) = (format_span(health.oldest_due), format_span(health.bound));
     if health.is_well() {
         let answer = HealthAnswer {
-            status: "well",
+            status: if health.held { "held" } else { "well" },
             oldest_due_age: oldest,
             bound,
         };

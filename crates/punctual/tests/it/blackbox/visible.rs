@@ -1,4 +1,4 @@
-//! Trouble is visible: in the run, in the metrics, in the log.
+//! Trouble is visible: in the run, in the metrics, in the log; and a held node makes none.
 
 use std::time::Duration;
 
@@ -194,4 +194,46 @@ fn a_run_asked_for_by_hand_reads_running_once_it_is_dispatched() {
         now() - delivered < 900
     });
     assert!(soon);
+}
+
+#[test]
+fn a_held_node_answers_and_fires_nothing() {
+    let (target, folder) = (Receiver::start(), TempDir::new().unwrap());
+    let server = Server::start_in(folder.path(), &[]);
+    let body =
+        json!({ "schedule": { "every": "1s" }, "target": target.url("/"), "overlap": "allow" });
+    let job = create(&server, &body);
+    wait_for("a delivery", || (target.count() > 0).then_some(()));
+    assert!(server.stop().success());
+    let before = (
+        target.count(),
+        runs(&Server::start_in(folder.path(), &["--hold"]), &job).len(),
+    );
+    let held = Server::start_in(folder.path(), &["--hold", "--health-bound", "1s"]);
+    wait_for("readiness", || {
+        (held.http().get("/readyz").status == 200).then_some(())
+    });
+    assert!(held.log().contains("nothing fires here"), "{}", held.log());
+    let asked = held.http().post(&format!("/v1/jobs/{job}/run"), &json!({}));
+    assert!(asked.status < 300, "{}", asked.json());
+    pause(Duration::from_secs(4));
+    let health = held.http().get("/healthz");
+    assert_eq!(
+        (health.status, &health.json()["status"]),
+        (200, &json!("held"))
+    );
+    assert_eq!(
+        (target.count(), runs(&held, &job).len()),
+        (before.0, before.1 + 1)
+    );
+    let path = format!("/v1/runs/{}", asked.json()["id"].as_str().unwrap());
+    assert_eq!(held.http().get(&path).json()["state"], "ready");
+    assert!(held.stop().success());
+    let server = Server::start_in(folder.path(), &[]);
+    wait_for("deliveries again", || {
+        (target.count() > before.0 + 1).then_some(())
+    });
+    wait_for("what was asked for", || {
+        (server.http().get(&path).json()["state"] == "succeeded").then_some(())
+    });
 }
