@@ -5,7 +5,7 @@
 //! that the writer's time is SQLite's. Live runs are a small table; runs that ended are in one table
 //! for each day of UTC, dropped whole (`retain`).
 //!
-//! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `rows` (words as columns), `view` (what
+//! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `store`, `rows` (words as columns), `view` (what
 //! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
 //! `history`, `slots`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
 
@@ -29,13 +29,12 @@ mod rows;
 mod rules;
 mod settle;
 mod slots;
+mod store;
 mod view;
 mod withdraw;
 mod writer;
 
-use std::fs::File;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,114 +43,22 @@ use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
     Version,
 };
-use nix::fcntl::Flock;
-use rusqlite::Connection;
 use writer::By;
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep,
     Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
+    StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 
 pub use backup::backup;
 pub use open::FILE;
+pub use store::SqliteStore;
 
 /// The statements that make the table of one day of history, for whoever writes such a file by hand.
 pub fn range_schema(day: i64) -> String {
     archive::Ranges::sql(include_str!("sql/create_range.sql"), day)
-}
-
-/// Threads that read for clients, and their connections.
-const CLIENT_READERS: usize = 3;
-/// The same for the engine.
-const ENGINE_READERS: usize = 2;
-
-/// A store in one file. It is ours alone while this lives; dropping it writes what was accepted.
-pub struct SqliteStore {
-    // In the order in which they end: readers, then the writer, whose closing empties the log; the lock last.
-    clients: reader::Readers,
-    /// What the engine reads waits for no list or search of a client.
-    engine: reader::Readers,
-    /// Beats have a thread and a connection of their own, so that load cannot starve them.
-    beats: reader::Readers,
-    writer: writer::Writer,
-    shared: Arc<db::Shared>,
-    /// Where the next look for jobs that are over goes on.
-    retained: Mutex<Option<JobId>>,
-    _lock: Flock<File>,
-}
-
-impl SqliteStore {
-    /// Opens the database of a data folder, making both if need be. Whoever wrote before is gone, since
-    /// the lock is ours: presences left from then end now. Blocks.
-    pub fn open(folder: &Path, clock: Arc<dyn StoreClock>) -> Result<Self, StoreError> {
-        let lock = open::lock_folder(folder)?;
-        let path = folder.join(open::FILE);
-        open::check_file(&path)?;
-        let conn = open::open_writer(&path)?;
-        let shared = Arc::new(db::Shared::new(clock));
-        let db = db::Db::new(conn, shared.clone())?;
-        let thread = |error| StoreError::Unusable(format!("no thread can be started: {error}"));
-        let readers = |name: &str, count: usize| {
-            let connections = (0..count).map(|_| open::open_reader(&path));
-            let connections = connections.collect::<Result<_, _>>()?;
-            reader::Readers::start(name, connections).map_err(thread)
-        };
-        let clients = readers("clients", CLIENT_READERS)?;
-        let engine = readers("engine", ENGINE_READERS)?;
-        let beats = readers("beats", 1)?;
-        let writer = writer::Writer::start(db).map_err(thread)?;
-        Ok(Self {
-            clients,
-            engine,
-            beats,
-            writer,
-            shared,
-            retained: Mutex::new(None),
-            _lock: lock,
-        })
-    }
-
-    fn retained(&self) -> std::sync::MutexGuard<'_, Option<JobId>> {
-        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// On the writer's thread, in a transaction; it may run more than once.
-    async fn write<T: Send + 'static>(
-        &self,
-        by: By,
-        rows: usize,
-        work: impl FnMut(&mut db::Db) -> fault::Done<T> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.shared.see();
-        self.writer.call(by, rows, work).await
-    }
-
-    /// On a reader's thread, in one snapshot.
-    async fn read<T: Send + 'static>(
-        &self,
-        by: By,
-        read: impl FnOnce(&Connection) -> fault::Done<T> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.shared.see();
-        let readers = match by {
-            By::Engine => &self.engine,
-            By::Client => &self.clients,
-        };
-        readers.call(read).await
-    }
-
-    /// Runs that cannot be read, or whose job cannot, end: nobody could ever work on them.
-    async fn bury(&self, runs: Vec<RunId>, holder: PresenceId) -> Result<(), StoreError> {
-        if runs.is_empty() {
-            return Ok(());
-        }
-        let runs: Vec<_> = runs.into_iter().map(|run| (run, holder)).collect();
-        self.write(By::Engine, runs.len(), move |db| db.bury_unreadable(&runs))
-            .await
-    }
 }
 
 fn collect<A, B>(
@@ -528,7 +435,7 @@ impl Store for SqliteStore {
         after: Option<JobId>,
         limit: usize,
     ) -> Result<JobCounts, StoreError> {
-        self.read(move |conn| plan::count_jobs(conn, after, limit))
+        self.read(By::Client, move |conn| plan::count_jobs(conn, after, limit))
             .await
     }
 }

@@ -1,7 +1,8 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use model::shard::ShardSet;
 use model::{JobState, Parts, Reason, RunState};
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::writer::By;
