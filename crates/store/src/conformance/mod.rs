@@ -39,12 +39,12 @@ pub mod take;
 pub mod withdraw;
 
 pub use subject::{
-    DONE, Kept, NODE, Opened, Reopen, Subject, TestClock, after_completion, at, attempt, every,
-    firing, freed, job, job_with, node, once, settlement, skip, slot, someone,
+    DONE, Kept, NODE, Opened, Reopen, Rows, Subject, TestClock, after_completion, at, attempt,
+    every, firing, freed, job, job_with, node, once, settlement, skip, slot, someone,
 };
 
 #[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
-pub(crate) use alike::answers_alike;
+pub(crate) use alike::{answers_alike, rows_alike};
 #[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
 pub(crate) use concurrent::{Arena, answers_in_some_order};
 

@@ -96,6 +96,9 @@ impl StoreClock for TestClock {
     }
 }
 
+/// Every row that decisions write, as text; where a store has rows.
+pub type Rows = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<String>> + Send>> + Send + Sync>;
+
 /// A store on trial.
 pub struct Subject {
     pub store: Arc<dyn Store>,
@@ -106,6 +109,7 @@ pub struct Subject {
     pub other: Leases,
     /// For stores that one process opens: a crash, and what follows.
     pub reopen: Option<Reopen>,
+    pub rows: Option<Rows>,
     /// Dropped last: a folder, a schema.
     pub guard: Box<dyn Any + Send + Sync>,
 }
@@ -123,6 +127,7 @@ impl Subject {
             leases,
             other,
             reopen: None,
+            rows: None,
             guard: Box::new(()),
         })
     }
@@ -142,6 +147,13 @@ impl Subject {
     pub fn with_reopen(self, reopen: Reopen) -> Self {
         Self {
             reopen: Some(reopen),
+            ..self
+        }
+    }
+
+    pub fn with_rows(self, rows: Rows) -> Self {
+        Self {
+            rows: Some(rows),
             ..self
         }
     }

@@ -48,7 +48,7 @@ impl PgStore {
     ) -> Result<Vec<Fired>, StoreError> {
         self.now();
         let met = self.met_past(firings).await?;
-        let is_fast = |it: &&Firing| is_simple(it) && !met.contains(&it.job.id);
+        let is_fast = |it: &&Firing| self.fast_paths && is_simple(it) && !met.contains(&it.job.id);
         let mut simple: Vec<&Firing> = firings.iter().filter(is_fast).collect();
         // In the order of ids, as others lock them.
         simple.sort_by_key(|firing| firing.job.id);

@@ -6,7 +6,7 @@ use super::server::PgServer;
 use super::*;
 use crate::BoxError;
 use crate::conformance::{
-    Arena, Subject, TestClock, answers_alike, answers_in_some_order, firing, node,
+    Arena, Rows, Subject, TestClock, answers_alike, answers_in_some_order, firing, node, rows_alike,
 };
 
 async fn subject() -> Result<Subject, BoxError> {
@@ -36,6 +36,37 @@ async fn reference() -> Result<Subject, BoxError> {
 #[test]
 fn it_answers_as_the_reference_does() {
     answers_alike(reference, subject);
+}
+
+/// A store with its fast paths or without, and its rows.
+async fn with_rows(fast_paths: bool) -> Result<Subject, BoxError> {
+    let server = PgServer::shared()?;
+    let clock = TestClock::default();
+    let config = PgConfig::parse(&server.fresh_schema())?;
+    let schema = config.schema().to_owned();
+    let mut store = PgStore::with_clock(config, Arc::new(clock.clone())).await?;
+    store.fast_paths = fast_paths;
+    let client = Arc::new(client(&server).await);
+    let path = format!("SET search_path TO {schema}");
+    client.batch_execute(&path).await?;
+    let rows: Rows = Arc::new(move || {
+        let client = Arc::clone(&client);
+        Box::pin(async move {
+            let all = "SELECT 'jobs' || j FROM jobs j UNION ALL SELECT 'live' || l FROM live l
+                       UNION ALL SELECT 'history' || h FROM history h ORDER BY 1";
+            let rows = client.query(all, &[]).await.unwrap();
+            rows.iter().map(|row| row.get(0)).collect()
+        })
+    });
+    Ok(Subject::over(Arc::new(store), clock)
+        .await?
+        .with_rows(rows)
+        .with_guard(server))
+}
+
+#[test]
+fn its_fast_paths_write_what_the_core_decides() {
+    rows_alike(with_rows);
 }
 
 /// Three nodes' worth of connections to one schema.

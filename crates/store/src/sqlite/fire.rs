@@ -106,7 +106,12 @@ impl Db {
                 answers.push(Fired::LeaseLost);
                 continue;
             }
-            match fire.one(row)? {
+            let fired = if self.fast_paths {
+                fire.one(row)?
+            } else {
+                None
+            };
+            match fired {
                 Some(fired) => answers.push(fired),
                 None => return Ok(Some(row)),
             }

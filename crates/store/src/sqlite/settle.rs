@@ -112,7 +112,8 @@ impl Db {
                 token = (claim, self.shared.presences().settles(by, claim));
             }
             let settled = match token.1 {
-                Some(no) => settle.one(row, no)?,
+                Some(no) if self.fast_paths => settle.one(row, no)?,
+                Some(_) => None,
                 None => Some(Settled::Stale),
             };
             match settled {

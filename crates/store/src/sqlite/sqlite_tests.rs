@@ -3,12 +3,15 @@ use std::path::{Path, PathBuf};
 use model::shard::ShardSet;
 use model::{JobState, Parts, Reason, RunState};
 use rusqlite::Connection;
+use rusqlite::types::Value;
 use tempfile::TempDir;
 
+use super::archive::Ranges;
 use super::writer::By;
 use super::*;
 use crate::conformance::{
     Arena, Reopen, Subject, TestClock, answers_alike, answers_in_some_order, at, job, once,
+    rows_alike,
 };
 use crate::{BoxError, Peer};
 
@@ -27,16 +30,35 @@ pub(super) fn open(path: &Path) -> Result<SqliteStore, StoreError> {
 }
 
 async fn subject() -> Result<Subject, BoxError> {
+    subject_with(true).await
+}
+
+async fn open_with(
+    path: &Path,
+    clock: TestClock,
+    fast_paths: bool,
+) -> Result<SqliteStore, StoreError> {
+    let store = SqliteStore::open(path, Arc::new(clock))?;
+    let switch = move |db: &mut db::Db| {
+        db.fast_paths = fast_paths;
+        Ok(())
+    };
+    store.write(1, switch).await?;
+    Ok(store)
+}
+
+/// With its fast paths or without.
+async fn subject_with(fast_paths: bool) -> Result<Subject, BoxError> {
     let folder = folder();
     let clock = TestClock::default();
     let path = folder.path().to_owned();
-    let store = SqliteStore::open(&path, Arc::new(clock.clone()))?;
+    let store = open_with(&path, clock.clone(), fast_paths).await?;
     let subject = Subject::over(Arc::new(store), clock.clone()).await?;
     let reopen: Reopen = Arc::new(move |store| {
         let (path, clock): (PathBuf, _) = (path.clone(), clock.clone());
         Box::pin(async move {
             drop(store);
-            let again: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Arc::new(clock))?);
+            let again: Arc<dyn Store> = Arc::new(open_with(&path, clock, fast_paths).await?);
             Ok(again)
         })
     });
@@ -52,6 +74,40 @@ mod conforms {
 #[test]
 fn it_answers_as_the_reference_does() {
     answers_alike(Subject::mem, subject);
+}
+
+async fn with_rows(fast_paths: bool) -> Result<Subject, BoxError> {
+    let subject = subject_with(fast_paths).await?;
+    let folder = subject.guard.downcast_ref::<TempDir>();
+    let path = folder.ok_or("no folder")?.path().join(FILE);
+    Ok(subject.with_rows(Arc::new(move || {
+        let rows = rows(&Connection::open(&path).unwrap());
+        Box::pin(async { rows })
+    })))
+}
+
+/// Every row that decisions write.
+fn rows(conn: &Connection) -> Vec<String> {
+    let all = |sql: &str| -> Vec<String> {
+        let mut select = conn.prepare(sql).unwrap();
+        let columns = select.column_count();
+        let shown = |row: &rusqlite::Row<'_>| {
+            let values = (0..columns).map(|it| row.get::<_, Value>(it));
+            Ok(format!("{:?}", values.collect::<Result<Vec<_>, _>>()?))
+        };
+        let rows = select.query_map([], shown).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    let mut tables = vec!["jobs".to_owned(), "live".to_owned()];
+    let days = Ranges::read(conn).unwrap().0;
+    tables.extend(days.iter().map(|day| Ranges::sql("history_{day}", *day)));
+    let of = |table: &String| all(&format!("SELECT '{table}', * FROM {table} ORDER BY id"));
+    tables.iter().flat_map(of).collect()
+}
+
+#[test]
+fn its_fast_paths_write_what_the_core_decides() {
+    rows_alike(with_rows);
 }
 
 async fn arena() -> Result<Arena, BoxError> {

@@ -15,7 +15,7 @@ mod world;
 
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
-use self::ops::{Step, steps};
+use self::ops::{Op, Step, steps};
 use self::world::World;
 use super::Subject;
 use crate::BoxError;
@@ -23,9 +23,29 @@ use crate::mem::{Flaw, MemStore};
 
 /// How many sequences are tried, unless `PROPTEST_CASES` says otherwise.
 const CASES: u32 = 128;
+/// The same where rows are compared: dozens of decisions each, and many rows to read.
+const CASES_OF_ROWS: u32 = 16;
 
 /// Fails with the shortest sequence found on which the two answer differently.
 pub(crate) fn answers_alike(
+    first: impl AsyncFn() -> Result<Subject, BoxError>,
+    second: impl AsyncFn() -> Result<Subject, BoxError>,
+) {
+    try_out(CASES, first, second);
+}
+
+/// The same for a store without its fast paths and with them; and every step leaves the same rows. So the statements of the
+/// fast paths write what the core decides, whatever it sees.
+pub(crate) fn rows_alike(with_fast_paths: impl AsyncFn(bool) -> Result<Subject, BoxError>) {
+    try_out(
+        CASES_OF_ROWS,
+        async || with_fast_paths(false).await,
+        async || with_fast_paths(true).await,
+    );
+}
+
+fn try_out(
+    cases: u32,
     first: impl AsyncFn() -> Result<Subject, BoxError>,
     second: impl AsyncFn() -> Result<Subject, BoxError>,
 ) {
@@ -33,7 +53,7 @@ pub(crate) fn answers_alike(
         .ok()
         .and_then(|text| text.parse().ok());
     let config = Config {
-        cases: given.unwrap_or(CASES),
+        cases: given.unwrap_or(cases),
         failure_persistence: None,
         max_shrink_iters: 4_000,
         ..Config::default()
@@ -70,10 +90,15 @@ async fn compare(
         let answers = (first.take(step).await, second.take(step).await);
         let when = format!("step {number}, {step:?}");
         check(&when, answers)?;
+        if let Op::Engine(..) = step.op {
+            let when = format!("after {when}");
+            check(&when, (first.rows().await, second.rows().await))?;
+        }
         if let Some(job) = first.unsound().await {
             return Err(TestCaseError::fail(format!("{when} leaves {job:?}")));
         }
     }
+    check("at the end", (first.rows().await, second.rows().await))?;
     check("at the end", (first.dump().await, second.dump().await))
 }
 
@@ -84,7 +109,10 @@ fn check(when: &str, (first, second): (Vec<String>, Vec<String>)) -> Result<(), 
             return Err(TestCaseError::fail(differ));
         }
     }
-    assert_eq!(first.len(), second.len());
+    if first.len() != second.len() {
+        let differ = format!("{when}, one says\n  {first:#?}\nand the other\n  {second:#?}");
+        return Err(TestCaseError::fail(differ));
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use model::{Job, JobId, JobState, PresenceId, Run, RunId, RunKind, RunState, Ten
 
 use super::calls::Call;
 use super::ops::{By, Step};
-use crate::conformance::{Reopen, Subject, TestClock};
+use crate::conformance::{Reopen, Rows, Subject, TestClock};
 use crate::{JobFilter, Leases, Page, RunFilter, Store, StoreClock};
 
 pub(super) const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
@@ -20,6 +20,7 @@ pub(super) struct World {
     pub store: Arc<dyn Store>,
     pub clock: TestClock,
     pub reopen: Option<Reopen>,
+    rows: Option<Rows>,
     _guard: Box<dyn std::any::Any + Send + Sync>,
     /// Presences and the leases they think they have, the newest first.
     pub presences: Vec<Leases>,
@@ -41,6 +42,7 @@ impl World {
             leases,
             other,
             reopen,
+            rows,
             guard,
         } = subject;
         let joined = vec![leases.presence, other.presence];
@@ -48,6 +50,7 @@ impl World {
             store,
             clock,
             reopen,
+            rows,
             _guard: guard,
             presences: vec![leases, other],
             joined,
@@ -76,6 +79,14 @@ impl World {
         }
         self.last = call;
         answers
+    }
+
+    /// Every row that decisions write, where the store has rows.
+    pub async fn rows(&self) -> Vec<String> {
+        match &self.rows {
+            Some(rows) => rows().await,
+            None => Vec::new(),
+        }
     }
 
     pub fn now(&self) -> Timestamp {

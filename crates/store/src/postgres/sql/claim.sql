@@ -1,6 +1,7 @@
--- claim: the next attempt of runs gets its holder; it is an attempt at the job as it stands now. What someone else is
--- changing at this moment is not waited for. (Not IS NULL: for that the planner may walk through all that is due; numbers
--- of presences begin at 1.) A retry that far ahead was set by a clock that has gone back: it is due now.
+-- claim: the views in which a run is free and does not wait, and the lease of its shard is held. The next attempt gets its
+-- holder; it is an attempt at the job as it stands now. A retry that far ahead was set by a clock that has gone back: it is
+-- due now. All other views leave the row as it is. What someone else is changing at this moment is not waited for, and
+-- stays as it is too. (Not IS NULL: for that the planner may walk through all that is due; numbers of presences begin at 1.)
 WITH free AS MATERIALIZED (
     SELECT l.id FROM unnest($1::uuid[]) n(id) JOIN live l ON l.id = n.id
     WHERE coalesce(l.claim, 0) = 0 AND NOT l.waiting AND l.shard = ANY($3::smallint[])
