@@ -32,8 +32,12 @@ const LOCKED: u64 = 4;
 const TABLES: [&str; 3] = ["presences", "jobs", "live"];
 /// Longer than a slot may be late: some are missed.
 const DARK: Duration = Duration::from_secs(14);
-/// From this long on there is time for every node to be gone at once.
-const DARK_FROM: u64 = 300;
+/// The long form: there is time for every node to be gone at once, and after each other fault the database is away, so
+/// about every twenty seconds.
+const LONG_FROM: u64 = 300;
+/// How long the database is away, or stands still, in milliseconds.
+const OUTAGE_MIN: u64 = 500;
+const OUTAGE_MAX: u64 = 6_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -57,6 +61,10 @@ pub enum Fault {
     RestartImmediate,
     /// The primary falls for good, and its standby takes over.
     FailOver,
+    /// The database falls, and is away for a while.
+    Outage,
+    /// The database does nothing for a while.
+    Freeze,
     /// `kill -9` of every node.
     Blackout,
 }
@@ -75,6 +83,8 @@ impl fmt::Display for Fault {
             Self::RestartFast => "database restart, fast",
             Self::RestartImmediate => "database restart, immediate",
             Self::FailOver => "standby takes over",
+            Self::Outage => "database away",
+            Self::Freeze => "database frozen",
             Self::Blackout => "kill -9 of all for 14 s",
         })
     }
@@ -101,7 +111,7 @@ impl Strike {
 }
 
 /// One of each, shuffled. Cuts are of either kind.
-fn round(random: &mut StdRng, dark: bool) -> Vec<Fault> {
+fn round(random: &mut StdRng, long: bool) -> Vec<Fault> {
     let cut = if random.random() {
         Fault::Hold
     } else {
@@ -119,9 +129,17 @@ fn round(random: &mut StdRng, dark: bool) -> Vec<Fault> {
         Fault::RestartImmediate,
         Fault::FailOver,
     ];
-    faults.extend(dark.then_some(Fault::Blackout));
+    let outages = [Fault::Outage, Fault::Freeze];
+    if !long {
+        faults.extend(outages);
+        faults.shuffle(random);
+        return faults;
+    }
+    faults.push(Fault::Blackout);
     faults.shuffle(random);
-    faults
+    let mut outage = || outages[usize::from(random.random::<bool>())];
+    let faults = faults.into_iter();
+    faults.flat_map(|fault| [fault, outage()]).collect()
 }
 
 /// What a fault takes, about, with the calm before it.
@@ -136,6 +154,7 @@ fn takes(fault: Fault) -> Duration {
         Fault::Lock | Fault::RestartFast | Fault::RestartImmediate | Fault::FailOver => {
             Duration::from_secs(6)
         }
+        Fault::Outage | Fault::Freeze => Duration::from_millis(OUTAGE_MAX + 1_000),
     };
     CALM + itself
 }
@@ -155,13 +174,14 @@ impl Faults<'_> {
         let mut random = StdRng::seed_from_u64(self.seed);
         let mut strikes = Vec::new();
         loop {
-            for fault in round(&mut random, self.seconds >= DARK_FROM) {
+            for fault in round(&mut random, self.seconds >= LONG_FROM) {
                 let node = random.random_range(0..NODES);
+                let span = Duration::from_millis(random.random_range(OUTAGE_MIN..=OUTAGE_MAX));
                 if now() + takes(fault).as_millis() as i64 > self.until {
                     return strikes;
                 }
                 pause(CALM);
-                let strike = self.strike(fault, node);
+                let strike = self.strike(fault, node, span);
                 eprintln!(
                     "{fault}{}: {:.1} s",
                     strike
@@ -180,28 +200,21 @@ impl Faults<'_> {
         }
     }
 
-    fn strike(&mut self, fault: Fault, node: usize) -> Strike {
+    /// `span` is for outages.
+    fn strike(&mut self, fault: Fault, node: usize, span: Duration) -> Strike {
         if fault == Fault::FailOver {
             // A copy takes a while, and the machine with it: that is no part of the fault.
             self.database.follow();
         }
         let begun = now();
         let struck = match fault {
-            Fault::Lock => {
-                self.database.lock(TABLES[node % TABLES.len()], LOCKED);
-                None
-            }
-            Fault::RestartFast => {
-                self.database.restart(Stop::Fast);
-                None
-            }
-            Fault::RestartImmediate => {
-                self.database.restart(Stop::Immediate);
-                None
-            }
-            Fault::FailOver => {
-                self.database.fail_over();
-                self.fleet.lead_to(self.database);
+            Fault::Lock
+            | Fault::RestartFast
+            | Fault::RestartImmediate
+            | Fault::FailOver
+            | Fault::Outage
+            | Fault::Freeze => {
+                self.strike_database(fault, TABLES[node % TABLES.len()], span);
                 None
             }
             Fault::Blackout => {
@@ -235,6 +248,28 @@ impl Faults<'_> {
             node: struck,
             begun,
             ended: now(),
+        }
+    }
+
+    fn strike_database(&mut self, fault: Fault, table: &str, span: Duration) {
+        match fault {
+            Fault::Lock => self.database.lock(table, LOCKED),
+            Fault::RestartFast => self.database.restart(Stop::Fast),
+            Fault::RestartImmediate => self.database.restart(Stop::Immediate),
+            Fault::Outage => self.database.fall(span),
+            Fault::Freeze => self.database.freeze(span),
+            Fault::FailOver => {
+                self.database.fail_over();
+                self.fleet.lead_to(self.database);
+            }
+            Fault::Kill
+            | Fault::Pause
+            | Fault::Hold
+            | Fault::Refuse
+            | Fault::Deafen
+            | Fault::Delay
+            | Fault::Stop
+            | Fault::Blackout => {}
         }
     }
 }
@@ -271,6 +306,8 @@ fn harm(link: &Proxy, fault: Fault) {
         | Fault::RestartFast
         | Fault::RestartImmediate
         | Fault::FailOver
+        | Fault::Outage
+        | Fault::Freeze
         | Fault::Blackout => {}
     }
     link.open();

@@ -41,7 +41,7 @@ use recording::{Arrival, Recording};
 use crate::support::{BINARY, Http, Receiver, now, pause, skip};
 
 /// The short form: every fault once.
-const SECONDS: u64 = 155;
+const SECONDS: u64 = 165;
 const RATE: f64 = 300.0;
 /// Jobs are made this long before their first slot.
 const HEAD_START: i64 = 8_000;

@@ -56,6 +56,8 @@ pub struct Entry {
     pub state: String,
     pub attempt: u32,
     pub reason: Option<String>,
+    /// Of the first attempt, as far as is known.
+    pub dispatched_at: Option<i64>,
     pub settled_at: Option<i64>,
     /// First slot, last slot, and how many, when it stands for several.
     pub stretch: Option<(i64, i64, u64)>,
@@ -65,6 +67,7 @@ impl Entry {
     fn of(run: &Value) -> Self {
         let text = |name: &str| run[name].as_str().map(str::to_owned);
         let stretch = &run["stretch"];
+        let when = |name: &str| run[name].is_string().then(|| moment(&run[name]));
         Self {
             id: text("id").unwrap(),
             job: text("job").unwrap(),
@@ -73,9 +76,8 @@ impl Entry {
             state: text("state").unwrap(),
             attempt: u32::try_from(run["attempt"].as_u64().unwrap()).unwrap(),
             reason: text("reason"),
-            settled_at: run["settled_at"]
-                .is_string()
-                .then(|| moment(&run["settled_at"])),
+            dispatched_at: when("dispatched_at"),
+            settled_at: when("settled_at"),
             stretch: stretch["count"]
                 .as_u64()
                 .map(|count| (moment(&stretch["first"]), moment(&stretch["last"]), count)),

@@ -8,11 +8,6 @@ use super::{Books, Findings, Kind};
 use crate::chaos::load::{LoadJob, Manner};
 use crate::chaos::recording::Entry;
 
-/// How much later than it was judged an end may be written.
-const WRITTEN_WITHIN: i64 = 1_500;
-/// The same around a fault: a database that is away takes nothing.
-const WRITTEN_WITHIN_DISTURBED: i64 = 20_000;
-
 pub fn check(books: &Books<'_>, findings: &mut Findings) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (id, entries) in &books.entries {
@@ -91,16 +86,10 @@ fn skipped(
         return Some("nobody knows when");
     };
     match entry.reason.as_deref() {
-        Some("overlap") => {
-            let alive = alive_at(books, entries, entry, decided);
-            let needed = match job.overlap {
-                Overlap::Skip => 1,
-                Overlap::QueueOne => 2,
-                Overlap::Allow | Overlap::QueueAll { .. } | Overlap::CancelRunning => {
-                    return Some("its runs may overlap");
-                }
-            };
-            (alive < needed).then_some("no run before it was alive")
+        Some("overlap") => overlapped(books, job, entries, entry),
+        Some("overload") => {
+            let explained = is_overload(books, entries, entry, decided);
+            (!explained).then_some("too few waited before it")
         }
         Some("missed") => {
             let last = entry.stretch.map_or(entry.slot, |(_, last, _)| last);
@@ -116,20 +105,55 @@ fn skipped(
     }
 }
 
-/// Runs of earlier slots that may have been alive when a slot was decided.
-fn alive_at(books: &Books<'_>, entries: &[&Entry], entry: &Entry, decided: i64) -> usize {
-    let alive = entries.iter().filter(|run| {
-        let Some(settled) = run.settled_at else {
-            return run.slot < entry.slot;
-        };
-        let disturbed = books.is_disturbed(settled) || books.is_disturbed(decided);
-        let within = match disturbed {
-            true => WRITTEN_WITHIN_DISTURBED,
-            false => WRITTEN_WITHIN,
-        };
-        run.state != "skipped" && run.slot < entry.slot && settled + within >= decided
-    });
-    alive.count()
+/// A delay that is the system's own is no overlap: a run of an earlier slot was under way when this one was due. One that
+/// queues is skipped only if another waits already.
+fn overlapped(
+    books: &Books<'_>,
+    job: &LoadJob,
+    entries: &[&Entry],
+    entry: &Entry,
+) -> Option<&'static str> {
+    let needed = match job.overlap {
+        Overlap::Skip => 1,
+        Overlap::QueueOne => 2,
+        Overlap::Allow | Overlap::QueueAll { .. } | Overlap::CancelRunning => {
+            return Some("its runs may overlap");
+        }
+    };
+    let due = books.due(entry);
+    let before = entries
+        .iter()
+        .filter(|run| run.state != "skipped" && run.slot < entry.slot);
+    let alive: Vec<&Entry> = before
+        .copied()
+        .filter(|run| run.settled_at.is_none_or(|ended| ended > due))
+        .collect();
+    let counts = |run: &&Entry| {
+        // What a node that is gone had dispatched may be known to the target alone.
+        let arrived = books.arrivals(&run.id).first();
+        let arrived = arrived.map(|arrival| arrival.at_micros / 1_000);
+        run.dispatched_at
+            .into_iter()
+            .chain(arrived)
+            .any(|at| at < due)
+    };
+    if !alive.iter().any(counts) {
+        Some("no run was under way when it was due")
+    } else if alive.len() < needed {
+        Some("no run waited before it")
+    } else {
+        None
+    }
+}
+
+/// Whether a run waited when this slot was decided that was due so long before it.
+fn is_overload(books: &Books<'_>, entries: &[&Entry], entry: &Entry, decided: i64) -> bool {
+    let late_max = limits::LATE_MAX.as_millis() as i64;
+    entries.iter().any(|run| {
+        let later = |moment: Option<i64>| moment.is_none_or(|moment| moment >= decided);
+        let waited = run.state != "skipped" && later(run.dispatched_at) && later(run.settled_at);
+        waited && books.due(entry) - books.due(run) > late_max
+    })
 }
 
 fn cancelled(job: &LoadJob, entry: &Entry) -> Option<&'static str> {

@@ -36,6 +36,7 @@ fn sound() -> Recording {
             state: "succeeded".to_owned(),
             attempt: 1,
             reason: None,
+            dispatched_at: Some(slot),
             settled_at: Some(slot + 5),
             stretch: None,
         });
@@ -300,6 +301,46 @@ fn a_skip_is_explained_by_its_jobs_policy_or_named() {
         it.arrivals.push(arrival);
     });
     assert_eq!(arrived, [Kind::Stranger]);
+}
+
+#[test]
+fn only_a_run_that_was_under_way_explains_an_overlap() {
+    let skipped = |harm: &dyn Fn(&mut Recording, i64)| {
+        found(|it| {
+            it.jobs[0].overlap = Overlap::Skip;
+            skip(it, ODD, "overlap");
+            let due = it.entries[ODD].slot;
+            it.entries[ODD - 1].settled_at = Some(due + 1);
+            harm(it, due);
+        })
+    };
+    assert_eq!(skipped(&|_, _| ()), []);
+    let known_to_the_target = skipped(&|it, _| it.entries[ODD - 1].dispatched_at = None);
+    assert_eq!(known_to_the_target, []);
+    let over = skipped(&|it, due| it.entries[ODD - 1].settled_at = Some(due));
+    assert_eq!(over, [Kind::Unexplained]);
+    let late_itself = skipped(&|it, due| {
+        it.entries[ODD - 1].dispatched_at = Some(due);
+        it.arrivals[ODD - 1].at_micros = due * 1_000;
+    });
+    assert_eq!(late_itself, [Kind::Unexplained]);
+}
+
+#[test]
+fn only_a_run_that_waited_for_long_explains_an_overload() {
+    let skipped = |waited: i64, dispatched_after: i64| {
+        found(|it| {
+            skip(it, ODD + 10, "overload");
+            let (due, decided) = (it.entries[ODD + 10].slot, it.entries[ODD + 10].slot + 5);
+            let first = it.entries.iter_mut().find(|it| it.slot == due - waited);
+            let first = first.unwrap();
+            first.dispatched_at = Some(decided + dispatched_after);
+            first.settled_at = Some(decided + 20);
+        })
+    };
+    assert_eq!(skipped(11 * SECOND, 10), []);
+    assert_eq!(skipped(10 * SECOND, 10), [Kind::Unexplained]);
+    assert_eq!(skipped(11 * SECOND, -10), [Kind::Unexplained]);
 }
 
 #[test]

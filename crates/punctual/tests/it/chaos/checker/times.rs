@@ -79,6 +79,8 @@ pub fn check(books: &Books<'_>, findings: &mut Findings) {
             | Fault::RestartFast
             | Fault::RestartImmediate
             | Fault::FailOver
+            | Fault::Outage
+            | Fault::Freeze
             | Fault::Blackout => latest(strike.begun, strike.ended + 3_000, &firsts),
         };
         let back = match strike.fault {
@@ -92,6 +94,8 @@ pub fn check(books: &Books<'_>, findings: &mut Findings) {
             | Fault::RestartFast
             | Fault::RestartImmediate
             | Fault::FailOver
+            | Fault::Outage
+            | Fault::Freeze
             | Fault::Blackout => String::new(),
         };
         let took = (strike.ended - strike.begun) as f64 / 1_000.0;
