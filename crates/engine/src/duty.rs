@@ -94,7 +94,7 @@ pub async fn keep(
     let mut pause = PAUSE_FIRST;
     let mut panics = Panics::default();
     loop {
-        let now = shared.clock.now();
+        let (now, began) = (shared.clock.now(), shared.clock.uptime());
         let stepped = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
@@ -118,7 +118,9 @@ pub async fn keep(
                 if pause == PAUSE_FIRST {
                     warn!(duty = duty.name(), error = %describe(&error), "waits for the store");
                 }
-                let span = pause;
+                // From try to try: one that took long to fail has waited already.
+                let took = shared.clock.uptime().saturating_sub(began);
+                let span = pause.saturating_sub(took).max(PAUSE_FIRST);
                 pause = (pause * 2).min(PAUSE_MAX);
                 span
             }
