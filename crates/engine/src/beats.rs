@@ -18,8 +18,8 @@ use crate::node::Context;
 
 /// A wall clock that moves this much against the other one was stepped.
 const STEP_MIN: Duration = Duration::from_millis(500);
-/// How long a beat waits for its answer; the next one may find the store again.
-const ANSWER_MAX: Duration = Duration::from_millis(1_500);
+/// How long a beat waits for its answer: no longer than until the next one is due, which goes another way to the store.
+const ANSWER_MAX: Duration = limits::BEAT_EVERY;
 
 /// Beats that are asked for come no faster than this.
 const GAP_MIN: Duration = Duration::from_millis(20);
@@ -123,8 +123,10 @@ impl Duty for Beats {
             }
         };
         context.presence.beaten(sent);
+        let received = shared.clock.uptime();
+        let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
+        lock(&context.observer).observe(sent, received, last);
         if let Some(offset) = &shared.offset {
-            let received = shared.clock.uptime();
             offset.observe(sent, received, beat.took, beat.now_micros);
             shared.metrics.observe_clock(&offset.standing());
         }
@@ -148,6 +150,8 @@ impl Duty for Beats {
             // The first answer has told the time: others are to hear that shards may fall to this node.
             return Ok(Wake::Now);
         }
-        Ok(Wake::At(now.plus(limits::BEAT_EVERY)))
+        // This beat may have set the clock, and every second is meant, whatever it shows.
+        let left = (sent + limits::BEAT_EVERY).saturating_sub(shared.clock.uptime());
+        Ok(Wake::At(context.now().plus(left)))
     }
 }

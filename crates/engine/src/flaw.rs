@@ -1,8 +1,9 @@
 //! Bugs put in on purpose: the simulator must find each of them, or it proves nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use model::{Reason, Skip, Stretch, Timestamp, Verdict};
+use model::{Observer, Reason, Skip, Stretch, Timestamp, Verdict};
 use store::{Firing, Settlement};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,6 +14,8 @@ pub enum Flaw {
     SkipRenewal,
     /// The node never asks itself whether it is still here.
     SkipPresenceCheck,
+    /// The node trusts what it sees of others' beats although its own were broken.
+    IgnoreBreaks,
     /// Every slot is passed over as missed, and nothing starts.
     SkipEverything,
     /// A slot that is late is passed over as an overlap, whether or not a run is in its way.
@@ -24,6 +27,15 @@ pub enum Flaw {
 }
 
 impl Flaw {
+    /// Who watches the others' beats.
+    pub fn observer(self) -> Observer {
+        if self == Self::IgnoreBreaks {
+            Observer::new(Duration::MAX)
+        } else {
+            Observer::default()
+        }
+    }
+
     /// Turns a firing into what a node with this bug asks for.
     pub fn spoil(self, firing: &mut Firing) {
         let late = |slot| firing.decision.at > firing.job.due_at(slot);
@@ -33,6 +45,7 @@ impl Flaw {
             Self::None
             | Self::SkipRenewal
             | Self::SkipPresenceCheck
+            | Self::IgnoreBreaks
             | Self::SkipLate
             | Self::RetryLost
             | Self::ReleaseDispatched => return,
@@ -60,6 +73,7 @@ impl Flaw {
             Self::None
             | Self::SkipRenewal
             | Self::SkipPresenceCheck
+            | Self::IgnoreBreaks
             | Self::SkipEverything
             | Self::SkipLate
             | Self::RetryLost => {}

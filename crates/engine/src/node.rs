@@ -9,7 +9,7 @@ use std::time::Duration;
 use executor::Registry;
 use model::schedule::tzdb_version;
 use model::shard::ShardSet;
-use model::{Parts, PresenceId, Timestamp, limits};
+use model::{Observer, Parts, PresenceId, Timestamp, limits};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{Leases, NodeInfo, Store, StoreError};
@@ -101,6 +101,8 @@ pub struct Context {
     pub leases: Mutex<Arc<Leases>>,
     /// What the last beat brought.
     pub heard: Mutex<Heard>,
+    /// Since when which of the others are silent.
+    pub observer: Mutex<Observer>,
     /// Shards whose runs others leave.
     pub left: Mutex<ShardSet>,
     /// Set when the node begins to stop: shards do not fall to it any more.
@@ -360,6 +362,7 @@ impl Body {
             node: Arc::from(self.config.name.as_str()),
             leases: Mutex::new(Arc::new(leases)),
             heard: Mutex::default(),
+            observer: Mutex::new(self.config.flaw.observer()),
             left: Mutex::default(),
             stopping: self.stop.child_token(),
             leasing: tokio::sync::Mutex::default(),

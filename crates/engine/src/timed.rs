@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
@@ -67,7 +68,7 @@ timed! {
     beat(presence: PresenceId, vitals: &Vitals) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
     leave(presence: PresenceId) -> ();
-    bar_lapsed(by: PresenceId) -> Vec<PresenceId>;
+    fence(by: PresenceId, lapsed: &[LastBeat]) -> Vec<PresenceId>;
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
     create_jobs(jobs: &[NewJob]) -> Vec<Created>;

@@ -1,4 +1,4 @@
-//! The watchdog: bars presences whose time is up, ends the attempts they leave behind, compares the
+//! The watchdog: fences presences that have lapsed, ends the attempts they leave behind, compares the
 //! store's claims with memory, and keeps the figure that health is judged by.
 
 use std::collections::BTreeMap;
@@ -56,6 +56,30 @@ impl Watchdog {
             compare_at: COMPARE,
             count: Count::default(),
         }
+    }
+
+    /// Fences whoever has been silent for a lifetime while this node was heard.
+    async fn fence_lapsed(&self) -> Result<(), StoreError> {
+        let context = &self.context;
+        let lapsed = lock(&context.observer).lapsed(context.shared.clock.uptime());
+        if lapsed.is_empty() {
+            return Ok(());
+        }
+        let fenced = context.store.fence(context.presence.id, &lapsed).await?;
+        if !fenced.is_empty() {
+            context.shared.metrics.fenced.inc_by(fenced.len() as u64);
+            let peers = lock(&context.shared.peers).clone();
+            for presence in &fenced {
+                let peer = peers.iter().find(|peer| peer.presence == *presence);
+                let node = peer.map(|peer| peer.node.name.as_str());
+                let reason = "it has not been heard of for as long as a presence lives";
+                warn!(node, %presence, reason, by = &*context.node, "fenced a node");
+            }
+            // Their shards are free for whoever hears of it.
+            context.shared.nudges.beat.now();
+            context.store.hint(&[Hint::Leases]);
+        }
+        Ok(())
     }
 
     /// Ends what others left behind. Answers whether there may be more.
@@ -304,20 +328,7 @@ impl Duty for Watchdog {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = Arc::clone(&self.context);
-        let barred = context.store.bar_lapsed(context.presence.id).await?;
-        if !barred.is_empty() {
-            context.shared.metrics.fenced.inc_by(barred.len() as u64);
-            let peers = lock(&context.shared.peers).clone();
-            for presence in &barred {
-                let peer = peers.iter().find(|peer| peer.presence == *presence);
-                let node = peer.map(|peer| peer.node.name.as_str());
-                let reason = "it has not been heard of for as long as a presence lives";
-                warn!(node, %presence, reason, by = &*context.node, "fenced a node");
-            }
-            // Their shards are free for whoever hears of it.
-            context.shared.nudges.beat.now();
-            context.store.hint(&[Hint::Leases]);
-        }
+        self.fence_lapsed().await?;
         let more = self.end_orphans(now).await?;
         let uptime = context.shared.clock.uptime();
         let asked = context.shared.nudges.compare.swap(false, Ordering::AcqRel);
@@ -327,10 +338,14 @@ impl Duty for Watchdog {
         }
         self.take_pulse().await?;
         self.count_jobs().await?;
-        Ok(if more {
-            Wake::Now
-        } else {
-            Wake::At(now.plus(limits::SLEEP_MAX))
-        })
+        if more {
+            return Ok(Wake::Now);
+        }
+        let uptime = context.shared.clock.uptime();
+        let lapse = lock(&context.observer).next_lapse(uptime);
+        let left = lapse.map_or(limits::SLEEP_MAX, |lapse| lapse.saturating_sub(uptime));
+        // Wall time is whole milliseconds: anything less would be now.
+        let left = left.clamp(Duration::from_millis(1), limits::SLEEP_MAX);
+        Ok(Wake::At(context.now().plus(left)))
     }
 }

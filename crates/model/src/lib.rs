@@ -11,6 +11,7 @@ pub mod schedule;
 pub mod lane;
 pub mod limits;
 pub mod parts;
+pub mod presence;
 pub mod shard;
 pub mod target;
 
@@ -34,6 +35,7 @@ pub use job::{Definition, Job, JobKey, JobState, Standing, Version};
 pub use lane::Lane;
 pub use parts::Parts;
 pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
+pub use presence::{BeatMark, Observer};
 pub use retry::{Backoff, RetryPolicy, Verdict};
 pub use run::{Ask, Claim, Reason, Run, RunKind, RunState, Skip, Stretch};
 pub use schedule::{Calendar, CalendarName, Schedule};

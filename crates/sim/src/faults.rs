@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::Clock;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
@@ -70,7 +71,8 @@ pub struct FaultStore {
     /// Whose calls these are may stand still.
     pub pause: Pause,
     pub ledger: Ledger,
-    /// Which start of a node these calls are of.
+    /// Which node these calls are of, and which start of it.
+    pub node: usize,
     pub start: u32,
 }
 
@@ -90,6 +92,7 @@ impl FaultStore {
             cut: Arc::default(),
             pause: pause.clone(),
             ledger: Ledger::default(),
+            node: 0,
             start: 1,
         }
     }
@@ -98,8 +101,11 @@ impl FaultStore {
         *lock(&self.badness) = badness;
     }
 
+    /// Nothing gets through until then, nor before an earlier cut has ended.
     pub fn cut(&self, cut: Cut) {
-        *lock(&self.cut) = cut;
+        let mut before = lock(&self.cut);
+        let until = before.until.max(cut.until);
+        *before = Cut { until, ..cut };
     }
 
     /// Panics, if it is so, as a bug in a duty would, and without a line on the screen.
@@ -124,7 +130,7 @@ impl FaultStore {
         }
     }
 
-    /// Waits until the way is open, for as long as `patience` lasts. A cut may be followed by another that ends sooner.
+    /// Waits until the way is open, for as long as `patience` lasts. A cut may be followed by another.
     async fn open(&self, mut patience: Duration) -> Result<(), StoreError> {
         loop {
             let cut = *lock(&self.cut);
@@ -237,7 +243,7 @@ macro_rules! faulty {
             async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
                 let (store, node) = (self.clone(), node.clone());
                 // No duty calls it.
-                self.carry(async move { store.inner.join(&node).await }).await
+                self.carry(async move { store.join_watched(&node).await }).await
             }
 
             async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
@@ -255,9 +261,9 @@ macro_rules! faulty {
                 self.send(async move { store.leave_watched(presence).await }).await
             }
 
-            async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
-                let store = self.clone();
-                self.send(async move { store.bar_watched(by).await }).await
+            async fn fence(&self, by: PresenceId, lapsed: &[LastBeat]) -> Result<Vec<PresenceId>, StoreError> {
+                let (store, lapsed) = (self.clone(), lapsed.to_vec());
+                self.send(async move { store.fence_watched(by, &lapsed).await }).await
             }
 
             fn hint(&self, hints: &[Hint]) {

@@ -32,6 +32,10 @@ pub struct Book {
     pub late: Vec<Late>,
     pub record: Record,
     ended: BTreeMap<PresenceId, Duration>,
+    /// The last start of each node, and the last presence that it joined as.
+    joined: BTreeMap<usize, (u32, PresenceId)>,
+    /// Nodes whose presence was ended by another, and when.
+    pub fenced: Vec<(usize, PresenceId, Duration)>,
     /// When runs left the live set, by uptime: wall clocks may have been stepped since.
     pub gone: BTreeMap<RunId, Duration>,
     /// The claims that stand.
@@ -79,6 +83,23 @@ impl Book {
 
     pub fn broken(&mut self, check: &'static str, seen: String) {
         self.broken.push(Broken::new(check, seen));
+    }
+
+    /// A call on its way arrives also when a later start has joined meanwhile.
+    pub fn joined(&mut self, node: usize, start: u32, presence: PresenceId) {
+        let last = self.joined.get(&node).map_or(0, |(start, _)| *start);
+        if start >= last {
+            self.joined.insert(node, (start, presence));
+        }
+    }
+
+    /// Another node has ended a presence. Only one that its node goes by matters to that node.
+    pub fn fenced(&mut self, presence: PresenceId, at: Duration) {
+        self.ended(presence, at);
+        let mut joined = self.joined.iter();
+        if let Some((node, _)) = joined.find(|(_, (_, last))| *last == presence) {
+            self.fenced.push((*node, presence, at));
+        }
     }
 
     /// The store has ended a presence; the first end counts.

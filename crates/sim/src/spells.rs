@@ -24,6 +24,8 @@ struct Spell {
     ill: Ill,
     from: Duration,
     to: Duration,
+    /// Whether it is not the node's own trouble but the store's.
+    shared: bool,
 }
 
 /// The spells of every node.
@@ -41,6 +43,7 @@ impl Spells {
             ill: Ill::Down,
             from: Duration::ZERO,
             to: Duration::MAX,
+            shared: false,
         };
         Self {
             nodes: vec![vec![down]; schedule.len()],
@@ -52,13 +55,26 @@ impl Spells {
     pub fn begin(&mut self, node: usize, ill: Ill, from: Duration, to: Option<Duration>) {
         if let Some(spells) = self.nodes.get_mut(node) {
             let to = to.unwrap_or(Duration::MAX);
-            spells.push(Spell { ill, from, to });
+            let shared = false;
+            spells.push(Spell {
+                ill,
+                from,
+                to,
+                shared,
+            });
         }
     }
 
+    /// It is the store that has one, and all feel it.
     pub fn begin_all(&mut self, ill: Ill, from: Duration, to: Duration) {
-        for node in 0..self.nodes.len() {
-            self.begin(node, ill, from, Some(to));
+        let shared = true;
+        for spells in &mut self.nodes {
+            spells.push(Spell {
+                ill,
+                from,
+                to,
+                shared,
+            });
         }
     }
 
@@ -105,6 +121,13 @@ impl Spells {
         };
         let nodes = self.nodes.iter().zip(&self.schedule);
         nodes.filter_map(of_node).min()
+    }
+
+    /// Whether a node had no trouble of its own from `from` to `to`, whatever the store had.
+    pub fn is_sound(&self, node: usize, from: Duration, to: Duration) -> bool {
+        let spells = self.nodes.get(node).into_iter().flatten();
+        let mut own = spells.filter(|spell| !spell.shared);
+        !own.any(|spell| spell.from < to && spell.to > from)
     }
 
     /// Whether nothing went wrong from `from` to `to`, while one node at the least was there all the time; others may

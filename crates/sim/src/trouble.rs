@@ -113,12 +113,9 @@ impl World {
                 self.cut(index, silent);
             }
             40..42 => {
-                // Nobody reaches the store.
-                let span = self.millis(500, 12_000);
-                for index in 0..self.members.len() {
-                    let silent = self.rng.random_bool(0.5);
-                    self.cut_for(index, silent, span);
-                }
+                let most = [3_000, 12_000][self.rng.random_range(0..2)];
+                let span = self.millis(200, most);
+                self.outage(span);
             }
             42..47 => self.step(),
             47..60 => self.create().await,
@@ -184,16 +181,30 @@ impl World {
 
     fn cut_for(&mut self, index: usize, silent: bool, span: Duration) {
         let until = self.away(index, span);
+        let now = self.clock.uptime();
+        self.spells.begin(index, Ill::Away, now, Some(until));
         self.members[index].store.cut(Cut { until, silent });
         self.tell(|| format!("node {index} is cut off until {until:?}, silently: {silent}"));
     }
 
+    /// Nobody reaches the store. Some are told so at once, others wait in silence.
+    fn outage(&mut self, span: Duration) {
+        let now = self.clock.uptime();
+        self.spells.begin_all(Ill::Away, now, now + span);
+        for index in 0..self.members.len() {
+            let silent = self.rng.random_bool(0.5);
+            let until = self.away(index, span);
+            self.members[index].store.cut(Cut { until, silent });
+        }
+        self.tell(|| format!("the store is away for {span:?}"));
+    }
+
+    /// Until when a node is away that is away for `span` from now on.
     fn away(&mut self, index: usize, span: Duration) -> Duration {
         let now = self.clock.uptime();
         let until = now + span;
         let member = &mut self.members[index];
         member.away_until = member.away_until.max(until);
-        self.spells.begin(index, Ill::Away, now, Some(until));
         until
     }
 
@@ -208,6 +219,8 @@ impl World {
         }
         let span = self.millis(500, 15_000);
         let until = self.away(index, span);
+        let now = self.clock.uptime();
+        self.spells.begin(index, Ill::Away, now, Some(until));
         self.members[index].clock.pause.until(until);
         self.tell(|| format!("node {index} stands still until {until:?}"));
     }
@@ -219,8 +232,9 @@ impl World {
         self.spells.begin_all(Ill::Hurt, now, now + STEP_HEARD);
         let back = self.rng.random_bool(0.5);
         let most = match self.rng.random_range(0..20) {
-            0..5 => 3_000,
-            5..16 => 90_000,
+            0..3 => 200,
+            3..6 => 3_000,
+            6..16 => 90_000,
             16..19 => 15 * 60_000,
             _ => 6 * 3_600_000,
         };

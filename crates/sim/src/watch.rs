@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use engine::Clock;
 use model::policy::Living;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Ask, AttemptNo, Job, JobId, JobState, Lane, PresenceId, Run, RunId, Skip, Stretch, Timestamp,
@@ -29,6 +30,16 @@ impl FaultStore {
         (self.uptime() + moment.since(now)).saturating_sub(now.since(moment))
     }
 
+    pub(crate) async fn join_watched(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
+        let presence = self.inner.join(node).await?;
+        let mut book = self.ledger.book();
+        book.joined(self.node, self.start, presence);
+        book.tell(self.uptime(), || {
+            format!("{} joins as {presence}", self.who())
+        });
+        Ok(presence)
+    }
+
     pub(crate) async fn leave_watched(&self, presence: PresenceId) -> Result<(), StoreError> {
         self.inner.leave(presence).await?;
         let mut book = self.ledger.book();
@@ -39,14 +50,20 @@ impl FaultStore {
         Ok(())
     }
 
-    pub(crate) async fn bar_watched(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
-        let barred = self.inner.bar_lapsed(by).await?;
-        for presence in &barred {
+    pub(crate) async fn fence_watched(
+        &self,
+        by: PresenceId,
+        lapsed: &[LastBeat],
+    ) -> Result<Vec<PresenceId>, StoreError> {
+        let fenced = self.inner.fence(by, lapsed).await?;
+        for presence in &fenced {
             let mut book = self.ledger.book();
-            book.ended(*presence, self.uptime());
-            book.tell(self.uptime(), || format!("{} bars {presence}", self.who()));
+            book.fenced(*presence, self.uptime());
+            book.tell(self.uptime(), || {
+                format!("{} fences {presence}", self.who())
+            });
         }
-        Ok(barred)
+        Ok(fenced)
     }
 
     pub(crate) async fn lease_watched(

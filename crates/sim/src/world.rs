@@ -248,6 +248,7 @@ impl World {
             cut: Arc::default(),
             pause: clock.pause.clone(),
             ledger: self.ledger.clone(),
+            node: index as usize,
             start: 0,
         };
         Member {

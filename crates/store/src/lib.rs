@@ -21,6 +21,7 @@ pub mod sqlite;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, Shard, TenantId,
@@ -34,7 +35,7 @@ pub use types::*;
 pub trait Store: Send + Sync + 'static {
     // Presence and leases: who may write as an engine.
 
-    /// A new presence, alive for `PRESENCE_TTL` from now by the store's clock.
+    /// A new presence. It lives until it leaves or is fenced.
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError>;
 
     /// Shows that the presence lives, and brings what its holder should know. A presence that was
@@ -49,10 +50,14 @@ pub trait Store: Send + Sync + 'static {
     /// treated as those of a barred presence.
     async fn leave(&self, presence: PresenceId) -> Result<(), StoreError>;
 
-    /// Bars every presence whose time is up, in one statement: its leases are free, its tokens
-    /// match no more. Refused (nothing barred) unless `by` has beaten without a break for one
-    /// whole `PRESENCE_TTL`: an outage of the store costs nobody a presence.
-    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError>;
+    /// Fences each of these presences whose last beat is still the one that is named: its leases are free, its tokens
+    /// match no more. By the word of `by`, which lives and has watched them (`model::presence`); the store's clock has
+    /// no say in it. Answers who was fenced.
+    async fn fence(
+        &self,
+        by: PresenceId,
+        lapsed: &[LastBeat],
+    ) -> Result<Vec<PresenceId>, StoreError>;
 
     /// Claims of presences that were barred or have left, for settle as `Lost`; with the moment
     /// each presence ended and the job as it stands. Runs of `shards` only.
@@ -283,7 +288,7 @@ pub trait StoreClock: Send + Sync + 'static {
     fn now_micros(&self) -> i64 {
         self.now().as_millis().saturating_mul(1_000)
     }
-    /// Time that only ever grows, also while the machine sleeps; presences are judged by it.
+    /// Time that only ever grows, also while the machine sleeps; beats are marked by it.
     fn uptime(&self) -> std::time::Duration;
 }
 

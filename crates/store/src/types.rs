@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::schedule::Calendars;
 use model::{
-    Ask, AttemptNo, Calendar, CalendarName, Job, JobId, JobState, Parts, PresenceId, Run, RunId,
-    RunState, Shard, TenantId, Timestamp, Version, limits,
+    Ask, AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Parts, PresenceId, Run,
+    RunId, RunState, Shard, TenantId, Timestamp, Version, limits,
 };
 
 pub use model::view::{
@@ -59,7 +59,8 @@ pub struct Peer {
     /// As of its last beat.
     pub vitals: Vitals,
     pub joined_at: Timestamp,
-    /// How long ago its last beat was, by the store's clock.
+    /// Its last beat, and how long ago that was by the store's clock, for people.
+    pub mark: BeatMark,
     pub beaten: Duration,
     /// How many shards it holds.
     pub shards: u16,

@@ -130,7 +130,7 @@ faulty! {
         fn beat(presence: PresenceId, vitals: &Vitals) -> Beat;
         fn lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
         fn leave(presence: PresenceId) -> ();
-        fn bar_lapsed(by: PresenceId) -> Vec<PresenceId>;
+        fn fence(by: PresenceId, lapsed: &[model::presence::LastBeat]) -> Vec<PresenceId>;
         fn orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
         fn claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
         fn due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;

@@ -94,6 +94,7 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
     end.limits_hold();
     end.takeover_within_bound();
     end.hand_over_leaves_no_gap();
+    end.the_living_keep_their_presence();
     end.broken
 }
 

@@ -20,6 +20,9 @@ const SETTLED: Duration = Duration::from_secs(15);
 /// How long a job that was written may be overlooked by its node.
 const REREAD: Duration = Duration::from_secs(6);
 
+/// How long a node must have been without trouble of its own: by then others have heard its beats, or nobody heard any.
+const BEATEN: Duration = limits::PRESENCE_TTL.saturating_add(limits::BEAT_EVERY);
+
 /// Jobs that should have been decided long ago, after a time in which nothing went wrong.
 pub(crate) fn nothing_is_overdue(world: &World) -> Vec<Broken> {
     let now = Clock::now(&world.clock);
@@ -63,6 +66,18 @@ impl End<'_> {
         {
             if let Some(seen) = self.without_excuse(late, &turns) {
                 self.broken("takeover_within_bound", seen);
+            }
+        }
+    }
+
+    /// Neither an outage of the store, short or long, nor a step of its clock ends the presence of a node that is well.
+    pub(super) fn the_living_keep_their_presence(&mut self) {
+        let fenced = self.world.ledger.book().fenced.clone();
+        for (node, presence, at) in fenced {
+            let from = at.saturating_sub(BEATEN);
+            if self.world.spells.is_sound(node, from, at) {
+                let seen = format!("{presence} of node {node} at {at:?}");
+                self.broken("the_living_keep_their_presence", seen);
             }
         }
     }

@@ -119,6 +119,15 @@ fn a_node_that_does_not_renew_its_presence_is_found() {
 }
 
 #[test]
+fn a_node_that_trusts_its_own_broken_beats_is_found() {
+    let engine_flaw = engine::Flaw::IgnoreBreaks;
+    finds("the_living_keep_their_presence", |seed| Plan {
+        engine_flaw,
+        ..Plan::hour(seed)
+    });
+}
+
+#[test]
 fn a_node_that_does_not_ask_itself_whether_it_is_present_is_found() {
     let engine_flaw = engine::Flaw::SkipPresenceCheck;
     finds("barred_dispatches_nothing", |seed| Plan {

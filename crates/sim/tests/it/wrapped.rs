@@ -90,7 +90,7 @@ wrapped! {
     beat(presence: PresenceId, vitals: &Vitals) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
     leave(presence: PresenceId) -> ();
-    bar_lapsed(by: PresenceId) -> Vec<PresenceId>;
+    fence(by: PresenceId, lapsed: &[model::presence::LastBeat]) -> Vec<PresenceId>;
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
     hints(presence: PresenceId) -> Vec<Hint>;

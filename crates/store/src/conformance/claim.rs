@@ -211,7 +211,7 @@ pub async fn a_clock_that_went_back_unheard_leaves_no_claim_in_doubt(subject: Su
     let run = subject.claimed(job.id).await?;
     subject.pass(59, &both).await?;
     subject.clock.step_wall(-7_000);
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let orphans = subject.store.orphans(&ShardSet::ALL, 9).await?;
     let ends: Vec<bool> = orphans
         .iter()

@@ -209,7 +209,7 @@ pub async fn a_lost_run_that_is_buried_wakes_its_job(subject: Subject) -> Kept {
     for job in &jobs {
         subject.claimed(job.id).await?;
     }
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let verdicts = [Verdict::Bury(Reason::Lost), Verdict::RetryAt(at(90))];
     let mut settled = Vec::new();
     for (job, verdict) in jobs.iter().zip(verdicts) {

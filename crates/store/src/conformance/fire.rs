@@ -219,7 +219,7 @@ pub async fn a_barred_presence_fires_nothing(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     let jobs = [subject.put(job(1)?).await?, subject.put(job(2)?).await?];
     subject.claimed(jobs[0].id).await?;
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let batch = jobs.each_ref().map(|job| firing(job, at(60)));
     let fired = store.fire(leases, &batch).await?;
     assert_eq!(

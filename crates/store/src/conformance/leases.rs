@@ -101,7 +101,7 @@ pub async fn leases_of_one_that_left_are_free(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn a_silent_holder_keeps_its_leases_until_it_is_barred(subject: Subject) -> Kept {
+pub async fn a_silent_holder_keeps_its_leases_until_it_is_fenced(subject: Subject) -> Kept {
     let Subject { store, other, .. } = &subject;
     let job = subject.put(job(1)?).await?;
     subject.pass(60, &[other.presence]).await?;
@@ -112,7 +112,10 @@ pub async fn a_silent_holder_keeps_its_leases_until_it_is_barred(subject: Subjec
             .epochs
             .is_empty()
     );
-    store.bar_lapsed(other.presence).await?;
+    let last = subject
+        .last_beat(other.presence, subject.presence())
+        .await?;
+    store.fence(other.presence, &[last]).await?;
     let taken = store.lease(other.presence, &ShardSet::ALL).await?;
     let due_at = job.next_due_at().unwrap_or(Timestamp::MAX);
     let fired = store.fire(&taken, &[firing(&job, due_at)]).await?;

@@ -57,14 +57,14 @@ macro_rules! conformance_promises {
                 a_presence_sees_who_lives
                 what_a_node_says_of_itself_is_what_others_hear
                 the_shards_of_each_are_counted
-                a_silent_presence_is_not_among_the_living
-                a_late_beat_revives_a_presence_that_nobody_barred
-                a_barred_presence_must_join_again
-                a_presence_nobody_knows_is_barred
-                a_newcomer_bars_nobody
-                one_that_was_silent_itself_bars_nobody
+                a_silent_presence_lives_until_it_is_fenced
+                a_late_beat_is_as_good_as_any_unless_somebody_fenced
+                a_fenced_presence_must_join_again
+                a_presence_nobody_knows_is_fenced
+                no_two_beats_in_a_row_have_one_mark
+                whoever_has_beaten_since_is_not_fenced
                 an_outage_of_the_store_costs_nobody_a_presence
-                a_lapsed_presence_is_barred_once
+                a_silent_presence_is_fenced_once
                 a_step_of_the_wall_clock_ends_no_presence
                 a_clock_that_went_back_leaves_no_claim_in_doubt
                 leaving_twice_is_leaving_once
@@ -79,7 +79,7 @@ macro_rules! conformance_promises {
                 a_lease_kept_keeps_its_epoch
                 a_shard_not_wanted_is_given_up
                 leases_of_one_that_left_are_free
-                a_silent_holder_keeps_its_leases_until_it_is_barred
+                a_silent_holder_keeps_its_leases_until_it_is_fenced
             }
             jobs {
                 a_job_reads_back_whole

@@ -1,15 +1,12 @@
-//! Presences: who lives, who is barred, and what is left of those who are gone.
+//! Presences: who lives, who is fenced, and what is left of those who are gone.
 
 use std::time::Duration;
 
-use model::limits::PRESENCE_TTL;
 use model::shard::ShardSet;
-use model::{Ask, AttemptNo, PresenceId, Reason, RunId, Shard, TenantId};
+use model::{Ask, AttemptNo, BeatMark, Observer, PresenceId, Reason, RunId, Shard, TenantId};
 
 use super::{Kept, NODE, Subject, at, firing, job, node};
-use crate::{HeldClaim, Offset, Orphan, Peer, StoreError, Vitals};
-
-const MOMENT: Duration = Duration::from_millis(1);
+use crate::{HeldClaim, Offset, Orphan, Peer, StoreClock as _, StoreError, Vitals};
 
 pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
     let Subject {
@@ -20,6 +17,7 @@ pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
     } = &subject;
     let mut beat = store.beat(leases.presence, &Vitals::default()).await?;
     beat.living.sort_by_key(|peer| peer.presence);
+    beat.living.iter_mut().for_each(unmark);
     let first = Peer {
         shards: 256,
         ..peer(leases.presence, NODE)
@@ -29,10 +27,11 @@ pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
     assert_eq!(beat.living, both, "and what each says of itself");
     assert_eq!((beat.now_micros, beat.asks), (micros(0), vec![]));
     let third = store.join(&node("third")).await?;
-    let living = store
+    let mut living = store
         .beat(leases.presence, &Vitals::default())
         .await?
         .living;
+    living.iter_mut().for_each(unmark);
     assert!(living.contains(&peer(third, "third")), "{living:?}");
     Ok(())
 }
@@ -43,9 +42,15 @@ fn peer(presence: PresenceId, name: &str) -> Peer {
         node: node(name),
         vitals: Vitals::default(),
         joined_at: at(0),
+        mark: BeatMark::default(),
         beaten: Duration::ZERO,
         shards: 0,
     }
+}
+
+/// What a mark is, is the store's own affair.
+fn unmark(peer: &mut Peer) {
+    peer.mark = BeatMark::default();
 }
 
 /// So many seconds after the tests' beginning of time, as a beat tells it.
@@ -85,7 +90,8 @@ pub async fn what_a_node_says_of_itself_is_what_others_hear(subject: Subject) ->
     for vitals in said {
         store.beat(leases.presence, &vitals).await?;
         clock.advance(Duration::from_millis(250));
-        let living = store.beat(other.presence, &Vitals::default()).await?.living;
+        let mut living = store.beat(other.presence, &Vitals::default()).await?.living;
+        living.iter_mut().for_each(unmark);
         let heard = Peer {
             vitals,
             beaten: Duration::from_millis(250),
@@ -120,7 +126,7 @@ pub async fn the_shards_of_each_are_counted(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept {
+pub async fn a_silent_presence_lives_until_it_is_fenced(subject: Subject) -> Kept {
     let Subject {
         store,
         leases,
@@ -128,30 +134,19 @@ pub async fn a_silent_presence_is_not_among_the_living(subject: Subject) -> Kept
         clock,
         ..
     } = &subject;
-    clock.advance(PRESENCE_TTL);
-    assert_eq!(
-        store
-            .beat(leases.presence, &Vitals::default())
-            .await?
-            .living
-            .len(),
-        2,
-        "its time is just not up"
-    );
-    clock.advance(MOMENT);
-    let named = |living: &[Peer]| living.iter().map(|peer| peer.presence).collect::<Vec<_>>();
-    let living = store
-        .beat(leases.presence, &Vitals::default())
-        .await?
-        .living;
-    assert_eq!(named(&living), [leases.presence]);
-    store.leave(leases.presence).await?;
+    clock.advance(Duration::from_secs(3_600));
     let living = store.beat(other.presence, &Vitals::default()).await?.living;
-    assert_eq!(living, [peer(other.presence, "second")]);
+    let silent = living.iter().find(|it| it.presence == leases.presence);
+    let beaten = silent.map(|peer| peer.beaten);
+    assert_eq!(beaten, Some(Duration::from_secs(3_600)), "{living:?}");
+    subject.fence_first().await?;
+    let living = store.beat(other.presence, &Vitals::default()).await?.living;
+    let named: Vec<_> = living.iter().map(|peer| peer.presence).collect();
+    assert_eq!(named, [other.presence]);
     Ok(())
 }
 
-pub async fn a_late_beat_revives_a_presence_that_nobody_barred(subject: Subject) -> Kept {
+pub async fn a_late_beat_is_as_good_as_any_unless_somebody_fenced(subject: Subject) -> Kept {
     let Subject {
         store,
         leases,
@@ -165,9 +160,9 @@ pub async fn a_late_beat_revives_a_presence_that_nobody_barred(subject: Subject)
     Ok(())
 }
 
-pub async fn a_barred_presence_must_join_again(subject: Subject) -> Kept {
+pub async fn a_fenced_presence_must_join_again(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let beat = store.beat(leases.presence, &Vitals::default()).await;
     assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
     let leased = store.lease(leases.presence, &ShardSet::ALL).await;
@@ -183,7 +178,7 @@ pub async fn a_barred_presence_must_join_again(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn a_presence_nobody_knows_is_barred(subject: Subject) -> Kept {
+pub async fn a_presence_nobody_knows_is_fenced(subject: Subject) -> Kept {
     let stranger = PresenceId::new(at(9), [9; 10]);
     let beat = subject.store.beat(stranger, &Vitals::default()).await;
     assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
@@ -195,45 +190,59 @@ pub async fn a_presence_nobody_knows_is_barred(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn a_newcomer_bars_nobody(subject: Subject) -> Kept {
-    let Subject { store, clock, .. } = &subject;
-    clock.advance(Duration::from_secs(60));
-    let third = store.join(&node("third")).await?;
-    assert_eq!(store.bar_lapsed(third).await?, []);
-    subject.pass(2, &[third]).await?;
-    assert_eq!(store.bar_lapsed(third).await?, []);
-    subject.pass(1, &[third]).await?;
-    assert_eq!(
-        store.bar_lapsed(third).await?.len(),
-        2,
-        "now it has lived a whole lifetime"
-    );
+/// Also at one moment.
+pub async fn no_two_beats_in_a_row_have_one_mark(subject: Subject) -> Kept {
+    let (me, other) = (subject.presence(), subject.other.presence);
+    let mut last = subject.last_beat(other, me).await?;
+    for _ in 0..3 {
+        let next = subject.last_beat(me, me).await?;
+        assert_ne!(next, last);
+        assert_eq!(subject.last_beat(other, me).await?, next, "its last beat");
+        last = next;
+    }
     Ok(())
 }
 
-pub async fn one_that_was_silent_itself_bars_nobody(subject: Subject) -> Kept {
+pub async fn a_silent_presence_is_fenced_once(subject: Subject) -> Kept {
     let Subject {
         store,
         leases,
-        clock,
+        other,
         ..
     } = &subject;
-    subject.pass(10, &[leases.presence]).await?;
-    clock.advance(PRESENCE_TTL + MOMENT);
-    assert_eq!(
-        store.bar_lapsed(leases.presence).await?,
-        [],
-        "its own time is up"
-    );
-    store.beat(leases.presence, &Vitals::default()).await?;
-    assert_eq!(
-        store.bar_lapsed(leases.presence).await?,
-        [],
-        "it cannot know who tried to beat"
-    );
+    let last = subject.last_beat(other.presence, leases.presence).await?;
+    let own = subject.last_beat(other.presence, other.presence).await?;
+    let fenced = store.fence(other.presence, &[last]).await?;
+    assert_eq!(fenced, [leases.presence]);
+    assert_eq!(store.fence(other.presence, &[last]).await?, []);
+    let by_fenced = store.fence(leases.presence, &[own]).await?;
+    assert_eq!(by_fenced, [], "the fenced fence nobody");
+    let stranger = PresenceId::new(at(9), [9; 10]);
+    assert_eq!(store.fence(stranger, &[own]).await?, []);
+    let nobody = [(stranger, own.1)];
+    assert_eq!(store.fence(other.presence, &nobody).await?, []);
+    assert_eq!(store.fence(other.presence, &[]).await?, []);
     Ok(())
 }
 
+/// A fence that was long on its way finds that it is wrong.
+pub async fn whoever_has_beaten_since_is_not_fenced(subject: Subject) -> Kept {
+    let Subject {
+        store,
+        leases,
+        other,
+        ..
+    } = &subject;
+    let last = subject.last_beat(other.presence, leases.presence).await?;
+    store.beat(leases.presence, &Vitals::default()).await?;
+    assert_eq!(store.fence(other.presence, &[last]).await?, []);
+    subject.pass(60, &[other.presence]).await?;
+    assert_eq!(store.fence(other.presence, &[last]).await?, []);
+    store.beat(leases.presence, &Vitals::default()).await?;
+    Ok(())
+}
+
+/// One beats at 0 s, the other at 0.9 s; nobody reaches the store from 0.95 to 3.45 s, and the other is back first.
 pub async fn an_outage_of_the_store_costs_nobody_a_presence(subject: Subject) -> Kept {
     let Subject {
         store,
@@ -242,39 +251,25 @@ pub async fn an_outage_of_the_store_costs_nobody_a_presence(subject: Subject) ->
         clock,
         ..
     } = &subject;
-    let both = [leases.presence, other.presence];
-    subject.pass(10, &both).await?;
-    clock.advance(Duration::from_secs(600));
-    // The store is back: one of them is first, the other comes within its own second.
-    store.beat(leases.presence, &Vitals::default()).await?;
-    assert_eq!(store.bar_lapsed(leases.presence).await?, []);
-    subject.pass(5, &both).await?;
-    assert_eq!(store.bar_lapsed(leases.presence).await?, []);
-    assert_eq!(store.bar_lapsed(other.presence).await?, []);
-    Ok(())
-}
-
-pub async fn a_lapsed_presence_is_barred_once(subject: Subject) -> Kept {
-    let Subject {
-        store,
-        leases,
-        other,
-        ..
-    } = &subject;
-    subject.pass(3, &[other.presence]).await?;
-    assert_eq!(
-        store.bar_lapsed(other.presence).await?,
-        [],
-        "its time is just not up"
-    );
-    subject.pass(1, &[other.presence]).await?;
-    assert_eq!(store.bar_lapsed(other.presence).await?, [leases.presence]);
-    assert_eq!(store.bar_lapsed(other.presence).await?, []);
-    assert_eq!(
-        store.bar_lapsed(leases.presence).await?,
-        [],
-        "the dead bar nobody"
-    );
+    let (mut observer, start) = (Observer::default(), clock.uptime());
+    for (after, beats) in [
+        (0, leases),
+        (900, other),
+        (2_600, other),
+        (900, other),
+        (50, leases),
+        (1_000, other),
+        (1_000, other),
+    ] {
+        clock.advance(Duration::from_millis(after));
+        let beat = store.beat(beats.presence, &Vitals::default()).await?;
+        let now = clock.uptime().saturating_sub(start);
+        if beats == other {
+            let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
+            observer.observe(now, now, last);
+        }
+        assert_eq!(observer.lapsed(now), [], "at {now:?}");
+    }
     Ok(())
 }
 
@@ -286,21 +281,17 @@ pub async fn a_step_of_the_wall_clock_ends_no_presence(subject: Subject) -> Kept
         clock,
         ..
     } = &subject;
-    subject.pass(4, &[leases.presence, other.presence]).await?;
-    clock.step_wall(3_600_000);
-    assert_eq!(store.bar_lapsed(leases.presence).await?, []);
-    assert_eq!(
-        store
-            .beat(leases.presence, &Vitals::default())
-            .await?
-            .living
-            .len(),
-        2
-    );
-    clock.step_wall(-7_200_000);
-    assert_eq!(store.bar_lapsed(leases.presence).await?, []);
+    for step in [3_600_000, -7_200_000, -100] {
+        let last = subject.last_beat(other.presence, leases.presence).await?;
+        clock.step_wall(step);
+        let heard = subject.last_beat(other.presence, leases.presence).await?;
+        assert_eq!(heard, last, "a step is no beat");
+        store.beat(leases.presence, &Vitals::default()).await?;
+        assert_eq!(store.fence(other.presence, &[last]).await?, []);
+    }
     let beat = store.beat(other.presence, &Vitals::default()).await?;
-    assert_eq!((beat.living.len(), beat.now_micros), (2, micros(4 - 3_600)));
+    let now = micros(-3_600) - 100_000;
+    assert_eq!((beat.living.len(), beat.now_micros), (2, now));
     Ok(())
 }
 
@@ -320,7 +311,7 @@ pub async fn a_clock_that_went_back_leaves_no_claim_in_doubt(subject: Subject) -
     );
     subject.pass(61, &[leases.presence, other.presence]).await?;
     clock.step_wall(-3_600_000);
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
     let runs: Vec<_> = orphans.iter().map(|orphan| &orphan.run).collect();
     assert_eq!(runs, [&due, &ahead]);
@@ -370,7 +361,7 @@ pub async fn orphans_are_the_claims_of_those_who_are_gone(subject: Subject) -> K
     let held = subject.claimed(job.id).await?;
     subject.ready(job.id).await?;
     assert_eq!(store.orphans(&ShardSet::ALL, 9).await?, []);
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
     let [orphan] = orphans.as_slice() else {
         return Err(format!("{orphans:?}").into());

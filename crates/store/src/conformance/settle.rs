@@ -142,7 +142,7 @@ pub async fn a_run_that_nobody_holds_cannot_be_settled(subject: Subject) -> Kept
 pub async fn a_barred_presence_settles_nothing(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let batch = [settlement(&run, Verdict::Succeed)];
     let settled = subject.store.settle(subject.presence(), &batch).await;
     assert!(matches!(settled, Err(StoreError::Barred)), "{settled:?}");
@@ -181,7 +181,7 @@ pub async fn a_lost_claim_is_settled_by_another(subject: Subject) -> Kept {
         subject.claimed(job.id).await?,
         subject.claimed(job.id).await?,
     );
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;
     let runs: Vec<_> = orphans.into_iter().map(|orphan| orphan.run).collect();
     assert_eq!(runs, [tried.clone(), buried.clone()]);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use model::presence::LastBeat;
 use model::schedule::{Every, Period, Zone};
 use model::shard::ShardSet;
 use model::view::Known;
@@ -286,11 +287,20 @@ impl Subject {
         Ok(())
     }
 
-    /// The first presence falls silent until the second may bar it, and does.
-    pub async fn bar_first(&self) -> Kept {
+    /// The last beat of a presence, as another hears it with its own.
+    pub async fn last_beat(&self, by: PresenceId, of: PresenceId) -> Result<LastBeat, BoxError> {
+        let living = self.store.beat(by, &Vitals::default()).await?.living;
+        let peer = living.iter().find(|peer| peer.presence == of);
+        let peer = peer.ok_or("it is not among the living")?;
+        Ok((of, peer.mark))
+    }
+
+    /// The first presence falls silent until the second may fence it, and does.
+    pub async fn fence_first(&self) -> Kept {
         self.pass(7, &[self.other.presence]).await?;
+        let last = self.last_beat(self.other.presence, self.presence()).await?;
         assert_eq!(
-            self.store.bar_lapsed(self.other.presence).await?,
+            self.store.fence(self.other.presence, &[last]).await?,
             [self.presence()]
         );
         Ok(())

@@ -143,7 +143,7 @@ pub async fn runs_that_wait_or_are_held_are_not_taken(subject: Subject) -> Kept 
 
 pub async fn a_barred_presence_takes_nothing(subject: Subject) -> Kept {
     let run = subject.due_once(1, 1, Lane::Standard).await?;
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     for gone in [subject.presence(), PresenceId::new(at(9), [9; 10])] {
         let taken = subject.store.take(gone, &ShardSet::ALL, at(9), MUCH).await;
         assert!(matches!(taken, Err(StoreError::Barred)), "{taken:?}");

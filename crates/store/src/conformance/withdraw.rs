@@ -204,7 +204,7 @@ pub async fn a_barred_presence_withdraws_nothing(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     subject.edit(job.id, 57).await?;
-    subject.bar_first().await?;
+    subject.fence_first().await?;
     let answer = Withdrawal {
         run: run.id,
         taken_back: true,

@@ -19,6 +19,7 @@ mod withdraw;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, Shard, TenantId,
@@ -150,10 +151,12 @@ impl Store for MemStore {
         Ok(())
     }
 
-    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
-        Ok(self
-            .state()
-            .bar_lapsed(by, self.clock.now(), self.clock.uptime()))
+    async fn fence(
+        &self,
+        by: PresenceId,
+        lapsed: &[LastBeat],
+    ) -> Result<Vec<PresenceId>, StoreError> {
+        Ok(self.state().fence(by, lapsed, self.clock.now()))
     }
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {

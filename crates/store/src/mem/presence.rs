@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::limits::PRESENCE_TTL;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
-use model::{PresenceId, RunId, Timestamp};
+use model::{BeatMark, PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
 use crate::{
@@ -33,9 +33,8 @@ impl State {
             vitals: Vitals::default(),
             joined_at: now,
             hints: Vec::new(),
-            expires: uptime + PRESENCE_TTL,
             beaten: uptime,
-            unbroken: uptime,
+            mark: BeatMark::at(uptime),
             told: now,
             ended_at: None,
         };
@@ -55,28 +54,23 @@ impl State {
             .get_mut(&id)
             .filter(|presence| presence.ended_at.is_none());
         let presence = presence.ok_or(StoreError::Barred)?;
-        if uptime > presence.expires || uptime < presence.beaten {
-            // It lives on, since nobody barred it; but it cannot vouch for the time it was away, nor for one that a clock
-            // which went back tells twice.
-            presence.unbroken = uptime;
-        }
         presence.vitals = *vitals;
         presence.beaten = uptime;
+        presence.mark = presence.mark.next(uptime);
         let now = Timestamp::from_millis(now_micros.div_euclid(1_000));
         presence.told = presence.told.max(now);
-        presence.expires = uptime + PRESENCE_TTL;
         let held = self.live.runs.values().filter(|run| run.claim == Some(id));
         let asks = held.filter_map(|run| Some((run.id, run.ask?))).collect();
-        let lives = |presence: &Presence| presence.ended_at.is_none() && uptime <= presence.expires;
         let living = self
             .presences
             .iter()
-            .filter(|(_, presence)| lives(presence));
+            .filter(|(_, presence)| presence.ended_at.is_none());
         let peer = |(id, presence): (&PresenceId, &Presence)| Peer {
             presence: *id,
             node: presence.node.clone(),
             vitals: presence.vitals,
             joined_at: presence.joined_at,
+            mark: presence.mark,
             beaten: uptime.saturating_sub(presence.beaten),
             shards: self.shards_of(*id),
         };
@@ -159,30 +153,25 @@ impl State {
         }
     }
 
-    pub fn bar_lapsed(
+    pub fn fence(
         &mut self,
         by: PresenceId,
+        lapsed: &[LastBeat],
         now: Timestamp,
-        uptime: Duration,
     ) -> Vec<PresenceId> {
-        // Silence proves something only to one that was heard all the while.
-        let heard = self.living(by).is_ok_and(|presence| {
-            (presence.beaten..=presence.expires).contains(&uptime)
-                && presence.beaten >= presence.unbroken + PRESENCE_TTL
-        });
-        if !heard {
-            return Vec::new();
+        let mut fenced = Vec::new();
+        if self.living(by).is_err() {
+            return fenced;
         }
-        // A time to live that lies further ahead than one can was promised by a clock that has gone back since.
-        let alive = uptime..=uptime + PRESENCE_TTL;
-        let mut barred = Vec::new();
-        for (id, presence) in &mut self.presences {
-            if presence.ended_at.is_none() && !alive.contains(&presence.expires) {
+        for (id, mark) in lapsed {
+            let presence = self.presences.get_mut(id);
+            let silent = presence.filter(|it| it.ended_at.is_none() && it.mark == *mark);
+            if let Some(presence) = silent {
                 presence.ended_at = Some(silent_presence_end(now, self.seen, presence.told));
-                barred.push(*id);
+                fenced.push(*id);
             }
         }
-        barred
+        fenced
     }
 
     pub fn orphans(&self, shards: &ShardSet, limit: usize) -> Vec<Orphan> {

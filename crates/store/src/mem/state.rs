@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::view::{Effects, History, Needs, PAST_BACK, PAST_MAX, Past, View};
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, RunKind, RunState, Shard,
-    TenantId, Timestamp, Version,
+    BeatMark, Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, RunKind,
+    RunState, Shard, TenantId, Timestamp, Version,
 };
 
 use crate::{Epoch, Hint, Leases, NodeInfo, StoreError, Vitals};
@@ -30,17 +30,16 @@ pub(super) struct State {
     pub history: BTreeMap<RunId, Run>,
 }
 
-/// A node that lives, or has lived. Expiry is uptime; the end is wall time, for readers and verdicts.
+/// A node that lives, or has lived. The end is wall time, for readers and verdicts.
 pub(super) struct Presence {
     pub node: NodeInfo,
     pub vitals: Vitals,
     pub joined_at: Timestamp,
     /// What others told it since it last asked.
     pub hints: Vec<Hint>,
-    pub expires: Duration,
-    /// Its last beat, and since when no gap between beats was longer than its time to live.
+    /// When its last beat was, by uptime, and its mark.
     pub beaten: Duration,
-    pub unbroken: Duration,
+    pub mark: BeatMark,
     /// The latest moment that its beats were told.
     pub told: Timestamp,
     pub ended_at: Option<Timestamp>,

@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model::limits::PRESENCE_TTL;
 use model::shard::ShardSet;
 use model::{Definition, Overlap, RunKind, RunState, Verdict};
 
-use super::{leader, on_time, put, read, store};
-use crate::conformance::{
-    TestClock, after_completion, at, job_with, node, settlement, slot, someone,
-};
+use super::{client, leader, on_time, put, read, store};
+use crate::RunsOfChange;
+use crate::conformance::{after_completion, at, job_with, node, settlement, slot, someone};
 use crate::postgres::server::PgServer;
 use crate::postgres::*;
-use crate::{RunsOfChange, StoreClock};
 
 /// Fires, settles, edits and cancels of the same few jobs, all at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -295,55 +292,35 @@ async fn two_nodes_that_fire_the_same_jobs_make_one_decision_each() {
     assert_eq!(first.pulse().await.unwrap().live, 40);
 }
 
-/// The database's own clock, as far as a test can step it: the same for everything.
-struct OneClock(TestClock);
-
-impl StoreClock for OneClock {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn uptime(&self) -> Duration {
-        Duration::from_millis(self.0.now().as_u64())
-    }
-}
-
-#[tokio::test]
-async fn a_database_whose_clock_is_set_costs_nobody_living_a_presence() {
+/// A beat that waits for a lock is not written yet; one that is written before the fence gets the lock counts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_that_waits_compares_with_the_row_as_it_is_then() {
     let server = PgServer::shared().unwrap();
     let config = PgConfig::parse(&server.fresh_schema()).unwrap();
-    let clock = TestClock::default();
-    let store = PgStore::with_clock(config, Arc::new(OneClock(clock.clone())))
-        .await
-        .unwrap();
-    let alive = [
-        store.join(&node("a")).await.unwrap(),
-        store.join(&node("b")).await.unwrap(),
-    ];
-    for step in [3_600_000, -7_200_000] {
-        let silent = store.join(&node("silent")).await.unwrap();
-        for _ in 0..6 {
-            clock.advance(Duration::from_secs(1));
-            for presence in alive {
-                store.beat(presence, &Vitals::default()).await.unwrap();
-            }
-            store.beat(silent, &Vitals::default()).await.unwrap();
-        }
-        clock.step_wall(step);
-        let mut barred = Vec::new();
-        for _ in 0..10 {
-            clock.advance(Duration::from_secs(1));
-            for presence in alive {
-                store.beat(presence, &Vitals::default()).await.unwrap();
-                barred.extend(store.bar_lapsed(presence).await.unwrap());
-            }
-        }
-        assert_eq!(barred, [silent], "after {step}");
-    }
+    let schema = config.schema().to_owned();
+    let store = Arc::new(PgStore::connect(config).await.unwrap());
+    let me = store.join(&node("a")).await.unwrap();
+    let other = store.join(&node("b")).await.unwrap();
+    let living = store.beat(me, &Vitals::default()).await.unwrap().living;
+    let peer = living.iter().find(|peer| peer.presence == other).unwrap();
+    let last = (other, peer.mark);
+    let holder = client(&server).await;
+    let beat = format!(
+        "BEGIN; UPDATE {schema}.presences SET beaten_at = beaten_at + 1 WHERE id = '{}'",
+        other.0
+    );
+    holder.batch_execute(&beat).await.unwrap();
+    let fencer = Arc::clone(&store);
+    let fence = tokio::spawn(async move { fencer.fence(me, &[last]).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!fence.is_finished(), "it waits for the beat");
+    holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(fence.await.unwrap().unwrap(), []);
+    store.beat(other, &Vitals::default()).await.unwrap();
 }
 
 #[tokio::test]
-async fn presences_live_by_the_databases_clock() {
+async fn beats_are_marked_and_timed_by_the_databases_clock() {
     let server = PgServer::shared().unwrap();
     let config = PgConfig::parse(&server.fresh_schema()).unwrap();
     let store = PgStore::connect(config).await.unwrap();
@@ -351,15 +328,23 @@ async fn presences_live_by_the_databases_clock() {
         store.join(&node("a")).await.unwrap(),
         store.join(&node("b")).await.unwrap(),
     );
-    let mut last = 0;
+    let (mut last, mut marks) = (0, std::collections::BTreeSet::new());
+    let mut silent = None;
     for _ in 0..9 {
         let beat = store.beat(first, &Vitals::default()).await.unwrap();
         assert!(beat.now_micros > last);
         last = beat.now_micros;
-        tokio::time::sleep(PRESENCE_TTL / 6).await;
+        for peer in &beat.living {
+            if peer.presence == first {
+                assert!(marks.insert(peer.mark), "{marks:?}");
+            } else {
+                let mark = *silent.get_or_insert(peer.mark);
+                assert_eq!(peer.mark, mark);
+            }
+        }
     }
-    store.beat(first, &Vitals::default()).await.unwrap();
-    assert_eq!(store.bar_lapsed(first).await.unwrap(), [second]);
+    let lapsed = [(second, silent.unwrap())];
+    assert_eq!(store.fence(first, &lapsed).await.unwrap(), [second]);
     assert!(matches!(
         store.beat(second, &Vitals::default()).await,
         Err(StoreError::Barred)

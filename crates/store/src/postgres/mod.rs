@@ -51,6 +51,7 @@ mod withdraw;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
@@ -90,9 +91,13 @@ impl Store for PgStore {
         retrying!(self, self.try_leave(presence))
     }
 
-    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
+    async fn fence(
+        &self,
+        by: PresenceId,
+        lapsed: &[LastBeat],
+    ) -> Result<Vec<PresenceId>, StoreError> {
         self.now();
-        retrying!(self, self.try_bar_lapsed(by))
+        retrying!(self, self.try_fence(by, lapsed))
     }
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {

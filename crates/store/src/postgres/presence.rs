@@ -1,12 +1,13 @@
-//! Presences and leases: who may write as an engine. Presences live by the database's clock.
+//! Presences and leases: who may write as an engine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::limits::{BEAT_EVERY, LEAD_MAX, PRESENCE_TTL};
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::time::millis;
-use model::{AttemptNo, Parts, PresenceId, RunId, Shard, Timestamp};
+use model::{AttemptNo, BeatMark, Parts, PresenceId, RunId, Shard, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -79,7 +80,7 @@ impl PgStore {
         let Some(conn) = &given_up.0 else {
             return Err(StoreError::unavailable("no connection").into());
         };
-        let beat = tokio::time::timeout(PRESENCE_TTL, self.try_beat(conn, presence, vitals)).await;
+        let beat = tokio::time::timeout(BEAT_EVERY, self.try_beat(conn, presence, vitals)).await;
         if beat.is_ok() {
             drop(given_up.0.take());
         }
@@ -116,7 +117,7 @@ impl PgStore {
             conn.ask(&living, &up),
         )?;
         let before: i64 = beat.first().ok_or(StoreError::Barred)?.try_get(0)?;
-        let after = living.last().map_or(Ok(before), |row| row.try_get(14))?;
+        let after = living.last().map_or(Ok(before), |row| row.try_get(15))?;
         // A clock that was stepped back meanwhile is believed as it is now.
         let before = before.min(after);
         let now_micros = before.midpoint(after);
@@ -165,22 +166,24 @@ impl PgStore {
         Ok(())
     }
 
-    pub(super) async fn try_bar_lapsed(&self, by: PresenceId) -> Done<Vec<PresenceId>> {
+    pub(super) async fn try_fence(
+        &self,
+        by: PresenceId,
+        lapsed: &[LastBeat],
+    ) -> Done<Vec<PresenceId>> {
         let conn = self.pool.get().await?;
-        let (now, uptime) = (self.now(), self.uptime());
-        let (seen, ttl, lead) = (
-            self.seen(),
-            millis(PRESENCE_TTL),
-            millis(LEAD_MAX + BEAT_EVERY),
-        );
+        let (now, seen) = (self.now(), self.seen());
+        let (ttl, lead) = (millis(PRESENCE_TTL), millis(LEAD_MAX + BEAT_EVERY));
+        let ids: Vec<Uuid> = lapsed.iter().map(|(id, _)| id.0).collect();
+        let marks: Vec<i64> = lapsed.iter().map(|(_, mark)| mark.0).collect();
         let rows = conn
             .rows(
-                include_str!("sql/bar_lapsed.sql"),
-                &[&by.0, &now, &uptime, &seen, &ttl, &lead],
+                include_str!("sql/fence.sql"),
+                &[&by.0, &ids, &marks, &now, &seen, &ttl, &lead],
             )
             .await?;
-        let barred = rows.iter().map(|row| row.try_get(0).map(PresenceId));
-        Ok(barred.collect::<Result<_, _>>()?)
+        let fenced = rows.iter().map(|row| row.try_get(0).map(PresenceId));
+        Ok(fenced.collect::<Result<_, _>>()?)
     }
 
     pub(super) async fn try_claims(
@@ -231,8 +234,9 @@ fn peer(row: &Row) -> Done<Peer> {
             offset: ahead.zip(uncertainty).map(|(by, about)| offset(by, about)),
         },
         joined_at: moment(row, 11)?,
-        beaten: Duration::from_millis(number(12)?.unsigned_abs()),
-        shards: u16::try_from(number(13)?).unwrap_or(u16::MAX),
+        mark: BeatMark(number(12)?),
+        beaten: Duration::from_millis(number(13)?.unsigned_abs()),
+        shards: u16::try_from(number(14)?).unwrap_or(u16::MAX),
     })
 }
 

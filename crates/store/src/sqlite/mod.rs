@@ -38,6 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
@@ -84,10 +85,8 @@ impl Store for SqliteStore {
             let living = presences.beat(presence, vitals, (now, shared.clock.uptime()))?;
             (presences.living(presence)?, living)
         };
-        let asks = self
-            .beats
-            .call(move |conn| plan::beat_asks(conn, no))
-            .await?;
+        let asks = move |conn: &_| plan::beat_asks(conn, no);
+        let asks = self.beats.call(asks).await?;
         Ok(Beat {
             now_micros: shared.clock.now_micros(),
             took: Duration::ZERO,
@@ -107,8 +106,14 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn bar_lapsed(&self, by: PresenceId) -> Result<Vec<PresenceId>, StoreError> {
-        self.write(By::Engine, 1, move |db| db.bar_lapsed(by)).await
+    async fn fence(
+        &self,
+        by: PresenceId,
+        lapsed: &[LastBeat],
+    ) -> Result<Vec<PresenceId>, StoreError> {
+        let lapsed = lapsed.to_vec();
+        self.write(By::Engine, 1, move |db| db.fence(by, &lapsed))
+            .await
     }
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::limits::PRESENCE_TTL;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
-use model::{Parts, PresenceId, Shard, Timestamp};
+use model::{BeatMark, Parts, PresenceId, Shard, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::db::Db;
@@ -33,10 +33,9 @@ struct Known {
     /// As of its last beat.
     vitals: Vitals,
     ended_at: Option<Timestamp>,
-    expires: Duration,
-    /// Its last beat, and since when no gap between beats was longer than its time to live.
+    /// When its last beat was, by uptime, and its mark.
     beaten: Duration,
-    unbroken: Duration,
+    mark: BeatMark,
     /// The latest moment that its beats were told.
     told: Timestamp,
 }
@@ -65,10 +64,9 @@ impl Presences {
             let ended_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
             let joined_at = Timestamp::from_millis(row.get(7)?);
             let heard = self.known.get(&id);
-            let (vitals, expires, beaten, unbroken) = heard
-                .map_or_else(Default::default, |known| {
-                    (known.vitals, known.expires, known.beaten, known.unbroken)
-                });
+            let (vitals, beaten, mark) = heard.map_or_else(Default::default, |known| {
+                (known.vitals, known.beaten, known.mark)
+            });
             let told = heard.map_or(joined_at, |known| known.told);
             let node = NodeInfo {
                 name: row.get(3)?,
@@ -84,9 +82,8 @@ impl Presences {
                     joined_at,
                     vitals,
                     ended_at,
-                    expires,
                     beaten,
-                    unbroken,
+                    mark,
                     told,
                 },
             );
@@ -129,46 +126,40 @@ impl Presences {
             .get_mut(&id)
             .filter(|known| known.ended_at.is_none());
         let known = known.ok_or(StoreError::Barred)?;
-        if uptime > known.expires {
-            // It lives on, since nobody barred it; but it cannot vouch for the time it was away.
-            known.unbroken = uptime;
-        }
         known.vitals = *vitals;
         known.beaten = uptime;
+        known.mark = known.mark.next(uptime);
         known.told = known.told.max(now);
-        known.expires = uptime.saturating_add(PRESENCE_TTL);
-        let lives = |known: &Known| known.ended_at.is_none() && uptime <= known.expires;
-        let living = self.known.iter().filter(|(_, known)| lives(known));
+        let known = self.known.iter();
+        let living = known.filter(|(_, known)| known.ended_at.is_none());
         let peer = |(id, known): (&PresenceId, &Known)| Peer {
             presence: *id,
             node: known.node.clone(),
             vitals: known.vitals,
             joined_at: known.joined_at,
+            mark: known.mark,
             beaten: uptime.saturating_sub(known.beaten),
             shards: self.shards.get(&known.no).copied().unwrap_or(0),
         };
         Ok(living.map(peer).collect())
     }
 
-    /// Ends everyone whose time is up, by the word of one that was heard all the while. Judged and
-    /// ended under one lock: no beat can come between.
+    /// Ends those whose last beat is still the one that is named. Compared and ended under one lock: no beat can come
+    /// between.
     fn end_lapsed(
         &mut self,
         by: PresenceId,
-        uptime: Duration,
+        lapsed: &[LastBeat],
         ended_at: impl Fn(Timestamp) -> Timestamp,
     ) -> Vec<(PresenceId, i64, Timestamp)> {
-        let heard = self.known.get(&by).is_some_and(|known| {
-            known.ended_at.is_none()
-                && uptime <= known.expires
-                && known.beaten >= known.unbroken.saturating_add(PRESENCE_TTL)
-        });
-        if !heard {
-            return Vec::new();
-        }
         let mut ended = Vec::new();
-        for (id, known) in &mut self.known {
-            if known.ended_at.is_none() && uptime > known.expires {
+        if self.living(by).is_err() {
+            return ended;
+        }
+        for (id, mark) in lapsed {
+            let known = self.known.get_mut(id);
+            let silent = known.filter(|known| known.ended_at.is_none() && known.mark == *mark);
+            if let Some(known) = silent {
                 let at = ended_at(known.told);
                 known.ended_at = Some(at);
                 ended.push((*id, known.no, at));
@@ -184,16 +175,14 @@ impl Presences {
         node: &NodeInfo,
         (joined_at, uptime): (Timestamp, Duration),
     ) {
-        let expires = uptime.saturating_add(PRESENCE_TTL);
         let known = Known {
             no,
             node: node.clone(),
             joined_at,
             vitals: Vitals::default(),
             ended_at: None,
-            expires,
             beaten: uptime,
-            unbroken: uptime,
+            mark: BeatMark::at(uptime),
             told: joined_at,
         };
         self.known.insert(id, known);
@@ -334,10 +323,10 @@ impl Db {
         self.write_ends(ended.map(|no| (no, ended_at)).into_iter())
     }
 
-    pub fn bar_lapsed(&mut self, by: PresenceId) -> Done<Vec<PresenceId>> {
-        let (now, uptime) = (self.shared.see(), self.shared.clock.uptime());
+    pub fn fence(&mut self, by: PresenceId, lapsed: &[LastBeat]) -> Done<Vec<PresenceId>> {
+        let now = self.shared.see();
         let ended_at = |told| silent_presence_end(now, self.shared.seen(), told);
-        let lapsed = self.shared.presences().end_lapsed(by, uptime, ended_at);
+        let lapsed = self.shared.presences().end_lapsed(by, lapsed, ended_at);
         self.write_ends(lapsed.iter().map(|(_, no, at)| (*no, *at)))?;
         Ok(lapsed.into_iter().map(|(id, _, _)| id).collect())
     }

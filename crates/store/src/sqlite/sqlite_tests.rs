@@ -43,7 +43,7 @@ async fn open_with(
         db.fast_paths = fast_paths;
         Ok(())
     };
-    store.write(1, switch).await?;
+    store.write(By::Client, 1, switch).await?;
     Ok(store)
 }
 
@@ -350,6 +350,7 @@ async fn a_crash_ends_presences_at_the_moment_of_the_next_start() {
         node: node("next"),
         vitals: Vitals::default(),
         joined_at: at(100),
+        mark: beat.living[0].mark,
         beaten: std::time::Duration::ZERO,
         shards: 0,
     };

@@ -91,6 +91,8 @@ impl World {
                 let mut beat = store.beat(by, vitals).await;
                 if let Ok(beat) = &mut beat {
                     self.in_order(&mut beat.living, |peer| peer.presence);
+                    let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
+                    self.heard = last.collect();
                 }
                 self.show(beat)
             }
@@ -104,12 +106,12 @@ impl World {
                 self.show(leased)
             }
             PresenceCall::Leave => self.show(store.leave(by).await),
-            PresenceCall::Bar => {
-                let mut barred = store.bar_lapsed(by).await;
-                if let Ok(barred) = &mut barred {
-                    self.in_order(barred, |id| *id);
+            PresenceCall::Fence(lapsed) => {
+                let mut fenced = store.fence(by, lapsed).await;
+                if let Ok(fenced) = &mut fenced {
+                    self.in_order(fenced, |id| *id);
                 }
-                self.show(barred)
+                self.show(fenced)
             }
             PresenceCall::Take(shards, up_to, room) => {
                 let taken = store.take(by, shards, *up_to, *room).await;

@@ -1,5 +1,6 @@
 //! Calls on a store, whole, so that one can be made again.
 
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{Calendar, CalendarName, JobId, Lane, PresenceId, RunId, TenantId, Timestamp, Version};
 
@@ -38,7 +39,7 @@ pub(super) enum PresenceCall {
     Beat(Vitals),
     Lease(ShardSet),
     Leave,
-    Bar,
+    Fence(Vec<LastBeat>),
     Take(ShardSet, Timestamp, [usize; Lane::COUNT]),
     Mark(Vec<(RunId, Timestamp)>),
     Withdraw(Vec<Withdrawal>, Timestamp),

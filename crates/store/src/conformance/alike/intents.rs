@@ -79,6 +79,12 @@ impl World {
         }
     }
 
+    /// Whoever has not beaten since beats were last heard.
+    fn fence(&self, by: PresenceId) -> PresenceCall {
+        let others = self.heard.iter().filter(|(presence, _)| *presence != by);
+        PresenceCall::Fence(others.copied().collect())
+    }
+
     async fn presence_call(&mut self, by: By, op: PresenceOp) -> Call {
         let by = self.leases(by).presence;
         let call = match op {
@@ -86,14 +92,17 @@ impl World {
             PresenceOp::Beat(number) => PresenceCall::Beat(vitals(number)),
             PresenceOp::Lease(want) => PresenceCall::Lease(wanted(want)),
             PresenceOp::Leave => PresenceCall::Leave,
-            PresenceOp::Bar => PresenceCall::Bar,
+            PresenceOp::Fence => self.fence(by),
             PresenceOp::Outlive => {
                 for _ in 0..7 {
                     self.clock.advance(Duration::from_secs(1));
                     // Whether it lives is for the call that follows to find out.
-                    let _heard = self.store.beat(by, &Vitals::default()).await;
+                    if let Ok(beat) = self.store.beat(by, &Vitals::default()).await {
+                        let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
+                        self.heard = last.collect();
+                    }
                 }
-                PresenceCall::Bar
+                self.fence(by)
             }
         };
         Call::Presence(by, call)

@@ -46,7 +46,7 @@ pub(super) enum PresenceOp {
     Beat(u8),
     Lease(Want),
     Leave,
-    Bar,
+    Fence,
     /// Seconds pass in which only one is heard, and then it bars the others.
     Outlive,
 }
@@ -239,7 +239,7 @@ fn presence() -> impl Strategy<Value = PresenceOp> {
         6 => (0_u8..9).prop_map(PresenceOp::Beat),
         8 => want().prop_map(PresenceOp::Lease),
         1 => Just(PresenceOp::Leave),
-        1 => Just(PresenceOp::Bar),
+        1 => Just(PresenceOp::Fence),
         2 => Just(PresenceOp::Outlive),
     ]
 }

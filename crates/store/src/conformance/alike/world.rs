@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use model::presence::LastBeat;
 use model::schedule::Bounds;
 use model::{Job, JobId, JobState, PresenceId, Run, RunId, RunKind, RunState, TenantId, Timestamp};
 
@@ -32,6 +33,8 @@ pub(super) struct World {
     /// Runs, as their holders know them.
     pub runs: BTreeMap<RunId, Run>,
     pub last: Call,
+    /// The last beats of everyone, as somebody heard them.
+    pub heard: Vec<LastBeat>,
 }
 
 impl World {
@@ -58,6 +61,7 @@ impl World {
             created: BTreeSet::new(),
             runs: BTreeMap::new(),
             last: Call::Nothing,
+            heard: Vec::new(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Ask, Job, JobId, PresenceId, Reason, Run, RunId, RunKind, Slot, Verdict};
+use model::{Ask, BeatMark, Job, JobId, PresenceId, Reason, Run, RunId, RunKind, Slot, Verdict};
 
 use super::calls::{Answer, Call, Named, firing_of};
 use super::chance::Chance;
@@ -97,7 +97,13 @@ impl Actor {
             _ => match self.chance.below(4) {
                 0 => Call::Leave(me),
                 1 => Call::Beat(me),
-                _ => Call::Fence(me),
+                _ => {
+                    // It may be the silent one, one that has beaten since, or one that beats right now.
+                    let beats = &self.stage.beats;
+                    let (other, mark) = beats[self.chance.below(beats.len())];
+                    let later = self.chance.below(3) as i64;
+                    Call::Fence(me, (other, BeatMark(mark.0 + later)))
+                }
             },
         };
         Ok(has_items(&call).then_some(call))
@@ -308,7 +314,7 @@ fn has_items(call: &Call) -> bool {
         | Call::Lease(..)
         | Call::Leave(_)
         | Call::Beat(_)
-        | Call::Fence(_)
+        | Call::Fence(..)
         | Call::ReadJob(_)
         | Call::ReadRuns(_)
         | Call::ReadSlots(_) => true,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use model::job::Decision;
+use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     Job, JobId, Lane, PresenceId, Run, RunId, RunState, Shard, TenantId, Timestamp, Version,
@@ -32,7 +33,7 @@ pub(super) enum Call {
     Lease(PresenceId, ShardSet),
     Leave(PresenceId),
     Beat(PresenceId),
-    Fence(PresenceId),
+    Fence(PresenceId, LastBeat),
     ReadJob(JobId),
     ReadRuns(JobId),
     ReadSlots(JobId),
@@ -163,7 +164,7 @@ impl Call {
                 let beat = store.beat(*by, &Vitals::default()).await;
                 (About::All, one(beat, |_| Answer::Done))
             }
-            Self::Fence(by) => (About::All, one(store.bar_lapsed(*by).await, ended)),
+            Self::Fence(by, last) => (About::All, one(store.fence(*by, &[*last]).await, ended)),
             Self::ReadJob(job) => {
                 let read = store.get_job(tenant, *job).await;
                 let answer = one(read, |job| Answer::Job(job.map(Box::new)));

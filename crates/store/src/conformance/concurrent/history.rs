@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::shard::ShardSet;
-use model::{Job, JobId, PresenceId, Shard, Timestamp};
+use model::{BeatMark, Job, JobId, PresenceId, Shard, Timestamp};
 
 use super::calls::{About, Answer, Call};
 use crate::{Epoch, Store};
@@ -27,6 +27,8 @@ pub(super) struct Entry {
 #[derive(Debug, Clone)]
 pub(super) struct Opening {
     pub now: Timestamp,
+    /// As a beat of this moment is marked.
+    pub uptime: BeatMark,
     /// In the order they joined, with the shards each wanted; and whether they were heard since.
     pub presences: Vec<(PresenceId, ShardSet, bool)>,
     /// What the first lease of each shard was numbered.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Job, JobId, PresenceId, Run, Shard, TenantId, Verdict};
+use model::{BeatMark, Job, JobId, PresenceId, Run, Shard, TenantId, Verdict};
 
 use super::calls::{Answer, Call, MANY};
 use super::history::Opening;
@@ -28,6 +28,8 @@ pub(super) struct Replay {
     presences: Vec<(PresenceId, PresenceId)>,
     /// What their epochs are ahead of ours.
     ahead: u64,
+    /// How much later their clock is, in milliseconds, as beats are marked by it.
+    later: i64,
 }
 
 impl Replay {
@@ -67,6 +69,7 @@ impl Replay {
             shard,
             presences,
             ahead: first.saturating_sub(1),
+            later: opening.uptime.0 - BeatMark::at(clock.uptime()).0,
         })
     }
 
@@ -167,7 +170,10 @@ impl Replay {
             Call::Lease(by, wanted) => Call::Lease(self.ours(by), only(&wanted, self.shard)),
             Call::Leave(by) => Call::Leave(self.ours(by)),
             Call::Beat(by) => Call::Beat(self.ours(by)),
-            Call::Fence(by) => Call::Fence(self.ours(by)),
+            Call::Fence(by, (other, mark)) => {
+                let mark = BeatMark(mark.0 - self.later);
+                Call::Fence(self.ours(by), (self.ours(other), mark))
+            }
             call @ (Call::Create(_)
             | Call::Change(_)
             | Call::Start(_)

@@ -4,8 +4,11 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::presence::LastBeat;
 use model::shard::ShardSet;
-use model::{Job, JobId, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp, Verdict};
+use model::{
+    BeatMark, Job, JobId, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp, Verdict,
+};
 use tokio::sync::Barrier;
 
 use super::actors::Actor;
@@ -65,6 +68,8 @@ pub(super) struct Stage {
     /// Each node's presence, and the leases it thinks it has.
     pub nodes: Vec<Mutex<Leases>>,
     pub spares: Mutex<Vec<PresenceId>>,
+    /// The last beat of each presence, as all this began.
+    pub beats: Vec<LastBeat>,
     pub jobs: Vec<JobId>,
     /// Jobs and runs as someone read them, maybe long ago.
     pub known_jobs: Mutex<BTreeMap<JobId, Arc<Job>>>,
@@ -102,12 +107,18 @@ pub(super) async fn play(arena: &Arena, seed: u64) -> Result<Played, BoxError> {
         .collect();
     let (opening, nodes) = open(arena, &planned, &mut chance).await?;
     let joined = opening.presences.iter().map(|(presence, ..)| *presence);
+    let mark = |heard: bool| {
+        let silence = SILENCE * (BEATS as u32) * u32::from(!heard);
+        BeatMark::at(arena.clock.uptime().saturating_sub(silence))
+    };
+    let beats = opening.presences.iter();
     let stage = Arc::new(Stage {
         recorder: Recorder::default(),
         now,
         shards: planned.iter().map(|job| job.shard()).collect(),
         nodes: nodes.into_iter().map(Mutex::new).collect(),
         spares: Mutex::new(joined.skip(NODES).collect()),
+        beats: beats.map(|(id, _, heard)| (*id, mark(*heard))).collect(),
         jobs: planned.iter().map(|job| job.id).collect(),
         known_jobs: Mutex::new(planned.iter().map(|job| (job.id, job.clone())).collect()),
         known_runs: Mutex::default(),
@@ -180,6 +191,7 @@ async fn open(
     store.create_jobs(&new.collect::<Vec<_>>()).await?;
     let opening = Opening {
         now: arena.clock.now(),
+        uptime: BeatMark::at(arena.clock.uptime()),
         presences,
         epochs,
         jobs,

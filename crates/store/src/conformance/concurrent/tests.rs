@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Job, PresenceId, Run, RunId, Verdict};
+use model::{BeatMark, Job, PresenceId, Run, RunId, Verdict};
 
 use super::calls::{About, Answer, Call};
 use super::checker::{Explained, explain, shortest};
@@ -68,6 +68,7 @@ impl Story {
         let shards: ShardSet = [self.job.shard()].into_iter().collect();
         Opening {
             now: at(4),
+            uptime: BeatMark::default(),
             presences: vec![
                 (self.first.presence, shards, true),
                 (self.second.presence, ShardSet::default(), true),
