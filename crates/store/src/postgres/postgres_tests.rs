@@ -66,7 +66,7 @@ async fn with_rows(fast_paths: bool) -> Result<Subject, BoxError> {
 
 #[test]
 fn its_fast_paths_write_what_the_core_decides() {
-    rows_alike(with_rows);
+    rows_alike(16, with_rows);
 }
 
 /// Three nodes' worth of connections to one schema.

@@ -107,7 +107,7 @@ fn rows(conn: &Connection) -> Vec<String> {
 
 #[test]
 fn its_fast_paths_write_what_the_core_decides() {
-    rows_alike(with_rows);
+    rows_alike(64, with_rows);
 }
 
 async fn arena() -> Result<Arena, BoxError> {
