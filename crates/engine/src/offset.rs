@@ -24,6 +24,9 @@ use crate::lock;
 
 /// Beats that are remembered; the one that was answered quickest tells the offset.
 const SAMPLES: usize = 16;
+/// How long one vouches for the store's clock. An answer that is slow cannot show a step that is smaller than it is slow:
+/// a node that hears no other for so long does not know the time any more, and stops firing.
+const VOUCHES: f64 = SAMPLES as f64 * limits::BEAT_EVERY.as_secs() as f64;
 /// How far two clocks may drift apart, in millionths.
 const DRIFT: f64 = 100e-6;
 /// A beat that disagrees by more than both can be wrong, and by this, shows a step of the store's clock.
@@ -111,6 +114,7 @@ impl OffsetClock {
             }
         }
         let samples = &mut known.samples;
+        samples.retain(|sample| received - sample.at <= VOUCHES);
         if samples.len() == SAMPLES
             && let Some(worst) = worst(samples, received)
         {

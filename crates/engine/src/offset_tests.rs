@@ -159,3 +159,24 @@ fn what_is_known_grows_old() {
     machine.pass(600_000_000);
     assert!(clock.standing().unfit(limits::CLOCK_SKEW_MAX).is_some());
 }
+
+/// A step of 40 ms hides in answers that take 300 ms each way: nothing tells it apart from a way that is shorter back.
+#[test]
+fn a_node_that_hears_only_slow_answers_stops_trusting_what_it_knew() {
+    let (machine, clock) = node(0);
+    let mut store = beat(&machine, &clock, STORE, 300, 300);
+    store -= 40_000;
+    for second in 0..20 {
+        machine.pass(400_000);
+        store = beat(&machine, &clock, store + 400_000, 300_000, 300_000);
+        let early = clock.now_micros() - store;
+        let unfit = clock.standing().unfit(limits::CLOCK_SKEW_MAX);
+        assert!(
+            early <= 0 || second < 16,
+            "{early} µs early after {second} s"
+        );
+        assert_eq!(unfit.is_some(), second >= 16, "after {second} s");
+    }
+    beat(&machine, &clock, store, 300, 300);
+    assert_eq!(clock.standing().unfit(limits::CLOCK_SKEW_MAX), None);
+}

@@ -59,9 +59,9 @@ impl Watchdog {
     }
 
     /// Fences whoever has been silent for a lifetime while this node was heard.
-    async fn fence_lapsed(&self) -> Result<(), StoreError> {
+    async fn fence_lapsed(&self, uptime: Duration) -> Result<(), StoreError> {
         let context = &self.context;
-        let lapsed = lock(&context.observer).lapsed(context.shared.clock.uptime());
+        let lapsed = lock(&context.observer).lapsed(uptime);
         if lapsed.is_empty() {
             return Ok(());
         }
@@ -328,7 +328,8 @@ impl Duty for Watchdog {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = Arc::clone(&self.context);
-        self.fence_lapsed().await?;
+        let began = context.shared.clock.uptime();
+        self.fence_lapsed(began).await?;
         let more = self.end_orphans(now).await?;
         let uptime = context.shared.clock.uptime();
         let asked = context.shared.nudges.compare.swap(false, Ordering::AcqRel);
@@ -341,8 +342,9 @@ impl Duty for Watchdog {
         if more {
             return Ok(Wake::Now);
         }
+        // Also one that has lapsed since this step looked.
+        let lapse = lock(&context.observer).next_lapse(began);
         let uptime = context.shared.clock.uptime();
-        let lapse = lock(&context.observer).next_lapse(uptime);
         let left = lapse.map_or(limits::SLEEP_MAX, |lapse| lapse.saturating_sub(uptime));
         // Wall time is whole milliseconds: anything less would be now.
         let left = left.clamp(Duration::from_millis(1), limits::SLEEP_MAX);

@@ -258,7 +258,8 @@ macro_rules! faulty {
 
             async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
                 let store = self.clone();
-                self.send(async move { store.leave_watched(presence).await }).await
+                // No duty calls it.
+                self.carry(async move { store.leave_watched(presence).await }).await
             }
 
             async fn fence(&self, by: PresenceId, lapsed: &[LastBeat]) -> Result<Vec<PresenceId>, StoreError> {

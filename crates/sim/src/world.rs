@@ -1,6 +1,7 @@
 //! One simulated stretch of time: jobs, nodes that crash and come back, a store and targets that misbehave,
 //! clocks that are stepped, people who edit, pause, cancel; then quiet, then checks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -163,6 +164,8 @@ pub(crate) struct World {
     target_rng: Arc<Mutex<StdRng>>,
     quiet: Arc<AtomicBool>,
     starts: u32,
+    /// Which node each start was of.
+    pub started: BTreeMap<u32, usize>,
     /// Every job as it was accepted, and whether its definition was ever changed.
     pub accepted: Vec<(Arc<Job>, bool)>,
     pub calendars: Vec<Arc<Calendar>>,
@@ -211,6 +214,7 @@ impl World {
             parts,
             quiet: Arc::default(),
             starts: 0,
+            started: BTreeMap::new(),
             accepted: Vec::new(),
             calendars: Vec::new(),
             by: Arc::from("someone"),
@@ -308,6 +312,7 @@ impl World {
 
     pub async fn start(&mut self, index: usize) {
         self.starts += 1;
+        self.started.insert(self.starts, index);
         if !self.is_fleet() {
             self.mem.reopen();
             self.ledger.book().all_ended(self.clock.uptime());

@@ -1,11 +1,15 @@
 //! Deliveries and attempts: once each, never early, in order, never too many at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use model::{AttemptNo, Job, JobId, Outcome, Overlap, Run, RunId, RunKind, RunState, limits};
 
 use super::{End, was_lost};
 use crate::story::Delivery;
+
+/// How long a beat that was answered quickly vouches for the store's clock.
+const VOUCHES: Duration = Duration::from_secs(16);
 
 impl End<'_> {
     pub(super) fn one_delivery_per_attempt(&mut self) {
@@ -41,20 +45,31 @@ impl End<'_> {
             }
             // A retry made due by a clock that went back is the one exception the rules know.
             let retry = !world.steps.is_empty() && delivery.attempt > AttemptNo::FIRST;
-            // Nodes learn of a step of the store's clock with their next beat, and do nothing without one.
-            let heard = |step: &std::time::Duration| *step + limits::PRESENCE_TTL;
-            let unaware = world.is_fleet()
-                && world
-                    .steps
-                    .iter()
-                    .any(|step| (*step..heard(step)).contains(&delivery.from));
-            if !retry && !unaware {
+            if !retry && !self.has_not_heard(delivery) {
                 early.push(format!("{} due {due_at} at {}", delivery.run, delivery.at));
             }
         }
         for seen in early {
             self.broken("never_early", seen);
         }
+    }
+
+    /// Whether the node could not know yet that the store's clock was stepped. It learns that with its next beat, and does
+    /// nothing without one. But an answer that is slow cannot show a step that is smaller than it is slow: a node whose way to
+    /// the store is bad may take as long as what it heard before vouches for the clock.
+    fn has_not_heard(&self, delivery: &Delivery) -> bool {
+        let (world, from) = (self.world, delivery.from);
+        let node = world.started.get(&delivery.node);
+        let unaware = |step: &Duration| {
+            let well = |node: &usize| world.spells.is_sound(*node, *step, from);
+            let heard = if node.is_some_and(well) {
+                limits::PRESENCE_TTL
+            } else {
+                VOUCHES + limits::PRESENCE_TTL
+            };
+            (*step..*step + heard).contains(&from)
+        };
+        world.is_fleet() && world.steps.iter().any(unaware)
     }
 
     pub(super) fn attempts_rise_by_one(&mut self) {
