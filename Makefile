@@ -24,6 +24,8 @@ CONCURRENT_SEED ?=
 # What `make bench` measures on, sqlite or postgres; how long `make soak` takes.
 STORE ?= sqlite
 MINUTES ?= 20
+# `make soak SNAPSHOT=second` (or `minute`) has a neighbour's transaction open instead, with jobs that are due so often.
+SNAPSHOT ?=
 
 help: ## Print every target with its comment.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,9 +65,9 @@ bench: ## Run every bench beside its floor, and write the table of docs/benchmar
 	cargo build --release --locked -p punctual
 	STORE=$(STORE) scripts/bench $(TARGET)/release/punctual
 
-soak: ## Load a PostgreSQL server for MINUTES=20, and see whether its tables keep their size.
+soak: ## Load a PostgreSQL server for MINUTES=20, and see whether its tables keep their size; or beside an open snapshot (SNAPSHOT=second, SNAPSHOT=minute).
 	cargo build --release --locked -p punctual
-	scripts/bench-postgres bash -c '"$$0" bench soak --minutes $(MINUTES) --store "$$PUNCTUAL_BENCH_STORE"' $(TARGET)/release/punctual
+	scripts/bench-postgres bash -c '"$$0" bench $(if $(SNAPSHOT),snapshot --every $(SNAPSHOT),soak --minutes $(MINUTES)) --store "$$PUNCTUAL_BENCH_STORE"' $(TARGET)/release/punctual
 
 api: ## Write api/openapi.json anew from the server's routes.
 	mkdir -p api

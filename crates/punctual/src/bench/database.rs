@@ -44,6 +44,52 @@ pub struct Written {
     pub tuples: i64,
 }
 
+/// Processor time of the server's processes on this machine, in ticks of a hundredth of a second.
+#[derive(Debug, Clone, Copy)]
+pub struct Spent(u64);
+
+impl Spent {
+    /// The postmaster, those that it has waited for, and those that live.
+    pub async fn by_now(client: &Client) -> Result<Self, Failure> {
+        let row = client.query_one("SELECT pg_backend_pid()", &[]).await;
+        let pid: i32 = row.and_then(|row| row.try_get(0)).map_err(failed)?;
+        let here = fields(&pid.to_string()).ok_or_else(|| {
+            Failure::usage("what the server spends is known only on its own machine")
+        })?;
+        let postmaster = here.get(PARENT).cloned().unwrap_or_default();
+        let of = |fields: &[String], wanted: &[usize]| -> u64 {
+            let fields = wanted.iter().filter_map(|index| fields.get(*index));
+            fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+        };
+        let mut ticks =
+            fields(&postmaster).map_or(0, |it| of(&it, &[USER, SYSTEM, WAITED, WAITED + 1]));
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        for one in all.filter_map(|one| fields(&one.file_name().to_string_lossy())) {
+            if one.get(PARENT) == Some(&postmaster) {
+                ticks += of(&one, &[USER, SYSTEM]);
+            }
+        }
+        Ok(Self(ticks))
+    }
+
+    pub fn since(self, before: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(before.0) * 10)
+    }
+}
+
+/// Places in what follows the name in `/proc/<pid>/stat`.
+const PARENT: usize = 1;
+const USER: usize = 11;
+const SYSTEM: usize = 12;
+const WAITED: usize = 13;
+
+fn fields(pid: &str) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in brackets, and may hold anything.
+    let (_, rest) = text.rsplit_once(')')?;
+    Some(rest.split_whitespace().map(str::to_owned).collect())
+}
+
 impl Schema {
     pub fn new(server: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -70,6 +116,15 @@ impl Schema {
 
     pub async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         let config = PgConfig::parse(&self.address()).map_err(rig::failed)?;
+        Ok(Arc::new(
+            PgStore::connect(config).await.map_err(rig::failed)?,
+        ))
+    }
+
+    /// For one of many nodes.
+    pub async fn open_light(&self) -> Result<Arc<dyn Store>, Failure> {
+        let address = format!("{}&connections=2", self.address());
+        let config = PgConfig::parse(&address).map_err(rig::failed)?;
         Ok(Arc::new(
             PgStore::connect(config).await.map_err(rig::failed)?,
         ))

@@ -5,12 +5,14 @@
 mod beside;
 mod database;
 mod figures;
+mod fleet;
 mod floor;
 mod floor_pg;
 mod http;
 mod million;
 mod recovery;
 mod rig;
+mod snapshot;
 mod soak;
 mod two_nodes;
 mod workloads;
@@ -25,6 +27,7 @@ use crate::cli::output;
 use crate::failure::Failure;
 use figures::Figures;
 use rig::{Base, Place};
+use snapshot::Beside;
 
 pub const HELP: &str = "\
 Workloads:
@@ -42,6 +45,8 @@ Workloads:
   ingest      200,000 jobs created in one batch request
   million     a million registered jobs: start, memory, and the workloads beside them
   soak        4,000 jobs due every second for --minutes: whether tables keep their size (with --store)
+  fleet       50 light nodes over a million jobs, 1,000 of them due every second: what they read (with --store)
+  snapshot    jobs beside somebody's long transaction: how late, what the server spends (with --store on this machine)
 
 Examples:
   punctual bench drain
@@ -65,6 +70,8 @@ pub enum Workload {
     Ingest,
     Million,
     Soak,
+    Snapshot,
+    Fleet,
 }
 
 impl Workload {
@@ -100,7 +107,10 @@ impl Workload {
 
     /// These take their time, and turns of their own.
     fn is_long(self) -> bool {
-        matches!(self, Self::Million | Self::Soak)
+        matches!(
+            self,
+            Self::Million | Self::Soak | Self::Snapshot | Self::Fleet
+        )
     }
 }
 
@@ -124,6 +134,9 @@ pub struct Bench {
     /// How long the soak lasts
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_440))]
     minutes: u32,
+    /// How often jobs are due beside an open snapshot
+    #[arg(long, value_enum, default_value = "second")]
+    every: Beside,
     /// Also write the table, as Markdown, to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -227,17 +240,26 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
         Workload::Create => vec![http::create(base, floor).await?],
         Workload::Ingest => vec![http::ingest(base, floor).await?],
         Workload::Million => {
-            let bar = output::progress(None, "jobs");
-            let tell = |done, total| {
-                bar.set_length(total);
-                bar.set_position(done);
-            };
-            let figures = million::million(base, floor, &tell).await;
-            bar.finish_and_clear();
-            figures?
+            loading(async |tell| million::million(base, floor, tell).await).await?
         }
+        Workload::Fleet => vec![loading(async |tell| fleet::fleet(base, tell).await).await?],
         Workload::Soak => vec![soak::soak(base, bench.minutes).await?],
+        Workload::Snapshot => vec![snapshot::snapshot(base, bench.every).await?],
     })
+}
+
+/// A workload that shows how far loading its jobs is.
+async fn loading<T>(
+    measure: impl AsyncFn(&dyn Fn(u64, u64)) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let bar = output::progress(None, "jobs");
+    let tell = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let measured = measure(&tell).await;
+    bar.finish_and_clear();
+    measured
 }
 
 /// A workload about moments, on a store of its own, while the machine is quiet.

@@ -97,7 +97,7 @@ fn collisions(node: &Node) -> u64 {
 }
 
 /// Waits until all shards are held, by so many nodes about evenly, and a little longer.
-async fn balanced(schema: &Schema, nodes: usize) -> Result<(), Failure> {
+pub async fn balanced(schema: &Schema, nodes: usize) -> Result<(), Failure> {
     const HELD: &str = "SELECT count(*) FROM leases WHERE holder IS NOT NULL GROUP BY holder";
     let client = schema.client().await?;
     rig::wait("the shards", async || {

@@ -232,7 +232,7 @@ pub async fn recurring(
 }
 
 /// How late each delivery was, in milliseconds; less than nothing is early.
-fn lateness(seen: &[(model::JobId, Timestamp, i64)]) -> Vec<f64> {
+pub fn lateness(seen: &[(model::JobId, Timestamp, i64)]) -> Vec<f64> {
     seen.iter()
         .map(|(_, slot, at)| (at - slot.as_millis() * 1_000) as f64 / 1e3)
         .collect()
