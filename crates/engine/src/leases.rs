@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::shard::ShardSet;
+use model::shard::{ShardSet, Shares};
 use model::{PresenceId, Shard, Timestamp, limits};
 use store::{Hint, Leases, Peer, StoreError};
 use tracing::info;
@@ -27,6 +27,9 @@ pub struct Hold {
     short_since: Option<Duration>,
     /// The store may have it otherwise than memory: an answer was lost.
     doubtful: bool,
+    /// Who schedules, and what falls to each: counted again when they change.
+    schedulers: Vec<PresenceId>,
+    shares: Shares,
 }
 
 impl Hold {
@@ -35,7 +38,18 @@ impl Hold {
             context,
             short_since: None,
             doubtful: false,
+            schedulers: Vec::new(),
+            shares: Shares::default(),
         }
+    }
+
+    fn shares(&mut self, peers: &[Peer]) -> &Shares {
+        let schedulers = schedulers(peers);
+        if schedulers != self.schedulers {
+            self.shares = Shares::among(&schedulers);
+            self.schedulers = schedulers;
+        }
+        &self.shares
     }
 
     /// When to ask again for shards that another still holds.
@@ -92,7 +106,7 @@ impl Context {
 }
 
 /// Who schedules, of those that live.
-fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
+pub fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
     let schedule = peers.iter().filter(|peer| peer.vitals.schedules);
     schedule.map(|peer| peer.presence).collect()
 }
@@ -104,20 +118,20 @@ pub fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
     }
     let hands = peers.iter().filter(|peer| peer.vitals.executes);
     let hands: Vec<PresenceId> = hands.map(|peer| peer.presence).collect();
+    let shares = Shares::among(&hands);
     Shard::all()
-        .filter(|shard| held.contains(*shard) || shard.owner(&hands) == Some(me))
+        .filter(|shard| held.contains(*shard) || shares.owner(*shard) == Some(me))
         .collect()
 }
 
 /// The shards whose runs others leave: nobody schedules them, or whoever does has no hands free.
-fn left(peers: &[Peer], me: PresenceId) -> ShardSet {
-    let schedulers = schedulers(peers);
+fn left(peers: &[Peer], shares: &Shares, me: PresenceId) -> ShardSet {
     let has_hands = |id: PresenceId| {
         let peer = peers.iter().find(|peer| peer.presence == id);
         peer.is_some_and(|peer| peer.vitals.executes && peer.vitals.room > 0)
     };
     Shard::all()
-        .filter(|shard| match shard.owner(&schedulers) {
+        .filter(|shard| match shares.owner(*shard) {
             Some(owner) => owner != me && !has_hands(owner),
             None => true,
         })
@@ -142,11 +156,9 @@ impl Duty for Hold {
         if !context.has_heard() || context.is_stopping() {
             return Ok(Wake::Nudged);
         }
-        let schedulers = schedulers(&peers);
-        let wanted: ShardSet = Shard::all()
-            .filter(|shard| shard.owner(&schedulers) == Some(me))
-            .collect();
-        *lock(&context.left) = left(&peers, me);
+        let shares = self.shares(&peers);
+        let wanted = shares.of(me);
+        *lock(&context.left) = left(&peers, shares, me);
         let held = context.leases();
         let doubtful = std::mem::take(&mut *lock(&context.shared.lease_lost)) || self.doubtful;
         if held.shards() == wanted && !doubtful {

@@ -1,5 +1,7 @@
 //! Shards: fixed slices of jobs, and which node holds which.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::hash::hash;
 use crate::id::{JobId, PresenceId};
 
@@ -18,13 +20,52 @@ impl Shard {
         (0..=u8::MAX).map(Self)
     }
 
-    /// Rendezvous hashing: of the nodes that live, the one that draws highest for this shard.
-    /// A node that comes or goes moves only its own share.
-    pub fn owner(self, nodes: &[PresenceId]) -> Option<PresenceId> {
-        nodes.iter().copied().max_by_key(|node| {
-            let (high, low) = node.0.as_u64_pair();
-            (hash(u64::from(self.0), &[high, low]), *node)
-        })
+    /// What a node draws for this shard.
+    fn draw(self, node: PresenceId) -> u64 {
+        let (high, low) = node.0.as_u64_pair();
+        hash(u64::from(self.0), &[high, low])
+    }
+}
+
+/// Who holds which shard: rendezvous hashing, but nobody gets more than a fair share. The highest draws of all go first;
+/// a node that has its share draws no more. So shares differ by one at most, and when a node comes or goes its own share
+/// moves, and little else. Whoever is asked answers the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shares(BTreeMap<Shard, PresenceId>);
+
+impl Shares {
+    pub fn among(nodes: &[PresenceId]) -> Self {
+        let nodes: BTreeSet<PresenceId> = nodes.iter().copied().collect();
+        let pairs = nodes
+            .iter()
+            .flat_map(|node| Shard::all().map(|shard| (shard.draw(*node), shard, *node)));
+        let mut draws: Vec<_> = pairs.collect();
+        draws.sort_unstable_by(|one, other| other.cmp(one));
+        let share = Shard::COUNT / nodes.len().max(1);
+        // As many nodes get one more.
+        let mut left_over = Shard::COUNT - share * nodes.len();
+        let mut counts: BTreeMap<PresenceId, usize> = BTreeMap::new();
+        let mut shares = Self::default();
+        for (_, shard, node) in draws {
+            let count = counts.entry(node).or_default();
+            let more = *count == share && left_over > 0;
+            if (*count < share || more) && !shares.0.contains_key(&shard) {
+                left_over -= usize::from(more);
+                *count += 1;
+                shares.0.insert(shard, node);
+            }
+        }
+        shares
+    }
+
+    /// Nobody's, if there are no nodes.
+    pub fn owner(&self, shard: Shard) -> Option<PresenceId> {
+        self.0.get(&shard).copied()
+    }
+
+    pub fn of(&self, node: PresenceId) -> ShardSet {
+        let theirs = self.0.iter().filter(|(_, owner)| **owner == node);
+        theirs.map(|(shard, _)| *shard).collect()
     }
 }
 
@@ -86,26 +127,42 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_node_moves_only_its_share() {
-        let (five, four) = (nodes(5), nodes(4));
-        for shard in Shard::all() {
-            let before = shard.owner(&five);
-            if before != five.last().copied() {
-                assert_eq!(shard.owner(&four), before);
-            }
+    fn a_lost_node_moves_its_share_and_little_else() {
+        for count in [2, 3, 5, 10, 50] {
+            let all = nodes(count);
+            let (before, after) = (Shares::among(&all), Shares::among(&nodes(count - 1)));
+            let moved = Shard::all().filter(|shard| before.owner(*shard) != after.owner(*shard));
+            let (moved, share) = (moved.count(), Shard::COUNT / usize::from(count));
+            assert!(
+                (share..=share * 2 + 20).contains(&moved),
+                "{count}: {moved}"
+            );
         }
     }
 
     #[test]
-    fn shares_are_even_enough() {
-        let nodes = nodes(4);
-        for node in &nodes {
-            let share = Shard::all()
-                .filter(|shard| shard.owner(&nodes) == Some(*node))
-                .count();
-            assert!((40..=90).contains(&share), "{share}");
+    fn shares_differ_by_one_at_most() {
+        for count in [1, 2, 3, 7, 50, 200, 255] {
+            let nodes = nodes(count);
+            let shares = Shares::among(&nodes);
+            let mut all = ShardSet::default();
+            for node in &nodes {
+                let theirs = shares.of(*node);
+                let mean = Shard::COUNT / nodes.len();
+                assert!((mean..=mean + 1).contains(&theirs.len()), "{count}");
+                theirs.iter().for_each(|shard| all.insert(shard));
+            }
+            assert!(all.is_all());
         }
-        assert_eq!(Shard(3).owner(&[]), None);
+        assert_eq!(Shares::among(&[]).owner(Shard(3)), None);
+    }
+
+    #[test]
+    fn whoever_is_asked_answers_the_same() {
+        let mut nodes = nodes(50);
+        let shares = Shares::among(&nodes);
+        nodes.reverse();
+        assert_eq!(Shares::among(&nodes), shares);
     }
 
     #[test]
