@@ -305,7 +305,11 @@ pub fn target() -> (Receiver, &'static Mutex<Vec<Arrival>>) {
         let arrival = Arrival::of(delivery);
         let chance = arrival.chance();
         let answer = match delivery.path.as_str() {
-            "/slow" => Answer::ok().after(Duration::from_millis(500 + chance % 900)),
+            // Some last into the slot after the next; together they leave time to catch up after a fault.
+            "/slow" if chance % 4 == 0 => {
+                Answer::ok().after(Duration::from_millis(1_200 + chance / 4 % 1_000))
+            }
+            "/slow" => Answer::ok().after(Duration::from_millis(50 + chance % 300)),
             "/flaky" if chance % 100 < 20 => Answer::status(503),
             _ => Answer::ok(),
         };
