@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use model::{JobState, Lane, Outcome, Reason, RunState};
+use model::{JobState, Lane, Outcome, Reason, RunState, Skip};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -398,6 +398,13 @@ impl Metrics {
             reason: reason.as_str(),
         };
         self.skipped_slots.get_or_create(&label).inc_by(count);
+    }
+
+    /// Slots that a change of their job has explained.
+    pub fn slots_recorded(&self, skips: &[Skip]) {
+        for skip in skips {
+            self.slots_skipped(skip.reason, skip.slots.count);
+        }
     }
 
     pub fn panicked(&self, place: &'static str) {

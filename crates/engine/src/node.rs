@@ -401,6 +401,12 @@ impl Body {
         }
     }
 
+    fn log_fenced(&self, presence: PresenceId) {
+        let reason = "the others have not heard of it for as long as a presence lives";
+        let node = self.config.name.as_str();
+        warn!(node, %presence, reason, "this node was fenced, and joins again");
+    }
+
     /// One presence, from its first duty to its last.
     async fn live_as(
         &self,
@@ -426,8 +432,8 @@ impl Body {
                 ending.end().await;
                 crate::stop::leave(&context).await;
             }
-            _ = planning.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
-            _ = ending.tasks.join_next() => warn!(presence = %id, "this presence has ended"),
+            _ = planning.tasks.join_next() => self.log_fenced(id),
+            _ = ending.tasks.join_next() => self.log_fenced(id),
         }
         context.kill.cancel();
         drop((planning, ending, context));

@@ -145,6 +145,7 @@ async fn aim(
         };
         match context.store.change_job(&change).await? {
             JobChanged::Done { job, asked } => {
+                context.shared.metrics.slots_recorded(&change.skipped);
                 if !asked.is_empty() {
                     context.shared.nudges.beat.now();
                     context.store.hint(&[Hint::Marks]);

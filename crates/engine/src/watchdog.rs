@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use model::retry::LostClaim;
 use model::{
-    Attempt, AttemptNo, JobId, JobState, Outcome, Report, RunId, RunState, Shard, Timestamp,
-    Verdict, limits,
+    Attempt, AttemptNo, JobId, JobState, Outcome, PresenceId, Report, RunId, RunState, Shard,
+    Timestamp, Verdict, limits,
 };
 use store::{Claimed, HeldClaim, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
@@ -30,6 +30,8 @@ const COMPARE: Duration = Duration::from_secs(5);
 const PAGE: usize = 1_000;
 /// How often jobs are counted; of many a count takes longer than that.
 const COUNT_EVERY: Duration = Duration::from_secs(60);
+/// Nodes whose names are kept in mind; more than any fleet has.
+const NAMES_MAX: usize = 10_000;
 /// Jobs counted in one step.
 const COUNT_PAGE: usize = 10_000;
 
@@ -38,6 +40,8 @@ pub struct Watchdog {
     /// By uptime.
     compare_at: Duration,
     count: Count,
+    /// Nodes by their presences, also of those that are not heard of any more.
+    names: BTreeMap<PresenceId, String>,
 }
 
 /// A walk through all jobs that counts them by state, a page a step.
@@ -55,26 +59,41 @@ impl Watchdog {
             context,
             compare_at: COMPARE,
             count: Count::default(),
+            names: BTreeMap::new(),
+        }
+    }
+
+    fn learn_names(&mut self) {
+        let peers = lock(&self.context.shared.peers);
+        if self.names.len() > NAMES_MAX {
+            self.names.clear();
+        }
+        for peer in peers.iter() {
+            let name = || peer.node.name.clone();
+            self.names.entry(peer.presence).or_insert_with(name);
+        }
+    }
+
+    fn log_fenced(&mut self, fenced: &[PresenceId]) {
+        let context = &self.context;
+        context.shared.metrics.fenced.inc_by(fenced.len() as u64);
+        for presence in fenced {
+            let node = self.names.remove(presence);
+            let reason = "it has not been heard of for as long as a presence lives";
+            warn!(node, %presence, reason, by = &*context.node, "fenced a node");
         }
     }
 
     /// Fences whoever has been silent for a lifetime while this node was heard.
-    async fn fence_lapsed(&self, uptime: Duration) -> Result<(), StoreError> {
-        let context = &self.context;
+    async fn fence_lapsed(&mut self, uptime: Duration) -> Result<(), StoreError> {
+        let context = Arc::clone(&self.context);
         let lapsed = lock(&context.observer).lapsed(uptime);
         if lapsed.is_empty() {
             return Ok(());
         }
         let fenced = context.store.fence(context.presence.id, &lapsed).await?;
         if !fenced.is_empty() {
-            context.shared.metrics.fenced.inc_by(fenced.len() as u64);
-            let peers = lock(&context.shared.peers).clone();
-            for presence in &fenced {
-                let peer = peers.iter().find(|peer| peer.presence == *presence);
-                let node = peer.map(|peer| peer.node.name.as_str());
-                let reason = "it has not been heard of for as long as a presence lives";
-                warn!(node, %presence, reason, by = &*context.node, "fenced a node");
-            }
+            self.log_fenced(&fenced);
             // Their shards are free for whoever hears of it.
             context.shared.nudges.beat.now();
             context.store.hint(&[Hint::Leases]);
@@ -329,6 +348,7 @@ impl Duty for Watchdog {
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = Arc::clone(&self.context);
         let began = context.shared.clock.uptime();
+        self.learn_names();
         self.fence_lapsed(began).await?;
         let more = self.end_orphans(now).await?;
         let uptime = context.shared.clock.uptime();

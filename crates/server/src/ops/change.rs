@@ -122,6 +122,7 @@ pub async fn change(
         match api.store.change_job(&change).await? {
             JobChanged::Done { job, asked } => {
                 drop(turn);
+                api.engine.metrics().slots_recorded(&change.skipped);
                 // It is written: whatever comes of the comparison, that is so.
                 let slots = compared.difference().await.unwrap_or(None);
                 let (job, runs) = finish(api, tenant, &change, *job, asked).await;

@@ -5,10 +5,11 @@ use std::time::Duration;
 use model::Timestamp;
 use model::schedule::parse_span;
 use serde_json::{Value, json};
+use store::postgres::server::PgServer;
 use tempfile::TempDir;
 
 use super::world::{list, now, pause};
-use crate::support::{Answer, Receiver, Server, wait_for};
+use crate::support::{Answer, Receiver, Server, skip, wait_for};
 
 fn at(millis: i64) -> Value {
     json!({ "at": Timestamp::from_millis(millis).to_string() })
@@ -171,6 +172,34 @@ fn lost_attempts_are_logged_and_counted_alike() {
     let settled = metric(&server, "punctual_settled_total{outcome=\"lost\"}");
     let lost = metric(&server, "punctual_lost_attempts_total");
     assert_eq!((settled, lost), (1.0, 1.0));
+}
+
+#[test]
+fn a_node_that_is_fenced_is_named() {
+    let database = match PgServer::shared() {
+        Ok(database) => database,
+        Err(why) => return skip(&why.to_string()),
+    };
+    let (store, folder) = (database.fresh_schema(), TempDir::new().unwrap());
+    let node = |name: &str| {
+        let more = ["--store", &store, "--node", name];
+        Server::start_in(folder.path(), &more)
+    };
+    let (one, other) = (node("one"), node("other"));
+    wait_for("both", || {
+        (metric(&one, "punctual_nodes") == 2.0).then_some(())
+    });
+    other.kill();
+    let line = wait_for("a line", || {
+        let log = one.log();
+        let line = log.lines().find(|line| line.contains("fenced a node"));
+        line.map(str::to_owned)
+    });
+    assert!(
+        line.contains("WARN") && line.contains("node=\"other\""),
+        "{line}"
+    );
+    assert_eq!(metric(&one, "punctual_fenced_nodes_total"), 1.0);
 }
 
 #[test]
