@@ -61,7 +61,7 @@ macro_rules! conformance_promises {
                 a_late_beat_is_as_good_as_any_unless_somebody_fenced
                 a_fenced_presence_must_join_again
                 a_presence_nobody_knows_is_fenced
-                no_two_beats_in_a_row_have_one_mark
+                no_two_beats_have_one_mark
                 whoever_has_beaten_since_is_not_fenced
                 an_outage_of_the_store_costs_nobody_a_presence
                 a_silent_presence_is_fenced_once

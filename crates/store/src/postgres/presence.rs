@@ -109,7 +109,7 @@ impl PgStore {
             &ahead,
             &uncertainty,
         ];
-        let (up, me): ([Param<'_>; 2], [Param<'_>; 1]) = ([&uptime, &now], [&presence.0]);
+        let (up, me): ([Param<'_>; 3], [Param<'_>; 1]) = ([&uptime, &now, &ttl], [&presence.0]);
         let (beat, asks, living) = tokio::try_join!(
             biased;
             conn.ask(&beat, &heard),

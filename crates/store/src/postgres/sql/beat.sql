@@ -1,7 +1,7 @@
--- beat: a presence that lives on, and how it is. Each beat has another mark (`beaten_at`) than the one before, whatever the clock
--- shows. Answers the time before anything is written. Nodes of the version before go by `expires_at`.
+-- beat: a presence that lives on, and how it is. Each beat has a greater mark (`beaten_at`) than the one before, whatever the clock
+-- shows. Answers the time before anything is written. `expires_at` says when it was, and nodes of the version before go by it.
 UPDATE presences p
-SET beaten_at = CASE t.up WHEN p.beaten_at THEN t.up + 1 ELSE t.up END, expires_at = t.up + $4::bigint,
+SET beaten_at = greatest(t.up, p.beaten_at + 1), expires_at = t.up + $4::bigint,
     seen_at = greatest(p.seen_at, t.now_us / 1000),
     schedules = $5, executes = $6, room = $7, lag = $8, ahead = $9, uncertainty = $10
 FROM (SELECT coalesce($2::bigint, now_us()) AS now_us, coalesce($3::bigint, now_ms()) AS up) t
