@@ -123,7 +123,7 @@ fn a_node_that_trusts_its_own_broken_beats_is_found() {
     let engine_flaw = engine::Flaw::IgnoreBreaks;
     finds("the_living_keep_their_presence", |seed| Plan {
         engine_flaw,
-        ..Plan::hour(seed)
+        ..Plan::fleet(seed)
     });
 }
 
