@@ -55,7 +55,8 @@ pub async fn fleet(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figures, Fail
 async fn load(place: &Place, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
     const PART: usize = 20_000;
     let store = place.open().await?;
-    let anchor = rig::now().plus(Duration::from_secs(60));
+    // Due all the time from now on.
+    let anchor = rig::now().minus(PERIOD);
     for from in (0..JOBS).step_by(PART) {
         let one = |n: usize| {
             let anchor = anchor.plus(PERIOD.mul_f64(n as f64 / JOBS as f64));
