@@ -20,15 +20,15 @@ impl Shard {
         (0..=u8::MAX).map(Self)
     }
 
-    /// What a node draws for this shard.
-    fn draw(self, node: PresenceId) -> u64 {
+    /// What a node weighs for this shard.
+    fn weight(self, node: PresenceId) -> u64 {
         let (high, low) = node.0.as_u64_pair();
         hash(u64::from(self.0), &[high, low])
     }
 }
 
-/// Who holds which shard: rendezvous hashing, but nobody gets more than a fair share. The highest draws of all go first;
-/// a node that has its share draws no more. So shares differ by one at most, and when a node comes or goes its own share
+/// Who holds which shard: rendezvous hashing, but nobody gets more than a fair share. The pairs that weigh most go first;
+/// a node that has its share gets no more. So shares differ by one at most, and when a node comes or goes its own share
 /// moves, and little else. Whoever is asked answers the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Shares(BTreeMap<Shard, PresenceId>);
@@ -38,15 +38,15 @@ impl Shares {
         let nodes: BTreeSet<PresenceId> = nodes.iter().copied().collect();
         let pairs = nodes
             .iter()
-            .flat_map(|node| Shard::all().map(|shard| (shard.draw(*node), shard, *node)));
-        let mut draws: Vec<_> = pairs.collect();
-        draws.sort_unstable_by(|one, other| other.cmp(one));
+            .flat_map(|node| Shard::all().map(|shard| (shard.weight(*node), shard, *node)));
+        let mut pairs: Vec<_> = pairs.collect();
+        pairs.sort_unstable_by(|one, other| other.cmp(one));
         let share = Shard::COUNT / nodes.len().max(1);
         // As many nodes get one more.
         let mut left_over = Shard::COUNT - share * nodes.len();
         let mut counts: BTreeMap<PresenceId, usize> = BTreeMap::new();
         let mut shares = Self::default();
-        for (_, shard, node) in draws {
+        for (_, shard, node) in pairs {
             let count = counts.entry(node).or_default();
             let more = *count == share && left_over > 0;
             if (*count < share || more) && !shares.0.contains_key(&shard) {

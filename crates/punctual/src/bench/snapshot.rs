@@ -111,19 +111,19 @@ async fn run(
 
 /// How late slots were for so many seconds, and what the server spent.
 async fn stretch(reader: &Client, notes: &Notes, seconds: u32) -> Result<Stretch, Failure> {
-    const TELL: u32 = 10;
+    const STEP: u32 = 10;
     drop(notes.take());
     let (begun, spent) = (rig::uptime(), Spent::by_now(reader).await?);
     let (mut last, mut late) = (spent, Vec::new());
-    for _ in 0..seconds / TELL {
-        rig::pause(Duration::from_secs(u64::from(TELL))).await;
+    for _ in 0..seconds / STEP {
+        rig::pause(Duration::from_secs(u64::from(STEP))).await;
         let now = Spent::by_now(reader).await?;
         let mut these = lateness(&notes.take());
         output::note(&format!(
             "  {} runs, p99 {:.1} ms, {:.2} cores",
             these.len(),
             percentile(&mut these, 99.0),
-            now.since(last).as_secs_f64() / f64::from(TELL),
+            now.since(last).as_secs_f64() / f64::from(STEP),
         ));
         late.append(&mut these);
         last = now;

@@ -306,7 +306,7 @@ pub fn target() -> (Receiver, &'static Mutex<Vec<Arrival>>) {
         let chance = arrival.chance();
         let answer = match delivery.path.as_str() {
             // Some last into the slot after the next; together they leave time to catch up after a fault.
-            "/slow" if chance % 4 == 0 => {
+            "/slow" if chance.is_multiple_of(4) => {
                 Answer::ok().after(Duration::from_millis(1_200 + chance / 4 % 1_000))
             }
             "/slow" => Answer::ok().after(Duration::from_millis(50 + chance % 300)),
