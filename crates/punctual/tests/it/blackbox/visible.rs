@@ -238,14 +238,14 @@ fn a_held_node_answers_and_fires_nothing() {
         target.count(),
         runs(&Server::start_in(folder.path(), &["--hold"]), &job).len(),
     );
-    let held = Server::start_in(folder.path(), &["--hold", "--health-bound", "1s"]);
+    let held = Server::start_in(folder.path(), &["--hold", "--health-bound", "3s"]);
     wait_for("readiness", || {
         (held.http().get("/readyz").status == 200).then_some(())
     });
     assert!(held.log().contains("nothing fires here"), "{}", held.log());
     let asked = held.http().post(&format!("/v1/jobs/{job}/run"), &json!({}));
     assert!(asked.status < 300, "{}", asked.json());
-    pause(Duration::from_secs(4));
+    pause(Duration::from_secs(5));
     let health = held.http().get("/healthz");
     assert_eq!(
         (health.status, &health.json()["status"]),
