@@ -115,14 +115,18 @@ impl Views {
         Ok(())
     }
 
-    /// Reads jobs that are locked, as they stand; one that cannot be read is known as such.
+    /// Reads jobs that are locked, as they stand; one that cannot be read is known as such. One that was created since the
+    /// locks were taken is not locked, and is taken for one that is not there.
     pub async fn read_jobs(&mut self, conn: &Conn, ids: &[Uuid]) -> Done<()> {
         if ids.is_empty() {
             return Ok(());
         }
         let rows = conn.rows(include_str!("sql/get_job.sql"), &[&ids]).await?;
         for (id, job) in read_jobs(conn, &rows).await? {
-            let held = self.jobs.entry(id).or_default();
+            let locked = self.jobs.get_mut(&id).filter(|held| held.narrow.is_some());
+            let Some(held) = locked else {
+                continue;
+            };
             let rests = held.narrow.is_some_and(|narrow| narrow.is_resting());
             held.unreadable = job.as_ref().err().map(|bad| bad.detail.clone());
             held.view.unreadable = held.unreadable.clone().filter(|_| rests);

@@ -11,7 +11,7 @@ use crate::RunsOfChange;
 use crate::conformance::{DONE, at, freed, job, job_with, settlement, someone};
 use crate::postgres::fast_path::is_plain;
 use crate::postgres::server::PgServer;
-use crate::postgres::views::Views;
+use crate::postgres::views::{Lock, Views};
 use crate::postgres::*;
 
 /// A connection that finds our tables.
@@ -220,4 +220,22 @@ async fn a_run_that_is_claimed_while_its_lock_is_waited_for_is_marked_and_not_en
     let cancel = store.cancel_run(TenantId::DEFAULT, *id, at(30));
     let (cancelled, ()) = tokio::join!(cancel, commit);
     assert_eq!(cancelled.unwrap(), Cancelled::Asked);
+}
+
+#[tokio::test]
+async fn a_job_that_was_created_since_the_locks_were_taken_is_not_there() {
+    let server = PgServer::shared().unwrap();
+    let store = store(&server.fresh_schema()).await;
+    let new = job(1).unwrap();
+    let (id, ids) = (new.id, [new.id.0]);
+    let conn = store.clients.begin().await.unwrap();
+    let views = Views::load(&conn, &ids, Lock::JobsAndRuns).await;
+    let mut views = views.unwrap();
+    put(&store, new).await;
+    views.read_jobs(&conn, &ids).await.unwrap();
+    assert!(views.job(id).unwrap().is_none());
+    let views = Views::load(&conn, &ids, Lock::JobsAndRuns).await;
+    let mut views = views.unwrap();
+    views.read_jobs(&conn, &ids).await.unwrap();
+    assert!(views.job(id).unwrap().is_some());
 }
