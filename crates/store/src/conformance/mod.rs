@@ -62,9 +62,9 @@ macro_rules! conformance_promises {
                 a_fenced_presence_must_join_again
                 a_presence_nobody_knows_is_fenced
                 no_two_beats_have_one_mark
+                a_silent_presence_is_fenced_once
                 whoever_has_beaten_since_is_not_fenced
                 an_outage_of_the_store_costs_nobody_a_presence
-                a_silent_presence_is_fenced_once
                 a_step_of_the_wall_clock_ends_no_presence
                 a_clock_that_went_back_leaves_no_claim_in_doubt
                 leaving_twice_is_leaving_once
@@ -145,7 +145,6 @@ macro_rules! conformance_promises {
             plan {
                 due_jobs_come_in_the_order_they_are_due
                 due_pages_neither_repeat_nor_lose
-                jobs_are_counted_by_state_page_by_page
                 only_active_jobs_are_planned
                 only_jobs_of_the_shards_asked_for_are_planned
                 spread_is_part_of_when_a_job_is_due
@@ -155,6 +154,7 @@ macro_rules! conformance_promises {
                 a_schedule_that_cannot_be_read_is_named_and_not_planned
                 a_schedule_that_cannot_be_read_stays_as_it_was_stored
                 the_pulse_tells_the_oldest_that_nobody_holds
+                jobs_are_counted_by_state_page_by_page
             }
             fire {
                 a_slot_fires_once
