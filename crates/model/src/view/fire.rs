@@ -226,8 +226,10 @@ impl View {
         let live = self.live.get(&id);
         let live = live.filter(|run| run.attempt == AttemptNo::FIRST && start.is_some());
         if let Some(run) = live {
+            // One that was claimed under another version came from another firing: its holder is to run that version.
+            let same = run.version == firing.job.version;
             return match run.claim {
-                Some(holder) if holder == by => Fired::Claimed(id),
+                Some(holder) if holder == by && same => Fired::Claimed(id),
                 None if run.state == RunState::Ready && run.waiting => Fired::Waiting(id),
                 None if run.state == RunState::Ready => Fired::Ready(id),
                 Some(_) | None => Fired::Stale,

@@ -137,6 +137,26 @@ pub async fn a_slot_whose_run_has_ended_never_fires_again(subject: Subject) -> K
     Ok(())
 }
 
+pub async fn a_run_of_another_version_is_not_the_answer_to_a_firing(subject: Subject) -> Kept {
+    let Subject { store, leases, .. } = &subject;
+    let before = subject.put(job(1)?).await?;
+    let def = Definition {
+        payload: Some("other".into()),
+        ..Definition::clone(&before.def)
+    };
+    let edit = before.edited(None, def, at(0), &someone());
+    let (after, _) = subject.change(&before, edit, RunsOfChange::Keep).await?;
+    let (of_before, of_after) = (firing(&before, at(60)), firing(&Arc::new(after), at(60)));
+    let run = of_after.name().ok_or("it starts a run")?;
+    for _ in 0..2 {
+        let fired = store.fire(leases, std::slice::from_ref(&of_after)).await?;
+        assert_eq!(fired, [Fired::Claimed(run)]);
+        let fired = store.fire(leases, std::slice::from_ref(&of_before)).await?;
+        assert_eq!(fired, [Fired::Stale]);
+    }
+    Ok(())
+}
+
 pub async fn a_run_that_another_holds_is_stale(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let job = subject.put(job(1)?).await?;

@@ -161,6 +161,7 @@ macro_rules! conformance_promises {
                 a_repeated_fire_answers_the_same_run
                 a_repeated_fire_answers_the_same_skip
                 a_slot_whose_run_has_ended_never_fires_again
+                a_run_of_another_version_is_not_the_answer_to_a_firing
                 a_run_that_another_holds_is_stale
                 a_lapsed_lease_fires_nothing
                 an_old_epoch_fires_nothing
