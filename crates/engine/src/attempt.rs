@@ -20,7 +20,16 @@ use crate::trouble::What;
 pub async fn run(context: Arc<Context>, first: Start) {
     let mut next = Some(first);
     while let Some(Start { work, age }) = next.take() {
-        if !is_still_here(&context).await {
+        if !context.is_present() {
+            // It has not left yet, whatever was noted when its turn came.
+            context.dispatch.set_dispatched(work.run.id, None);
+            if !is_still_here(&context).await {
+                return;
+            }
+            let now = context.now();
+            context.dispatch.set_dispatched(work.run.id, Some(now));
+        }
+        if context.kill.is_cancelled() {
             return;
         }
         let micros = context.shared.clock.now_micros();

@@ -2,7 +2,7 @@
 //! tells the store, which has to know whether a run counts against a slot.
 
 use model::view::{Known, grace};
-use model::{JobId, Timestamp};
+use model::{JobId, RunId, Timestamp};
 
 use crate::dispatch::{ClaimsOfJob, Dispatch, Stage};
 use crate::lock;
@@ -25,6 +25,13 @@ impl Dispatch {
             })
         });
         known.collect()
+    }
+
+    /// When an attempt left that waits for its presence, once it has.
+    pub fn set_dispatched(&self, run: RunId, at: Option<Timestamp>) {
+        if let Some(holding) = lock(&self.state).claims.get_mut(&run) {
+            holding.dispatched_at = at;
+        }
     }
 
     /// When it shows whether the job's runs that are under way here count against a slot due at `due_at`.
