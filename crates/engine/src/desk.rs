@@ -78,6 +78,15 @@ impl Ending {
 impl Context {
     /// What somebody should know of the end of an attempt.
     pub fn observe_end(&self, job: &Job, settlement: &Settlement) {
+        if settlement.verdict == Verdict::Succeed
+            && settlement
+                .attempt
+                .as_ref()
+                .is_some_and(|it| it.long_by.is_none())
+        {
+            // Most of them: nothing is to be said.
+            return;
+        }
         let (shared, run) = (&self.shared, &settlement.run);
         let uptime = shared.clock.uptime();
         let marked = |attempt: &Attempt| attempt.long_by;

@@ -4,25 +4,26 @@
 use model::view::{Known, grace};
 use model::{JobId, RunId, Timestamp};
 
-use crate::dispatch::{ClaimsOfJob, Dispatch, Stage};
+use crate::dispatch::{ClaimsOfJob, Dispatch, Holding, Stage, State};
 use crate::lock;
+
+impl State {
+    /// The claims of a job.
+    fn held_of(&self, job: JobId) -> impl Iterator<Item = (RunId, &Holding)> {
+        let runs = self.living.get(&job).into_iter();
+        let runs = runs.flat_map(ClaimsOfJob::iter);
+        runs.filter_map(|run| Some((*run, self.claims.get(run)?)))
+    }
+}
 
 impl Dispatch {
     /// What is known here of the job's runs: what fire tells the store.
     pub fn known(&self, job: JobId) -> Vec<Known> {
         let state = lock(&self.state);
-        let runs = state
-            .living
-            .get(&job)
-            .into_iter()
-            .flat_map(ClaimsOfJob::iter);
-        let known = runs.filter_map(|run| {
-            let holding = state.claims.get(run)?;
-            Some(Known {
-                run: *run,
-                dispatched_at: holding.dispatched_at,
-                ended_at: holding.ended_at,
-            })
+        let known = state.held_of(job).map(|(run, holding)| Known {
+            run,
+            dispatched_at: holding.dispatched_at,
+            ended_at: holding.ended_at,
         });
         known.collect()
     }
@@ -37,24 +38,21 @@ impl Dispatch {
     /// When it shows whether the job's runs that are under way here count against a slot due at `due_at`.
     pub fn shows_at(&self, job: JobId, due_at: Timestamp) -> Timestamp {
         let state = lock(&self.state);
-        let runs = state
-            .living
-            .get(&job)
-            .into_iter()
-            .flat_map(ClaimsOfJob::iter);
-        let moments = runs.filter_map(|run| match &state.claims.get(run)?.stage {
-            Stage::Running {
-                work,
-                dispatched_at,
-            } if *dispatched_at < due_at => {
-                Some(due_at.plus(grace(*dispatched_at, work.run.due_at)))
-            }
-            Stage::Held(_)
-            | Stage::Queued(_)
-            | Stage::Running { .. }
-            | Stage::Ending
-            | Stage::TakenBack(_) => None,
-        });
+        let moments = state
+            .held_of(job)
+            .filter_map(|(_, holding)| match &holding.stage {
+                Stage::Running {
+                    work,
+                    dispatched_at,
+                } if *dispatched_at < due_at => {
+                    Some(due_at.plus(grace(*dispatched_at, work.run.due_at)))
+                }
+                Stage::Held(_)
+                | Stage::Queued(_)
+                | Stage::Running { .. }
+                | Stage::Ending
+                | Stage::TakenBack(_) => None,
+            });
         moments.max().unwrap_or(due_at)
     }
 }

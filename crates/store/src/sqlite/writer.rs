@@ -300,9 +300,9 @@ fn run_alone(db: &mut Db, mut call: Box<dyn Call>) -> Option<StoreError> {
     };
     let locked = fault.is_locked();
     let error = StoreError::from(fault);
-    let told = locked.then(|| StoreError::unavailable(error.to_string()));
+    let why = locked.then(|| StoreError::unavailable(error.to_string()));
     call.refuse(error);
-    told
+    why
 }
 
 fn try_alone(db: &mut Db, call: &mut dyn Call) -> Done<()> {
