@@ -253,11 +253,11 @@ async fn loading<T>(
     measure: impl AsyncFn(&dyn Fn(u64, u64)) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let bar = output::progress(None, "jobs");
-    let tell = |done, total| {
+    let show = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     };
-    let measured = measure(&tell).await;
+    let measured = measure(&show).await;
     bar.finish_and_clear();
     measured
 }
