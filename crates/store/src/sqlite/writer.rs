@@ -118,6 +118,15 @@ impl Queues {
     fn is_empty(&self) -> bool {
         self.engine.is_empty() && self.clients.is_empty()
     }
+
+    /// Someone else has the file locked: whoever came meanwhile has waited for that too.
+    fn refuse_all(&mut self, error: &StoreError) {
+        for queue in [&mut self.engine, &mut self.clients] {
+            while let Ok(call) = queue.try_recv() {
+                call.refuse(StoreError::unavailable(error.to_string()));
+            }
+        }
+    }
 }
 
 /// Calls that share a commit.
@@ -216,7 +225,9 @@ impl Drop for Writer {
 fn serve(mut db: Db, mut queues: Queues) {
     while let Some((by, first)) = queues.next() {
         if queues.is_empty() {
-            run_alone(&mut db, first);
+            if let Some(error) = run_alone(&mut db, first) {
+                queues.refuse_all(&error);
+            }
             continue;
         }
         let mut group = Group::new();
@@ -230,15 +241,19 @@ fn serve(mut db: Db, mut queues: Queues) {
                     }
                 }
             }
-            Err(fault) => again(&mut db, group, fault),
+            Err(fault) => {
+                if let Some(error) = again(&mut db, group, fault) {
+                    queues.refuse_all(&error);
+                }
+            }
         }
     }
     db.close();
 }
 
 /// Nothing of a group could be written. The calls are tried one by one, unless someone else has the file locked: each of
-/// them would wait for that anew.
-fn again(db: &mut Db, group: Group, fault: Fault) {
+/// them would wait for that anew. Answers why, if so.
+fn again(db: &mut Db, group: Group, fault: Fault) -> Option<StoreError> {
     let calls = group.calls.len();
     tracing::warn!(?fault, calls, "a group commit failed");
     let mut locked = fault.is_locked().then_some(StoreError::from(fault));
@@ -248,6 +263,7 @@ fn again(db: &mut Db, group: Group, fault: Fault) {
             Some(error) => call.refuse(StoreError::unavailable(error.to_string())),
         }
     }
+    locked
 }
 
 /// One transaction around all calls, a savepoint around each. Answers which calls failed; fails as a
