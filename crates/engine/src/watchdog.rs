@@ -29,7 +29,7 @@ use crate::wheel::Wheel;
 const COMPARE: Duration = Duration::from_secs(5);
 const PAGE: usize = 1_000;
 /// How often jobs are counted; of many a count takes longer than that.
-const COUNT_EVERY: Duration = Duration::from_secs(60);
+const COUNT_EVERY: Duration = Duration::from_secs(10);
 /// Nodes whose names are kept in mind; more than any fleet has.
 const NAMES_MAX: usize = 10_000;
 /// Jobs counted in one step.
