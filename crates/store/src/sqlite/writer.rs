@@ -133,7 +133,7 @@ impl Queues {
 struct Group {
     calls: Vec<Box<dyn Call>>,
     rows: usize,
-    /// Since when one of the engine's is among them.
+    /// Since when the engine waits for the commit.
     engine_since: Option<Duration>,
 }
 
@@ -154,19 +154,32 @@ impl Group {
         self.calls.push(call);
     }
 
-    /// Takes another call along, if one waits that need not wait for the next commit.
+    /// Takes all calls of the engine along that wait. Those that come later are the next group's: their callers are at work
+    /// while this one is written.
+    fn gather(&mut self, queues: &mut Queues, now: Duration) {
+        while self.has_room()
+            && let Ok(call) = queues.engine.try_recv()
+        {
+            self.push(By::Engine, call, now);
+        }
+    }
+
+    /// Takes another call of a client along, unless the engine has waited long for this commit.
     fn grow(&mut self, queues: &mut Queues, now: Duration) {
-        if self.calls.len() >= GROUP_MAX || self.rows >= GROUP_ROWS_MAX {
-            return;
+        if !queues.engine.is_empty() {
+            self.engine_since.get_or_insert(now);
         }
         let waits = |since| now.saturating_sub(since) >= CLIENTS_MAX;
-        if let Ok(call) = queues.engine.try_recv() {
-            self.push(By::Engine, call, now);
-        } else if !self.engine_since.is_some_and(waits)
+        if self.has_room()
+            && !self.engine_since.is_some_and(waits)
             && let Ok(call) = queues.clients.try_recv()
         {
             self.push(By::Client, call, now);
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.calls.len() < GROUP_MAX && self.rows < GROUP_ROWS_MAX
     }
 }
 
@@ -231,7 +244,9 @@ fn serve(mut db: Db, mut queues: Queues) {
             continue;
         }
         let mut group = Group::new();
-        group.push(by, first, db.shared.clock.uptime());
+        let now = db.shared.clock.uptime();
+        group.push(by, first, now);
+        group.gather(&mut queues, now);
         match try_group(&mut db, &mut group, &mut queues) {
             Ok(faults) => {
                 for (call, fault) in group.calls.into_iter().zip(faults) {
