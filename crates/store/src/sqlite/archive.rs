@@ -39,42 +39,54 @@ impl Ranges {
     }
 }
 
+/// A statement about one day, kept for the next call that is about the same day.
+pub(super) struct OfDay<'a> {
+    conn: &'a Connection,
+    template: &'static str,
+    open: Option<(i64, CachedStatement<'a>)>,
+}
+
+impl<'a> OfDay<'a> {
+    pub fn new(conn: &'a Connection, template: &'static str) -> Self {
+        Self {
+            conn,
+            template,
+            open: None,
+        }
+    }
+
+    pub fn get(&mut self, day: i64) -> Done<&mut CachedStatement<'a>> {
+        let statement = match self.open.take() {
+            Some((open, statement)) if open == day => statement,
+            Some(_) | None => self.conn.prepare_cached(&Ranges::sql(self.template, day))?,
+        };
+        Ok(&mut self.open.insert((day, statement)).1)
+    }
+}
+
 /// The way into history, for one call: days are opened, and made, as runs arrive.
 pub(super) struct Archive<'a> {
-    conn: &'a Connection,
     ranges: &'a mut Ranges,
-    open: Option<(i64, CachedStatement<'a>)>,
+    insert: OfDay<'a>,
 }
 
 impl<'a> Archive<'a> {
     pub fn new(conn: &'a Connection, ranges: &'a mut Ranges) -> Self {
         Self {
-            conn,
             ranges,
-            open: None,
+            insert: OfDay::new(conn, include_str!("sql/put_ended.sql")),
         }
     }
 
     pub fn put(&mut self, row: &EndedRow) -> Done<()> {
         let day = Ranges::day_of(row.run.id);
-        match &mut self.open {
-            Some((open, insert)) if *open == day => insert_ended(insert, row),
-            Some(_) | None => {
-                let (_, insert) = self
-                    .open
-                    .insert((day, open_day(self.conn, self.ranges, day)?));
-                insert_ended(insert, row)
-            }
+        if !self.ranges.0.contains(&day) {
+            let sql = Ranges::sql(include_str!("sql/create_range.sql"), day);
+            self.insert.conn.execute_batch(&sql)?;
+            self.ranges.0.insert(day);
         }
+        insert_ended(self.insert.get(day)?, row)
     }
-}
-
-fn open_day<'a>(conn: &'a Connection, ranges: &mut Ranges, day: i64) -> Done<CachedStatement<'a>> {
-    if !ranges.0.contains(&day) {
-        conn.execute_batch(&Ranges::sql(include_str!("sql/create_range.sql"), day))?;
-        ranges.0.insert(day);
-    }
-    Ok(conn.prepare_cached(&Ranges::sql(include_str!("sql/put_ended.sql"), day))?)
 }
 
 fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {

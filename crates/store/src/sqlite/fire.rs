@@ -6,7 +6,7 @@ use model::view::{PAST_BACK, PAST_MAX};
 use model::{Job, JobState, Overlap, Run, RunId, Slot, Timestamp, Version, limits};
 use rusqlite::{CachedStatement, Connection, params};
 
-use super::archive::Ranges;
+use super::archive::{OfDay, Ranges};
 use super::db::{Db, insert_live};
 use super::fault::{Done, bad_row};
 use super::rest::Resting;
@@ -62,6 +62,8 @@ struct Fire<'a> {
     conn: &'a Connection,
     swap: CachedStatement<'a>,
     insert: CachedStatement<'a>,
+    has_live_run: CachedStatement<'a>,
+    has_past: OfDay<'a>,
     live: &'a mut u64,
     resting: &'a mut Resting,
     ranges: &'a Ranges,
@@ -96,6 +98,8 @@ impl Db {
             conn,
             swap: conn.prepare_cached(include_str!("sql/fire.sql"))?,
             insert: conn.prepare_cached(include_str!("sql/put_live.sql"))?,
+            has_live_run: conn.prepare_cached(include_str!("sql/has_live_run.sql"))?,
+            has_past: OfDay::new(conn, include_str!("sql/has_past_day.sql")),
             live: &mut self.live,
             resting: &mut self.resting,
             ranges: &self.ranges,
@@ -142,7 +146,7 @@ impl Fire<'_> {
             return Ok(None);
         };
         let job = &firing.job;
-        if job.def.overlap != Overlap::Allow && self.has_live_run(job)? {
+        if job.def.overlap != Overlap::Allow && self.has_live_run.exists([job.id.as_bytes()])? {
             return Ok(None);
         }
         if let Some(moment) = fast.past
@@ -167,24 +171,15 @@ impl Fire<'_> {
         }))
     }
 
-    fn has_live_run(&self, job: &Job) -> Done<bool> {
-        let sql = include_str!("sql/has_live_run.sql");
-        Ok(self.conn.prepare_cached(sql)?.exists([job.id.as_bytes()])?)
-    }
-
-    fn has_past(&self, job: &Job, moment: Timestamp) -> Done<bool> {
+    fn has_past(&mut self, job: &Job, moment: Timestamp) -> Done<bool> {
         let first = RunId::least_at(moment.minus(PAST_BACK));
         let end = RunId::least_at(moment);
-        for day in self
-            .ranges
-            .0
-            .range(Ranges::day_of(first)..=Ranges::day_of(end))
-        {
-            let sql = Ranges::sql(include_str!("sql/has_past_day.sql"), *day);
-            let mut select = self.conn.prepare_cached(&sql)?;
+        let days = Ranges::day_of(first)..=Ranges::day_of(end);
+        for day in self.ranges.0.range(days) {
             let (at, most) = (moment.as_millis(), PAST_MAX as u64);
             let ids = (job.id.as_bytes(), first.as_bytes(), end.as_bytes());
-            if select.exists(params![ids.0, ids.1, ids.2, at, most.cast_signed()])? {
+            let past = params![ids.0, ids.1, ids.2, at, most.cast_signed()];
+            if self.has_past.get(*day)?.exists(past)? {
                 return Ok(true);
             }
         }
