@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::fast_path::{Alone, Columns, PlainColumns, StartColumns, is_plain};
 use super::fault::Done;
+use super::needs::jobs_with_past;
 use super::pool::{Conn, Params};
 use super::presence::shard_of;
 use super::rows::LiveRow;
@@ -87,13 +88,8 @@ impl PgStore {
         if late.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let mut views = Views::default();
         let conn = self.pool.get().await?;
-        views.read_past(&conn, &late).await?;
-        let met = late.into_iter().map(|(job, _)| job);
-        Ok(met
-            .filter(|job| !views.view(*job).history.past.is_empty())
-            .collect())
+        Ok(jobs_with_past(&conn, &late).await?)
     }
 
     /// One statement decides; answers those that it moved.

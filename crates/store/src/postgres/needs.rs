@@ -1,10 +1,11 @@
 //! What decisions need of history, read for all jobs of a call at once. It is read after what lives is known: a run that
 //! ends meanwhile is found in one place or the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::view::{Needs, PAST_BACK, PAST_MAX, Past, Span};
 use model::{JobId, Reason, RunId, RunState, Slot, TenantId, Timestamp};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
@@ -101,19 +102,7 @@ impl Views {
         conn: &Conn,
         moments: &[(JobId, Timestamp)],
     ) -> Done<()> {
-        let ids = |at: Timestamp| (least_at(at.minus(PAST_BACK)), least_at(at));
-        let jobs: Vec<Uuid> = moments.iter().map(|(job, _)| job.0).collect();
-        let bounds = moments.iter().map(|(_, at)| ids(*at));
-        let (first, end): (Vec<Uuid>, Vec<Uuid>) = bounds.unzip();
-        let at: Vec<i64> = moments.iter().map(|(_, at)| at.as_millis()).collect();
-        // Bounds of the whole batch, so that days are left out that no job asks about.
-        let (Some(least), Some(most)) = (first.iter().min(), end.iter().max()) else {
-            return Ok(());
-        };
-        let params: [super::put::Param<'_>; 7] =
-            [&jobs, &first, &end, &at, least, most, &limit(PAST_MAX)];
-        let rows = conn.rows(include_str!("sql/past.sql"), &params).await?;
-        for row in &rows {
+        for row in &past(conn, moments).await? {
             let past = Past {
                 id: RunId(row.try_get(1)?),
                 kind: word(row, 2)?,
@@ -125,4 +114,29 @@ impl Views {
         }
         Ok(())
     }
+}
+
+/// Which jobs have runs that were under way at a moment and have ended since.
+pub(super) async fn jobs_with_past(
+    conn: &Conn,
+    moments: &[(JobId, Timestamp)],
+) -> Done<BTreeSet<JobId>> {
+    let rows = past(conn, moments).await?;
+    let jobs = rows.iter().map(|row| Ok(JobId(row.try_get(0)?)));
+    jobs.collect()
+}
+
+async fn past(conn: &Conn, moments: &[(JobId, Timestamp)]) -> Done<Vec<Row>> {
+    let ids = |at: Timestamp| (least_at(at.minus(PAST_BACK)), least_at(at));
+    let jobs: Vec<Uuid> = moments.iter().map(|(job, _)| job.0).collect();
+    let bounds = moments.iter().map(|(_, at)| ids(*at));
+    let (first, end): (Vec<Uuid>, Vec<Uuid>) = bounds.unzip();
+    let at: Vec<i64> = moments.iter().map(|(_, at)| at.as_millis()).collect();
+    // Bounds of the whole batch, so that days are left out that no job asks about.
+    let (Some(least), Some(most)) = (first.iter().min(), end.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    let params: [super::put::Param<'_>; 7] =
+        [&jobs, &first, &end, &at, least, most, &limit(PAST_MAX)];
+    conn.rows(include_str!("sql/past.sql"), &params).await
 }
