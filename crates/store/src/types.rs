@@ -334,14 +334,15 @@ pub struct JobCounts {
 }
 
 impl JobCounts {
-    /// Of the jobs of a page, in the order of ids.
-    pub fn of(page: impl IntoIterator<Item = (JobId, JobState)>, limit: usize) -> Self {
-        let (mut counts, mut last, mut count) = (BTreeMap::new(), None, 0);
-        for (id, state) in page {
-            *counts.entry(state).or_default() += 1;
-            (last, count) = (Some(id), count + 1);
+    /// How many jobs of a page are in each state, with the last of them.
+    pub fn of(page: impl IntoIterator<Item = (JobState, u64, JobId)>, limit: usize) -> Self {
+        let (mut counts, mut last) = (BTreeMap::<_, u64>::new(), None);
+        for (state, count, id) in page {
+            *counts.entry(state).or_default() += count;
+            last = last.max(Some(id));
         }
-        let next = last.filter(|_| count == limit);
+        let is_full = counts.values().sum::<u64>() == limit as u64;
+        let next = last.filter(|_| is_full);
         Self { counts, next }
     }
 }

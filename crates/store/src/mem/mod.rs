@@ -388,8 +388,8 @@ impl Store for MemStore {
         limit: usize,
     ) -> Result<JobCounts, StoreError> {
         let state = self.state();
-        let jobs = state.jobs.values().map(|job| (job.id, job.state));
-        let page = jobs.filter(|(id, _)| Some(*id) > after).take(limit);
+        let jobs = state.jobs.values().map(|job| (job.state, 1, job.id));
+        let page = jobs.filter(|(_, _, id)| Some(*id) > after).take(limit);
         Ok(JobCounts::of(page, limit))
     }
 }

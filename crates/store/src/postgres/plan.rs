@@ -148,7 +148,8 @@ impl PgStore {
         let rows = conn.rows(sql, &[&after, &limit(count)]).await?;
         let mut page = Vec::with_capacity(rows.len());
         for row in &rows {
-            page.push((JobId(row.try_get(0)?), word(row, 1)?));
+            let count: i64 = row.try_get(1)?;
+            page.push((word(row, 0)?, count.unsigned_abs(), JobId(row.try_get(2)?)));
         }
         Ok(JobCounts::of(page, count))
     }

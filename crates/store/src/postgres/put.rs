@@ -174,13 +174,12 @@ columns! {
         settled_at: Option<i64>,
         status: Option<i32>,
         output: Option<&'a [u8]>,
-        actor: Option<Cow<'a, str>>,
     }
 }
 
 impl<'a> PlainColumns<'a> {
-    /// Whether these columns and the run's own row have all of it.
-    pub fn hold(row: &EndedRow) -> bool {
+    /// Whether these columns, the run's own row and who made the attempts of all of them have all of it.
+    pub fn hold(row: &EndedRow, actor: Option<&str>) -> bool {
         let (run, last) = (&row.run, row.last.as_ref());
         let succeeded = |last: &Attempt| last.outcome == Outcome::Succeeded && last.error.is_none();
         run.state == RunState::Succeeded
@@ -192,6 +191,7 @@ impl<'a> PlainColumns<'a> {
             && run.stretch.is_none()
             && run.note.is_none()
             && run.by.is_none()
+            && row.actor() == actor
     }
 
     pub fn push(&mut self, row: &'a EndedRow) {
@@ -202,7 +202,6 @@ impl<'a> PlainColumns<'a> {
         self.settled_at.push(millis(run.settled_at));
         self.status.push(last.and_then(|last| last.status));
         self.output.push(last.and_then(output_column));
-        self.actor.push(row.actor().map(text));
     }
 }
 

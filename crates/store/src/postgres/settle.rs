@@ -13,7 +13,7 @@ use super::fault::{Done, Fault};
 use super::fire::{ids, live_named};
 use super::pool::Conn;
 use super::put::{EndedColumns, Param, PlainColumns};
-use super::rows::EndedRow;
+use super::rows::{EndedRow, text};
 use super::store::PgStore;
 use super::views::{Lock, Views};
 use crate::{Settled, Settlement, StoreError};
@@ -92,7 +92,10 @@ impl PgStore {
     /// First attempts that succeeded, of jobs to which that means nothing.
     async fn end_plain(&self, by: PresenceId, rows: &Rows) -> Done<BTreeSet<RunId>> {
         let mut columns = PlainColumns::default();
-        for (_, row) in rows.values().filter(|(_, row)| PlainColumns::hold(row)) {
+        // Attempts that end together were made by one node, but for those of a claim that was taken over.
+        let actor = rows.values().find_map(|(_, row)| row.actor());
+        let plain = rows.values().map(|(_, row)| row);
+        for row in plain.filter(|row| PlainColumns::hold(row, actor)) {
             columns.push(row);
         }
         if columns.id.is_empty() {
@@ -100,6 +103,8 @@ impl PgStore {
         }
         let mut params: Vec<Param<'_>> = vec![&by.0];
         params.extend(columns.params());
+        let name = actor.map(text);
+        params.push(&name);
         let conn = self.pool.get().await?;
         ids(&conn
             .rows(include_str!("sql/settle_plain.sql"), &params)

@@ -257,8 +257,9 @@ pub(super) fn count_jobs(conn: &Connection, after: Option<JobId>, limit: usize) 
     let mut select = conn.prepare_cached(include_str!("sql/count_jobs.sql"))?;
     let after = after.map_or([0; 16], |after| *after.as_bytes());
     let page = select.query_map(params![after, limit as i64], |row| {
-        Ok((JobId::from_bytes(row.get(0)?), row.get::<_, Word<_>>(1)?.0))
+        let id = JobId::from_bytes(row.get(0)?);
+        Ok((row.get::<_, Word<_>>(1)?.0, 1, id))
     })?;
-    let page: Vec<(JobId, JobState)> = page.collect::<rusqlite::Result<_>>()?;
+    let page: Vec<(JobState, u64, JobId)> = page.collect::<rusqlite::Result<_>>()?;
     Ok(JobCounts::of(page, limit))
 }

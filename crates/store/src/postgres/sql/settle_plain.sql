@@ -4,16 +4,15 @@ WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE),
 gone AS (
     DELETE FROM live l
-    USING unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[], $7::bytea[],
-                 $8::text[])
-          n(id, due, dispatched, settled, status, output, actor)
+    USING unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[], $7::bytea[])
+          n(id, due, dispatched, settled, status, output)
     WHERE l.id = n.id AND l.claim = (SELECT no FROM me) AND l.attempt = 1 AND l.lost = 0 AND NOT l.exclusive
     RETURNING l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.lane, l.version, l.payload, n.due, n.dispatched,
-              n.settled, n.status, n.output, n.actor),
+              n.settled, n.status, n.output),
 entered AS (
     INSERT INTO history (id, job, tenant, kind, slot, replay_of, due_at, lane, state, attempt, lost, version,
                          dispatched_at, settled_at, outcome, status, output, payload, actor)
     SELECT id, job, tenant, kind, slot, replay_of, due, lane, 3, 1, 0, version, dispatched, settled, 0, status, output,
-           payload, actor
+           payload, $8::text
     FROM gone)
 SELECT array_agg(id) FROM gone
