@@ -1,5 +1,6 @@
 //! What moves: one file per step of a run, each a duty that takes bounded steps.
 
+mod backlog;
 mod by_id;
 pub mod clock;
 mod duties;

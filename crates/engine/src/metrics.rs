@@ -220,7 +220,11 @@ impl Metrics {
                 &self.held,
             ),
             ("running_attempts", "Attempts under way", &self.running),
-            ("live_runs", "Runs that have not ended", &self.live),
+            (
+                "live_runs",
+                "Runs that this node holds and that have not ended",
+                &self.live,
+            ),
             ("nodes", "Nodes that live", &self.nodes),
         ];
         for (name, help, gauge) in counts {

@@ -3,6 +3,8 @@
 //! The window, from what is on time to the horizon, is read first; the backlog before it has a scan of its own, oldest
 //! first, that goes on as the wheel has room for it. Every second the window moves on; every few seconds, and whenever
 //! something may have been missed, the whole of both is read again. A job that was just written is looked at by itself.
+//! In between nothing is read that lies behind a mark: what was there is over, and looking through it costs much while
+//! somebody's transaction keeps it in the database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ use crate::node::Context;
 
 /// How often the whole window is read again.
 const REREAD: Duration = Duration::from_secs(5);
+/// How many times as long as reading the backlog took it is left alone after that.
+const BACKLOG_REST: u32 = 20;
 /// The least between two moves of the window. The horizon is many of these away.
 const MOVE: Duration = Duration::from_millis(500);
 /// Retries far ahead that are looked at in one step, and how many of their jobs are read at once.
@@ -78,10 +82,16 @@ pub struct Plan {
     planned_to: Timestamp,
     /// By uptime.
     reread_at: Duration,
+    /// Not before this is the backlog read again; and what reading it took so far. While somebody's transaction keeps all
+    /// that is over in the database, it takes long.
+    backlog_at: Duration,
+    backlog_took: Duration,
     moved_at: Duration,
     last_now: Timestamp,
     /// To be read again, from the beginning, when the scan under way is through.
     again: ByAge<bool>,
+    /// All runs of the backlog up to here have been read. None: from the beginning.
+    runs_read_to: Option<Timestamp>,
     /// Retries set by a clock that has since gone back are looked for after this one, once the window is read.
     astray_after: Option<(Timestamp, RunId)>,
 }
@@ -94,9 +104,12 @@ impl Plan {
             scans: ByAge::default(),
             planned_to: Timestamp::MIN,
             reread_at: Duration::ZERO,
+            backlog_at: Duration::ZERO,
+            backlog_took: Duration::ZERO,
             moved_at: Duration::ZERO,
             last_now: Timestamp::MIN,
             again: ByAge::default(),
+            runs_read_to: None,
             astray_after: None,
         }
     }
@@ -166,6 +179,9 @@ impl Plan {
         if stepped_back {
             self.scans = ByAge::default();
         }
+        if replan || stepped_back {
+            self.runs_read_to = None;
+        }
         self.again.on_time |= replan || stepped_back;
         self.again.backlog |= replan || stepped_back;
         let first = self.reread_at == Duration::ZERO;
@@ -174,6 +190,7 @@ impl Plan {
         }
         if self.scans.backlog.is_none() && self.again.backlog {
             self.again.backlog = false;
+            self.backlog_took = Duration::ZERO;
             self.scans.backlog = Some(Scan::of_backlog(now));
         }
         if first || stepped_back {
@@ -191,13 +208,15 @@ impl Plan {
             self.reread_at = uptime + REREAD;
             self.again.on_time = false;
             // A scan of the backlog that still reads jobs goes on; what it has passed can wait for the next.
-            self.again.backlog |= gap || self.scans.backlog.is_none_or(|scan| scan.jobs_done);
+            let rests = self.scans.backlog.is_none_or(|scan| scan.jobs_done);
+            self.again.backlog |= gap || rests && uptime >= self.backlog_at;
             self.scans.on_time = Some(Scan::of_window(now, from));
         } else if uptime >= self.moved_at + MOVE {
             self.scans.on_time = Some(Scan::of_window(now, self.planned_to));
-            // Runs turn up among the backlog too.
+            // Runs turn up among the backlog too: they were on time a moment ago.
             let runs = Scan {
                 jobs_done: true,
+                runs_after: self.runs_read_to.map(|at| (at, RunId(Uuid::max()))),
                 ..Scan::of_backlog(now)
             };
             self.scans.backlog.get_or_insert(runs);
@@ -214,6 +233,7 @@ impl Plan {
         if wheel.shed() {
             // Some of it may lie before what the scan has come to.
             self.scans.backlog = Some(Scan::of_backlog(now));
+            self.runs_read_to = None;
         }
         let scans = Age::ALL.map(|age| self.scans.get(age).map(|scan| (age, scan)));
         let mut scans = scans.into_iter().flatten();
@@ -314,6 +334,13 @@ impl Plan {
         Ok(())
     }
 
+    fn mark_runs(&mut self, age: Age, read_to: Option<Timestamp>) {
+        match age {
+            Age::OnTime => {}
+            Age::Backlog => self.runs_read_to = read_to,
+        }
+    }
+
     /// Reads one page of each that a scan has not come to the end of.
     async fn read(&mut self, age: Age, scan: Scan, shards: &ShardSet) -> Result<(), StoreError> {
         let mut scan = scan;
@@ -322,12 +349,23 @@ impl Plan {
         if crowded.load(Ordering::Acquire) || !context.config.parts.execute {
             // Fire has more than it has room for, or none at all; what is left in the store waits there.
             scan.runs_done = true;
+            self.mark_runs(age, None);
         }
         if !scan.runs_done {
             scan = self.read_runs(scan, shards).await?;
+            if scan.runs_done {
+                // One that could not be claimed is read again a while longer.
+                self.mark_runs(age, Some(scan.up_to.minus(REREAD)));
+            }
         }
         if !scan.jobs_done {
+            let begun = context.shared.clock.uptime();
             scan = self.read_jobs(scan, shards).await?;
+            if age == Age::Backlog {
+                let uptime = context.shared.clock.uptime();
+                self.backlog_took += uptime.saturating_sub(begun);
+                self.backlog_at = uptime + self.backlog_took * BACKLOG_REST;
+            }
         }
         let len = lock(&context.wheel).len();
         context.shared.metrics.wheel.set(len as i64);

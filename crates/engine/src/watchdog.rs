@@ -9,12 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use model::retry::LostClaim;
 use model::{
-    Attempt, AttemptNo, JobId, JobState, Outcome, PresenceId, Report, RunId, RunState, Shard,
-    Timestamp, Verdict, limits,
+    Attempt, AttemptNo, Outcome, PresenceId, Report, RunId, RunState, Timestamp, Verdict, limits,
 };
 use store::{Claimed, HeldClaim, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
 
+use crate::backlog::{Backlog, Count};
 use crate::desk::Ending;
 use crate::dispatch::Work;
 use crate::duty::{Duty, Wake};
@@ -28,29 +28,23 @@ use crate::wheel::Wheel;
 /// How often claims are compared.
 const COMPARE: Duration = Duration::from_secs(5);
 const PAGE: usize = 1_000;
-/// How often jobs are counted; of many a count takes longer than that.
-const COUNT_EVERY: Duration = Duration::from_secs(10);
 /// Nodes whose names are kept in mind; more than any fleet has.
 const NAMES_MAX: usize = 10_000;
-/// Jobs counted in one step.
-const COUNT_PAGE: usize = 10_000;
+/// How often all claims are compared, however old: what lies behind is nearly always over, and costs much to look through
+/// while somebody's transaction keeps it in the database.
+const WHOLE: Duration = Duration::from_secs(30);
+/// Claims are compared from this far back on, by the moments in their names, but for every `WHOLE`.
+const COMPARE_FROM: Duration = Duration::from_secs(20);
 
 pub struct Watchdog {
     context: Arc<Context>,
     /// By uptime.
     compare_at: Duration,
     count: Count,
+    compare_whole_at: Duration,
+    backlog: Backlog,
     /// Nodes by their presences, also of those that are not heard of any more.
     names: BTreeMap<PresenceId, String>,
-}
-
-/// A walk through all jobs that counts them by state, a page a step.
-#[derive(Default)]
-struct Count {
-    /// When the next begins, by uptime.
-    at: Duration,
-    after: Option<JobId>,
-    counts: BTreeMap<JobState, u64>,
 }
 
 impl Watchdog {
@@ -59,6 +53,8 @@ impl Watchdog {
             context,
             compare_at: COMPARE,
             count: Count::default(),
+            compare_whole_at: Duration::ZERO,
+            backlog: Backlog::default(),
             names: BTreeMap::new(),
         }
     }
@@ -145,10 +141,9 @@ impl Watchdog {
 
     /// A claim under our presence that memory does not know was made by a write whose answer was lost. It never left
     /// this node, so it is taken up now.
-    async fn compare_claims(&mut self) -> Result<(), StoreError> {
+    async fn compare_claims(&self, mut after: Option<RunId>) -> Result<(), StoreError> {
         let context = Arc::clone(&self.context);
         let me = context.presence.id;
-        let mut after = None;
         loop {
             let page = context.store.claims(me, after, PAGE).await?;
             let unknown: Vec<RunId> = {
@@ -202,58 +197,6 @@ impl Watchdog {
         }
         drop(wheel);
         answer.map(|_| ())
-    }
-
-    /// One node counts for all: the one that holds the first shard.
-    async fn count_jobs(&mut self) -> Result<(), StoreError> {
-        let (context, count) = (&self.context, &mut self.count);
-        let metrics = &context.shared.metrics;
-        let uptime = context.shared.clock.uptime();
-        if !context.shared.is_ours(Shard(0)) {
-            metrics.count_no_jobs();
-            *count = Count::default();
-            return Ok(());
-        }
-        if uptime < count.at {
-            return Ok(());
-        }
-        let page = context.store.count_jobs(count.after, COUNT_PAGE).await?;
-        for (state, found) in page.counts {
-            *count.counts.entry(state).or_default() += found;
-        }
-        count.after = page.next;
-        if page.next.is_none() {
-            let counts = std::mem::take(&mut count.counts);
-            for state in JobState::ALL {
-                metrics.jobs_counted(state, counts.get(&state).copied().unwrap_or(0));
-            }
-            count.at = uptime + COUNT_EVERY;
-        }
-        Ok(())
-    }
-
-    async fn take_pulse(&self) -> Result<(), StoreError> {
-        let shared = &self.context.shared;
-        let pulse = self.context.store.pulse().await?;
-        let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
-        let mut health = lock(&shared.health);
-        health.oldest_due_at = pulse.oldest_due_at.filter(|due_at| *due_at < now);
-        health.looked_at = uptime;
-        let age = health
-            .oldest_due_at
-            .map_or(Duration::ZERO, |due_at| now.since(due_at));
-        drop(health);
-        shared.metrics.oldest_due.set(age.as_secs_f64());
-        let waits = shared.store.waits();
-        let known = shared.metrics.pool_waits.get();
-        let more = waits.saturating_sub(known);
-        shared.metrics.pool_waits.inc_by(more);
-        shared.trouble.turn(uptime);
-        shared
-            .metrics
-            .live
-            .set(i64::try_from(pulse.live).unwrap_or(i64::MAX));
-        Ok(())
     }
 }
 
@@ -355,10 +298,19 @@ impl Duty for Watchdog {
         let asked = context.shared.nudges.compare.swap(false, Ordering::AcqRel);
         if asked || uptime >= self.compare_at {
             self.compare_at = uptime + COMPARE;
-            self.compare_claims().await?;
+            let whole = asked || uptime >= self.compare_whole_at;
+            let from = RunId::least_at(now.minus(COMPARE_FROM));
+            if whole {
+                // Until it is done.
+                self.compare_whole_at = Duration::ZERO;
+            }
+            self.compare_claims(Some(from).filter(|_| !whole)).await?;
+            if whole {
+                self.compare_whole_at = uptime + WHOLE;
+            }
         }
-        self.take_pulse().await?;
-        self.count_jobs().await?;
+        self.backlog.read(&context).await?;
+        self.count.step(&context).await?;
         if more {
             return Ok(Wake::Now);
         }

@@ -273,8 +273,15 @@ pub trait Store: Send + Sync + 'static {
         0
     }
 
-    /// When the oldest slot or run was due that nobody holds, and how much is alive.
-    async fn pulse(&self) -> Result<Pulse, StoreError>;
+    /// When the oldest slot or run of `shards` is due that nobody holds, of those due at `from` or later.
+    async fn pulse(
+        &self,
+        shards: &ShardSet,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError>;
+
+    /// How many runs are alive. Takes as long as there are many: for tests and benches.
+    async fn count_live(&self) -> Result<u64, StoreError>;
 
     /// How many of the `limit` jobs after `after`, by id, are in each state: all of them are counted page by page.
     async fn count_jobs(&self, after: Option<JobId>, limit: usize)

@@ -318,13 +318,6 @@ pub struct Retained {
     pub more: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pulse {
-    pub oldest_due_at: Option<Timestamp>,
-    /// Live runs; when they are many, about how many.
-    pub live: u64,
-}
-
 /// A page of jobs, by state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobCounts {

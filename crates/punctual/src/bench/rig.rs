@@ -296,7 +296,7 @@ pub async fn is_settled(store: &dyn Store) -> bool {
 /// Whether at most so many are.
 pub async fn has_settled_but(store: &dyn Store, few: usize) -> bool {
     store
-        .pulse()
+        .count_live()
         .await
-        .is_ok_and(|pulse| pulse.live as usize <= few)
+        .is_ok_and(|live| live as usize <= few)
 }

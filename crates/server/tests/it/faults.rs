@@ -143,7 +143,8 @@ faulty! {
         fn withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
         fn retain(keep: &Keep) -> Retained;
-        fn pulse() -> Pulse;
+        fn pulse(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+        fn count_live() -> u64;
         fn count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
     }
 }

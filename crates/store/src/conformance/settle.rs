@@ -56,7 +56,7 @@ pub async fn a_settled_run_is_history(subject: Subject) -> Kept {
     };
     assert_eq!(subject.run(ended.id).await?, ended);
     assert_eq!(subject.runs().await?, [ended]);
-    assert_eq!(subject.store.pulse().await?.live, 0);
+    assert_eq!(subject.store.count_live().await?, 0);
     assert_eq!(subject.store.claims(subject.presence(), None, 9).await?, []);
     Ok(())
 }

@@ -321,7 +321,7 @@ pub async fn a_run_that_nobody_holds_is_cancelled_at_once(subject: Subject) -> K
         assert_eq!(cancelled, Cancelled::Done(Box::new(ended.clone())));
         assert_eq!(subject.run(ended.id).await?, ended);
     }
-    assert_eq!(store.pulse().await?.live, 0);
+    assert_eq!(store.count_live().await?, 0);
     Ok(())
 }
 

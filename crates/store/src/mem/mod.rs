@@ -29,8 +29,8 @@ use model::{
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled,
-    Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Retained, Rule, RunFilter, Settled, Settlement,
+    StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -378,8 +378,16 @@ impl Store for MemStore {
         Ok(self.state().retain(keep))
     }
 
-    async fn pulse(&self) -> Result<Pulse, StoreError> {
-        Ok(self.state().pulse())
+    async fn pulse(
+        &self,
+        shards: &ShardSet,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.state().pulse(shards, from))
+    }
+
+    async fn count_live(&self) -> Result<u64, StoreError> {
+        Ok(self.state().count_live())
     }
 
     async fn count_jobs(

@@ -8,7 +8,7 @@ use model::shard::ShardSet;
 use model::{Job, JobId, JobState, Run, RunId, Timestamp};
 
 use super::state::State;
-use crate::{DueCursor, DueJobs, DueRun, Pulse};
+use crate::{DueCursor, DueJobs, DueRun};
 
 impl State {
     pub fn due_jobs(
@@ -82,21 +82,23 @@ impl State {
         }
     }
 
-    pub fn pulse(&self) -> Pulse {
+    pub fn pulse(&self, shards: &ShardSet, from: Timestamp) -> Option<Timestamp> {
         let slots = self
             .jobs
             .values()
+            .filter(|job| shards.contains(job.shard()))
             .filter_map(|job| Some(planned(job)?.due_at));
         let runs = self
             .live
             .runs
             .values()
-            .filter(|run| is_free(run))
+            .filter(|run| is_free(run) && shards.contains(run.shard()))
             .map(|run| run.due_at);
-        Pulse {
-            oldest_due_at: slots.chain(runs).min(),
-            live: self.live.runs.len() as u64,
-        }
+        slots.chain(runs).filter(|due_at| *due_at >= from).min()
+    }
+
+    pub fn count_live(&self) -> u64 {
+        self.live.runs.len() as u64
     }
 }
 

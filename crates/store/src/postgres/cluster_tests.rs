@@ -59,7 +59,7 @@ async fn whoever_does_everything_at_once_gets_in_nobodys_way() {
         store.claim(&leases, &names).await.unwrap();
     }
     settle_held(&store, &leases).await;
-    assert_eq!(store.pulse().await.unwrap().live, 0, "a run waits for ever");
+    assert_eq!(store.count_live().await.unwrap(), 0, "a run waits for ever");
     for id in ids {
         let job = read(&store, id).await;
         assert!(job.next_slot.is_some(), "a job rests for ever: {job:?}");
@@ -235,7 +235,7 @@ async fn whoever_takes_at_once_takes_different_runs() {
     }
     let holders: BTreeMap<_, _> = taken.iter().copied().collect();
     assert_eq!(holders.len(), taken.len(), "a run was taken twice");
-    assert_eq!(holders.len() as u64, stores[0].pulse().await.unwrap().live);
+    assert_eq!(holders.len() as u64, stores[0].count_live().await.unwrap());
     for (run, holder) in holders {
         let run = stores[0].get_run(TenantId::DEFAULT, run).await.unwrap();
         assert_eq!(run.unwrap().claim, holder);
@@ -289,7 +289,7 @@ async fn two_nodes_that_fire_the_same_jobs_make_one_decision_each() {
         "the same presence gets the same runs: {a:?} {c:?}"
     );
     assert!(b.unwrap().iter().all(|it| *it == Fired::LeaseLost));
-    assert_eq!(first.pulse().await.unwrap().live, 40);
+    assert_eq!(first.count_live().await.unwrap(), 40);
 }
 
 /// A beat that waits for a lock is not written yet; one that is written before the fence gets the lock counts.
@@ -399,7 +399,7 @@ async fn a_firing_that_waits_while_its_lease_is_given_up_is_refused() {
     for job in jobs {
         assert_eq!(read(&store, job.id).await, job, "nothing was written");
     }
-    assert_eq!(store.pulse().await.unwrap().live, 0);
+    assert_eq!(store.count_live().await.unwrap(), 0);
 }
 
 /// Until so many others wait for what a session has locked.

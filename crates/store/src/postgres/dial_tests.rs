@@ -225,7 +225,7 @@ async fn whoever_is_the_primary_is_found_wherever_it_stands() {
     assert!(next < SOON, "{next:?}");
     // The others find it as well, although their connections led elsewhere.
     let found = timeout(SOON, async {
-        while store.pulse().await.is_err() {
+        while store.count_live().await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
@@ -250,7 +250,7 @@ async fn whoever_waits_for_a_primary_that_hangs_is_freed_by_the_next() {
     let next = beaten(&store, me).await;
     assert!(next < SOON, "{next:?}");
     assert!(timeout(SOON, waits).await.unwrap().unwrap());
-    store.pulse().await.unwrap();
+    store.count_live().await.unwrap();
 }
 
 #[tokio::test]

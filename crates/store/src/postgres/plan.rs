@@ -14,7 +14,7 @@ use super::pool::Conn;
 use super::presence::some_shards;
 use super::rows::{LiveRow, moment, text, word};
 use super::store::{PgStore, limit};
-use crate::{DueCursor, DueJobs, DueRun, JobCounts, Orphan, Pulse, StoreError};
+use crate::{DueCursor, DueJobs, DueRun, JobCounts, Orphan, StoreError};
 
 impl PgStore {
     pub(super) async fn try_due_jobs(
@@ -154,16 +154,27 @@ impl PgStore {
         Ok(JobCounts::of(page, count))
     }
 
-    pub(super) async fn try_pulse(&self) -> Done<Pulse> {
+    pub(super) async fn try_pulse(
+        &self,
+        shards: &ShardSet,
+        from: Timestamp,
+    ) -> Done<Option<Timestamp>> {
         let conn = self.pool.get().await?;
-        let row = conn.row(include_str!("sql/pulse.sql"), &[]).await?;
+        let sql = include_str!("sql/pulse.sql");
+        let row = conn
+            .row(sql, &[&some_shards(shards), &from.as_millis()])
+            .await?;
         let row = row.ok_or_else(|| StoreError::unavailable("no answer"))?;
         let (slot, run): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
         let oldest = slot.into_iter().chain(run).min();
-        Ok(Pulse {
-            oldest_due_at: oldest.map(Timestamp::from_millis),
-            live: row.try_get::<_, i64>(2)?.unsigned_abs(),
-        })
+        Ok(oldest.map(Timestamp::from_millis))
+    }
+
+    pub(super) async fn try_count_live(&self) -> Done<u64> {
+        let conn = self.pool.get().await?;
+        let row = conn.row(include_str!("sql/count_live.sql"), &[]).await?;
+        let row = row.ok_or_else(|| StoreError::unavailable("no answer"))?;
+        Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
     }
 }
 

@@ -139,7 +139,7 @@ async fn a_commit_that_was_given_up_is_left_alone() {
         .unwrap()
         .get::<_, i64>(0);
     assert_eq!(count, 2);
-    store.pulse().await.unwrap();
+    store.count_live().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -36,7 +36,7 @@ async fn whoever_gets_no_connection_is_told_so_and_beats_go_on() {
     let held = [store.pool.get().await, store.pool.get().await];
     let over = AtomicBool::new(false);
     let waits = async {
-        let waited = store.pulse().await.unwrap_err();
+        let waited = store.count_live().await.unwrap_err();
         over.store(true, Ordering::Relaxed);
         waited
     };
@@ -53,7 +53,7 @@ async fn whoever_gets_no_connection_is_told_so_and_beats_go_on() {
     assert!(waited.is_transient(), "{waited:?}");
     assert!(beats > 10, "{beats}");
     drop(held);
-    store.pulse().await.unwrap();
+    store.count_live().await.unwrap();
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn clients_that_have_taken_all_their_connections_hold_up_nothing_else() {
         .await
         .unwrap();
     assert!(matches!(fired[..], [Fired::Claimed(_)]), "{fired:?}");
-    store.pulse().await.unwrap();
+    store.pulse(&ShardSet::ALL, Timestamp::MIN).await.unwrap();
 }
 
 #[tokio::test]

@@ -178,7 +178,7 @@ async fn a_file_of_the_first_version_has_everything_afterwards() {
     assert_eq!(runs[1].state, RunState::Ready);
     let reaches = runs[2].stretch.map(|stretch| stretch.last);
     assert_eq!(reaches, Some(slot(119)));
-    assert_eq!(store.pulse().await.unwrap().live, 1);
+    assert_eq!(store.count_live().await.unwrap(), 1);
     drop(store);
     assert_eq!(version_of(&folder.path().join(FILE)), NEWEST);
 }

@@ -49,7 +49,7 @@ use writer::By;
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep,
-    Leases, NewJob, NodeInfo, Orphan, Page, Pulse, Retained, Rule, RunFilter, Settled, Settlement,
+    Leases, NewJob, NodeInfo, Orphan, Page, Retained, Rule, RunFilter, Settled, Settlement,
     StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 
@@ -427,12 +427,17 @@ impl Store for SqliteStore {
         Ok(retained)
     }
 
-    async fn pulse(&self) -> Result<Pulse, StoreError> {
-        let oldest_due_at = self.read(By::Engine, plan::oldest_due).await?;
-        Ok(Pulse {
-            oldest_due_at,
-            live: self.shared.live(),
-        })
+    async fn pulse(
+        &self,
+        _shards: &ShardSet,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.read(By::Engine, move |conn| plan::oldest_due(conn, from))
+            .await
+    }
+
+    async fn count_live(&self) -> Result<u64, StoreError> {
+        Ok(self.shared.live())
     }
 
     async fn count_jobs(

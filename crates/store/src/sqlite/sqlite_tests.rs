@@ -320,7 +320,7 @@ async fn a_run_whose_job_cannot_be_read_is_buried() {
             (RunState::Dead, Some(Reason::Unreadable))
         );
     }
-    assert_eq!(store.pulse().await.unwrap().live, 0);
+    assert_eq!(store.count_live().await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -334,7 +334,7 @@ async fn a_crash_ends_presences_at_the_moment_of_the_next_start() {
     drop((store, subject));
     clock.advance(std::time::Duration::from_secs(100));
     let store = SqliteStore::open(folder.path(), Arc::new(clock.clone())).unwrap();
-    assert_eq!(store.pulse().await.unwrap().live, 1);
+    assert_eq!(store.count_live().await.unwrap(), 1);
     let orphans = store.orphans(&ShardSet::ALL, 10).await.unwrap();
     assert_eq!(
         orphans

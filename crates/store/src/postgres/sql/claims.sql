@@ -1,3 +1,5 @@
--- claims: what one presence holds.
+-- claims: what one presence holds, in the order of ids.
 SELECT id, attempt, due_at, ask FROM live
-WHERE claim = (SELECT no FROM presences WHERE id = $1) AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3
+WHERE coalesce(claim, 0) = (SELECT no FROM presences WHERE id = $1)
+  AND id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
+ORDER BY id LIMIT $3

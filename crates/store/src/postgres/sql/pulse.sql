@@ -1,6 +1,7 @@
--- pulse: the oldest slot and the oldest run that nobody holds, and how much is alive. Every node asks every second, so what
--- is many is counted as the server believes it to be.
-SELECT (SELECT min(due_at) FROM jobs WHERE due_at IS NOT NULL),
-       (SELECT min(due_at) FROM live WHERE claim IS NULL AND NOT waiting),
-       (SELECT CASE WHEN few.n > 10000 THEN greatest(few.n, pg_stat_get_live_tuples('live'::regclass)) ELSE few.n END
-        FROM (SELECT count(*) AS n FROM (SELECT FROM live LIMIT 10001) l) few)
+-- pulse: the oldest slot and the oldest run of some shards that nobody holds, due at a moment or later.
+SELECT (SELECT j.due_at FROM jobs j
+        WHERE j.due_at IS NOT NULL AND j.due_at >= $2::bigint AND ($1::smallint[] IS NULL OR j.shard = ANY($1))
+        ORDER BY j.due_at LIMIT 1),
+       (SELECT l.due_at FROM live l
+        WHERE l.claim IS NULL AND NOT l.waiting AND l.due_at >= $2 AND ($1 IS NULL OR l.shard = ANY($1))
+        ORDER BY l.due_at LIMIT 1)

@@ -1,0 +1,2 @@
+-- count_live: runs that have not ended.
+SELECT count(*) FROM live
