@@ -115,6 +115,8 @@ mod listening;
 mod migrating;
 #[path = "open_tests.rs"]
 mod opening;
+#[path = "plans_tests.rs"]
+mod plans;
 #[path = "pool_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod pooling;

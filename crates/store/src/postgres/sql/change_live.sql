@@ -4,5 +4,5 @@ UPDATE live l SET claim = n.claim, attempt = n.attempt, state = n.state, due_at 
 FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::smallint[], $5::integer[], $6::integer[], $7::smallint[],
             $8::bigint[], $9::integer[], $10::smallint[], $11::boolean[], $12::bigint[], $13::bytea[])
      n(id, claim_was, attempt_was, ask_was, claim, attempt, state, due_at, lost, ask, waiting, dispatched_at, attempts)
-WHERE l.id = n.id AND l.claim IS NOT DISTINCT FROM n.claim_was AND l.attempt = n.attempt_was
+WHERE l.id = ANY(ARRAY[n.id]) AND l.claim IS NOT DISTINCT FROM n.claim_was AND l.attempt = n.attempt_was
   AND l.ask IS NOT DISTINCT FROM n.ask_was

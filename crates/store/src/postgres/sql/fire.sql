@@ -18,7 +18,7 @@ moved AS (
          n(job, shard, version, was, slot, next_slot, due_next, state, state_at, runs_were, runs_made, run, due_at, lane,
            claim, looks, exclusive, slot_last)
     WHERE (SELECT shards FROM held) = $4::bigint
-      AND j.id = n.job AND j.version = n.version AND j.next_slot = n.was AND j.state = 0
+      AND j.id = ANY(ARRAY[n.job]) AND j.version = n.version AND j.next_slot = n.was AND j.state = 0
       AND j.runs_made = n.runs_were AND (n.slot_last IS NULL OR j.slot_last = n.slot_last)
       AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
       AND (n.version = 1 OR (SELECT 1 FROM history h WHERE h.id = n.run LIMIT 1) IS NULL)

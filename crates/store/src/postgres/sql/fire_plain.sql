@@ -15,7 +15,7 @@ moved AS (
                 $12::boolean[])
          n(job, version, slot, next_slot, finished_at, run, lane, looks)
     WHERE (SELECT shards FROM held) = $4::bigint
-      AND j.id = n.job AND j.version = n.version AND j.next_slot = n.slot AND j.state = 0 AND j.runs_made = 0
+      AND j.id = ANY(ARRAY[n.job]) AND j.version = n.version AND j.next_slot = n.slot AND j.state = 0 AND j.runs_made = 0
       AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
     RETURNING n.run, j.id, j.tenant, j.version, j.shard, n.slot, n.lane),
 inserted AS (

@@ -2,5 +2,5 @@
 SELECT j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last, j.runs_made, j.catch_up_to
 FROM jobs j
 WHERE j.id = ANY($1::uuid[])
-ORDER BY j.id
+ORDER BY coalesce(j.id, j.id)
 FOR NO KEY UPDATE

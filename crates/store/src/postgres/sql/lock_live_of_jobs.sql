@@ -3,5 +3,5 @@ SELECT l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.due_at, l.lane, l.s
        l.ask, l.waiting, l.dispatched_at, l.payload, l.attempts, p.id, l.exclusive, l.claim
 FROM live l LEFT JOIN presences p ON p.no = l.claim
 WHERE l.job = ANY($1::uuid[])
-ORDER BY l.id
+ORDER BY coalesce(l.id, l.id)
 FOR UPDATE OF l

@@ -4,4 +4,4 @@ UPDATE jobs j SET state = n.state, state_at = n.state_at, next_slot = n.next_slo
 FROM unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
             $8::bigint[])
      n(id, state, state_at, next_slot, due_at, slot_last, runs_made, catch_up_to)
-WHERE j.id = n.id
+WHERE j.id = ANY(ARRAY[n.id])

@@ -11,7 +11,7 @@ gone AS (
           n(id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, dispatched_at,
                      settled_at, outcome, status, error, output, stretch_last, stretch_count, payload, attempts,
                      note, actor)
-    WHERE l.id = n.id AND l.claim = (SELECT no FROM me) AND l.attempt = n.attempt
+    WHERE l.id = ANY(ARRAY[n.id]) AND coalesce(l.claim, 0) = (SELECT no FROM me) AND l.attempt = n.attempt
       AND (NOT l.exclusive
            OR ((SELECT 1 FROM live o WHERE o.job = l.job AND o.waiting LIMIT 1) IS NULL
                AND (SELECT j.state = 0 AND j.next_slot IS NULL FROM jobs j WHERE j.id = l.job) IS NOT TRUE))

@@ -6,7 +6,8 @@ gone AS (
     DELETE FROM live l
     USING unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[], $7::bytea[])
           n(id, due, dispatched, settled, status, output)
-    WHERE l.id = n.id AND l.claim = (SELECT no FROM me) AND l.attempt = 1 AND l.lost = 0 AND NOT l.exclusive
+    WHERE l.id = ANY(ARRAY[n.id]) AND coalesce(l.claim, 0) = (SELECT no FROM me) AND l.attempt = 1 AND l.lost = 0
+      AND NOT l.exclusive
     RETURNING l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.lane, l.version, l.payload, n.due, n.dispatched,
               n.settled, n.status, n.output),
 entered AS (

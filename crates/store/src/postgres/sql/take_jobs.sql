@@ -2,7 +2,7 @@
 -- way round: so this waits for nobody, and a job that someone is changing is passed over with its runs.
 SELECT j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last, j.runs_made, j.catch_up_to,
        d.created_at, d.updated_at, d.note, d.key, d.paused_by, d.doc, d.payload, d.calendars
-FROM jobs j JOIN defs d ON d.id = j.id
+FROM jobs j JOIN defs d ON d.id = ANY(ARRAY[j.id]) AND d.tenant = ANY(ARRAY[j.tenant])
 WHERE j.id = ANY($1::uuid[])
-ORDER BY j.id
+ORDER BY coalesce(j.id, j.id)
 FOR SHARE OF j, d SKIP LOCKED
