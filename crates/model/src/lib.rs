@@ -23,6 +23,7 @@ pub mod job;
 pub mod skip;
 
 pub mod attempt;
+pub mod partition;
 pub mod retry;
 pub mod run;
 pub mod within;
@@ -33,6 +34,7 @@ pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
 pub use id::{JobId, PresenceId, RunId, TenantId};
 pub use job::{Definition, Job, JobKey, JobState, Standing, Version};
 pub use lane::Lane;
+pub use partition::Partition;
 pub use parts::Parts;
 pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 pub use presence::{BeatMark, Observer};

@@ -362,13 +362,15 @@ macro_rules! conformance_promises {
             }
             retention {
                 history_is_dropped_by_whole_days
-                retention_never_drops_a_range_of_a_live_run
+                a_run_that_lives_long_keeps_no_history
+                a_straggler_keeps_its_partition
+                opening_again_keeps_a_stragglers_partition
                 a_finished_job_stays_as_long_as_it_should
                 a_deleted_job_stays_until_its_runs_have_ended
                 a_job_removed_frees_its_key
                 retention_works_in_bounded_steps
                 an_idempotency_key_is_forgotten_after_a_day
-                what_was_skipped_stays_as_long_as_its_own_day
+                what_was_skipped_stays_from_when_it_was_written
             }
         }
     };

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
-use model::{Job, JobId, JobKey, JobState, Reason, RunId, TenantId, Timestamp, Verdict};
+use model::{Job, JobId, JobKey, JobState, Reason, Run, RunId, TenantId, Timestamp, Verdict};
 
 use super::subject::new;
-use super::{Kept, Subject, at, job, once, settlement, someone};
+use super::{DONE, Kept, Subject, at, job, once, settlement, someone};
 use crate::{
     BoxError, Created, Idempotency, JobFilter, Keep, NewJob, Page, Retained, RunsOfChange,
+    Settlement,
 };
 
 const DAY: i64 = 24 * 3_600;
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Seconds from the beginning of time to the midnight after it.
 const MIDNIGHT: i64 = 6_400;
@@ -77,22 +79,77 @@ pub async fn history_is_dropped_by_whole_days(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn retention_never_drops_a_range_of_a_live_run(subject: Subject) -> Kept {
-    let old = subject.ran(1, MIDNIGHT + 1).await?;
-    let job = subject.put(once(2, MIDNIGHT + DAY + 1)?).await?;
+/// An attempt that ended at this moment, whenever it was due.
+fn ended_at(run: &Run, secs: i64) -> Settlement {
+    let mut end = settlement(run, Verdict::Bury(Reason::Refused));
+    if let Some(attempt) = &mut end.attempt {
+        attempt.settled_at = at(secs);
+    }
+    end
+}
+
+pub async fn a_run_that_lives_long_keeps_no_history(subject: Subject) -> Kept {
+    let job = subject.put(once(1, MIDNIGHT + 1)?).await?;
     let live = subject.claimed(job.id).await?;
-    let beside = subject.ran(3, MIDNIGHT + DAY + 2).await?;
-    let after = subject.ran(4, MIDNIGHT + 2 * DAY + 1).await?;
-    subject.retain(at(100 * DAY)).await?;
-    assert!(!subject.has(old).await?, "the day before it goes");
-    assert!(subject.has(beside).await? && subject.has(after).await?);
+    let beside = subject.ran(2, MIDNIGHT + 2).await?;
+    let after = subject.ran(3, MIDNIGHT + DAY + 1).await?;
+    let now = MIDNIGHT + 100 * DAY;
+    subject.retain(at(now)).await?;
+    assert!(!subject.has(beside).await? && !subject.has(after).await?);
     assert_eq!(subject.run(live.id).await?, live);
-    subject
-        .settle(settlement(&live, Verdict::Bury(Reason::Refused)))
-        .await?;
-    assert!(subject.has(live.id).await?);
-    subject.retain(at(100 * DAY)).await?;
+    assert_eq!(subject.settle(ended_at(&live, now)).await?, DONE);
+    subject.retain(at(now + 7 * DAY - 1)).await?;
+    assert!(subject.has(live.id).await?, "its partition is made again");
+    subject.retain(at(now + 7 * DAY)).await?;
     assert_eq!(subject.runs().await?, []);
+    Ok(())
+}
+
+/// To the hour: what comes within one is noted once.
+pub async fn a_straggler_keeps_its_partition(subject: Subject) -> Kept {
+    let jobs = [once(1, MIDNIGHT + 1)?, once(2, MIDNIGHT + 2)?];
+    let mut live = Vec::new();
+    for job in jobs {
+        let job = subject.put(job).await?;
+        live.push(subject.claimed(job.id).await?);
+    }
+    let beside = subject.ran(3, MIDNIGHT + 3).await?;
+    let next = subject.ran(4, MIDNIGHT + DAY + 1).await?;
+    // The later one first: the partition is kept for both.
+    let (first, second) = (MIDNIGHT + 5 * DAY, MIDNIGHT + 6 * DAY + 1);
+    for (run, end) in live.iter().zip([second, first]) {
+        assert_eq!(subject.settle(ended_at(run, end)).await?, DONE);
+    }
+    let hour = MIDNIGHT + 6 * DAY + 3_600;
+    subject.retain(at(hour + 7 * DAY - 1)).await?;
+    assert!(subject.has(beside).await?, "as long as the straggler");
+    assert!(subject.has(live[0].id).await? && subject.has(live[1].id).await?);
+    assert!(!subject.has(next).await?, "a later one had no straggler");
+    subject.retain(at(hour + 7 * DAY)).await?;
+    assert_eq!(subject.runs().await?, []);
+    Ok(())
+}
+
+pub async fn opening_again_keeps_a_stragglers_partition(subject: Subject) -> Kept {
+    let Some(reopen) = subject.reopen.clone() else {
+        return Ok(());
+    };
+    let job = subject.put(once(1, MIDNIGHT + 1)?).await?;
+    let live = subject.claimed(job.id).await?;
+    let end = MIDNIGHT + 5 * DAY;
+    assert_eq!(subject.settle(ended_at(&live, end)).await?, DONE);
+    let Subject {
+        store,
+        clock,
+        guard,
+        ..
+    } = subject;
+    let subject = Subject::over(reopen(store).await?, clock).await?;
+    subject.retain(at(end + 7 * DAY - 1)).await?;
+    assert!(subject.has(live.id).await?);
+    subject.retain(at(end + 7 * DAY)).await?;
+    assert!(!subject.has(live.id).await?);
+    drop(guard);
     Ok(())
 }
 
@@ -229,7 +286,7 @@ pub async fn an_idempotency_key_is_forgotten_after_a_day(subject: Subject) -> Ke
     Ok(())
 }
 
-pub async fn what_was_skipped_stays_as_long_as_its_own_day(subject: Subject) -> Kept {
+pub async fn what_was_skipped_stays_from_when_it_was_written(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let stands = subject.job(job.id).await?;
     let paused = stands.paused(at(1), None, &someone());
@@ -250,9 +307,13 @@ pub async fn what_was_skipped_stays_as_long_as_its_own_day(subject: Subject) -> 
     let minutes = (20 * DAY / 60) as u64;
     assert_eq!(of(0, 20 * DAY + 60).await?, minutes);
     subject.retain(now).await?;
-    let kept = MIDNIGHT + 12 * DAY;
-    assert_eq!(of(0, kept).await?, 0, "older than a week");
-    let left = of(kept, 20 * DAY + 60).await?;
-    assert_eq!(left, ((20 * DAY - kept) / 60 + 1) as u64, "a week");
+    let whole = of(0, 20 * DAY + 60).await?;
+    assert_eq!(whole, minutes, "it was written just now");
+    // `now` in full hours; the last of the partitions ends after it.
+    subject.retain(now.plus(days(7) + HOUR)).await?;
+    let last = MIDNIGHT + 19 * DAY;
+    assert_eq!(of(0, last).await?, 0);
+    let left = of(last, 20 * DAY + 60).await?;
+    assert_eq!(left, ((20 * DAY - last) / 60 + 1) as u64);
     Ok(())
 }

@@ -1,16 +1,10 @@
 //! History: what is read, and what is forgotten.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
-use model::{Job, JobId, JobState, Run, RunId, RunKind, TenantId, Timestamp};
+use model::{Job, JobId, JobState, Partition, Run, RunId, RunKind, TenantId, Timestamp};
 
 use super::state::State;
 use crate::{Keep, Page, Retained, RunFilter};
-
-/// History is dropped by whole days of UTC.
-const RANGE: Duration = Duration::from_secs(24 * 3600);
 
 impl State {
     pub fn get_run(&self, tenant: TenantId, id: RunId) -> Option<Run> {
@@ -52,7 +46,7 @@ impl State {
     }
 
     pub fn retain(&mut self, keep: &Keep) -> Retained {
-        let ranges = self.drop_ranges(keep.now.minus(keep.history));
+        let ranges = self.drop_partitions(keep.now.minus(keep.history));
         let forgotten = keep.now.minus(IDEMPOTENCY_KEEP);
         self.requests.retain(|_, request| request.at > forgotten);
         let jobs = self.drop_jobs(keep.now.minus(keep.finished));
@@ -63,20 +57,14 @@ impl State {
         }
     }
 
-    /// Drops the days that ended at or before `until`, and before the oldest run that lives.
-    fn drop_ranges(&mut self, until: Timestamp) -> u32 {
-        let oldest = self.live.runs.keys().next().map(|id| id.at());
-        let until = oldest.map_or(until, |oldest| oldest.min(until));
-        let mut days = BTreeSet::new();
-        self.history.retain(|id, _| {
-            let day = id.at().as_u64() / RANGE.as_millis() as u64;
-            let keep = ends_at(day) > until;
-            if !keep {
-                days.insert(day);
-            }
-            keep
-        });
-        days.len() as u32
+    /// Drops the partitions whose end and last entry were at or before `until`.
+    fn drop_partitions(&mut self, until: Timestamp) -> u32 {
+        let before = self.partitions.len();
+        self.partitions.retain(|_, kept_from| *kept_from > until);
+        let partitions = &self.partitions;
+        self.history
+            .retain(|id, _| partitions.contains_key(&Partition::of(*id)));
+        (before - self.partitions.len()) as u32
     }
 
     fn drop_jobs(&mut self, finished: Timestamp) -> usize {
@@ -98,9 +86,4 @@ impl State {
         self.keys.retain(|_, holder| self.jobs.contains_key(holder));
         gone.len()
     }
-}
-
-fn ends_at(day: u64) -> Timestamp {
-    let millis = (day + 1).saturating_mul(RANGE.as_millis() as u64);
-    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }

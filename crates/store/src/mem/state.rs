@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::view::{Effects, History, Needs, PAST_BACK, PAST_MAX, Past, View};
 use model::{
-    BeatMark, Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, RunKind,
-    RunState, Shard, TenantId, Timestamp, Version,
+    BeatMark, Calendar, CalendarName, Job, JobId, JobKey, Partition, PresenceId, Run, RunId,
+    RunKind, RunState, Shard, TenantId, Timestamp, Version,
 };
 
 use crate::{Epoch, Hint, Leases, NodeInfo, StoreError, Vitals};
@@ -28,6 +28,8 @@ pub(super) struct State {
     pub requests: BTreeMap<(TenantId, String), Request>,
     pub live: Live,
     pub history: BTreeMap<RunId, Run>,
+    /// The partitions that history has, and from when the keep time of each counts.
+    pub partitions: BTreeMap<Partition, Timestamp>,
 }
 
 /// A node that lives, or has lived. The end is wall time, for readers and verdicts.
@@ -197,6 +199,11 @@ impl State {
                 }
                 (_, None) => {}
             }
+        }
+        for run in effects.history.values() {
+            let (partition, kept_from) = run.partition();
+            let kept = self.partitions.entry(partition).or_insert(kept_from);
+            *kept = kept_from.max(*kept);
         }
         self.history.extend(effects.history);
         for run in effects.insert {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use model::Verdict;
+use model::{Partition, Verdict};
 use tokio_postgres::Client;
 
 use super::{client, leader, on_time, put, read, store};
@@ -142,8 +142,9 @@ fn keep(now: i64) -> Keep {
 }
 
 async fn open(store: &PgStore, from: i64, to: i64) {
-    let runs = (from..to).map(|day| RunId::least_at(at(day * DAY)));
-    store.open_days(runs).await.unwrap();
+    let days = (from..to).map(|day| Partition::at(at(day * DAY)));
+    let days = days.map(|day| (day, day.ends_at()));
+    store.open_days(days).await.unwrap();
 }
 
 /// As `pg_dump` does for hours.
@@ -190,7 +191,7 @@ async fn a_day_that_was_taken_out_and_not_dropped_goes_all_the_same() {
     open(&store, 0, 4).await;
     let client = inside(&server, &address).await;
     let name = |day: i64| {
-        let first = super::super::ranges::day_of(RunId::least_at(at(0)));
+        let first = Partition::at(at(0)).0;
         format!("history_{}", first + day)
     };
     let out = format!("ALTER TABLE history DETACH PARTITION {}", name(0));
@@ -226,7 +227,7 @@ async fn a_day_that_is_half_taken_out_is_made_again() {
     let reader = inside(&server, &address).await;
     let look = "BEGIN; SELECT count(*) FROM history";
     reader.batch_execute(look).await.unwrap();
-    let day = super::super::ranges::day_of(RunId::least_at(at(0)));
+    let day = Partition::at(at(0)).0;
     let half = format!("ALTER TABLE history DETACH PARTITION history_{day} CONCURRENTLY");
     client
         .batch_execute("SET lock_timeout = '100ms'")
@@ -238,4 +239,53 @@ async fn a_day_that_is_half_taken_out_is_made_again() {
     store.days.forget();
     open(&store, 0, 1).await;
     assert_eq!(days(&client).await, (1, 1));
+}
+
+/// Somebody wrote to it after it was found to be over and before it was taken out.
+#[tokio::test]
+async fn a_day_that_a_straggler_was_written_to_is_put_back() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    open(&store, 0, 2).await;
+    let client = inside(&server, &address).await;
+    let first = Partition::at(at(0));
+    for day in [first, Partition(first.0 + 1)] {
+        let out = format!("ALTER TABLE history DETACH PARTITION history_{}", day.0);
+        client.batch_execute(&out).await.unwrap();
+    }
+    let note = "INSERT INTO stragglers (day, kept_from) VALUES ($1, $2)";
+    let noted =
+        [&first.0, &at(11 * DAY).as_millis()] as [&(dyn tokio_postgres::types::ToSql + Sync); 2];
+    client.execute(note, &noted).await.unwrap();
+    assert_eq!(store.retain(&keep(20)).await.unwrap().ranges, 1);
+    assert_eq!(days(&client).await, (4, 4), "it, and three ahead");
+    assert_eq!(store.retain(&keep(21)).await.unwrap().ranges, 1);
+    let left = client.query("SELECT * FROM stragglers", &[]).await.unwrap();
+    assert_eq!((days(&client).await, left.len()), ((4, 4), 0));
+}
+
+/// The entry of another straggler is in it.
+#[tokio::test]
+async fn a_day_that_was_taken_out_is_made_again_with_what_it_has() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    open(&store, 0, 1).await;
+    let client = inside(&server, &address).await;
+    let day = Partition::at(at(0)).0;
+    let put = format!(
+        "INSERT INTO history (id, job, tenant, version, attempt, lost, kind, lane, state)
+         VALUES ('{id}', '{id}', '{id}', 1, 1, 0, 0, 1, 3);
+         ALTER TABLE history DETACH PARTITION history_{day} CONCURRENTLY",
+        id = RunId::least_at(at(0)).0
+    );
+    for statement in put.split(';') {
+        client.batch_execute(statement).await.unwrap();
+    }
+    store.days.forget();
+    open(&store, 0, 1).await;
+    assert_eq!(days(&client).await, (1, 1));
+    let entries = client.query("SELECT id FROM history", &[]).await.unwrap();
+    assert_eq!(entries.len(), 1);
 }

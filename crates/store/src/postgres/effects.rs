@@ -1,7 +1,7 @@
 //! Effects: what was decided about the jobs of one call is written as one statement for each table.
 
 use futures_util::future::try_join_all;
-use model::RunId;
+use model::Run;
 
 use super::fault::{Done, Fault, bad_row};
 use super::plan::park_on;
@@ -48,8 +48,10 @@ impl Views {
     /// made while nothing is locked, and then the call is to be done again.
     pub async fn flush(mut self, store: &PgStore, conn: &Conn) -> Done<()> {
         let entered = self.jobs.values().map(|held| &held.view.effects.history);
-        let entered: Vec<RunId> = entered.flat_map(|it| it.keys().copied()).collect();
-        if !store.has_days(entered.iter().copied()) {
+        let entered: Vec<_> = entered
+            .flat_map(|it| it.values().map(Run::partition))
+            .collect();
+        if !entered.iter().all(|entry| store.days.take(*entry)) {
             conn.rollback().await?;
             store.open_days(entered.into_iter()).await?;
             return Err(Fault::Overtaken);

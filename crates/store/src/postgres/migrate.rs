@@ -18,12 +18,13 @@ use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
     include_str!("migrations/0004_late.sql"),
     include_str!("migrations/0005_calendar_zones.sql"),
+    include_str!("migrations/0006_retention.sql"),
 ];
 
 /// The line after which a migration goes on apart.
@@ -225,7 +226,7 @@ async fn waits_for(conn: &Conn, schema: &str) -> Done<String> {
     Ok(row.map_or(Ok(String::new()), |row| row.try_get(0))?)
 }
 
-fn newest() -> i32 {
+pub(super) fn newest() -> i32 {
     i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
 }
 

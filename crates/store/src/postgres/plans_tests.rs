@@ -1,7 +1,7 @@
 //! How the statements that run all the time find their rows, whatever the statistics say: after somebody's long
 //! transaction they say that tables which are full of dead rows are empty.
 
-use model::{RunId, Timestamp};
+use model::Partition;
 use tokio_postgres::Client;
 
 use super::super::PgConfig;
@@ -120,8 +120,9 @@ async fn what_runs_all_the_time_finds_its_rows_by_the_index_meant_for_it() {
     let address = server.fresh_schema();
     let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
     let store = super::store(&address).await;
-    let day = RunId::least_at(Timestamp::from_millis(86_400_000));
-    store.open_days([day].into_iter()).await.unwrap();
+    let day = Partition(1);
+    let entry = (day, day.ends_at());
+    store.open_days([entry].into_iter()).await.unwrap();
     let (ours, other) = (client(&server).await, client(&server).await);
     ours.batch_execute(&settings(&schema)).await.unwrap();
     ours.batch_execute("SET statement_timeout = 0")

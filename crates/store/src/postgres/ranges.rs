@@ -2,16 +2,20 @@
 //!
 //! Making one takes a while, and many take seconds. So nobody makes them within a transaction: what a write needs and is
 //! not there is made first, with nothing locked, and then the write is tried again.
+//!
+//! What is written to a day long after its end is noted before, in the same way: whoever drops days sees the note, if not
+//! before it takes the day out of history, then before it drops it; and then puts it back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{RunId, Timestamp};
+use model::{Partition, RunId, Timestamp};
 use tokio_postgres::error::SqlState;
 
 use super::fault::{Done, Fault};
 use super::pool::Conn;
+use super::put::Param;
 use super::store::PgStore;
 
 pub(super) const DAY: i64 = 24 * 3_600 * 1_000;
@@ -19,14 +23,20 @@ pub(super) const DAY: i64 = 24 * 3_600 * 1_000;
 /// Days that are made in one transaction. Each takes some of the locks that all sessions of a server share.
 const MADE_MAX: usize = 50;
 
-/// The days that are known to have a partition. Another node may have dropped one: then the write fails, and all
-/// are looked for again.
+/// The days that are known to have a partition, and from when each is known to be kept. Another node may have dropped
+/// one: then the write fails, and all are looked for again.
 #[derive(Default)]
-pub(super) struct Days(Mutex<BTreeSet<i64>>);
+pub(super) struct Days(Mutex<BTreeMap<Partition, Timestamp>>);
 
 impl Days {
-    fn known(&self) -> MutexGuard<'_, BTreeSet<i64>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Partition, Timestamp>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an entry that keeps a day from that moment on may be written.
+    pub fn take(&self, (day, kept_from): (Partition, Timestamp)) -> bool {
+        let known = self.known().get(&day).copied();
+        known.is_some_and(|known| known >= kept_from)
     }
 
     pub fn forget(&self) {
@@ -44,18 +54,9 @@ enum Part {
     Not,
 }
 
-/// The day that a run's history belongs to.
-pub(super) fn day_of(run: RunId) -> i64 {
-    run.at().as_millis().div_euclid(DAY)
-}
-
-pub(super) fn ends_at(day: i64) -> Timestamp {
-    Timestamp::from_millis(day.saturating_add(1).saturating_mul(DAY))
-}
-
 /// The text of a statement about one day. A day is a number of ours, never a client's text. The last one has no end:
 /// there is no moment after it.
-fn sql(template: &str, day: i64) -> String {
+fn sql(template: &str, Partition(day): Partition) -> String {
     let bound = |day: i64| {
         let at = Timestamp::from_millis(day.saturating_mul(DAY));
         match day.saturating_mul(DAY) > Timestamp::MAX.as_millis() {
@@ -70,26 +71,22 @@ fn sql(template: &str, day: i64) -> String {
 }
 
 impl PgStore {
-    /// Whether the days that these runs need are there, as far as we know.
-    pub(super) fn has_days(&self, mut runs: impl Iterator<Item = RunId>) -> bool {
-        let known = self.days.known();
-        runs.all(|run| known.contains(&day_of(run)))
-    }
-
-    /// Makes the days that these runs need. Whoever calls it has no transaction open.
-    pub(super) async fn open_days(&self, runs: impl Iterator<Item = RunId>) -> Done<()> {
-        let days: BTreeSet<i64> = {
-            let known = self.days.known();
-            runs.map(day_of)
-                .filter(|day| !known.contains(day))
-                .collect()
-        };
-        let days: Vec<i64> = days.into_iter().collect();
+    /// Makes the days that these entries need, and notes from when they are kept. Whoever calls it has no transaction open.
+    pub(super) async fn open_days(
+        &self,
+        entries: impl Iterator<Item = (Partition, Timestamp)>,
+    ) -> Done<()> {
+        let mut days = BTreeMap::new();
+        for (day, kept_from) in entries.filter(|entry| !self.days.take(*entry)) {
+            let kept = days.entry(day).or_insert(kept_from);
+            *kept = kept_from.max(*kept);
+        }
+        let days: Vec<(Partition, Timestamp)> = days.into_iter().collect();
         for some in days.chunks(MADE_MAX) {
             let conn = self.makers.begin().await?;
             make(&conn, some).await?;
             conn.commit().await?;
-            self.days.known().extend(some);
+            self.days.known().extend(some.iter().copied());
         }
         Ok(())
     }
@@ -97,17 +94,20 @@ impl PgStore {
     /// Days from today on are there before they are needed.
     pub(super) async fn open_ahead(&self, now: Timestamp) -> Done<()> {
         let day = Duration::from_millis(DAY.unsigned_abs());
-        let ahead = [now, now.plus(day), now.plus(day * 2)];
-        self.open_days(ahead.into_iter().map(RunId::least_at)).await
+        let ahead = [now, now.plus(day), now.plus(day * 2)].map(Partition::at);
+        let ahead = ahead.into_iter().map(|day| (day, day.ends_at()));
+        self.open_days(ahead).await
     }
 
-    /// Drops the days that ended at or before `until`. One that somebody reads stays for the next time, and all after
-    /// it: whoever has to make a day meanwhile is not to wait.
+    /// Drops the days whose end and last entry were at or before `until`. One that somebody reads stays for the next time,
+    /// and all after it: whoever has to make a day meanwhile is not to wait.
     pub(super) async fn drop_days(&self, until: Timestamp) -> Done<u32> {
         let conn = self.clients.get().await?;
         let mut old = parts(&conn, None).await?;
+        let noted = noted(&conn, None).await?;
         drop(conn);
-        old.retain(|day, _| ends_at(*day) <= until);
+        // What was taken out and not dropped is dropped or put back.
+        old.retain(|day, part| *part == Part::Not || kept_from(&noted, *day) <= until);
         if old.is_empty() {
             return Ok(0);
         }
@@ -116,9 +116,10 @@ impl PgStore {
         let mut dropped = 0;
         for (day, part) in old {
             self.days.known().remove(&day);
-            match drop_day(&conn, day, part).await {
-                Ok(true) => dropped += 1,
-                Ok(false) => break,
+            match drop_day(&conn, day, part, until).await {
+                Ok(Dropped::Gone) => dropped += 1,
+                Ok(Dropped::PutBack) => {}
+                Ok(Dropped::InUse) => break,
                 Err(fault) if is_in_use(&fault) => break,
                 // Another node is at it.
                 Err(Fault::Sql(error)) if error.code().is_some() => {}
@@ -127,6 +128,14 @@ impl PgStore {
         }
         Ok(dropped)
     }
+}
+
+/// What became of a day that was to be dropped.
+enum Dropped {
+    Gone,
+    /// A straggler was faster, or somebody made it again.
+    PutBack,
+    InUse,
 }
 
 /// How long statements of a connection wait for what others have locked, and how long they take at most.
@@ -144,21 +153,32 @@ pub(super) fn is_in_use(fault: &Fault) -> bool {
     }
 }
 
-/// Makes those of these days that are not there, one node at a time.
-async fn make(conn: &Conn, days: &[i64]) -> Done<()> {
+/// Makes those of these days that are not there, one node at a time. One that was taken out and not dropped is put back:
+/// the entry of another straggler may be in it.
+async fn make(conn: &Conn, days: &[(Partition, Timestamp)]) -> Done<()> {
     conn.rows(include_str!("sql/range_lock.sql"), &[]).await?;
-    let there = parts(conn, Some(days)).await?;
+    let names: Vec<Partition> = days.iter().map(|(day, _)| *day).collect();
+    let there = parts(conn, Some(&names)).await?;
     let mut text = String::new();
-    for day in days {
-        match there.get(day) {
-            Some(Part::Whole) => continue,
-            // To drop it as it is would keep everyone from history.
-            Some(Part::Leaving) => {
-                text.push_str(&sql(include_str!("sql/detach_range_again.sql"), *day));
-            }
-            Some(Part::Not) | None => {}
+    for (day, kept_from) in days {
+        let steps: &[&str] = match there.get(day) {
+            Some(Part::Whole) => &[],
+            Some(Part::Leaving) => &[
+                include_str!("sql/detach_range_again.sql"),
+                include_str!("sql/attach_partition.sql"),
+            ],
+            Some(Part::Not) => &[include_str!("sql/attach_partition.sql")],
+            None => &[
+                include_str!("sql/create_range.sql"),
+                include_str!("sql/attach_partition.sql"),
+            ],
+        };
+        text.extend(steps.iter().map(|step| sql(step, *day)));
+        if *kept_from > day.ends_at() {
+            let note: [Param<'_>; 2] = [&day.0, &kept_from.as_millis()];
+            conn.execute(include_str!("sql/note_straggler.sql"), &note)
+                .await?;
         }
-        text.push_str(&sql(include_str!("sql/create_range.sql"), *day));
     }
     if !text.is_empty() {
         conn.run(&text).await?;
@@ -167,8 +187,8 @@ async fn make(conn: &Conn, days: &[i64]) -> Done<()> {
 }
 
 /// The tables of these days, or of all.
-async fn parts(conn: &Conn, days: Option<&[i64]>) -> Done<BTreeMap<i64, Part>> {
-    let name = |day: &i64| format!("history_{day}");
+async fn parts(conn: &Conn, days: Option<&[Partition]>) -> Done<BTreeMap<Partition, Part>> {
+    let name = |day: &Partition| format!("history_{}", day.0);
     let names: Option<Vec<String>> = days.map(|days| days.iter().map(name).collect());
     let mut parts = BTreeMap::new();
     for row in &conn.rows(include_str!("sql/ranges.sql"), &[&names]).await? {
@@ -180,17 +200,35 @@ async fn parts(conn: &Conn, days: Option<&[i64]>) -> Done<BTreeMap<i64, Part>> {
                 Some(true) => Part::Leaving,
                 None => Part::Not,
             };
-            parts.insert(day, part);
+            parts.insert(Partition(day), part);
         }
     }
     Ok(parts)
 }
 
-/// A day is taken out of the table first, for which nobody who reads or writes has to wait. False if it is in use.
-async fn drop_day(conn: &Conn, day: i64, part: Part) -> Done<bool> {
+/// From when days are kept that stragglers were written to: one, or all.
+async fn noted(conn: &Conn, day: Option<Partition>) -> Done<BTreeMap<Partition, Timestamp>> {
+    let day = day.map(|day| day.0);
+    let mut noted = BTreeMap::new();
+    for row in &conn
+        .rows(include_str!("sql/stragglers.sql"), &[&day])
+        .await?
+    {
+        let (day, kept_from) = (row.try_get(0)?, row.try_get(1)?);
+        noted.insert(Partition(day), Timestamp::from_millis(kept_from));
+    }
+    Ok(noted)
+}
+
+fn kept_from(noted: &BTreeMap<Partition, Timestamp>, day: Partition) -> Timestamp {
+    noted.get(&day).copied().unwrap_or_else(|| day.ends_at())
+}
+
+/// A day is taken out of the table first, for which nobody who reads or writes has to wait.
+async fn drop_day(conn: &Conn, day: Partition, part: Part, until: Timestamp) -> Done<Dropped> {
     // What is left half taken out can be neither read nor written.
     if part == Part::Whole && is_read(conn, day).await? {
-        return Ok(false);
+        return Ok(Dropped::InUse);
     }
     let detach = match part {
         Part::Whole => Some(include_str!("sql/detach_range.sql")),
@@ -201,8 +239,8 @@ async fn drop_day(conn: &Conn, day: i64, part: Part) -> Done<bool> {
         conn.run(&sql(detach, day)).await?;
     }
     conn.begin()?;
-    match drop_loose(conn, day).await {
-        Ok(()) => conn.commit().await.map(|()| true),
+    match drop_loose(conn, day, until).await {
+        Ok(dropped) => conn.commit().await.map(|()| dropped),
         Err(fault) => {
             conn.rollback().await?;
             Err(fault)
@@ -210,7 +248,7 @@ async fn drop_day(conn: &Conn, day: i64, part: Part) -> Done<bool> {
     }
 }
 
-async fn is_read(conn: &Conn, day: i64) -> Done<bool> {
+async fn is_read(conn: &Conn, Partition(day): Partition) -> Done<bool> {
     let name = format!("history_{day}");
     let row = conn
         .row(include_str!("sql/range_readers.sql"), &[&name])
@@ -218,12 +256,19 @@ async fn is_read(conn: &Conn, day: i64) -> Done<bool> {
     Ok(row.map_or(Ok(false), |row| row.try_get(0))?)
 }
 
-/// Whoever makes the same day anew has the lock: then it is a part of history again, and not ours.
-async fn drop_loose(conn: &Conn, day: i64) -> Done<()> {
+/// Whoever makes the same day anew has the lock: then it is a part of history again, and not ours. Nobody can write to it
+/// any more, and who did has noted it before.
+async fn drop_loose(conn: &Conn, day: Partition, until: Timestamp) -> Done<Dropped> {
     conn.rows(include_str!("sql/range_lock.sql"), &[]).await?;
-    if parts(conn, Some(&[day])).await?.get(&day) == Some(&Part::Not) {
-        conn.run(&sql(include_str!("sql/drop_range.sql"), day))
-            .await?;
+    if parts(conn, Some(&[day])).await?.get(&day) != Some(&Part::Not) {
+        return Ok(Dropped::PutBack);
     }
-    Ok(())
+    if kept_from(&noted(conn, Some(day)).await?, day) > until {
+        let attach = sql(include_str!("sql/attach_partition.sql"), day);
+        conn.run(&attach).await?;
+        return Ok(Dropped::PutBack);
+    }
+    conn.run(&sql(include_str!("sql/drop_range.sql"), day))
+        .await?;
+    Ok(Dropped::Gone)
 }

@@ -1,7 +1,7 @@
 //! Retention: one bounded step of forgetting.
 
+use model::Timestamp;
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
-use model::{RunId, Timestamp};
 use uuid::Uuid;
 
 use super::fault::Done;
@@ -13,7 +13,7 @@ impl PgStore {
         self.now();
         // Whoever reads history holds up what is dropped, which must not hold up what is needed.
         self.open_ahead(keep.now).await?;
-        let ranges = self.drop_ranges(keep.now.minus(keep.history)).await?;
+        let ranges = self.drop_days(keep.now.minus(keep.history)).await?;
         let requests = self.drop_requests(keep.now.minus(IDEMPOTENCY_KEEP)).await?;
         let jobs = self.drop_jobs(keep.now.minus(keep.finished)).await?;
         self.forget_presences().await?;
@@ -23,17 +23,6 @@ impl PgStore {
             more: jobs == RETENTION_BATCH_MAX
                 || requests == limit(RETENTION_BATCH_MAX).unsigned_abs(),
         })
-    }
-
-    /// Drops the days that ended at or before `until`, and before the oldest run that lives.
-    async fn drop_ranges(&self, until: Timestamp) -> Done<u32> {
-        let conn = self.clients.get().await?;
-        let row = conn.row(include_str!("sql/oldest_live.sql"), &[]).await?;
-        drop(conn);
-        let oldest = row.map(|row| row.try_get::<_, Uuid>(0)).transpose()?;
-        let oldest = oldest.map(|id| RunId(id).at());
-        self.drop_days(oldest.map_or(until, |oldest| oldest.min(until)))
-            .await
     }
 
     async fn drop_requests(&self, until: Timestamp) -> Done<u64> {

@@ -69,8 +69,9 @@ impl PgStore {
             let ours = settlement.run.claim == Some(by) && settlement.attempt.is_some();
             if let Some((state, reason)) = settlement.end().filter(|_| ours) {
                 let run = settlement.ended(state, reason, Timestamp::MIN);
-                // One that cannot be encoded is refused on the slow path.
-                if let Ok(row) = ended(run) {
+                // The slow path makes days, and notes stragglers that end. One that cannot be encoded is refused there.
+                let known = self.days.take(run.partition());
+                if let Some(row) = ended(run).ok().filter(|_| known) {
                     rows.entry(row.run.id).or_insert((index, row));
                 }
             }
@@ -79,7 +80,6 @@ impl PgStore {
         if rows.is_empty() {
             return Ok(done);
         }
-        self.open_days(rows.keys().copied()).await?;
         let gone = left_to_slow_path(self.end_plain(by, &rows).await)?;
         done.extend(take(&mut rows, gone));
         if !rows.is_empty() {

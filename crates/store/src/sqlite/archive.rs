@@ -1,8 +1,8 @@
 //! The way into history: one table for each day of UTC, made when its first run ends.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::Timestamp;
+use model::{Partition, RunId, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::{Done, bad_row};
@@ -11,26 +11,46 @@ use crate::code::{Code, slot_column, stretch_columns};
 
 /// The days of UTC that have a table of history.
 #[derive(Default)]
-pub(super) struct Ranges(pub BTreeSet<i64>);
-
-const DAY: i64 = 24 * 3_600 * 1_000;
+pub(super) struct Ranges {
+    pub days: BTreeSet<i64>,
+    /// From when the keep time of those counts that stragglers were written to.
+    noted: BTreeMap<i64, Timestamp>,
+}
 
 impl Ranges {
     pub fn read(conn: &Connection) -> Done<Self> {
         let mut select = conn.prepare_cached(include_str!("sql/ranges.sql"))?;
-        let days = select
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(Self(days))
+        let mut ranges = Self::default();
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let (day, noted): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
+            ranges.days.insert(day);
+            let noted = noted.map(Timestamp::from_millis);
+            ranges.noted.extend(noted.map(|noted| (day, noted)));
+        }
+        Ok(ranges)
     }
 
     /// The day that a run's history belongs to.
-    pub fn day_of(run: model::RunId) -> i64 {
-        run.at().as_millis().div_euclid(DAY)
+    pub fn day_of(run: RunId) -> i64 {
+        Partition::of(run).0
     }
 
-    pub fn ends_at(day: i64) -> Timestamp {
-        Timestamp::from_millis(day.saturating_add(1).saturating_mul(DAY))
+    /// From when a day's keep time counts.
+    pub fn kept_from(&self, day: i64) -> Timestamp {
+        let noted = self.noted.get(&day).copied();
+        noted.unwrap_or_else(|| Partition(day).ends_at())
+    }
+
+    /// The oldest day whose keep time is over.
+    pub fn oldest_over(&self, until: Timestamp) -> Option<i64> {
+        let mut days = self.days.iter().copied();
+        days.find(|day| self.kept_from(*day) <= until)
+    }
+
+    pub fn remove(&mut self, day: i64) {
+        self.days.remove(&day);
+        self.noted.remove(&day);
     }
 
     /// The text of a statement about one day. A day is a number of ours, never a client's text.
@@ -79,13 +99,26 @@ impl<'a> Archive<'a> {
     }
 
     pub fn put(&mut self, row: &EndedRow) -> Done<()> {
-        let day = Ranges::day_of(row.run.id);
-        if !self.ranges.0.contains(&day) {
+        let (Partition(day), kept_from) = row.run.partition();
+        if !self.ranges.days.contains(&day) {
             let sql = Ranges::sql(include_str!("sql/create_range.sql"), day);
             self.insert.conn.execute_batch(&sql)?;
-            self.ranges.0.insert(day);
+            self.ranges.days.insert(day);
         }
-        insert_ended(self.insert.get(day)?, row)
+        insert_ended(self.insert.get(day)?, row)?;
+        if kept_from > self.ranges.kept_from(day) {
+            self.note(day, kept_from)?;
+        }
+        Ok(())
+    }
+
+    /// A straggler keeps its day.
+    fn note(&mut self, day: i64, kept_from: Timestamp) -> Done<()> {
+        let sql = include_str!("sql/note_straggler.sql");
+        let mut update = self.insert.conn.prepare_cached(sql)?;
+        update.execute(params![day, kept_from.as_millis()])?;
+        self.ranges.noted.insert(day, kept_from);
+        Ok(())
     }
 }
 

@@ -175,7 +175,7 @@ impl Fire<'_> {
         let first = RunId::least_at(moment.minus(PAST_BACK));
         let end = RunId::least_at(moment);
         let days = Ranges::day_of(first)..=Ranges::day_of(end);
-        for day in self.ranges.0.range(days) {
+        for day in self.ranges.days.range(days) {
             let (at, most) = (moment.as_millis(), PAST_MAX as u64);
             let ids = (job.id.as_bytes(), first.as_bytes(), end.as_bytes());
             let past = params![ids.0, ids.1, ids.2, at, most.cast_signed()];

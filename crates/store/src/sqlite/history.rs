@@ -27,7 +27,7 @@ pub(super) fn live_run(conn: &Connection, id: RunId) -> Done<Option<Run>> {
 
 pub(super) fn ended_row(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<RunRow>> {
     let day = Ranges::day_of(id);
-    if !ranges.0.contains(&day) {
+    if !ranges.days.contains(&day) {
         return Ok(None);
     }
     let sql = Ranges::sql(include_str!("sql/get_run_ended.sql"), day);
@@ -128,7 +128,7 @@ impl Listing {
             .collect();
         let mut found = Vec::new();
         let newest = before.map_or(i64::MAX, Ranges::day_of);
-        for day in ranges.0.range(..=newest).rev() {
+        for day in ranges.days.range(..=newest).rev() {
             let left = self.limit.saturating_sub(found.len());
             if left == 0 || ended.is_empty() {
                 break;

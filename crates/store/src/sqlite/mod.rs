@@ -413,18 +413,12 @@ impl Store for SqliteStore {
 
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         let keep = *keep;
-        let (from, until) = (*self.retained(), keep.now.minus(keep.finished));
-        let over = self
-            .read(By::Client, move |conn| retain::look(conn, from, until))
-            .await?;
-        let next = over.next;
-        let retained = self
-            .write(By::Client, model::limits::RETENTION_BATCH_MAX, move |db| {
-                db.retain(&keep, &over)
-            })
-            .await?;
-        *self.retained() = next;
-        Ok(retained)
+        let look = move |conn: &_| retain::look(conn, &keep);
+        let over = self.read(By::Client, look).await?;
+        self.write(By::Client, model::limits::RETENTION_BATCH_MAX, move |db| {
+            db.retain(&keep, &over)
+        })
+        .await
     }
 
     async fn pulse(

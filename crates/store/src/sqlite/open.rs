@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_fleet.sql"),
     include_str!("migrations/0004_late.sql"),
     include_str!("migrations/0005_calendar_zones.sql"),
+    include_str!("migrations/0006_retention.sql"),
 ];
 /// What follows this line in a migration is done to the table of every day.
 const RANGE_PART: &str = "-- For every day of history:\n";
@@ -265,7 +266,12 @@ fn migrate_to(conn: &Connection, version: i64, migration: &'static str) -> Done<
     };
     conn.execute_batch(once)?;
     if let Some(range) = range {
-        for day in Ranges::read(conn)?.0 {
+        // As every version has it.
+        let mut select = conn.prepare("SELECT day FROM ranges")?;
+        let days: Vec<i64> = select
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        for day in days {
             conn.execute_batch(&Ranges::sql(range, day))?;
         }
     }

@@ -1,9 +1,21 @@
 //! Retention: one bounded step of forgetting. What is to go is looked for by a reader; the writer
 //! only removes it, and looks once more before it does.
+//!
+//! A day of history is too much to drop at once, since SQLite reads every page that it gives up. So it goes in steps, each a
+//! transaction that holds the writer for some milliseconds, and what is left says which is next:
+//!
+//! ```text
+//!   history_19675 ──▶ fewer rows, if they are many ──▶ gone_19675, out of history, without indexes ──▶ fewer rows ──▶ nothing
+//! ```
+//!
+//! Rows go in the order of the table, so that whole pages are given up; an index is in another order, and would be written
+//! all over. That is why indexes go first, whole, and why a day must not have too many rows for that.
+
+use std::time::Duration;
 
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
-use model::{JobId, RunId, Timestamp};
-use rusqlite::{Connection, params};
+use model::{JobId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::archive::Ranges;
 use super::calendars::unname_calendars;
@@ -12,95 +24,117 @@ use super::fault::Done;
 use super::jobs::drop_labels;
 use crate::{Keep, Retained};
 
-/// Jobs looked at by one step.
-const LOOK_MAX: i64 = 20_000;
-/// Pages given back by one step: about what a writer can do without anyone noticing.
-const PAGES_MAX: i64 = 20_000;
+/// Rows of a day whose indexes may go at once.
+const ROWS_MAX: i64 = if cfg!(test) { 3_000 } else { 250_000 };
+/// Rows that go together, at most 128 KiB each; and while they are in indexes, where each is in a page of its own.
+const ROWS: u16 = 200;
+const ROWS_INDEXED: u16 = 500;
+/// For so long rows go, before the writer does something else.
+const STEP: Duration = Duration::from_millis(10);
 
-/// What a look at the jobs found.
+/// What a look found that is over.
 pub(super) struct Over {
     jobs: Vec<JobId>,
-    /// Where the next look goes on; from the start when there is nothing more.
-    pub next: Option<JobId>,
-    /// Whether more than one step can remove was found.
-    full: bool,
+    day: Option<Day>,
 }
 
-/// Jobs that are over, from `from` on: deleted ones first, since they are few and have an index.
-pub(super) fn look(conn: &Connection, from: Option<JobId>, until: Timestamp) -> Done<Over> {
+/// The oldest day whose keep time is over.
+#[derive(Clone, Copy)]
+struct Day {
+    day: i64,
+    is_large: bool,
+}
+
+pub(super) fn look(conn: &Connection, keep: &Keep) -> Done<Over> {
     let batch = i64::try_from(RETENTION_BATCH_MAX).unwrap_or(i64::MAX);
     let mut select = conn.prepare_cached(include_str!("sql/retain_deleted.sql"))?;
     let deleted = select.query_map([batch], |row| row.get(0).map(JobId::from_bytes))?;
-    let mut over = Over {
-        jobs: deleted.collect::<rusqlite::Result<_>>()?,
-        next: None,
-        full: false,
-    };
+    let mut jobs: Vec<JobId> = deleted.collect::<rusqlite::Result<_>>()?;
+    let left = batch.saturating_sub(i64::try_from(jobs.len()).unwrap_or(i64::MAX));
     let mut select = conn.prepare_cached(include_str!("sql/retain_finished.sql"))?;
-    let from = from.map_or(Vec::new(), |from| from.as_bytes().to_vec());
-    let mut rows = select.query(params![from, until.as_millis(), LOOK_MAX])?;
-    let (mut looked, mut last) = (0, None);
-    while let Some(row) = rows.next()? {
-        let (id, finished) = (JobId::from_bytes(row.get(0)?), row.get(1)?);
-        if over.jobs.len() == RETENTION_BATCH_MAX {
-            (over.next, over.full) = (last, true);
-            return Ok(over);
-        }
-        if finished {
-            over.jobs.push(id);
-        }
-        looked += 1;
-        last = Some(id);
+    let until = keep.now.minus(keep.finished).as_millis();
+    for id in select.query_map([until, left], |row| row.get(0).map(JobId::from_bytes))? {
+        jobs.push(id?);
     }
-    over.next = last.filter(|_| looked == LOOK_MAX);
-    over.full = over.jobs.len() == RETENTION_BATCH_MAX;
-    Ok(over)
+    let until = keep.now.minus(keep.history);
+    let day = Ranges::read(conn)?.oldest_over(until);
+    let day = day.map(|day| look_at(conn, day)).transpose()?;
+    Ok(Over { jobs, day })
+}
+
+fn look_at(conn: &Connection, day: i64) -> Done<Day> {
+    let sql = Ranges::sql(include_str!("sql/is_large.sql"), day);
+    let is_large = conn.prepare(&sql)?.exists([ROWS_MAX])?;
+    Ok(Day { day, is_large })
+}
+
+/// Deletes so many of the oldest rows of a table. Answers whether it had as many.
+fn shrink(conn: &Connection, table: &str, rows: u16) -> Done<bool> {
+    let sql = include_str!("sql/shrink_partition.sql").replace("{table}", table);
+    Ok(conn.prepare_cached(&sql)?.execute([rows])? == usize::from(rows))
 }
 
 impl Db {
     pub fn retain(&mut self, keep: &Keep, over: &Over) -> Done<Retained> {
-        let (ranges, more_ranges) = self.drop_ranges(keep.now.minus(keep.history))?;
+        let history = self.drop_history(keep.now.minus(keep.history), over.day)?;
+        if let Some(history) = history {
+            return Ok(history);
+        }
         let more_requests = self.drop_requests(keep.now.minus(IDEMPOTENCY_KEEP))?;
         let jobs = self.drop_jobs(&over.jobs, keep.now.minus(keep.finished))?;
         self.forget_presences()?;
-        let more = over.full || over.next.is_some() || more_ranges || more_requests;
-        Ok(Retained { ranges, jobs, more })
+        Ok(Retained {
+            ranges: 0,
+            jobs,
+            more: more_requests || over.jobs.len() == RETENTION_BATCH_MAX,
+        })
     }
 
-    /// Drops the days that ended at or before `until`, and before the oldest run that lives.
-    fn drop_ranges(&mut self, until: Timestamp) -> Done<(u32, bool)> {
-        let oldest: Option<[u8; 16]> =
-            self.conn
-                .query_row(include_str!("sql/oldest_live.sql"), [], |row| row.get(0))?;
-        let oldest = oldest.map(|id| RunId::from_bytes(id).at());
-        let until = oldest.map_or(until, |oldest| oldest.min(until));
-        let days: Vec<i64> = self
-            .ranges
-            .0
-            .iter()
-            .copied()
-            .filter(|day| Ranges::ends_at(*day) <= until)
-            .collect();
-        let (mut dropped, free) = (0, self.free_pages(&days)?);
-        for day in &days {
-            if dropped > 0 && self.free_pages(&days)? - free > PAGES_MAX {
-                return Ok((dropped, true));
-            }
-            self.conn
-                .execute_batch(&Ranges::sql(include_str!("sql/drop_range.sql"), *day))?;
-            self.ranges.0.remove(day);
-            dropped += 1;
-        }
-        Ok((dropped, false))
-    }
-
-    fn free_pages(&self, days: &[i64]) -> Done<i64> {
-        if days.is_empty() {
-            return Ok(0);
-        }
-        Ok(self
+    /// One step of dropping a day; none if there is nothing to drop.
+    fn drop_history(&mut self, until: Timestamp, over: Option<Day>) -> Done<Option<Retained>> {
+        let mut step = Retained {
+            more: true,
+            ..Retained::default()
+        };
+        let mut select = self
             .conn
-            .query_row("PRAGMA freelist_count", [], |row| row.get(0))?)
+            .prepare_cached(include_str!("sql/gone_partition.sql"))?;
+        let gone = select.query_row([], |row| row.get(0)).optional()?;
+        drop(select);
+        if let Some(day) = gone {
+            self.drop_rows(day)?;
+            return Ok(Some(step));
+        }
+        // Only now: a straggler may have come since the look.
+        let over = over.filter(|it| self.ranges.oldest_over(until) == Some(it.day));
+        let Some(Day { day, is_large }) = over else {
+            return Ok(None);
+        };
+        if is_large {
+            let table = Ranges::sql("history_{day}", day);
+            shrink(&self.conn, &table, ROWS_INDEXED)?;
+        } else {
+            let sql = Ranges::sql(include_str!("sql/detach_partition.sql"), day);
+            self.conn.execute_batch(&sql)?;
+            self.ranges.remove(day);
+            step.ranges = 1;
+        }
+        Ok(Some(step))
+    }
+
+    /// What is left of a day that has left history goes, as far as there is time.
+    fn drop_rows(&mut self, day: i64) -> Done<()> {
+        let clock = self.shared.clock.clone();
+        let begun = clock.uptime();
+        let table = Ranges::sql("gone_{day}", day);
+        while shrink(&self.conn, &table, ROWS)? {
+            if clock.uptime().saturating_sub(begun) >= STEP {
+                return Ok(());
+            }
+        }
+        let sql = Ranges::sql(include_str!("sql/drop_partition.sql"), day);
+        self.conn.execute_batch(&sql)?;
+        Ok(())
     }
 
     fn drop_requests(&mut self, until: Timestamp) -> Done<bool> {
@@ -139,3 +173,7 @@ impl Db {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "retain_tests.rs"]
+mod tests;

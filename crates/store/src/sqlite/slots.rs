@@ -66,7 +66,7 @@ impl Slots<'_> {
             return Ok(found);
         }
         let days = Ranges::day_of(self.from)..=Ranges::day_of(self.to);
-        for day in self.ranges.0.range(days) {
+        for day in self.ranges.days.range(days) {
             let left = limit.saturating_sub(found.len());
             if left == 0 {
                 break;
@@ -105,7 +105,7 @@ impl Slots<'_> {
         ];
         let live = select.query_row(before, |row| row.get(0).map(RunId::from_bytes));
         let live = live.optional()?;
-        for day in self.ranges.0.range(..=Ranges::day_of(self.from)).rev() {
+        for day in self.ranges.days.range(..=Ranges::day_of(self.from)).rev() {
             if live.is_some_and(|live| *day < Ranges::day_of(live)) {
                 return Ok(None);
             }

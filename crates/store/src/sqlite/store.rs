@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use model::{JobId, PresenceId, RunId};
+use model::{PresenceId, RunId};
 use nix::fcntl::Flock;
 use rusqlite::Connection;
 
@@ -30,8 +30,6 @@ pub struct SqliteStore {
     pub(super) beats: Readers,
     pub(super) writer: Writer,
     pub(super) shared: Arc<Shared>,
-    /// Where the next look for jobs that are over goes on.
-    retained: Mutex<Option<JobId>>,
     _lock: Flock<File>,
 }
 
@@ -61,13 +59,8 @@ impl SqliteStore {
             beats,
             writer,
             shared,
-            retained: Mutex::new(None),
             _lock: lock,
         })
-    }
-
-    pub(super) fn retained(&self) -> std::sync::MutexGuard<'_, Option<JobId>> {
-        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// On the writer's thread, in a transaction; it may run more than once.

@@ -126,7 +126,7 @@ impl Db {
             }
             Ok(())
         };
-        for day in self.ranges.0.range(today..) {
+        for day in self.ranges.days.range(today..) {
             read(include_str!("sql/skips_day.sql"), *day)?;
             if *day == today {
                 read(include_str!("sql/skips_day_before.sql"), *day)?;
@@ -160,7 +160,7 @@ impl Db {
     /// The days of history that ids of a span belong to, oldest first.
     fn days(&self, first: RunId, end: RunId) -> Vec<i64> {
         let days = Ranges::day_of(first)..=Ranges::day_of(end);
-        self.ranges.0.range(days).copied().collect()
+        self.ranges.days.range(days).copied().collect()
     }
 
     /// Writes what was decided about a job.

@@ -111,7 +111,7 @@ async fn a_call_that_fails_takes_back_its_own_writes_and_no_others() {
     assert_eq!(last.await.unwrap().unwrap(), [Created::Done]);
     assert!(exists(&store, 1).await && exists(&store, 2).await);
     assert_eq!(store.count_live().await.unwrap(), 0);
-    let days = |db: &mut Db| Ok(db.ranges.0.len());
+    let days = |db: &mut Db| Ok(db.ranges.days.len());
     assert_eq!(store.writer.call(By::Client, 1, days).await.unwrap(), 0);
 }
 

@@ -12,9 +12,7 @@ use super::calls::{Call, JobCall, PresenceCall};
 use super::people::key;
 use super::world::{STRANGER, World};
 use crate::conformance::node;
-use crate::{
-    Claimed, Fired, Firing, JobChanged, JobFilter, Leases, Orphan, Page, Retained, RunFilter,
-};
+use crate::{Claimed, Fired, Firing, JobChanged, JobFilter, Leases, Orphan, Page, RunFilter};
 
 impl World {
     /// Makes a call. `learn`: whether the answer arrives.
@@ -143,12 +141,16 @@ impl World {
                 self.show(store.park(&[(*job, "it is odd".to_owned())], *now).await)
             }
             JobCall::Retain(keep) => {
-                // How many ranges there were to drop is a store's own affair.
-                let retained = store.retain(keep).await;
-                self.show(retained.map(|retained| Retained {
-                    ranges: 0,
-                    ..retained
-                }))
+                // How many partitions there were to drop, and in how many steps, is a store's own affair.
+                let mut jobs = 0;
+                let retained = loop {
+                    let step = store.retain(keep).await;
+                    jobs += step.as_ref().map_or(0, |step| step.jobs);
+                    if !step.as_ref().is_ok_and(|step| step.more) {
+                        break step.map(|_| jobs);
+                    }
+                };
+                self.show(retained)
             }
         }
     }

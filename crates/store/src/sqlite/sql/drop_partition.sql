@@ -1,0 +1,2 @@
+-- retain: nothing is left of a day.
+DROP TABLE gone_{day}
