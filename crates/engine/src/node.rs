@@ -9,7 +9,7 @@ use std::time::Duration;
 use executor::Registry;
 use model::schedule::tzdb_version;
 use model::shard::ShardSet;
-use model::{Observer, Parts, PresenceId, Timestamp, limits};
+use model::{Level, Observer, Parts, PresenceId, Timestamp, limits};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{Leases, NodeInfo, Store, StoreError};
@@ -322,6 +322,8 @@ impl Body {
             version: self.config.version.clone(),
             tables: tzdb_version().to_owned(),
             parts: self.config.parts,
+            level: Level::OURS,
+            kinds: self.registry.kinds().map(str::to_owned).collect(),
         };
         let id = self.store.join(&info).await?;
         Ok(Presence::new(id, sent, self.config.flaw))

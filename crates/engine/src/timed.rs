@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
+    Timestamp, Version,
 };
 use store::*;
 
@@ -71,6 +71,7 @@ timed! {
     fence(by: PresenceId, lapsed: &[LastBeat]) -> Vec<PresenceId>;
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
+    raise_level(to: Level) -> Raised;
     create_jobs(jobs: &[NewJob]) -> Vec<Created>;
     change_job(change: &JobChange) -> JobChanged;
     get_job(tenant: TenantId, id: JobId) -> Option<Job>;

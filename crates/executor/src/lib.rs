@@ -58,6 +58,11 @@ impl Registry {
         self
     }
 
+    /// The kinds of targets that it has executors for.
+    pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        self.by_kind.keys().copied()
+    }
+
     /// The executor for a job's target; none when this node has no such executor.
     pub fn get(&self, kind: &str) -> Option<&Arc<dyn Executor>> {
         self.by_kind.get(kind)

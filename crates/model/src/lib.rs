@@ -9,6 +9,7 @@ pub mod time;
 pub mod schedule;
 
 pub mod lane;
+pub mod level;
 pub mod limits;
 pub mod parts;
 pub mod presence;
@@ -34,6 +35,7 @@ pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
 pub use id::{JobId, PresenceId, RunId, TenantId};
 pub use job::{Definition, Job, JobKey, JobState, Standing, Version};
 pub use lane::Lane;
+pub use level::Level;
 pub use partition::Partition;
 pub use parts::Parts;
 pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};

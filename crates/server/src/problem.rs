@@ -65,6 +65,7 @@ problems! {
     CalendarExists, "calendar-exists", CONFLICT, "There is a calendar of this name";
     CalendarInUse, "calendar-in-use", CONFLICT, "Jobs go by the calendar";
     CalendarsFull, "calendars-full", CONFLICT, "There are too many calendars";
+    NodeTooOld, "node-too-old", CONFLICT, "A node does not know this yet";
     Contended, "contended", CONFLICT, "It keeps changing";
     JobGone, "job-gone", GONE, "The job is gone";
     VersionConflict, "version-conflict", PRECONDITION_FAILED, "It was changed by someone else";
@@ -190,6 +191,7 @@ impl From<FieldError> for Problem {
             Fault::Past => Kind::InPast,
             Fault::Never => Kind::ScheduleNever,
             Fault::Calendar => Kind::CalendarUnknown,
+            Fault::Level => Kind::NodeTooOld,
         };
         let problem = Self::new(kind, error.detail);
         if error.field.is_empty() {

@@ -9,8 +9,8 @@ use engine::Clock;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
+    Timestamp, Version,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -348,6 +348,7 @@ macro_rules! faulty {
 faulty! {
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
+    raise_level(to: Level) -> Raised;
     get_job(tenant: TenantId, id: JobId) -> Option<Job>;
     find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
     list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;

@@ -7,7 +7,7 @@ use model::{
     Timestamp,
 };
 
-use crate::StoreError;
+use crate::{NodeInfo, StoreError};
 
 /// How a word is written as a number.
 pub(crate) trait Code: Copy {
@@ -120,6 +120,18 @@ pub(crate) fn read_slot(id: RunId, kind: RunKind, column: Option<Timestamp>) -> 
     match kind {
         RunKind::Slot => Some(Slot(column.unwrap_or_else(|| id.at()))),
         RunKind::Manual | RunKind::Replay => column.map(Slot),
+    }
+}
+
+impl NodeInfo {
+    /// The kinds as they are stored.
+    pub fn kinds_text(&self) -> String {
+        self.kinds.join(",")
+    }
+
+    pub fn read_kinds(text: &str) -> Vec<String> {
+        let kinds = text.split(',').filter(|kind| !kind.is_empty());
+        kinds.map(str::to_owned).collect()
     }
 }
 

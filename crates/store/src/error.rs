@@ -1,5 +1,9 @@
 //! What a caller can act on when a store says no.
 
+use model::Level;
+
+use crate::NodeInfo;
+
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +34,15 @@ pub enum StoreError {
 impl StoreError {
     pub fn unavailable(error: impl Into<BoxError>) -> Self {
         Self::Unavailable(error.into())
+    }
+
+    /// A node that does not know the store's level may not join.
+    pub(crate) fn too_old(level: Level, node: &NodeInfo) -> Self {
+        let (Level(needed), Level(known)) = (level, node.level);
+        let version = &node.version;
+        Self::Unusable(format!(
+            "the store has jobs that need level {needed}, and this version ({version}) knows level {known}: use a newer one"
+        ))
     }
 
     /// Whether asking again may help.

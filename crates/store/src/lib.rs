@@ -24,8 +24,8 @@ use async_trait::async_trait;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, Shard, TenantId,
-    Timestamp, Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, Shard,
+    TenantId, Timestamp, Version,
 };
 
 pub use error::{BoxError, StoreError};
@@ -35,7 +35,8 @@ pub use types::*;
 pub trait Store: Send + Sync + 'static {
     // Presence and leases: who may write as an engine.
 
-    /// A new presence. It lives until it leaves or is fenced.
+    /// A new presence. It lives until it leaves or is fenced. A node that does not know the store's level is refused with
+    /// `StoreError::Unusable`.
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError>;
 
     /// Shows that the presence lives, and brings what its holder should know. A presence that was
@@ -70,6 +71,13 @@ pub trait Store: Send + Sync + 'static {
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<HeldClaim>, StoreError>;
+
+    // Levels: what definitions may need, and nodes must know.
+
+    /// Raises the store's level, if every presence that lives knows it; from then on none below it joins. One that the
+    /// store has already is answered as raised. Whoever writes a definition that needs more than the first level asks
+    /// before (`model::level`).
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError>;
 
     // Hints: nudges between nodes. An embedded store has one node, which needs none.
 

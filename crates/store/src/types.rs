@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::schedule::Calendars;
 use model::{
-    Ask, AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Parts, PresenceId, Run,
-    RunId, RunState, Shard, TenantId, Timestamp, Version, limits,
+    Ask, AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Level, Parts,
+    PresenceId, Run, RunId, RunState, Shard, TenantId, Timestamp, Version, limits,
 };
 
 pub use model::view::{
@@ -16,7 +16,7 @@ pub use model::view::{
 };
 
 /// What a node says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeInfo {
     /// For people.
     pub name: String,
@@ -25,6 +25,18 @@ pub struct NodeInfo {
     /// The release of its time zone tables.
     pub tables: String,
     pub parts: Parts,
+    /// What definitions it can read.
+    pub level: Level,
+    /// The kinds of targets that it has executors for.
+    pub kinds: Vec<String>,
+}
+
+/// What became of a level that was to be raised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Raised {
+    Done,
+    /// This one lives, and does not know it.
+    Below(Box<NodeInfo>),
 }
 
 /// What a node says of itself with every beat.

@@ -1,14 +1,19 @@
 //! Several real nodes over one database: how they see each other, what parts they take, how one leaves.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use model::Level;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use store::conformance::TestClock;
 use store::postgres::server::{Mode, PgServer, Stop};
+use store::sqlite::SqliteStore;
+use store::{Raised, Store};
 use tempfile::TempDir;
 
 use crate::cli::fails;
-use crate::support::{Receiver, Server, skip, wait_for};
+use crate::support::{Receiver, Server, punctual, skip, wait_for};
 
 /// The database that tests share, if there can be one.
 fn shared() -> Option<PgServer> {
@@ -189,4 +194,20 @@ fn while_the_database_is_away_a_node_says_what_it_last_heard() {
     is_ready(&server);
     assert!(!server.has_ended());
     assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
+fn a_version_that_does_not_know_the_stores_level_does_not_start() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path(), Arc::new(TestClock::default())).unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let Level(ours) = Level::OURS;
+    let newer = store.raise_level(Level(ours + 1));
+    let raised = runtime.build().unwrap().block_on(newer).unwrap();
+    assert_eq!(raised, Raised::Done);
+    drop(store);
+    let path = folder.path().display();
+    let output = punctual(&format!("serve --data {path} --listen 127.0.0.1:0"));
+    let (needs, knows) = (format!("level {},", ours + 1), format!("level {ours}:"));
+    fails(&output, 2, &[&needs, &knows, "use a newer one"]);
 }

@@ -10,6 +10,7 @@ use model::{Job, JobState, RunId, RunKind, RunState, Skip, TenantId, Timestamp, 
 use store::{JobChange, JobChanged, Page, RunFilter, RunsOfChange};
 
 use super::error::OpError;
+use super::level;
 use super::preview::{Compared, Difference};
 use super::schedule;
 use super::turns::Turn;
@@ -113,6 +114,7 @@ pub async fn change(
         if mode == Mode::Dry {
             return rehearse(api, tenant, &before, &after, compared).await;
         }
+        level::check(api, &after.def).await?;
         let change = JobChange {
             before: Arc::clone(&before),
             after,

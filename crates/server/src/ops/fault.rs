@@ -23,6 +23,8 @@ pub enum Fault {
     Never,
     /// A calendar that is not there.
     Calendar,
+    /// Something that a node of the fleet does not know yet.
+    Level,
 }
 
 /// One fault: the path of the field (empty for the whole document), and how to put it right.

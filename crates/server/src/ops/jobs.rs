@@ -11,6 +11,7 @@ use super::change::{self, ANONYMOUS, Changed, Edit, Expect, Mode};
 use super::draft::JobDraft;
 use super::error::OpError;
 use super::fault::FieldError;
+use super::level;
 use super::page::{self, Listed};
 use super::schedule::{self, Context, Known};
 use crate::api::Api;
@@ -60,6 +61,7 @@ pub async fn create(
             repeated: false,
         });
     }
+    level::check(api, &job.def).await?;
     let new = NewJob {
         job: Arc::clone(&job),
         idempotency,
@@ -139,7 +141,7 @@ pub async fn create_many(
     let mut news = Vec::with_capacity(drawn.len());
     let mut refused = Vec::new();
     for (index, drawn) in drawn.into_iter().enumerate() {
-        match drawn.finish(tenant, &known, now) {
+        match finish(api, drawn, tenant, &known, now).await {
             Ok(new) => news.push(new),
             Err(error) => refused.push((index, error)),
         }
@@ -147,9 +149,21 @@ pub async fn create_many(
     let mut answers = write_many(api, &news).await?;
     // In order of their places, so that each is right when its turn comes.
     for (index, error) in refused {
-        answers.insert(index, Err(error.into()));
+        answers.insert(index, Err(error));
     }
     Ok(answers)
+}
+
+async fn finish(
+    api: &Api,
+    drawn: Drawn,
+    tenant: TenantId,
+    known: &Known,
+    now: Timestamp,
+) -> Result<NewJob, OpError> {
+    let new = drawn.finish(tenant, known, now)?;
+    level::check(api, &new.job.def).await?;
+    Ok(new)
 }
 
 async fn write_many(

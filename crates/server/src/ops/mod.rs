@@ -2,7 +2,7 @@
 //! asked; out comes what stands now, or an [`OpError`] that a client can act on.
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
-//! there to a definition that holds), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
+//! there to a definition that holds), `level` (whether every node can read it), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
 //! claimed), `calendars`, `runs`, `nodes`, `page` (listings); then what people ask about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
@@ -16,6 +16,7 @@ mod error;
 pub mod explain;
 mod fault;
 pub mod jobs;
+mod level;
 pub mod nodes;
 mod page;
 pub mod preview;

@@ -1,8 +1,10 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, SystemClock};
-use model::Timestamp;
+use model::{Definition, Job, JobId, Slot, Target, TenantId, Timestamp};
 use serde_json::{Value, json};
+use store::{NewJob, Store};
 
 use crate::world::{OK, World, pause};
 
@@ -341,4 +343,24 @@ async fn a_one_off_that_could_not_run_is_refused() {
         .patch(&path, at(now.plus(seconds(3_600))))
         .await
         .is(200);
+}
+
+#[tokio::test]
+async fn what_a_living_node_cannot_read_is_refused_by_field_and_node() {
+    let world = World::new().await;
+    let now = Timestamp::from_millis(1_700_000_000_000);
+    let far = Slot(Timestamp::from_millis(4_000_000_000_000));
+    let def = Definition::new(far.into(), Target::Fake("level 2".to_owned()));
+    let job = Job::new(JobId::new(now, [1; 10]), TenantId::DEFAULT, None, def, now);
+    let path = format!("/v1/jobs/{}", job.id);
+    let new = NewJob {
+        job: Arc::new(job),
+        idempotency: None,
+    };
+    world.store.create_jobs(&[new]).await.unwrap();
+    let reply = world.patch(&path, json!({"lane": "batch"})).await;
+    reply.refused(409, "node-too-old");
+    assert_eq!(reply.problem().1.as_deref(), Some("target"));
+    assert!(reply.get("detail").contains("punctual"), "{}", reply.text);
+    assert_eq!(world.get(&path).await.is(200).get("lane"), "standard");
 }

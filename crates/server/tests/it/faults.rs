@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, PresenceId, Run, RunId, TenantId, Timestamp,
+    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, TenantId, Timestamp,
     Version,
 };
 use serde_json::json;
@@ -124,6 +124,7 @@ faulty! {
     }
     passed {
         fn join(node: &NodeInfo) -> PresenceId;
+        fn raise_level(to: Level) -> Raised;
         fn rules_changed() -> Vec<Rule>;
         fn jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
         fn rule_applied(rule: &Rule) -> ();

@@ -10,8 +10,8 @@ use executor::{Executor, Registry, WorkOrder};
 use model::schedule::{Every, Period, Zone};
 use model::shard::ShardSet;
 use model::{
-    Attempt, Definition, Job, JobId, Outcome, Overlap, Parts, Report, Run, RunState, Schedule,
-    Slot, Target, TenantId, Timestamp, Verdict, limits,
+    Attempt, Definition, Job, JobId, Outcome, Overlap, Report, Run, RunState, Schedule, Slot,
+    Target, TenantId, Timestamp, Verdict, limits,
 };
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::FaultStore;
@@ -49,7 +49,7 @@ async fn waiting(clock: &SimClock, wait: Duration) -> MemStore {
         name: "before".to_owned(),
         version: String::new(),
         tables: String::new(),
-        parts: Parts::default(),
+        ..NodeInfo::default()
     };
     let before = mem.join(&before).await.unwrap();
     mem.beat(before, &Vitals::default()).await.unwrap();

@@ -8,8 +8,8 @@ use executor::fake::Fake;
 use executor::{Registry, WorkOrder};
 use model::shard::ShardSet;
 use model::{
-    Attempt, AttemptNo, Definition, Job, JobId, Outcome, Parts, PresenceId, Report, Run, Schedule,
-    Slot, Target, TenantId, Timestamp, Verdict,
+    Attempt, AttemptNo, Definition, Job, JobId, Outcome, PresenceId, Report, Run, Schedule, Slot,
+    Target, TenantId, Timestamp, Verdict,
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
@@ -30,7 +30,7 @@ async fn gone() -> Gone {
         name: "gone".to_owned(),
         version: String::new(),
         tables: String::new(),
-        parts: Parts::default(),
+        ..NodeInfo::default()
     };
     let me = mem.join(&info).await.unwrap();
     mem.beat(me, &Vitals::default()).await.unwrap();

@@ -8,9 +8,7 @@ use async_trait::async_trait;
 use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
 use model::schedule::{Cron, CronOptions, Zone, tzdb_version};
-use model::{
-    Calendar, CalendarName, Definition, Job, JobId, Parts, Slot, Target, TenantId, Version,
-};
+use model::{Calendar, CalendarName, Definition, Job, JobId, Slot, Target, TenantId, Version};
 use sim::clock::SimClock;
 use store::mem::MemStore;
 use store::{NewJob, NodeInfo, Rule, Store, StoreError};
@@ -106,7 +104,7 @@ async fn tables_wait_until_no_node_with_others_lives() {
         name: "older".to_owned(),
         version: "0.0.9".to_owned(),
         tables: "2019a".to_owned(),
-        parts: Parts::default(),
+        ..NodeInfo::default()
     };
     let older = mem.join(&older).await.unwrap();
     let node = start(&mem, &clock).await;

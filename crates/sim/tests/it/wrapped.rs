@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
+    Timestamp, Version,
 };
 use store::mem::MemStore;
 use store::*;
@@ -94,6 +94,7 @@ wrapped! {
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
     hints(presence: PresenceId) -> Vec<Hint>;
+    raise_level(to: Level) -> Raised;
     create_jobs(jobs: &[NewJob]) -> Vec<Created>;
     change_job(change: &JobChange) -> JobChanged;
     get_job(tenant: TenantId, id: JobId) -> Option<Job>;

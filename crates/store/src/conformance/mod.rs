@@ -5,7 +5,7 @@
 //! conformance_suite!(async || Subject::mem().await); // one #[tokio::test] per promise
 //! ```
 //!
-//! In the order of a run's life: `presence`, `leases`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
+//! In the order of a run's life: `presence`, `leases`, `level`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
 //! `skips`, `bounds`, `overlap`, `late`, `claim`, `take`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
 //! `retention`. `alike` then asks two stores the same random questions, and wants the same answers; and
 //! `concurrent` makes many calls on one store at once, and wants an order that explains the answers.
@@ -24,6 +24,7 @@ pub mod history;
 pub mod jobs;
 pub mod late;
 pub mod leases;
+pub mod level;
 pub mod overlap;
 pub mod plan;
 pub mod presence;
@@ -80,6 +81,11 @@ macro_rules! conformance_promises {
                 a_shard_not_wanted_is_given_up
                 leases_of_one_that_left_are_free
                 a_silent_holder_keeps_its_leases_until_it_is_fenced
+            }
+            level {
+                a_level_is_raised_when_every_living_node_knows_it
+                a_node_below_the_level_may_not_join
+                a_level_that_was_raised_stays
             }
             jobs {
                 a_job_reads_back_whole

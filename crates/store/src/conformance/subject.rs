@@ -14,8 +14,8 @@ use model::schedule::{Every, Period, Zone};
 use model::shard::ShardSet;
 use model::view::Known;
 use model::{
-    Attempt, AttemptNo, Definition, Job, JobId, Outcome, Parts, PresenceId, Reason, Report, Run,
-    RunId, RunState, Schedule, Skip, Slot, Stretch, Target, TenantId, Timestamp, Verdict,
+    Attempt, AttemptNo, Definition, Job, JobId, Level, Outcome, Parts, PresenceId, Reason, Report,
+    Run, RunId, RunState, Schedule, Skip, Slot, Stretch, Target, TenantId, Timestamp, Verdict,
 };
 
 use crate::mem::MemStore;
@@ -61,6 +61,8 @@ pub fn node(name: &str) -> NodeInfo {
         tables: format!("2026a of {name}"),
         // Not those that a node has unless it is told otherwise.
         parts: Parts::from_code(6),
+        level: Level(3),
+        kinds: vec!["fake".to_owned(), format!("of {name}")],
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::DocError;
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CalendarDoc<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     note: Option<Cow<'a, str>>,

@@ -19,6 +19,7 @@ use super::DocError;
 use super::schedule::ScheduleDoc;
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DefinitionDoc<'a> {
     /// JSON by itself, so that one that cannot be read any more stays as it is.
     #[serde(borrow)]
@@ -58,6 +59,7 @@ enum TargetDoc<'a> {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct HttpDoc<'a> {
     #[serde(borrow)]
     url: Cow<'a, str>,
@@ -70,6 +72,7 @@ struct HttpDoc<'a> {
 }
 
 #[derive(Serialize, Deserialize, Default, PartialEq)]
+#[serde(deny_unknown_fields)]
 struct RetryDoc<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempts_max: Option<u32>,
@@ -84,6 +87,7 @@ struct RetryDoc<'a> {
 }
 
 #[derive(Serialize, Deserialize, Default, PartialEq)]
+#[serde(deny_unknown_fields)]
 struct CatchUpDoc<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     policy: Option<Cow<'a, str>>,

@@ -15,8 +15,15 @@ use super::definition::{named, other};
 
 type Find<'a> = &'a dyn Fn(&CalendarName) -> Option<Arc<Calendar>>;
 
+/// What is needed of a schedule that cannot be read.
+#[derive(Deserialize)]
+struct WhichKind {
+    at: Option<i64>,
+}
+
 /// Exactly one of `at`, `cron` and `every` is there.
 #[derive(Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ScheduleDoc<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<i64>,
@@ -122,14 +129,13 @@ impl<'a> ScheduleDoc<'a> {
 
     /// The schedule, or what is left of it. Only text that is not ours at all is refused.
     pub fn read(job: JobId, text: &'a str, find: Find<'_>) -> Result<Schedule, DocError> {
-        let doc: Self = serde_json::from_str(text)?;
-        let recurring = doc.at.is_none();
-        match doc.schedule(job, find) {
+        let read = serde_json::from_str(text).map_err(DocError::from);
+        match read.and_then(|doc: Self| doc.schedule(job, find)) {
             Ok(schedule) => Ok(schedule),
             Err(error) => Ok(Kind::Broken(Arc::new(Broken {
                 stored: text.to_owned(),
                 error: error.0,
-                recurring,
+                recurring: serde_json::from_str::<WhichKind>(text)?.at.is_none(),
             }))
             .into()),
         }

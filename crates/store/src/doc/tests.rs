@@ -295,8 +295,10 @@ fn a_broken_schedule_hides_nothing_else_and_is_stored_back_byte_for_byte() {
     broken(r#"{ "every" : "1ms", "anchor" : 1 }"#, "1ms", true);
     broken(r#"{"cron":["61 * * * *"]}"#, "61", true);
     broken(r#"{"cron":["* * * * *"],"dst_gap":"jump"}"#, "jump", true);
-    let mars = r#"{"runs_max":3,  "cron":["* * * * *"], "zone":"Mars/Olympus", "later":[1, {}]}"#;
+    let mars = r#"{"runs_max":3,  "cron":["* * * * *"], "zone":"Mars/Olympus"}"#;
     broken(mars, "Mars/Olympus", true);
+    let newer = r#"{"runs_max":3,  "cron":["* * * * *"], "later":[1, {}]}"#;
+    broken(newer, "later", true);
     let gone = r#"{"cron":["* * * * *"],"exclude":["holidays"]}"#;
     broken(
         gone,
@@ -347,4 +349,33 @@ proptest! {
             }
         }
     }
+}
+
+/// It may be what matters most: a job that is read without it would do something else than it says.
+#[test]
+fn a_form_with_a_field_that_is_not_known_is_not_read_in_part() {
+    let calendars = |_: &CalendarName| None;
+    let stored = encode_definition(job(), &full()).unwrap();
+    let read = |text: &str| decode_definition(job(), text.as_bytes(), None, &calendars);
+    let text = String::from_utf8(stored).unwrap();
+    assert!(read(&text).is_ok());
+    for (known, unknown) in [
+        (
+            "{\"schedule\":",
+            "{\"only_on\":\"full moons\",\"schedule\":",
+        ),
+        ("\"url\":", "\"via\":\"a proxy\",\"url\":"),
+        ("\"retry\":{", "\"retry\":{\"until\":1,"),
+        ("\"catch_up\":{", "\"catch_up\":{\"newest\":1,"),
+    ] {
+        let newer = text.replacen(known, unknown, 1);
+        assert_ne!(newer, text, "{known}");
+        assert!(read(&newer).is_err(), "{unknown}");
+    }
+    // A schedule that cannot be read does not hide the rest.
+    let newer = text.replacen("\"cron\":", "\"tides\":1,\"cron\":", 1);
+    assert!(matches!(
+        read(&newer).unwrap().schedule.kind,
+        Kind::Broken(_)
+    ));
 }

@@ -22,15 +22,15 @@ use async_trait::async_trait;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, Shard, TenantId,
-    Timestamp, Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, Shard,
+    TenantId, Timestamp, Version,
 };
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Raised, Retained, Rule, RunFilter, Settled,
+    Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -116,9 +116,8 @@ impl MemStore {
 #[async_trait]
 impl Store for MemStore {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
-        Ok(self
-            .state()
-            .join(node, self.clock.now(), self.clock.uptime()))
+        self.state()
+            .join(node, self.clock.now(), self.clock.uptime())
     }
 
     async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
@@ -170,6 +169,10 @@ impl Store for MemStore {
         limit: usize,
     ) -> Result<Vec<HeldClaim>, StoreError> {
         Ok(self.state().claims(presence, after, limit))
+    }
+
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
+        Ok(self.state().raise_level(to))
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {

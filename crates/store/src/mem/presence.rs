@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use model::presence::LastBeat;
 use model::shard::ShardSet;
-use model::{BeatMark, PresenceId, RunId, Timestamp};
+use model::{BeatMark, Level, PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
 use crate::{
-    Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, Orphan, Peer, StoreError, Vitals, presence_end,
-    silent_presence_end,
+    Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, Orphan, Peer, Raised, StoreError, Vitals,
+    presence_end, silent_presence_end,
 };
 
 /// Hints that wait for one presence; more are dropped.
@@ -19,7 +19,15 @@ const HINTS_MAX: usize = 10_000;
 
 impl State {
     /// Presences are numbered rather than drawn, so that a seed tells the same story twice.
-    pub fn join(&mut self, node: &NodeInfo, now: Timestamp, uptime: Duration) -> PresenceId {
+    pub fn join(
+        &mut self,
+        node: &NodeInfo,
+        now: Timestamp,
+        uptime: Duration,
+    ) -> Result<PresenceId, StoreError> {
+        if node.level < self.level {
+            return Err(StoreError::too_old(self.level, node));
+        }
         let mut number = [0; 10];
         for (to, from) in number[2..]
             .iter_mut()
@@ -39,7 +47,19 @@ impl State {
             ended_at: None,
         };
         self.presences.insert(id, presence);
-        id
+        Ok(id)
+    }
+
+    pub fn raise_level(&mut self, to: Level) -> Raised {
+        let mut living = self.presences.values().filter(|it| it.ended_at.is_none());
+        let below = living.find(|it| it.node.level < to && self.level < to);
+        match below {
+            Some(presence) => Raised::Below(Box::new(presence.node.clone())),
+            None => {
+                self.level = to.max(self.level);
+                Raised::Done
+            }
+        }
     }
 
     pub fn beat(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::view::{Effects, History, Needs, PAST_BACK, PAST_MAX, Past, View};
 use model::{
-    BeatMark, Calendar, CalendarName, Job, JobId, JobKey, Partition, PresenceId, Run, RunId,
+    BeatMark, Calendar, CalendarName, Job, JobId, JobKey, Level, Partition, PresenceId, Run, RunId,
     RunKind, RunState, Shard, TenantId, Timestamp, Version,
 };
 
@@ -18,6 +18,7 @@ use crate::{Epoch, Hint, Leases, NodeInfo, StoreError, Vitals};
 pub(super) struct State {
     /// The latest moment seen; a clock may go back.
     pub seen: Timestamp,
+    pub level: Level,
     pub presences: BTreeMap<PresenceId, Presence>,
     pub leases: BTreeMap<Shard, Lease>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,

@@ -18,13 +18,14 @@ use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
     include_str!("migrations/0004_late.sql"),
     include_str!("migrations/0005_calendar_zones.sql"),
     include_str!("migrations/0006_retention.sql"),
+    include_str!("migrations/0007_levels.sql"),
 ];
 
 /// The line after which a migration goes on apart.

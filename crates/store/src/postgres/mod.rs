@@ -58,15 +58,15 @@ use async_trait::async_trait;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
+    Timestamp, Version,
 };
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Raised, Retained, Rule, RunFilter, Settled,
+    Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 use store::retrying;
 
@@ -119,6 +119,11 @@ impl Store for PgStore {
     ) -> Result<Vec<HeldClaim>, StoreError> {
         self.now();
         retrying!(self, self.try_claims(presence, after, limit))
+    }
+
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
+        self.now();
+        retrying!(self, self.try_raise_level(to))
     }
 
     fn hint(&self, hints: &[Hint]) {

@@ -7,7 +7,7 @@ use model::limits::{BEAT_EVERY, LEAD_MAX, PRESENCE_TTL};
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::time::millis;
-use model::{AttemptNo, BeatMark, Parts, PresenceId, RunId, Shard, Timestamp};
+use model::{AttemptNo, BeatMark, Level, Parts, PresenceId, RunId, Shard, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use super::fault::Done;
 use super::pool::Conn;
 use super::rows::{maybe_word, moment, read_text, text, word};
 use super::store::{PgStore, limit};
-use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Offset, Peer, StoreError, Vitals};
+use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Offset, Peer, Raised, StoreError, Vitals};
 
 type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
 
@@ -53,24 +53,46 @@ impl PgStore {
             version,
             tables,
             parts,
+            level,
+            kinds: _,
         } = node;
-        let parts = i16::from(parts.code());
+        let (parts, level) = (i16::from(parts.code()), level_code(*level));
         let (now, uptime, ttl) = (self.now(), self.uptime(), millis(PRESENCE_TTL));
-        conn.rows(
-            include_str!("sql/join.sql"),
-            &[
-                &id.0,
-                &text(name),
-                &text(version),
-                &text(tables),
-                &parts,
-                &now,
-                &uptime,
-                &ttl,
-            ],
-        )
-        .await?;
-        Ok(id)
+        let sql = include_str!("sql/join.sql");
+        let said = [text(name), text(version), text(tables)];
+        let kinds = node.kinds_text();
+        let [name, version, tables] = &said;
+        let joined: [Param<'_>; 10] = [
+            &id.0, name, version, tables, &parts, &now, &uptime, &ttl, &level, &kinds,
+        ];
+        if conn.row(sql, &joined).await?.is_some() {
+            return Ok(id);
+        }
+        let level = conn.row(include_str!("sql/level.sql"), &[]).await?;
+        let level = level.map_or(Ok(0), |row| row.try_get(0))?;
+        Err(StoreError::too_old(read_level(level), node).into())
+    }
+
+    pub(super) async fn try_raise_level(&self, to: Level) -> Done<Raised> {
+        let conn = self.clients.begin().await?;
+        let stands = conn.row(include_str!("sql/level_lock.sql"), &[]).await?;
+        let stands = stands.map_or(Ok(0), |row| row.try_get(0))?;
+        if read_level(stands) >= to {
+            return Ok(Raised::Done);
+        }
+        let to = level_code(to);
+        // Only now: who joined before the lock is seen, and who joins after it sees what is written here.
+        let below = conn
+            .row(include_str!("sql/level_below.sql"), &[&to])
+            .await?;
+        if let Some(row) = below {
+            let node = node_info(&row, [0, 1, 2, 3, 4, 5])?;
+            return Ok(Raised::Below(Box::new(node)));
+        }
+        conn.execute(include_str!("sql/raise_level.sql"), &[&to])
+            .await?;
+        conn.commit().await?;
+        Ok(Raised::Done)
     }
 
     /// A beat that nobody waits for any more, or that takes longer than it is good for, is given up together with its
@@ -213,6 +235,30 @@ impl PgStore {
     }
 }
 
+fn level_code(Level(level): Level) -> i16 {
+    i16::try_from(level).unwrap_or(i16::MAX)
+}
+
+fn read_level(level: i16) -> Level {
+    Level(u16::try_from(level).unwrap_or_default())
+}
+
+/// What a node says of itself, from columns in the order of its fields.
+fn node_info(
+    row: &Row,
+    [name, version, tables, parts, level, kinds]: [usize; 6],
+) -> Done<NodeInfo> {
+    let parts: i16 = row.try_get(parts)?;
+    Ok(NodeInfo {
+        name: read_text(row.try_get(name)?),
+        version: read_text(row.try_get(version)?),
+        tables: read_text(row.try_get(tables)?),
+        parts: Parts::from_code(u8::try_from(parts).unwrap_or_default()),
+        level: read_level(row.try_get(level)?),
+        kinds: NodeInfo::read_kinds(row.try_get(kinds)?),
+    })
+}
+
 /// One who lives, as `beat_living.sql` has it.
 fn peer(row: &Row) -> Done<Peer> {
     let number = |index| row.try_get::<_, i64>(index);
@@ -220,12 +266,7 @@ fn peer(row: &Row) -> Done<Peer> {
     let (ahead, uncertainty): (Option<i64>, Option<i64>) = (row.try_get(9)?, row.try_get(10)?);
     Ok(Peer {
         presence: PresenceId(row.try_get(0)?),
-        node: NodeInfo {
-            name: read_text(row.try_get(1)?),
-            version: read_text(row.try_get(2)?),
-            tables: read_text(row.try_get(3)?),
-            parts: Parts::from_code(u8::try_from(row.try_get::<_, i16>(4)?).unwrap_or_default()),
-        },
+        node: node_info(row, [1, 2, 3, 4, 16, 17])?,
         vitals: Vitals {
             schedules: row.try_get(5)?,
             executes: row.try_get(6)?,

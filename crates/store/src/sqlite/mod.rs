@@ -41,15 +41,15 @@ use async_trait::async_trait;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, PresenceId, Run, RunId, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
+    Timestamp, Version,
 };
 use writer::By;
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep,
-    Leases, NewJob, NodeInfo, Orphan, Page, Retained, Rule, RunFilter, Settled, Settlement,
+    Leases, NewJob, NodeInfo, Orphan, Page, Raised, Retained, Rule, RunFilter, Settled, Settlement,
     StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 
@@ -141,6 +141,11 @@ impl Store for SqliteStore {
             return Ok(Vec::new());
         };
         self.read(By::Engine, move |conn| plan::claims(conn, no, after, limit))
+            .await
+    }
+
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
+        self.write(By::Client, 1, move |db| db.raise_level(to))
             .await
     }
 

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use model::presence::LastBeat;
 use model::shard::ShardSet;
-use model::{BeatMark, Parts, PresenceId, Shard, Timestamp};
+use model::{BeatMark, Level, Parts, PresenceId, Shard, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::db::Db;
 use super::fault::Done;
-use crate::{Epoch, Leases, NodeInfo, Peer, StoreError, Vitals, silent_presence_end};
+use crate::{Epoch, Leases, NodeInfo, Peer, Raised, StoreError, Vitals, silent_presence_end};
 
 /// Every presence that lives, or has ended and may still have claims.
 #[derive(Default)]
@@ -73,6 +73,8 @@ impl Presences {
                 version: row.get(4)?,
                 tables: row.get(5)?,
                 parts: Parts::from_code(row.get(6)?),
+                level: Level(row.get(8)?),
+                kinds: NodeInfo::read_kinds(&row.get::<_, String>(9)?),
             };
             known.insert(
                 id,
@@ -106,6 +108,13 @@ impl Presences {
     pub fn settles(&self, by: PresenceId, claim: Option<PresenceId>) -> Option<i64> {
         let holder = self.known.get(&claim?)?;
         (claim == Some(by) || holder.ended_at.is_some()).then_some(holder.no)
+    }
+
+    /// One that lives and does not know a level.
+    fn below(&self, level: Level) -> Option<NodeInfo> {
+        let mut living = self.known.values().filter(|it| it.ended_at.is_none());
+        let below = living.find(|it| it.node.level < level);
+        below.map(|known| known.node.clone())
     }
 
     fn lives(&self, no: i64) -> bool {
@@ -263,6 +272,10 @@ impl LeaseTable {
 impl Db {
     pub fn join(&mut self, id: PresenceId, node: &NodeInfo) -> Done<PresenceId> {
         let now = self.shared.clock.now();
+        let level = self.level()?;
+        if node.level < level {
+            return Err(StoreError::too_old(level, node).into());
+        }
         self.conn
             .prepare_cached(include_str!("sql/join.sql"))?
             .execute(params![
@@ -271,6 +284,8 @@ impl Db {
                 node.version,
                 node.tables,
                 node.parts.code(),
+                node.level.0,
+                node.kinds_text(),
                 now.as_millis()
             ])?;
         let no = self.conn.last_insert_rowid();
@@ -278,6 +293,24 @@ impl Db {
             .presences()
             .joined(id, no, node, (now, self.shared.clock.uptime()));
         Ok(id)
+    }
+
+    fn level(&self) -> Done<Level> {
+        let mut select = self.conn.prepare_cached(include_str!("sql/level.sql"))?;
+        Ok(Level(select.query_row([], |row| row.get(0))?))
+    }
+
+    pub fn raise_level(&mut self, to: Level) -> Done<Raised> {
+        let below = match self.level()? < to {
+            true => self.shared.presences().below(to),
+            false => None,
+        };
+        if let Some(node) = below {
+            return Ok(Raised::Below(Box::new(node)));
+        }
+        let sql = include_str!("sql/raise_level.sql");
+        self.conn.prepare_cached(sql)?.execute([to.0])?;
+        Ok(Raised::Done)
     }
 
     pub fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {

@@ -135,6 +135,7 @@ fn node(name: &str) -> NodeInfo {
         version: "1.2.3".to_owned(),
         tables: "2026e".to_owned(),
         parts: Parts::from_code(5),
+        ..NodeInfo::default()
     }
 }
 

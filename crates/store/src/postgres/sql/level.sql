@@ -1,0 +1,2 @@
+-- join: the level that definitions may need.
+SELECT level FROM level
