@@ -93,6 +93,19 @@ pub(crate) struct Holding {
     pub ended_at: Option<Timestamp>,
 }
 
+impl Holding {
+    pub fn of(job: JobId, attempt: AttemptNo, stage: Stage) -> Self {
+        Self {
+            job,
+            attempt,
+            stage,
+            reason: None,
+            dispatched_at: None,
+            ended_at: None,
+        }
+    }
+}
+
 /// The claims of one job. There is nearly always one, which allocates nothing.
 #[derive(Debug)]
 pub(crate) struct ClaimsOfJob {
@@ -136,7 +149,7 @@ impl State {
     }
 
     /// One claim of the job more.
-    fn enter(&mut self, job: JobId, run: RunId) {
+    pub(crate) fn enter(&mut self, job: JobId, run: RunId) {
         if let Some(claims) = self.living.get_mut(&job) {
             claims.others.push(run);
         } else {
@@ -270,17 +283,7 @@ impl Dispatch {
                 state.leave(job, id);
             }
             state.enter(job, id);
-            state.claims.insert(
-                id,
-                Holding {
-                    job,
-                    attempt,
-                    stage,
-                    reason: None,
-                    dispatched_at: None,
-                    ended_at: None,
-                },
-            );
+            state.claims.insert(id, Holding::of(job, attempt, stage));
         }
     }
 

@@ -150,11 +150,13 @@ impl Fire {
         room -= claims;
         let (mut simple, mut close) = (Vec::with_capacity(due.simple.len()), Vec::new());
         for job in due.close {
-            close.extend(firing_beside(&self.context, job, now, room > 0));
+            let claim = room > 0 && self.context.can_execute(&job);
+            close.extend(firing_beside(&self.context, job, now, claim));
             room = room.saturating_sub(1);
         }
         for job in due.simple {
-            let firing = firing(&self.context, job, now, room > 0);
+            let claim = room > 0 && self.context.can_execute(&job);
+            let firing = firing(&self.context, job, now, claim);
             match firing.as_ref().is_some_and(is_simple) {
                 true => simple.extend(firing),
                 false => close.extend(firing),
@@ -342,7 +344,8 @@ impl Fire {
                 runs,
                 answer: Ok(answers),
             } => {
-                fired::claimed(&context, runs, answers, now);
+                let beyond = fired::claimed(&context, runs, answers, now);
+                context.hand_back(beyond).await;
                 Ok(())
             }
             // A write that failed may have happened: what it was about stays known, and asking

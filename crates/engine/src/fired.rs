@@ -6,7 +6,7 @@ use model::job::Decision;
 use model::{
     AttemptNo, Job, JobId, Reason, Run, RunId, RunState, Slot, Stretch, Timestamp, limits,
 };
-use store::{Claimed, DueRun, Fired, Firing, Hint};
+use store::{Claimed, DueRun, Fired, Firing, Hint, Settlement};
 
 use crate::dispatch::Work;
 use crate::fire::runs_of;
@@ -28,7 +28,6 @@ pub fn fired(
     let mut works = Vec::with_capacity(firings.len());
     let mut refused = Vec::new();
     let mut tally = Tally::default();
-    let executes = context.config.parts.execute;
     let mut wheel = lock(&context.wheel);
     let runs: Vec<RunId> = runs_of(&firings).collect();
     for (firing, answer) in firings.into_iter().zip(answers) {
@@ -50,9 +49,7 @@ pub fn fired(
                 true
             }
             Fired::Ready(run) => {
-                if let Some(due) = due_run(run, &job, &decision).filter(|_| executes) {
-                    wheel.insert_run(due, due.due_at);
-                }
+                left_ready(context, &mut wheel, &job, due_run(run, &job, &decision));
                 true
             }
             Fired::Waiting(_) => true,
@@ -87,13 +84,25 @@ pub fn fired(
     refused
 }
 
-/// Takes the runs that were claimed.
+/// A run that was not claimed is, as soon as there is room for it; unless it is for others.
+fn left_ready(context: &Context, wheel: &mut Wheel, job: &Job, due: Option<DueRun>) {
+    let Some(due) = due.filter(|_| context.config.parts.execute) else {
+        return;
+    };
+    if context.can_execute(job) {
+        wheel.insert_run(due, due.due_at);
+    } else {
+        context.leave_beyond(job, due.run);
+    }
+}
+
+/// Takes the runs that were claimed. Answers those that are beyond this node, to be handed back.
 pub fn claimed(
     context: &Context,
     runs: Vec<(Timestamp, DueRun)>,
     answers: Vec<Claimed>,
     now: Timestamp,
-) {
+) -> Vec<Settlement> {
     let mut works = Vec::new();
     let mut wheel = lock(&context.wheel);
     for ((_, due), answer) in runs.into_iter().zip(answers) {
@@ -115,9 +124,10 @@ pub fn claimed(
         wheel.end_asking(std::iter::once(due.run));
     }
     // Still under the wheel's lock, as in `fired`.
-    context.dispatch.take(works, now);
+    let beyond = context.take_claimed(works, now);
     drop(wheel);
     context.shared.nudges.dispatch.now();
+    beyond
 }
 
 /// What became of a batch, in numbers.

@@ -124,11 +124,14 @@ pub fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
         .collect()
 }
 
-/// The shards whose runs others leave: nobody schedules them, or whoever does has no hands free.
+/// The shards whose runs others leave: nobody schedules them, or whoever does has no hands free, or lacks an executor that
+/// this node has.
 fn left(peers: &[Peer], shares: &Shares, me: PresenceId) -> ShardSet {
+    let peer = |id: PresenceId| peers.iter().find(|peer| peer.presence == id);
+    let kinds = peer(me).map_or(&[][..], |me| &me.node.kinds);
     let has_hands = |id: PresenceId| {
-        let peer = peers.iter().find(|peer| peer.presence == id);
-        peer.is_some_and(|peer| peer.vitals.executes && peer.vitals.room > 0)
+        let able = |peer: &Peer| kinds.iter().all(|kind| peer.node.kinds.contains(kind));
+        peer(id).is_some_and(|it| it.vitals.executes && it.vitals.room > 0 && able(it))
     };
     Shard::all()
         .filter(|shard| match shares.owner(*shard) {

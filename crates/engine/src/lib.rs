@@ -31,6 +31,7 @@ mod postponed;
 mod writes;
 
 mod attempt;
+mod beyond;
 pub mod dispatch;
 mod known;
 pub mod lanes;

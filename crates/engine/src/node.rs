@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
 use crate::beats::Heard;
+use crate::beyond::Beyond;
 use crate::clock::Clock;
 use crate::desk::{Desk, Endings};
 use crate::dispatch::Dispatch;
@@ -114,6 +115,7 @@ pub struct Context {
     pub handing_over: AtomicBool,
     pub wheel: Mutex<Wheel>,
     pub dispatch: Dispatch,
+    pub beyond: Beyond,
     pub endings: Endings,
     /// Ends every attempt where it stands: the presence is gone.
     pub kill: CancellationToken,
@@ -373,6 +375,7 @@ impl Body {
             presence,
             wheel: Mutex::new(Wheel::default()),
             dispatch: Dispatch::new(&self.shared.metrics),
+            beyond: Beyond::default(),
             endings,
             kill: self.kill.child_token(),
             rng: Mutex::new(StdRng::seed_from_u64(self.config.seed)),

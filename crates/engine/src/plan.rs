@@ -276,9 +276,12 @@ impl Plan {
             .store
             .due_runs(shards, scan.up_to, scan.runs_after, page)
             .await?;
+        let uptime = context.shared.clock.uptime();
         let mut wheel = lock(&context.wheel);
         for run in &due {
-            wheel.insert_read_run(*run, run.due_at);
+            if !context.beyond.holds(run.run, uptime) {
+                wheel.insert_read_run(*run, run.due_at);
+            }
         }
         wheel.end_reading();
         drop(wheel);

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Lane, Run, Timestamp, limits};
-use store::StoreError;
+use model::{Job, Lane, Run, Timestamp, limits};
+use store::{Settlement, StoreError};
 
 use crate::dispatch::Work;
 use crate::duty::{Duty, Wake};
@@ -25,6 +25,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Runs taken at once: few enough that several nodes share them.
 const BATCH: usize = 200;
 
+type Answer = Result<Vec<(Run, Arc<Job>)>, StoreError>;
+
 pub struct Take {
     context: Arc<Context>,
     /// Lanes that had as many as were asked for, the last time.
@@ -37,6 +39,41 @@ impl Take {
             context,
             full: [true; Lane::COUNT],
         }
+    }
+
+    /// Gives what was taken to dispatch. Answers how many of each lane can start here, and what is to be handed back.
+    fn accept(
+        &self,
+        answer: Answer,
+    ) -> Result<([usize; Lane::COUNT], Vec<Settlement>), StoreError> {
+        let context = &self.context;
+        // The wheel's lock is kept until dispatch knows them: settle must not end one of these in between.
+        let mut wheel = lock(&context.wheel);
+        let ended = wheel.end_taking();
+        let taken = match answer {
+            Ok(taken) => taken,
+            Err(error) => {
+                // They may be ours: then the store has them under our name.
+                context.shared.nudges.compare.store(true, Ordering::Release);
+                context.shared.nudges.watchdog.now();
+                return Err(error);
+            }
+        };
+        let mut counts = [0; Lane::COUNT];
+        for (run, _) in taken.iter().filter(|(_, job)| context.can_execute(job)) {
+            if let Some(count) = counts.get_mut(run.lane.index()) {
+                *count += 1;
+            }
+        }
+        let stands = |run: &Run| ended.get(&run.id).is_none_or(|ended| *ended < run.attempt);
+        let taken = taken.into_iter().filter(|(run, _)| stands(run));
+        let works: Vec<Work> = taken.map(|(run, job)| Work::new(run, job)).collect();
+        if works.is_empty() {
+            return Ok((counts, Vec::new()));
+        }
+        let beyond = context.take_claimed(works, context.now());
+        context.shared.nudges.dispatch.now();
+        Ok((counts, beyond))
     }
 }
 
@@ -75,38 +112,17 @@ impl Duty for Take {
         if asked == [0; Lane::COUNT] {
             return Ok(Wake::At(now.plus(EVERY)));
         }
+        // What is beyond this node may stand before what it can execute.
+        let beyond = context.beyond.len(context.shared.clock.uptime());
+        let room = asked.map(|share| share + beyond);
         let me = context.presence.id;
         lock(&context.wheel).begin_taking();
         let up_to = now.plus(AHEAD);
-        let answer = context.store.take(me, &left, up_to, asked).await;
-        // The wheel's lock is kept until dispatch knows them: settle must not end one of these in between.
-        let mut wheel = lock(&context.wheel);
-        let ended = wheel.end_taking();
-        let taken = match answer {
-            Ok(taken) => taken,
-            Err(error) => {
-                // They may be ours: then the store has them under our name.
-                context.shared.nudges.compare.store(true, Ordering::Release);
-                context.shared.nudges.watchdog.now();
-                return Err(error);
-            }
-        };
-        let mut counts = [0; Lane::COUNT];
-        for (run, _) in &taken {
-            if let Some(count) = counts.get_mut(run.lane.index()) {
-                *count += 1;
-            }
-        }
-        let stands = |run: &Run| ended.get(&run.id).is_none_or(|ended| *ended < run.attempt);
-        let taken = taken.into_iter().filter(|(run, _)| stands(run));
-        let works: Vec<Work> = taken.map(|(run, job)| Work::new(run, job)).collect();
-        if !works.is_empty() {
-            context.dispatch.take(works, context.now());
-            context.shared.nudges.dispatch.now();
-        }
-        drop(wheel);
+        let answer = context.store.take(me, &left, up_to, room).await;
+        let (counts, beyond) = self.accept(answer)?;
+        context.hand_back(beyond).await;
         for ((full, count), asked) in self.full.iter_mut().zip(counts).zip(asked) {
-            *full = count == asked;
+            *full = count >= asked;
         }
         let more = self.full.contains(&true);
         Ok(if more {

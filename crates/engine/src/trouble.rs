@@ -23,6 +23,7 @@ pub enum What {
     Skipped,
     Late,
     Long,
+    Beyond,
 }
 
 impl What {
@@ -33,6 +34,7 @@ impl What {
             Self::Skipped => "slots were skipped",
             Self::Late => "a run starts late",
             Self::Long => "a run takes long",
+            Self::Beyond => "a run is left to others",
         }
     }
 }

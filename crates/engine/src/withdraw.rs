@@ -21,7 +21,7 @@ pub struct Answers {
 
 impl Work {
     /// The end of an attempt that never left us.
-    fn undispatched(self: Arc<Self>, verdict: Verdict, now: Timestamp) -> Settlement {
+    pub fn undispatched(self: Arc<Self>, verdict: Verdict, now: Timestamp) -> Settlement {
         let outcome = match verdict {
             Verdict::Release => None,
             Verdict::Succeed | Verdict::RetryAt(_) | Verdict::Bury(_) | Verdict::Cancel(_) => {

@@ -95,6 +95,8 @@ pub const SKIPS_MAX: usize = 100;
 /// Days that what is passed over is told apart by; entries are cut at their midnights, so a decision or a change
 /// writes at most so many more.
 pub const SKIP_DAYS_MAX: u64 = 400;
+/// Runs that a node remembers as beyond it.
+pub const BEYOND_MAX: usize = 10_000;
 /// Calls waiting for the embedded store's writer.
 pub const WRITER_QUEUE_MAX: usize = 1_024;
 /// Rows removed by one step of retention.

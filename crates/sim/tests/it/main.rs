@@ -2,6 +2,8 @@
 
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod backlog;
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+mod beyond;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod doubt;
 #[expect(clippy::unwrap_used, reason = "a test")]
