@@ -7,19 +7,32 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
 use executor::WorkOrder;
 use futures_util::FutureExt;
 use model::schedule::format_span;
 use model::{Outcome, Report, Timestamp, Verdict, limits};
 
-use crate::desk::{Ended, Ending};
+use crate::desk::{Ended, Ending, Gone};
 use crate::dispatch::{Start, Work};
 use crate::node::Context;
+use crate::payloads::Unsent;
 use crate::trouble::What;
 
 pub async fn run(context: Arc<Context>, first: Start) {
     let mut next = Some(first);
     while let Some(Start { work, age }) = next.take() {
+        let payload = match context.payload_of(&work).await {
+            Ok(payload) => payload,
+            Err(Unsent::Killed) => return,
+            Err(Unsent::HandedBack) => {
+                if hand_back(&context, work).await.is_err() {
+                    return;
+                }
+                next = context.dispatch.next(&context, age);
+                continue;
+            }
+        };
         if !context.is_present() {
             // It has not left yet, whatever was noted when its turn came.
             context.dispatch.set_dispatched(work.run.id, None);
@@ -37,12 +50,18 @@ pub async fn run(context: Arc<Context>, first: Start) {
         context.dispatch.lateness(&work, micros);
         context.shared.metrics.dispatched.inc();
         watch_start(&context, &work, dispatched_at);
-        let Some(report) = deliver(&context, &work, dispatched_at).await else {
+        let Some(report) = deliver(&context, &work, payload, dispatched_at).await else {
             return;
         };
         let settled_at = context.now();
         let verdict = verdict(&context, &work, &report, settled_at);
-        if let Some(verdict) = context.dispatch.ended(work.run.id, verdict, settled_at) {
+        let Ok(room) = context.output_room(&report).await else {
+            return;
+        };
+        if let Some(verdict) = context
+            .dispatch
+            .ended(work.run.id, verdict, settled_at, room)
+        {
             let ended = Ended {
                 work,
                 report,
@@ -55,6 +74,21 @@ pub async fn run(context: Arc<Context>, first: Start) {
             }
         }
         next = context.dispatch.next(&context, age);
+    }
+}
+
+/// Gives up the claim of an attempt that did not leave: whoever claims its run next works on its job as it stands then.
+async fn hand_back(context: &Context, work: Arc<Work>) -> Result<(), Gone> {
+    let now = context.now();
+    match context
+        .dispatch
+        .ended(work.run.id, Verdict::Release, now, None)
+    {
+        Some(verdict) => {
+            let settlement = work.undispatched(verdict, now);
+            context.endings.send(Ending::judged(settlement)).await
+        }
+        None => Ok(()),
     }
 }
 
@@ -84,7 +118,12 @@ async fn is_still_here(context: &Context) -> bool {
 }
 
 /// None when the presence ended first: then nobody may report.
-async fn deliver(context: &Arc<Context>, work: &Work, dispatched_at: Timestamp) -> Option<Report> {
+async fn deliver(
+    context: &Arc<Context>,
+    work: &Work,
+    payload: Option<Bytes>,
+    dispatched_at: Timestamp,
+) -> Option<Report> {
     let Work { run, job, stop, .. } = work;
     let kind = job.def.target.kind();
     let Some(executor) = context.registry.get(kind) else {
@@ -97,7 +136,7 @@ async fn deliver(context: &Arc<Context>, work: &Work, dispatched_at: Timestamp) 
         attempt: run.attempt,
         slot: run.slot,
         job: Arc::clone(job),
-        payload: run.payload.clone(),
+        payload,
         node: Arc::clone(&context.node),
     };
     let delivery = async move { executor.execute(order).await };

@@ -14,7 +14,7 @@ use model::{AttemptNo, Job, JobId, Reason, Run, RunId, RunKind, Timestamp, Verdi
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use store::StoreError;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::age::{Age, ByAge};
 use crate::attempt;
@@ -89,6 +89,8 @@ pub(crate) struct Holding {
     /// Why it is to be cancelled, when it is.
     pub reason: Option<Reason>,
     pub dispatched_at: Option<Timestamp>,
+    /// What a large answer takes until it is written.
+    pub room: Option<OwnedSemaphorePermit>,
     /// When its run ended for good, while that is on its way to the store.
     pub ended_at: Option<Timestamp>,
 }
@@ -101,6 +103,7 @@ impl Holding {
             stage,
             reason: None,
             dispatched_at: None,
+            room: None,
             ended_at: None,
         }
     }
@@ -389,9 +392,16 @@ impl Dispatch {
 
     /// The attempt has ended, and this follows if it was not to be cancelled; its claim stays until that is written.
     /// Answers what follows; nothing at all when a stop has cut the attempt off already.
-    pub fn ended(&self, run: RunId, verdict: Verdict, at: Timestamp) -> Option<Verdict> {
+    pub fn ended(
+        &self,
+        run: RunId,
+        verdict: Verdict,
+        at: Timestamp,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Option<Verdict> {
         let mut state = lock(&self.state);
         let holding = state.claims.get_mut(&run)?;
+        holding.room = room;
         let verdict = matches!(holding.stage, Stage::Running { .. }).then(|| {
             holding.stage = Stage::Ending;
             match holding.reason {

@@ -21,6 +21,7 @@ use crate::leases::Hold;
 use crate::lock;
 use crate::marks::Marks;
 use crate::node::Context;
+use crate::payloads::ReadPayloads;
 use crate::plan::Plan;
 use crate::retention::Retention;
 use crate::rules::Rules;
@@ -74,7 +75,7 @@ pub fn ending(context: &Arc<Context>, desk: Desk) -> Vec<Builder> {
     let (hold, doubted) = (of(), of());
     let (fire, forgot) = (of(), of());
     let (take, gave_up) = (of(), of());
-    let (marks, dispatch) = (of(), of());
+    let (marks, dispatch, payloads) = (of(), of(), of());
     let (settle, settled) = (of(), of());
     let desk = Arc::new(Mutex::new(desk));
     vec![
@@ -97,6 +98,8 @@ pub fn ending(context: &Arc<Context>, desk: Desk) -> Vec<Builder> {
         }),
         // Keeps nothing: claims are in the context.
         Builder::new(move || DispatchDuty::new(Arc::clone(&dispatch))),
+        // Whoever waits for what it was reading asks again.
+        Builder::new(move || ReadPayloads::new(Arc::clone(&payloads))),
         // Its desk stays: what was being written is written again. Of runs that follow from what was written before,
         // plan learns.
         Builder::new(move || Settle::new(Arc::clone(&settle), Arc::clone(&desk)))

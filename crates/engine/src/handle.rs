@@ -46,6 +46,7 @@ pub struct Nudges {
     pub marks: Nudge,
     pub hints: Nudge,
     pub take: Nudge,
+    pub payloads: Nudge,
     /// Fire has nothing left to write before a stop.
     pub fired_out: Nudge,
     /// Somebody marked a claim, or says that shards are free.

@@ -20,7 +20,8 @@ pub mod marks;
 
 pub mod age;
 mod buckets;
-pub mod plan;
+pub mod payloads;
+mod plan;
 pub mod wheel;
 
 pub mod fire;

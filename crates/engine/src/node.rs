@@ -30,6 +30,7 @@ use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
+use crate::payloads::Payloads;
 use crate::timed::Timed;
 use crate::trouble::Trouble;
 use crate::wheel::Wheel;
@@ -117,6 +118,7 @@ pub struct Context {
     pub dispatch: Dispatch,
     pub beyond: Beyond,
     pub endings: Endings,
+    pub payloads: Payloads,
     /// Ends every attempt where it stands: the presence is gone.
     pub kill: CancellationToken,
     pub rng: Mutex<StdRng>,
@@ -377,6 +379,7 @@ impl Body {
             dispatch: Dispatch::new(&self.shared.metrics),
             beyond: Beyond::default(),
             endings,
+            payloads: Payloads::default(),
             kill: self.kill.child_token(),
             rng: Mutex::new(StdRng::seed_from_u64(self.config.seed)),
         })

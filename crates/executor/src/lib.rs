@@ -27,7 +27,8 @@ pub struct WorkOrder {
     pub slot: Option<Slot>,
     /// The definition that this attempt runs.
     pub job: Arc<Job>,
-    /// The run's own payload; the job's when none.
+    /// The run's own payload, or a large one of its job; else the one in the job. Whoever keeps it keeps room in memory that
+    /// others may wait for.
     pub payload: Option<Bytes>,
     /// The name of the node that delivers.
     pub node: Arc<str>,

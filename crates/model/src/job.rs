@@ -161,6 +161,13 @@ impl Definition {
     }
 }
 
+/// The size of a payload that is too large to be read ahead.
+pub(crate) fn large(payload: Option<&Bytes>) -> Option<u32> {
+    let len = payload.map_or(0, Bytes::len);
+    let left = (len > limits::PAYLOAD_INLINE_MAX).then_some(len)?;
+    Some(u32::try_from(left).unwrap_or(u32::MAX))
+}
+
 /// Where a job stands: what firing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
@@ -197,6 +204,8 @@ pub struct Job {
     pub catch_up_to: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// The size of its payload, where that is left in the store: plan and claims read no large ones.
+    pub payload_left: Option<u32>,
     pub def: Arc<Definition>,
 }
 
@@ -223,6 +232,7 @@ impl Job {
             catch_up_to: None,
             created_at: now,
             updated_at: now,
+            payload_left: None,
             def: Arc::new(def),
         };
         job.aim(now);
@@ -231,6 +241,17 @@ impl Job {
 
     pub fn shard(&self) -> Shard {
         Shard::of(self.id)
+    }
+
+    /// The same as plan and claims read it: a large payload is left in the store.
+    pub fn without_large_payload(self: &Arc<Self>) -> Arc<Self> {
+        let Some(left) = large(self.def.payload.as_ref()) else {
+            return Arc::clone(self);
+        };
+        let mut job = Self::clone(self);
+        job.payload_left = Some(left);
+        Arc::make_mut(&mut job.def).payload = None;
+        Arc::new(job)
     }
 
     /// The slot, and this job's own fixed offset.

@@ -68,6 +68,15 @@ pub const WHEEL_MAX: usize = 100_000;
 pub const WHEEL_BACKLOG_MAX: usize = 25_000;
 /// Bytes of payload held by the wheel.
 pub const WHEEL_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A payload up to this size is read ahead with its job or run; a larger one is left in the store until its attempt starts.
+/// SQL has the same number.
+pub const PAYLOAD_INLINE_MAX: usize = 1024;
+/// Bytes of larger payloads that attempts have read and not sent yet.
+pub const PAYLOADS_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of them that one read asks for.
+pub const PAYLOADS_READ_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of answers that wait for settle. Those up to `PAYLOAD_INLINE_MAX` are bounded by the number of claims.
+pub const OUTPUTS_MAX: usize = 64 * 1024 * 1024;
 /// Rows read by one step of plan.
 pub const PLAN_PAGE_MAX: usize = 4_000;
 /// Claims a node holds ahead of their due time.
@@ -106,6 +115,8 @@ const _: () = assert!(SETTLE_QUEUE_MAX >= FIRE_BATCH_MAX);
 const _: () = assert!(HELD_MAX >= FIRE_BATCH_MAX);
 const _: () = assert!(WHEEL_BACKLOG_MAX >= 2 * PLAN_PAGE_MAX);
 const _: () = assert!(WHEEL_MAX >= 2 * WHEEL_BACKLOG_MAX);
+const _: () = assert!(PAYLOADS_MAX >= PAYLOADS_READ_MAX && PAYLOADS_READ_MAX >= PAYLOAD_MAX);
+const _: () = assert!(OUTPUTS_MAX >= OUTPUT_MAX);
 const _: () = assert!(LINE_MAX > PAYLOAD_MAX && BODY_MAX > LINE_MAX);
 
 // Time.

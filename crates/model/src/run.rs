@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use crate::attempt::{Attempt, AttemptNo};
 use crate::id::{JobId, PresenceId, RunId, TenantId};
-use crate::job::{Job, Version};
+use crate::job::{Job, Version, large};
 use crate::lane::Lane;
 use crate::limits;
 use crate::retry::Verdict;
@@ -311,6 +311,8 @@ pub struct Run {
     pub settled_at: Option<Timestamp>,
     /// Only of a manual run or a replay that carries its own.
     pub payload: Option<Bytes>,
+    /// The size of that payload, where it is left in the store: claims read no large ones.
+    pub payload_left: Option<u32>,
     /// Only of a `Skipped` entry that covers more than its own slot.
     pub stretch: Option<Stretch>,
     /// Only of a `Skipped` entry: what stands behind its reason.
@@ -344,6 +346,7 @@ impl Run {
             dispatched_at: None,
             settled_at: None,
             payload: None,
+            payload_left: None,
             stretch: None,
             note: None,
             by: None,
@@ -393,6 +396,13 @@ impl Run {
 
     pub fn shard(&self) -> Shard {
         Shard::of(self.job)
+    }
+
+    /// The same as claims read it: a large payload of its own is left in the store.
+    pub fn without_large_payload(mut self) -> Self {
+        self.payload_left = large(self.payload.as_ref());
+        self.payload = self.payload.filter(|_| self.payload_left.is_none());
+        self
     }
 }
 

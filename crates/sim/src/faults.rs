@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use engine::Clock;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
@@ -361,6 +362,7 @@ faulty! {
     rule_applied(rule: &Rule) -> ();
     due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
     due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
+    payloads(of: &[PayloadOf]) -> Vec<Option<Bytes>>;
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;

@@ -222,6 +222,7 @@ impl World {
             dispatched_at: None,
             settled_at: None,
             payload: payload.clone(),
+            payload_left: None,
             stretch: None,
             note: None,
             by: None,

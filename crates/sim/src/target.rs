@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use engine::Clock;
 use executor::{Executor, WorkOrder};
 use model::{Report, RetryHint};
@@ -75,7 +76,8 @@ impl SimTarget {
             job: order.job.id,
             attempt: order.attempt,
             slot: order.slot,
-            payload: order.payload().cloned(),
+            // A copy: whoever keeps a payload keeps its room.
+            payload: order.payload().map(|sent| Bytes::copy_from_slice(sent)),
             at: Clock::now(&self.clock),
             from,
             to: None,

@@ -21,6 +21,7 @@ pub mod sqlite;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
@@ -167,7 +168,8 @@ pub trait Store: Send + Sync + 'static {
 
     // Plan: what is due.
 
-    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`.
+    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`. Here, in `claim`,
+    /// `take` and `orphans` payloads larger than `PAYLOAD_INLINE_MAX` are left in the store.
     async fn due_jobs(
         &self,
         shards: &ShardSet,
@@ -212,6 +214,9 @@ pub trait Store: Send + Sync + 'static {
         up_to: Timestamp,
         room: [usize; Lane::COUNT],
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError>;
+
+    /// Payloads that were left in the store. None where a run is gone, or a job at another version.
+    async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError>;
 
     /// A manual run or a replay, born `Ready` (or waiting, as overlap says).
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError>;

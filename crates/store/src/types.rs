@@ -298,6 +298,15 @@ pub struct DueRun {
     pub state: RunState,
 }
 
+/// A payload that was left in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadOf {
+    /// The run's own.
+    Run(RunId),
+    /// The job's, at this version.
+    Job(JobId, Version),
+}
+
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claimed {

@@ -22,8 +22,8 @@ mod retry_after;
 mod tls;
 
 use async_trait::async_trait;
-use hyper::Response;
 use hyper::body::Incoming;
+use hyper::{Request, Response};
 use model::target::HttpTarget;
 use model::{Report, RetryHint, Target};
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -31,7 +31,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use crate::{Executor, WorkOrder};
 use broken::Broken;
 use connect::{Connector, Origin};
-use link::Link;
+use link::{Body, Link};
 use pool::Pool;
 
 pub use tls::SetupError;
@@ -58,9 +58,12 @@ impl HttpExecutor {
         })
     }
 
-    async fn deliver(&self, order: &WorkOrder, target: &HttpTarget) -> Result<Report, Broken> {
+    async fn deliver(
+        &self,
+        mut request: Request<Body>,
+        target: &HttpTarget,
+    ) -> Result<Report, Broken> {
         let origin = Origin::of(&target.url)?;
-        let mut request = request::build(order, target);
         if let Some(mut link) = self.pool.take(&origin) {
             match link.send(request).await {
                 Ok(answer) => return Ok(self.finish(origin, link, answer, target).await),
@@ -101,7 +104,7 @@ impl HttpExecutor {
 
 #[async_trait]
 impl Executor for HttpExecutor {
-    async fn execute(&self, order: WorkOrder) -> Report {
+    async fn execute(&self, mut order: WorkOrder) -> Report {
         let target = match &order.job.def.target {
             Target::Http(target) => target,
             Target::Fake(_) => {
@@ -109,7 +112,10 @@ impl Executor for HttpExecutor {
                     .with_retry(RetryHint::Never);
             }
         };
-        match self.deliver(&order, target).await {
+        let request = request::build(&order, target);
+        // The request alone keeps it from here on, until it is sent: somebody may wait for the room that it takes.
+        order.payload = None;
+        match self.deliver(request, target).await {
             Ok(report) => report,
             Err(broken) => {
                 tracing::debug!(run = %order.run, attempt = %order.attempt, cause = ?broken, "{broken}");

@@ -71,6 +71,7 @@ impl Settlement {
             dispatched_at: run.dispatched_at.or(self.dispatched_at()),
             settled_at: Some(self.ended_at(now)),
             payload: run.payload.clone(),
+            payload_left: None,
             stretch: run.stretch,
             note: run.note.clone(),
             by: run.by.clone(),
@@ -198,7 +199,10 @@ impl View {
         reason: Option<Reason>,
         now: Timestamp,
     ) {
-        self.remove_run(settlement.run.id);
-        self.record(settlement.ended(state, reason, now));
+        let live = self.remove_run(settlement.run.id);
+        let ended = settlement.ended(state, reason, now);
+        // Its holder may have left its payload in the store.
+        let payload = live.and_then(|live| live.payload);
+        self.record(Run { payload, ..ended });
     }
 }

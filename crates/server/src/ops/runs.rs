@@ -133,6 +133,7 @@ fn draw(
         dispatched_at: None,
         settled_at: None,
         payload,
+        payload_left: None,
         stretch: None,
         note: None,
         by: None,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, TenantId, Timestamp,
@@ -136,6 +137,7 @@ faulty! {
         fn claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
         fn due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
         fn due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
+        fn payloads(of: &[PayloadOf]) -> Vec<Option<Bytes>>;
         fn park(jobs: &[(JobId, String)], now: Timestamp) -> ();
         fn fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
         fn claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;

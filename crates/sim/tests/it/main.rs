@@ -17,6 +17,8 @@ mod outage;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod panics;
 #[expect(clippy::unwrap_used, reason = "a test")]
+mod payloads;
+#[expect(clippy::unwrap_used, reason = "a test")]
 mod rules;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod settling;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! In the order of a run's life: `presence`, `leases`, `level`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
-//! `skips`, `bounds`, `overlap`, `late`, `claim`, `take`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
+//! `skips`, `bounds`, `overlap`, `late`, `claim`, `take`, `payloads`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
 //! `retention`. `alike` then asks two stores the same random questions, and wants the same answers; and
 //! `concurrent` makes many calls on one store at once, and wants an order that explains the answers.
 
@@ -26,6 +26,7 @@ pub mod late;
 pub mod leases;
 pub mod level;
 pub mod overlap;
+pub mod payloads;
 pub mod plan;
 pub mod presence;
 pub mod rest;
@@ -267,6 +268,11 @@ macro_rules! conformance_promises {
                 what_is_taken_is_an_attempt_at_the_job_as_it_stands
                 retries_are_taken_under_their_next_number
                 whoever_takes_a_run_settles_it
+            }
+            payloads {
+                plan_and_claims_leave_large_payloads_in_the_store
+                a_payload_is_read_at_the_version_it_belongs_to
+                a_large_payload_of_a_run_stays_with_it
             }
             start {
                 a_manual_run_is_born_ready_with_its_own_payload

@@ -51,7 +51,10 @@ impl State {
             Grant::Stale => return Claimed::Stale,
             Grant::LeaseLost => return Claimed::LeaseLost,
         }
-        Claimed::Ours(Box::new(run), job)
+        Claimed::Ours(
+            Box::new(run.without_large_payload()),
+            job.without_large_payload(),
+        )
     }
 
     pub fn take(
@@ -78,7 +81,8 @@ impl State {
                 };
                 // Whoever has room may have it, whatever it leases.
                 if view::claim(run, presence, true, job.version, now) == Grant::New {
-                    taken.push((run.clone(), job));
+                    let run = run.clone().without_large_payload();
+                    taken.push((run, job.without_large_payload()));
                 }
             }
         }

@@ -19,6 +19,7 @@ mod withdraw;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
@@ -29,8 +30,8 @@ use model::{
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Raised, Retained, Rule, RunFilter, Settled,
-    Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter,
+    Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -309,6 +310,11 @@ impl Store for MemStore {
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
         let now = self.clock.now();
         self.state().take(presence, shards, up_to, room, now)
+    }
+
+    async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let state = self.state();
+        Ok(of.iter().map(|of| state.payload(*of)).collect())
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::schedule::Kind;
 use model::shard::ShardSet;
 use model::{Job, JobId, JobState, Run, RunId, Timestamp};
 
 use super::state::State;
-use crate::{DueCursor, DueJobs, DueRun};
+use crate::{DueCursor, DueJobs, DueRun, PayloadOf};
 
 impl State {
     pub fn due_jobs(
@@ -23,23 +24,28 @@ impl State {
             .values()
             .filter(|job| shards.contains(job.shard()));
         let due: BTreeMap<DueCursor, Arc<Job>> = ours
-            .filter_map(|job| Some((planned(job)?, job.clone())))
+            .filter_map(|job| Some((planned(job)?, job)))
             .filter(|(at, _)| at.due_at <= up_to && Some(*at) > after)
+            .map(|(at, job)| (at, job.without_large_payload()))
             .collect();
         let more = due.len() > limit;
         let page: Vec<_> = due.into_iter().take(limit).collect();
         let next = page.last().map(|(at, _)| *at).filter(|_| more);
-        let (broken, jobs): (Vec<_>, Vec<_>) = page
-            .into_iter()
-            .map(|(_, job)| job)
-            .partition(|job| error_of(job).is_some());
-        let unreadable = broken
-            .into_iter()
-            .filter_map(|job| Some((job.id, error_of(&job)?)));
+        let (jobs, unreadable) = readable(page.into_iter().map(|(_, job)| job));
         DueJobs {
             jobs,
-            unreadable: unreadable.collect(),
+            unreadable,
             next,
+        }
+    }
+
+    pub fn payload(&self, of: PayloadOf) -> Option<Bytes> {
+        match of {
+            PayloadOf::Run(id) => self.live.runs.get(&id)?.payload.clone(),
+            PayloadOf::Job(id, version) => {
+                let job = self.jobs.get(&id).filter(|job| job.version == version)?;
+                job.def.payload.clone()
+            }
         }
     }
 
@@ -60,14 +66,7 @@ impl State {
             .map(|run| ((run.due_at, run.id), run))
             .filter(|(at, _)| Some(*at) > after)
             .collect();
-        let named = due.into_values().take(limit).map(|run| DueRun {
-            run: run.id,
-            job: run.job,
-            tenant: run.tenant,
-            due_at: run.due_at,
-            state: run.state,
-        });
-        named.collect()
+        due.into_values().take(limit).map(due_run).collect()
     }
 
     pub fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) {
@@ -99,6 +98,24 @@ impl State {
 
     pub fn count_live(&self) -> u64 {
         self.live.runs.len() as u64
+    }
+}
+
+/// Those that can be planned, and those that cannot, and why.
+fn readable(jobs: impl Iterator<Item = Arc<Job>>) -> (Vec<Arc<Job>>, Vec<(JobId, String)>) {
+    let (broken, jobs): (Vec<_>, Vec<_>) = jobs.partition(|job| error_of(job).is_some());
+    let broken = broken.iter();
+    let unreadable = broken.filter_map(|job| Some((job.id, error_of(job)?)));
+    (jobs, unreadable.collect())
+}
+
+fn due_run(run: &Run) -> DueRun {
+    DueRun {
+        run: run.id,
+        job: run.job,
+        tenant: run.tenant,
+        due_at: run.due_at,
+        state: run.state,
     }
 }
 

@@ -203,9 +203,9 @@ impl State {
         let orphans = ours.filter_map(|run| {
             let holder = self.presences.get(&run.claim?)?;
             let ended_at = holder.ended_at?;
-            let job = self.jobs.get(&run.job)?.clone();
+            let job = self.jobs.get(&run.job)?.without_large_payload();
             Some(Orphan {
-                run: run.clone(),
+                run: run.clone().without_large_payload(),
                 job,
                 ended_at,
                 node: Arc::from(holder.node.name.as_str()),

@@ -8,7 +8,7 @@ use super::calendars::{Standing, is_broken};
 use super::fault::Done;
 use super::jobs::{JobToPut, due_at, is_gone, key_of, name_calendars, put_labels};
 use super::pool::Conn;
-use super::rows::text;
+use super::rows::{Payloads, text};
 use super::store::PgStore;
 use super::views::{Lock, Views};
 use crate::code::Code;
@@ -38,7 +38,7 @@ impl PgStore {
         let conn = self.clients.begin().await?;
         let ids = [before.id.0];
         let mut views = Views::load(&conn, &ids, Lock::JobsAndRuns).await?;
-        views.read_jobs(&conn, &ids).await?;
+        views.read_jobs(&conn, &ids, Payloads::All).await?;
         let found = views.job(before.id)?;
         let Some((job, stands)) = found.zip(change.stands(found)) else {
             return Ok(JobChanged::Missing);
@@ -60,7 +60,7 @@ impl PgStore {
             .know_zones(&conn, after.def.schedule.zone_followed().into_iter())
             .await?;
         // Calendars are as they stand, whatever the caller had read.
-        views.read_jobs(&conn, &ids).await?;
+        views.read_jobs(&conn, &ids, Payloads::All).await?;
         let needs = views.view(after.id).needs_to_change(change);
         views.read_history(&conn, &[(after.id, needs)]).await?;
         let view = views.view(after.id);

@@ -11,7 +11,7 @@ use super::calendars::read_jobs;
 use super::fault::Done;
 use super::fire::{held, live_named};
 use super::pool::Conn;
-use super::rows::LiveRow;
+use super::rows::{LiveRow, Payloads};
 use super::store::{PgStore, retrying};
 use super::views::{Lock, Views};
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
@@ -49,7 +49,7 @@ impl PgStore {
             return Ok(claims);
         };
         let names: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
-        let live = live_named(&conn, &names).await?;
+        let live = live_named(&conn, &names, Payloads::Small).await?;
         // One that is inserted from here on is not claimed: of its shard and its job nothing is known.
         let names: Vec<Uuid> = live.iter().map(|row| row.run.id.0).collect();
         let shards: BTreeSet<Shard> = live.iter().map(|row| row.run.shard()).collect();
@@ -63,7 +63,7 @@ impl PgStore {
             &[&names, &no, &numbers, &self.now(), &ahead],
         )
         .await?;
-        let live = live_named(&conn, &names).await?;
+        let live = live_named(&conn, &names, Payloads::Small).await?;
         conn.commit().await?;
         let live: BTreeMap<RunId, LiveRow> =
             live.into_iter().map(|row| (row.run.id, row)).collect();
@@ -101,7 +101,7 @@ impl PgStore {
 
     async fn try_bury(&self, id: RunId, holder: PresenceId) -> Done<()> {
         let conn = self.pool.begin().await?;
-        let live = live_named(&conn, &[id.0]).await?;
+        let live = live_named(&conn, &[id.0], Payloads::Small).await?;
         let Some(job) = live.first().map(|row| row.run.job) else {
             return Ok(());
         };
@@ -124,7 +124,7 @@ impl PgStore {
         let job = start.run.job;
         let conn = self.clients.begin().await?;
         let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
-        views.read_jobs(&conn, &[job.0]).await?;
+        views.read_jobs(&conn, &[job.0], Payloads::Small).await?;
         views.job(job)?;
         let needs = Needs {
             named: Some(start.run.id),
@@ -164,7 +164,10 @@ async fn share_jobs(conn: &Conn, live: &[LiveRow]) -> Done<BTreeMap<JobId, Arc<J
     let ids: Vec<Uuid> = ids.into_iter().collect();
     let mut jobs = BTreeMap::new();
     let rows = conn
-        .rows(include_str!("sql/share_jobs.sql"), &[&ids])
+        .rows(
+            include_str!("sql/share_jobs.sql"),
+            &[&ids, &Payloads::Small.max()],
+        )
         .await?;
     for (id, job) in read_jobs(conn, &rows).await? {
         match job {

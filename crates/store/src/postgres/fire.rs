@@ -13,7 +13,7 @@ use super::fault::Done;
 use super::needs::jobs_with_past;
 use super::pool::{Conn, Params};
 use super::presence::shard_of;
-use super::rows::LiveRow;
+use super::rows::{LiveRow, Payloads};
 use super::store::PgStore;
 use super::views::{Lock, Views};
 use crate::{Fired, Firing, Leases, StoreError};
@@ -262,7 +262,8 @@ async fn views(conn: &Conn, no: i32, firings: &[&Firing]) -> Done<Views> {
     let mut views = Views::load_some(conn, &ids, &alone, lock).await?;
     views.no = Some(no);
     let names = others.iter().filter_map(|it| Some(it.name()?.0));
-    for row in live_named(conn, &names.collect::<Vec<_>>()).await? {
+    let names: Vec<Uuid> = names.collect();
+    for row in live_named(conn, &names, Payloads::All).await? {
         views.add(row)?;
     }
     let mut needs = Vec::with_capacity(firings.len());
@@ -287,11 +288,15 @@ pub(super) fn ids(rows: &[Row]) -> Done<BTreeSet<RunId>> {
 }
 
 /// Live runs by their names.
-pub(super) async fn live_named(conn: &Conn, names: &[Uuid]) -> Done<Vec<LiveRow>> {
+pub(super) async fn live_named(
+    conn: &Conn,
+    names: &[Uuid],
+    payloads: Payloads,
+) -> Done<Vec<LiveRow>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let sql = include_str!("sql/get_run_live.sql");
-    let rows = conn.rows(sql, &[&names]).await?;
+    let rows = conn.rows(sql, &[&names, &payloads.max()]).await?;
     rows.iter().map(LiveRow::read).collect()
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::fault::Done;
 use super::fire::live_named;
 use super::pool::Conn;
-use super::rows::{EndedRow, LiveRow};
+use super::rows::{EndedRow, LiveRow, Payloads};
 use super::store::{PgStore, limit};
 use crate::code::Code;
 use crate::{Page, RunFilter};
@@ -31,7 +31,7 @@ pub(super) async fn ended_runs(conn: &Conn, names: &[Uuid]) -> Done<BTreeMap<Run
 impl PgStore {
     pub(super) async fn try_get_run(&self, tenant: TenantId, id: RunId) -> Done<Option<Run>> {
         let conn = self.clients.get().await?;
-        let live = live_named(&conn, &[id.0]).await?;
+        let live = live_named(&conn, &[id.0], Payloads::All).await?;
         let run = match live.first() {
             Some(row) => Some(row.decode()?),
             None => ended_runs(&conn, &[id.0]).await?.remove(&id),

@@ -8,7 +8,7 @@ use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
 use super::calendars::{is_broken, readable_jobs};
 use super::fault::Done;
 use super::pool::Conn;
-use super::rows::text;
+use super::rows::{Payloads, text};
 use super::store::PgStore;
 use crate::doc::{self, DocError};
 
@@ -49,7 +49,10 @@ impl PgStore {
     pub(super) async fn try_get_job(&self, tenant: TenantId, id: JobId) -> Done<Option<Job>> {
         let conn = self.clients.get().await?;
         let rows = conn
-            .rows(include_str!("sql/get_job.sql"), &[&[id.0].as_slice()])
+            .rows(
+                include_str!("sql/get_job.sql"),
+                &[&[id.0].as_slice(), &Payloads::All.max()],
+            )
             .await?;
         let job = readable_jobs(&conn, &rows).await?.into_iter().next();
         Ok(job.filter(|job| job.tenant == tenant && !is_gone(job)))

@@ -55,6 +55,7 @@ mod withdraw;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
@@ -65,8 +66,8 @@ use model::{
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, Raised, Retained, Rule, RunFilter, Settled,
-    Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter,
+    Settled, Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 use store::retrying;
 
@@ -269,6 +270,11 @@ impl Store for PgStore {
             room,
         };
         self.take_all(presence, &wanted).await
+    }
+
+    async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        self.now();
+        retrying!(self, self.try_payloads(of))
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {

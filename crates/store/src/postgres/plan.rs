@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::schedule::Kind;
 use model::shard::ShardSet;
-use model::{Job, JobId, PresenceId, RunId, TenantId, Timestamp};
+use model::{Job, JobId, PresenceId, RunId, TenantId, Timestamp, Version};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::calendars::read_jobs;
 use super::fault::Done;
 use super::pool::Conn;
 use super::presence::some_shards;
-use super::rows::{LiveRow, moment, text, word};
+use super::rows::{LiveRow, Payloads, maybe_bytes, moment, text, word};
 use super::store::{PgStore, limit};
-use crate::{DueCursor, DueJobs, DueRun, JobCounts, Orphan, StoreError};
+use crate::{DueCursor, DueJobs, DueRun, JobCounts, Orphan, PayloadOf, StoreError};
 
 impl PgStore {
     pub(super) async fn try_due_jobs(
@@ -30,14 +32,16 @@ impl PgStore {
             Some(after) => (after.due_at.as_millis(), after.job.0),
         };
         let (up_to, more) = (up_to.as_millis(), limit(count.saturating_add(1)));
+        let inline = Payloads::Small.max();
         let mut rows = match some_shards(shards) {
             None => {
                 let sql = include_str!("sql/due_jobs.sql");
-                conn.rows(sql, &[&from, &id, &up_to, &more]).await?
+                conn.rows(sql, &[&from, &id, &up_to, &more, &inline])
+                    .await?
             }
             Some(shards) => {
                 let sql = include_str!("sql/due_jobs_shards.sql");
-                conn.rows(sql, &[&from, &id, &up_to, &more, &shards])
+                conn.rows(sql, &[&from, &id, &up_to, &more, &shards, &inline])
                     .await?
             }
         };
@@ -48,7 +52,7 @@ impl PgStore {
         due.next = match last {
             None => None,
             Some(row) => Some(DueCursor {
-                due_at: moment(row, 17)?,
+                due_at: moment(row, 18)?,
                 job: JobId(row.try_get(0)?),
             }),
         };
@@ -78,17 +82,38 @@ impl PgStore {
         let rows = conn
             .rows(sql, &[&from, &id, &up_to, &count, &shards])
             .await?;
-        let mut due = Vec::with_capacity(rows.len());
-        for row in &rows {
-            due.push(DueRun {
-                run: RunId(row.try_get(1)?),
-                job: JobId(row.try_get(2)?),
-                tenant: TenantId(row.try_get(3)?),
-                due_at: moment(row, 0)?,
-                state: word(row, 4)?,
-            });
+        rows.iter().map(due_run).collect()
+    }
+
+    pub(super) async fn try_payloads(&self, of: &[PayloadOf]) -> Done<Vec<Option<Bytes>>> {
+        let (mut jobs, mut runs) = (Vec::new(), Vec::new());
+        for of in of {
+            match of {
+                PayloadOf::Job(id, _) => jobs.push(id.0),
+                PayloadOf::Run(id) => runs.push(id.0),
+            }
         }
-        Ok(due)
+        let conn = self.pool.get().await?;
+        let (mut of_jobs, mut of_runs) = (BTreeMap::new(), BTreeMap::new());
+        if !jobs.is_empty() {
+            let sql = include_str!("sql/payloads_of_jobs.sql");
+            for row in &conn.rows(sql, &[&jobs]).await? {
+                let version = Version(row.try_get::<_, i32>(1)?.cast_unsigned());
+                let id = JobId(row.try_get(0)?);
+                of_jobs.insert((id, version), maybe_bytes(row, 2)?);
+            }
+        }
+        if !runs.is_empty() {
+            let sql = include_str!("sql/payloads_of_runs.sql");
+            for row in &conn.rows(sql, &[&runs]).await? {
+                of_runs.insert(RunId(row.try_get(0)?), maybe_bytes(row, 1)?);
+            }
+        }
+        let payload = |of: &PayloadOf| match of {
+            PayloadOf::Job(id, version) => of_jobs.get(&(*id, *version)).cloned().flatten(),
+            PayloadOf::Run(id) => of_runs.get(id).cloned().flatten(),
+        };
+        Ok(of.iter().map(payload).collect())
     }
 
     pub(super) async fn try_park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
@@ -123,7 +148,9 @@ impl PgStore {
         let numbers: Vec<i32> = ended.keys().copied().collect();
         let (some, max) = (some_shards(shards), limit(count));
         let sql = include_str!("sql/orphans.sql");
-        let rows = conn.rows(sql, &[&numbers, &some, &max]).await?;
+        let rows = conn
+            .rows(sql, &[&numbers, &some, &max, &Payloads::Small.max()])
+            .await?;
         let mut live = Vec::with_capacity(rows.len());
         for row in &rows {
             live.push(LiveRow::read(row)?);
@@ -194,7 +221,8 @@ impl Orphans {
     ) -> Done<()> {
         let ids: BTreeSet<Uuid> = live.iter().map(|row| row.run.job.0).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
-        let rows = conn.rows(include_str!("sql/get_job.sql"), &[&ids]).await?;
+        let sql = include_str!("sql/get_job.sql");
+        let rows = conn.rows(sql, &[&ids, &Payloads::Small.max()]).await?;
         let mut jobs: BTreeMap<JobId, Arc<Job>> = BTreeMap::new();
         for (id, job) in read_jobs(conn, &rows).await? {
             match job {
@@ -222,6 +250,17 @@ impl Orphans {
         }
         Ok(())
     }
+}
+
+/// Columns as `due_runs.sql` has them.
+fn due_run(row: &Row) -> Done<DueRun> {
+    Ok(DueRun {
+        run: RunId(row.try_get(1)?),
+        job: JobId(row.try_get(2)?),
+        tenant: TenantId(row.try_get(3)?),
+        due_at: moment(row, 0)?,
+        state: word(row, 4)?,
+    })
 }
 
 /// A job that is due, or why it cannot be planned.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{
     Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, PresenceId, Run,
-    RunId, Slot, Standing, Stretch, TenantId, Timestamp, Version,
+    RunId, Slot, Standing, Stretch, TenantId, Timestamp, Version, limits,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ pub(super) fn maybe_moment(row: &Row, column: usize) -> Done<Option<Timestamp>> 
     Ok(stored.map(Timestamp::from_millis))
 }
 
-fn maybe_bytes(row: &Row, column: usize) -> Done<Option<Bytes>> {
+pub(super) fn maybe_bytes(row: &Row, column: usize) -> Done<Option<Bytes>> {
     let stored: Option<Vec<u8>> = row.try_get(column)?;
     Ok(stored.map(Bytes::from))
 }
@@ -45,6 +45,11 @@ fn maybe_bytes(row: &Row, column: usize) -> Done<Option<Bytes>> {
 /// A number of ours that is never so large that its sign would matter.
 fn number(row: &Row, column: usize) -> Done<u32> {
     Ok(row.try_get::<_, i32>(column)?.cast_unsigned())
+}
+
+fn maybe_number(row: &Row, column: usize) -> Done<Option<u32>> {
+    let stored: Option<i32> = row.try_get(column)?;
+    Ok(stored.map(i32::cast_unsigned))
 }
 
 /// Text as PostgreSQL can hold it, which is any without NUL: that is written as U+0001 and `0`, and U+0001 itself as
@@ -100,6 +105,24 @@ impl Narrow {
     }
 }
 
+/// Which payloads are read along with their jobs and runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Payloads {
+    All,
+    /// Larger ones are left where they are.
+    Small,
+}
+
+impl Payloads {
+    /// The most bytes that are read, as a parameter.
+    pub fn max(self) -> i32 {
+        match self {
+            Self::All => i32::MAX,
+            Self::Small => limits::PAYLOAD_INLINE_MAX as i32,
+        }
+    }
+}
+
 /// A job as its two rows have it; its definition is still to be read.
 pub(super) struct JobRow {
     pub narrow: Narrow,
@@ -110,6 +133,7 @@ pub(super) struct JobRow {
     paused_by: Option<String>,
     doc: Vec<u8>,
     payload: Option<Bytes>,
+    payload_left: Option<u32>,
     names_calendars: bool,
 }
 
@@ -140,6 +164,7 @@ impl JobRow {
             doc: row.try_get(14)?,
             payload: maybe_bytes(row, 15)?,
             names_calendars: row.try_get(16)?,
+            payload_left: maybe_number(row, 17)?,
         })
     }
 
@@ -187,6 +212,7 @@ impl JobRow {
             catch_up_to: stands.catch_up_to,
             created_at: self.created_at,
             updated_at: self.updated_at,
+            payload_left: self.payload_left,
             def: Arc::new(def),
         })
     }
@@ -230,6 +256,7 @@ impl LiveRow {
             waiting: row.try_get(13)?,
             dispatched_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 15)?,
+            payload_left: maybe_number(row, 20)?,
             claim: row.try_get::<_, Option<Uuid>>(17)?.map(PresenceId),
             settled_at: None,
             stretch: None,
@@ -320,6 +347,7 @@ impl EndedRow {
             dispatched_at: maybe_moment(row, 13)?,
             settled_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 21)?,
+            payload_left: None,
             claim: None,
             ask: None,
             waiting: false,

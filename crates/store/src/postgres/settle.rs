@@ -13,7 +13,7 @@ use super::fault::{Done, Fault};
 use super::fire::{ids, live_named};
 use super::pool::Conn;
 use super::put::{EndedColumns, Param, PlainColumns};
-use super::rows::{EndedRow, text};
+use super::rows::{EndedRow, Payloads, text};
 use super::store::PgStore;
 use super::views::{Lock, Views};
 use crate::{Settled, Settlement, StoreError};
@@ -201,7 +201,7 @@ impl PgStore {
 /// that changes meanwhile, the row is not as it was read.
 async fn views(conn: &Conn, settlements: &[(usize, &Settlement)]) -> Done<Views> {
     let names: Vec<Uuid> = settlements.iter().map(|(_, it)| it.run.id.0).collect();
-    let live = live_named(conn, &names).await?;
+    let live = live_named(conn, &names, Payloads::All).await?;
     let matter = live
         .iter()
         .filter(|row| row.exclusive || row.run.ask.is_some());
@@ -224,7 +224,7 @@ async fn views(conn: &Conn, settlements: &[(usize, &Settlement)]) -> Done<Views>
     });
     let marked: BTreeSet<Uuid> = marked.map(|(_, it)| it.run.job.0).collect();
     let marked: Vec<Uuid> = marked.into_iter().collect();
-    views.read_jobs(conn, &marked).await?;
+    views.read_jobs(conn, &marked, Payloads::Small).await?;
     let needs: Vec<_> = settlements
         .iter()
         .map(|(_, it)| (it.run.job, views.view(it.run.job).needs_to_settle(it)))

@@ -13,7 +13,7 @@ use super::calendars::read_jobs;
 use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
-use super::rows::LiveRow;
+use super::rows::{LiveRow, Payloads};
 use super::store::{PgStore, limit, retrying};
 use crate::StoreError;
 use crate::code::Code;
@@ -65,7 +65,8 @@ impl PgStore {
             return Ok(Taken::default());
         }
         let claim = conn.prepare(include_str!("sql/take_claim.sql")).await?;
-        let params: &Params<'_> = &[&names, &no, &presence.0];
+        let inline = Payloads::Small.max();
+        let params: &Params<'_> = &[&names, &no, &presence.0, &inline];
         let (rows, ()) = tokio::try_join!(biased; conn.ask(&claim, params), conn.commit())?;
         let mut live = BTreeMap::new();
         for row in &rows {
@@ -109,7 +110,7 @@ async fn jobs(conn: &Conn, runs: &[(RunId, JobId)]) -> Done<Jobs> {
     }
     let names: Vec<Uuid> = ids.iter().copied().collect();
     let sql = include_str!("sql/take_jobs.sql");
-    let rows = conn.rows(sql, &[&names]).await?;
+    let rows = conn.rows(sql, &[&names, &Payloads::Small.max()]).await?;
     for (id, job) in read_jobs(conn, &rows).await? {
         match job {
             Ok(job) => {

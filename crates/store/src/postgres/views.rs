@@ -14,7 +14,7 @@ use super::fault::{Done, Fault};
 use super::fire::is_exclusive;
 use super::pool::Conn;
 use super::put::Param;
-use super::rows::{LiveRow, Narrow};
+use super::rows::{LiveRow, Narrow, Payloads};
 use crate::{StoreError, doc};
 
 /// Whether live runs are locked besides their jobs.
@@ -117,11 +117,12 @@ impl Views {
 
     /// Reads jobs that are locked, as they stand; one that cannot be read is known as such. One that was created since the
     /// locks were taken is not locked, and is taken for one that is not there.
-    pub async fn read_jobs(&mut self, conn: &Conn, ids: &[Uuid]) -> Done<()> {
+    pub async fn read_jobs(&mut self, conn: &Conn, ids: &[Uuid], payloads: Payloads) -> Done<()> {
         if ids.is_empty() {
             return Ok(());
         }
-        let rows = conn.rows(include_str!("sql/get_job.sql"), &[&ids]).await?;
+        let sql = include_str!("sql/get_job.sql");
+        let rows = conn.rows(sql, &[&ids, &payloads.max()]).await?;
         for (id, job) in read_jobs(conn, &rows).await? {
             let locked = self.jobs.get_mut(&id).filter(|held| held.narrow.is_some());
             let Some(held) = locked else {
@@ -140,7 +141,7 @@ impl Views {
         let narrow = self.jobs.values().filter_map(|held| held.narrow);
         let resting = narrow.filter(Narrow::is_resting).map(|job| job.id.0);
         let resting: Vec<Uuid> = resting.collect();
-        self.read_jobs(conn, &resting).await
+        self.read_jobs(conn, &resting, Payloads::Small).await
     }
 
     /// A job that was read, if it could be.

@@ -10,6 +10,7 @@ use super::{client, leader, on_time, put, read, store};
 use crate::RunsOfChange;
 use crate::conformance::{DONE, at, freed, job, job_with, settlement, someone};
 use crate::postgres::fast_path::is_plain;
+use crate::postgres::rows::Payloads;
 use crate::postgres::server::PgServer;
 use crate::postgres::views::{Lock, Views};
 use crate::postgres::*;
@@ -232,10 +233,10 @@ async fn a_job_that_was_created_since_the_locks_were_taken_is_not_there() {
     let views = Views::load(&conn, &ids, Lock::JobsAndRuns).await;
     let mut views = views.unwrap();
     put(&store, new).await;
-    views.read_jobs(&conn, &ids).await.unwrap();
+    views.read_jobs(&conn, &ids, Payloads::All).await.unwrap();
     assert!(views.job(id).unwrap().is_none());
     let views = Views::load(&conn, &ids, Lock::JobsAndRuns).await;
     let mut views = views.unwrap();
-    views.read_jobs(&conn, &ids).await.unwrap();
+    views.read_jobs(&conn, &ids, Payloads::All).await.unwrap();
     assert!(views.job(id).unwrap().is_some());
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::fault::Done;
 use super::fire::live_named;
 use super::needs::ended_named;
+use super::rows::Payloads;
 use super::store::PgStore;
 use super::views::{Lock, Views};
 use crate::{Cancelled, StoreError, Withdrawal};
@@ -22,7 +23,7 @@ impl PgStore {
         now: Timestamp,
     ) -> Done<Cancelled> {
         let conn = self.clients.begin().await?;
-        let live = live_named(&conn, &[id.0]).await?;
+        let live = live_named(&conn, &[id.0], Payloads::Small).await?;
         if let Some(job) = live.first().map(|row| row.run.job) {
             let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
             if views.run(job, id).is_some() {
@@ -50,7 +51,7 @@ impl PgStore {
             .await?
             .ok_or(StoreError::Barred)?;
         let names: Vec<Uuid> = answers.iter().map(|answer| answer.run.0).collect();
-        let live = live_named(&conn, &names).await?;
+        let live = live_named(&conn, &names, Payloads::Small).await?;
         let marked = live
             .iter()
             .filter(|row| row.run.claim == Some(presence) && row.run.ask.is_some());
@@ -60,7 +61,7 @@ impl PgStore {
             return Ok(());
         }
         let mut views = Views::load(&conn, &jobs, Lock::JobsAndRuns).await?;
-        views.read_jobs(&conn, &jobs).await?;
+        views.read_jobs(&conn, &jobs, Payloads::Small).await?;
         let needs = views.jobs.iter();
         let needs = needs.map(|(job, held)| (*job, held.view.needs_to_take_back()));
         let needs: Vec<_> = needs.collect();

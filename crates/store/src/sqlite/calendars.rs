@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::db::Db;
 use super::fault::{Done, Fault, bad_name, bad_row};
 use super::jobs::{is_gone, job_row};
-use super::rows::{JobRow, Tenant};
+use super::rows::{JobRow, Payloads, Tenant};
 use super::rules::jobs_naming;
 use crate::code::Unreadable;
 use crate::types::aimed_by;
@@ -27,15 +27,17 @@ type Known = BTreeMap<(TenantId, CalendarName), Option<Arc<Calendar>>>;
 /// however many jobs name it.
 pub(super) struct Lookup<'a> {
     conn: &'a Connection,
+    payloads: Payloads,
     known: RefCell<Known>,
     /// A read that failed in the middle of reading a job.
     fault: RefCell<Option<Fault>>,
 }
 
 impl<'a> Lookup<'a> {
-    pub fn new(conn: &'a Connection) -> Self {
+    pub fn new(conn: &'a Connection, payloads: Payloads) -> Self {
         Self {
             conn,
+            payloads,
             known: RefCell::default(),
             fault: RefCell::default(),
         }
@@ -50,7 +52,7 @@ impl<'a> Lookup<'a> {
     }
 
     pub fn row(&self, id: JobId) -> Done<Option<JobRow>> {
-        job_row(self.conn, id)
+        job_row(self.conn, id, self.payloads)
     }
 
     /// The inner answer is about the job, the outer one about the connection.

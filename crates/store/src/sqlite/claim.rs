@@ -13,7 +13,7 @@ use super::db::Db;
 use super::fault::Done;
 use super::history::live_row;
 use super::jobs::load_job;
-use super::rows::{JobRow, RunRow};
+use super::rows::{JobRow, Payloads, RunRow};
 use crate::code::{Code, Unreadable};
 use crate::{Claimed, Leases, StartRun, Started};
 
@@ -114,7 +114,7 @@ impl Db {
         let mut found = ClaimRows::default();
         for (lane, room) in Lane::ALL.into_iter().zip(room) {
             for id in self.free(lane, shards, up_to, room)? {
-                let row = live_row(&self.conn, id)?;
+                let row = live_row(&self.conn, id, Payloads::Small)?;
                 let claimed = row.map(|row| self.claim_free(presence, no, row));
                 found.runs.extend(claimed.transpose()?);
             }
@@ -149,7 +149,7 @@ impl Db {
             ClaimRow::Stale | ClaimRow::LeaseLost => None,
         };
         let jobs: BTreeSet<JobId> = found.runs.iter().filter_map(job).collect();
-        let lookup = Lookup::new(&self.conn);
+        let lookup = Lookup::new(&self.conn, Payloads::Small);
         for id in jobs {
             found.jobs.extend(JobFound::read(&lookup, id)?);
         }
@@ -157,7 +157,7 @@ impl Db {
     }
 
     fn claim_one(&mut self, leases: &Leases, no: i64, id: RunId) -> Done<ClaimRow> {
-        let Some(row) = live_row(&self.conn, id)? else {
+        let Some(row) = live_row(&self.conn, id, Payloads::Small)? else {
             return Ok(ClaimRow::Stale);
         };
         let ours = row.run.claim == Some(leases.presence);
@@ -194,7 +194,7 @@ impl Db {
     pub fn bury_unreadable(&mut self, runs: &[(RunId, PresenceId)]) -> Done<()> {
         let now = self.shared.clock.now();
         for (id, holder) in runs {
-            let row = live_row(&self.conn, *id)?;
+            let row = live_row(&self.conn, *id, Payloads::Small)?;
             let Some(run) = row
                 .map(|row| row.run)
                 .filter(|run| run.claim == Some(*holder))

@@ -7,22 +7,22 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::archive::Ranges;
 use super::fault::Done;
-use super::rows::{RunRow, Tenant};
+use super::rows::{Payloads, RunRow, Tenant};
 use crate::code::Code;
 use crate::{Page, RunFilter};
 
 /// Greater than any id: ids are 16 bytes.
 pub(super) const AFTER_ALL: [u8; 17] = [u8::MAX; 17];
 
-pub(super) fn live_row(conn: &Connection, id: RunId) -> Done<Option<RunRow>> {
+pub(super) fn live_row(conn: &Connection, id: RunId, payloads: Payloads) -> Done<Option<RunRow>> {
     let mut select = conn.prepare_cached(include_str!("sql/get_run_live.sql"))?;
-    Ok(select
-        .query_row([id.as_bytes()], RunRow::read_live)
-        .optional()?)
+    let row = select.query_row(params![id.as_bytes(), payloads.max()], RunRow::read_live);
+    Ok(row.optional()?)
 }
 
-pub(super) fn live_run(conn: &Connection, id: RunId) -> Done<Option<Run>> {
-    Ok(live_row(conn, id)?.map(RunRow::decode).transpose()?)
+pub(super) fn live_run(conn: &Connection, id: RunId, payloads: Payloads) -> Done<Option<Run>> {
+    let row = live_row(conn, id, payloads)?;
+    Ok(row.map(RunRow::decode).transpose()?)
 }
 
 pub(super) fn ended_row(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<RunRow>> {
@@ -46,7 +46,7 @@ pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<O
 
 /// A slot that was decided again is alive and in history; what is alive counts.
 fn any_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
-    match live_run(conn, id)? {
+    match live_run(conn, id, Payloads::All)? {
         Some(run) => Ok(Some(run)),
         None => ended_run(conn, ranges, id),
     }
@@ -92,7 +92,7 @@ pub(super) fn list_runs(
     let mut runs = Vec::new();
     for (id, alive) in found.into_iter().rev().take(page.limit) {
         let run = if alive {
-            live_run(conn, id)?
+            live_run(conn, id, Payloads::All)?
         } else {
             ended_run(conn, &ranges, id)?
         };

@@ -11,7 +11,7 @@ use super::calendars::{
 };
 use super::db::Db;
 use super::fault::Done;
-use super::rows::{JobRow, Tenant};
+use super::rows::{JobRow, Payloads, Tenant};
 use crate::code::Code;
 use crate::doc::{self, DocError};
 use crate::{Created, Idempotency, JobChange, JobChanged, NewJob};
@@ -87,13 +87,14 @@ pub(super) fn is_gone(job: &Job) -> bool {
 }
 
 /// One job by its id, deleted ones too.
-pub(super) fn job_row(conn: &Connection, id: JobId) -> Done<Option<JobRow>> {
+pub(super) fn job_row(conn: &Connection, id: JobId, payloads: Payloads) -> Done<Option<JobRow>> {
     let mut select = conn.prepare_cached(include_str!("sql/get_job.sql"))?;
-    Ok(select.query_row([id.as_bytes()], JobRow::read).optional()?)
+    let row = select.query_row(params![id.as_bytes(), payloads.max()], JobRow::read);
+    Ok(row.optional()?)
 }
 
 pub(super) fn load_job(conn: &Connection, id: JobId) -> Done<Option<Job>> {
-    Lookup::new(conn).job(id)
+    Lookup::new(conn, Payloads::All).job(id)
 }
 
 pub(super) fn get_job(conn: &Connection, tenant: TenantId, id: JobId) -> Done<Option<Job>> {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, ToSql, params};
 use super::calendars::Lookup;
 use super::fault::Done;
 use super::history::AFTER_ALL;
-use super::rows::Tenant;
+use super::rows::{Payloads, Tenant};
 use crate::code::Code;
 use crate::{JobFilter, Page};
 
@@ -53,7 +53,7 @@ pub(super) fn list_jobs(
         part: filter.q.as_ref().map(|part| part.to_ascii_lowercase()),
         limit: page.limit,
     };
-    let lookup = Lookup::new(conn);
+    let lookup = Lookup::new(conn, Payloads::All);
     let mut jobs = Vec::new();
     for id in listing.ids(conn)? {
         let row = lookup.row(id)?;

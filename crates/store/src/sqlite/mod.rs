@@ -38,6 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
@@ -49,8 +50,8 @@ use writer::By;
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep,
-    Leases, NewJob, NodeInfo, Orphan, Page, Raised, Retained, Rule, RunFilter, Settled, Settlement,
-    StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled,
+    Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 
 pub use backup::backup;
@@ -326,6 +327,12 @@ impl Store for SqliteStore {
             Claimed::Stale | Claimed::LeaseLost => None,
         };
         Ok(answers.into_iter().filter_map(ours).collect())
+    }
+
+    async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let of = of.to_vec();
+        self.read(By::Engine, move |conn| plan::payloads(conn, &of))
+            .await
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {

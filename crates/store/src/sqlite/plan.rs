@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::schedule::Kind;
 use model::shard::ShardSet;
 use model::{Job, JobId, JobState, PresenceId, RunId, Shard, Timestamp};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::calendars::Lookup;
 use super::db::Shared;
 use super::fault::Done;
 use super::history::live_run;
-use super::rows::{Tenant, Word};
-use crate::{DueCursor, DueJobs, DueRun, HeldClaim, JobCounts, Orphan, StoreError};
+use super::rows::{Payloads, Tenant, Word};
+use crate::{DueCursor, DueJobs, DueRun, HeldClaim, JobCounts, Orphan, PayloadOf, StoreError};
 
 pub(super) fn due_jobs(
     conn: &Connection,
@@ -29,7 +30,7 @@ pub(super) fn due_jobs(
     };
     let mut rows = select.query(params![from, id, up_to.as_millis()])?;
     let mut due = DueJobs::default();
-    let lookup = Lookup::new(conn);
+    let lookup = Lookup::new(conn, Payloads::Small);
     let mut last = None;
     let mut count = 0;
     while let Some(row) = rows.next()? {
@@ -87,18 +88,39 @@ pub(super) fn due_runs(
         if due.len() == limit {
             break;
         }
-        let job = JobId::from_bytes(row.get(2)?);
-        if shards.is_all() || shards.contains(Shard::of(job)) {
-            due.push(DueRun {
-                run: RunId::from_bytes(row.get(1)?),
-                job,
-                tenant: row.get::<_, Tenant>(3)?.0,
-                due_at: Timestamp::from_millis(row.get(0)?),
-                state: row.get::<_, Word<_>>(4)?.0,
-            });
+        let run = due_run(row)?;
+        if shards.is_all() || shards.contains(Shard::of(run.job)) {
+            due.push(run);
         }
     }
     Ok(due)
+}
+
+/// Columns as `due_runs.sql` has them.
+fn due_run(row: &Row<'_>) -> rusqlite::Result<DueRun> {
+    Ok(DueRun {
+        run: RunId::from_bytes(row.get(1)?),
+        job: JobId::from_bytes(row.get(2)?),
+        tenant: row.get::<_, Tenant>(3)?.0,
+        due_at: Timestamp::from_millis(row.get(0)?),
+        state: row.get::<_, Word<_>>(4)?.0,
+    })
+}
+
+/// Payloads that were left where they are.
+pub(super) fn payloads(conn: &Connection, of: &[PayloadOf]) -> Done<Vec<Option<Bytes>>> {
+    let mut job = conn.prepare_cached(include_str!("sql/payload_of_job.sql"))?;
+    let mut run = conn.prepare_cached(include_str!("sql/payload_of_run.sql"))?;
+    let bytes = |row: &Row<'_>| row.get::<_, Option<Vec<u8>>>(0);
+    let mut payloads = Vec::with_capacity(of.len());
+    for of in of {
+        let read = match of {
+            PayloadOf::Job(id, version) => job.query_row(params![id.as_bytes(), version.0], bytes),
+            PayloadOf::Run(id) => run.query_row([id.as_bytes()], bytes),
+        };
+        payloads.push(read.optional()?.flatten().map(Bytes::from));
+    }
+    Ok(payloads)
 }
 
 pub(super) fn claims(
@@ -144,7 +166,7 @@ pub(super) fn orphans(
     let mut select = conn.prepare_cached(include_str!("sql/orphans.sql"))?;
     let mut rows = select.query([])?;
     let mut jobs: BTreeMap<JobId, Option<Arc<Job>>> = BTreeMap::new();
-    let lookup = Lookup::new(conn);
+    let lookup = Lookup::new(conn, Payloads::Small);
     while let Some(row) = rows.next()? {
         if orphans.found.len() == limit {
             return Ok(orphans);
@@ -167,7 +189,7 @@ pub(super) fn orphans(
                 .or_insert(readable(lookup.job(job))?.map(Arc::new))
                 .clone(),
         };
-        match (job, readable(live_run(conn, id))?) {
+        match (job, readable(live_run(conn, id, Payloads::Small))?) {
             (Some(job), Some(run)) => {
                 orphans.found.push(Orphan {
                     run,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{
     Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, PresenceId, Run,
-    RunId, Slot, Stretch, TenantId, Timestamp, Version,
+    RunId, Slot, Stretch, TenantId, Timestamp, Version, limits,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Result, Row};
@@ -69,6 +69,24 @@ fn maybe_bytes(row: &Row<'_>, column: usize) -> Result<Option<Bytes>> {
     Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(Bytes::from))
 }
 
+/// Which payloads are read along with their jobs and runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Payloads {
+    All,
+    /// Larger ones are left where they are.
+    Small,
+}
+
+impl Payloads {
+    /// The most bytes that are read, as a parameter.
+    pub fn max(self) -> i64 {
+        match self {
+            Self::All => i64::MAX,
+            Self::Small => limits::PAYLOAD_INLINE_MAX as i64,
+        }
+    }
+}
+
 /// A job as its two rows have it; its definition is still to be read.
 pub(super) struct JobRow {
     job: JobHead,
@@ -95,6 +113,7 @@ struct JobHead {
     runs_made: u32,
     catch_up_to: Option<Timestamp>,
     paused_by: Option<String>,
+    payload_left: Option<u32>,
 }
 
 impl JobRow {
@@ -114,6 +133,7 @@ impl JobRow {
             runs_made: row.get(13)?,
             catch_up_to: maybe_moment(row, 16)?,
             paused_by: row.get(14)?,
+            payload_left: row.get(17)?,
         };
         Ok(Self {
             job,
@@ -166,6 +186,7 @@ impl JobRow {
             catch_up_to: job.catch_up_to,
             created_at: job.created_at,
             updated_at: job.updated_at,
+            payload_left: job.payload_left,
             def: Arc::new(def),
         })
     }
@@ -201,6 +222,7 @@ impl RunRow {
             waiting: row.get(13)?,
             dispatched_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 15)?,
+            payload_left: row.get(18)?,
             claim: row
                 .get::<_, Option<[u8; 16]>>(17)?
                 .map(PresenceId::from_bytes),
@@ -248,6 +270,7 @@ impl RunRow {
             dispatched_at: maybe_moment(row, 13)?,
             settled_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 21)?,
+            payload_left: None,
             claim: None,
             ask: None,
             waiting: false,

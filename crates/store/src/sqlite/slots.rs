@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::archive::Ranges;
 use super::fault::Done;
 use super::history::{ended_run, live_run};
-use super::rows::Tenant;
+use super::rows::{Payloads, Tenant};
 
 /// A job, and the ids of a span of its slots.
 struct Slots<'a> {
@@ -50,7 +50,7 @@ pub(super) fn list_slots(
     found.extend(live.into_iter().map(|id| (id, true)));
     for (id, alive) in found.into_iter().take(limit) {
         runs.extend(if alive {
-            live_run(conn, id)?
+            live_run(conn, id, Payloads::All)?
         } else {
             ended_run(conn, &slots.ranges, id)?
         });

@@ -7,11 +7,12 @@ use model::{PresenceId, RunId, TenantId, Timestamp};
 use super::db::Db;
 use super::fault::Done;
 use super::history::{ended_row, live_row};
+use super::rows::Payloads;
 use crate::{Cancelled, Withdrawal};
 
 impl Db {
     pub fn cancel_run(&mut self, tenant: TenantId, id: RunId, now: Timestamp) -> Done<Cancelled> {
-        let found = match live_row(&self.conn, id)? {
+        let found = match live_row(&self.conn, id, Payloads::Small)? {
             None => ended_row(&self.conn, &self.ranges, id)?,
             live => live,
         };
@@ -37,7 +38,9 @@ impl Db {
     ) -> Done<()> {
         self.shared.presences().living(presence)?;
         for answer in answers {
-            let Some(job) = live_row(&self.conn, answer.run)?.map(|row| row.run.job) else {
+            let Some(job) =
+                live_row(&self.conn, answer.run, Payloads::Small)?.map(|row| row.run.job)
+            else {
                 continue;
             };
             let mut view = self.view(job)?;

@@ -15,6 +15,7 @@ mod disk;
 mod door;
 mod frozen;
 mod late;
+mod memory;
 mod nonsense;
 mod starts;
 mod stop;

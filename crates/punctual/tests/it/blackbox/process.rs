@@ -32,10 +32,17 @@ fn ticks_a_second() -> f64 {
 
 /// Memory in use, in KiB.
 pub fn memory(server: &Server) -> u64 {
+    status(server, "VmRSS:")
+}
+
+/// The most that was in use at any time, in KiB.
+pub fn memory_most(server: &Server) -> u64 {
+    status(server, "VmHWM:")
+}
+
+fn status(server: &Server, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.unwrap().trim().trim_end_matches(" kB");
+    kib.parse().unwrap()
 }

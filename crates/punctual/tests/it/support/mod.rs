@@ -20,8 +20,14 @@ pub use request::{Http, Reply};
 
 /// Tries until something holds, for at most half a minute.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1_500 {
+pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_within(30, what, look)
+}
+
+/// The same for so many seconds.
+#[track_caller]
+pub fn wait_within<T>(secs: u32, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..secs * 50 {
         if let Some(found) = look() {
             return found;
         }

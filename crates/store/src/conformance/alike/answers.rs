@@ -12,7 +12,9 @@ use super::calls::{Call, JobCall, PresenceCall};
 use super::people::key;
 use super::world::{STRANGER, World};
 use crate::conformance::node;
-use crate::{Claimed, Fired, Firing, JobChanged, JobFilter, Leases, Orphan, Page, RunFilter};
+use crate::{
+    Claimed, Fired, Firing, JobChanged, JobFilter, Leases, Orphan, Page, PayloadOf, RunFilter,
+};
 
 impl World {
     /// Makes a call. `learn`: whether the answer arrives.
@@ -158,7 +160,8 @@ impl World {
     async fn learn_runs(&mut self, ids: &[RunId], learn: bool) {
         for id in ids.iter().filter(|_| learn) {
             if let Some(run) = self.read(*id).await {
-                self.runs.insert(*id, run);
+                // As its holder knows it.
+                self.runs.insert(*id, run.without_large_payload());
             }
         }
     }
@@ -217,10 +220,8 @@ impl World {
                 all.push(self.show(found.map(|job| job.id)));
             }
         }
-        let (shards, last) = (ShardSet::ALL, Timestamp::MAX);
-        let due = store.due_jobs(&shards, last, None, 10_000).await.unwrap();
-        all.push(self.show((due.jobs, due.unreadable)));
-        all.push(self.show(store.due_runs(&shards, last, None, 10_000).await));
+        let shards = ShardSet::ALL;
+        self.dump_due(&mut all).await;
         let orphans = store.orphans(&shards, 10_000).await.unwrap();
         let orphans = orphans.into_iter().map(|orphan| Orphan {
             job: Arc::new(nameless(&orphan.job)),
@@ -236,6 +237,18 @@ impl World {
         all.push(self.show(counts.counts));
         self.dump_rules(&mut all).await;
         all
+    }
+
+    /// What plan reads.
+    async fn dump_due(&self, all: &mut Vec<String>) {
+        let (store, shards, last) = (&self.store, ShardSet::ALL, Timestamp::MAX);
+        let due = store.due_jobs(&shards, last, None, 10_000).await.unwrap();
+        all.push(self.show(store.due_runs(&shards, last, None, 10_000).await));
+        let jobs = due.jobs.iter();
+        let payloads = jobs.map(|job| PayloadOf::Job(job.id, job.version));
+        let payloads: Vec<PayloadOf> = payloads.collect();
+        all.push(self.show(store.payloads(&payloads).await));
+        all.push(self.show((due.jobs, due.unreadable)));
     }
 
     /// What came of every slot, and what is told from the middle of each entry on.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::limits::OUTPUT_EARLIER_MAX;
+use model::limits::{OUTPUT_EARLIER_MAX, PAYLOAD_INLINE_MAX};
 use model::retry::LostClaim;
 use model::shard::ShardSet;
 use model::view::Known;
@@ -187,7 +187,8 @@ impl World {
         let asked_at = at(i64::from(nonce) * 30);
         let id = RunId::asked(job.id, asked_at, u64::from(nonce));
         let born = Run::of_slot(&job, Slot(asked_at));
-        let payload = Some(Bytes::from(vec![0, nonce, 0]));
+        let large = usize::from(nonce % 2) * PAYLOAD_INLINE_MAX;
+        let payload = Some(Bytes::from(vec![nonce; large + 3]));
         let run = Run {
             id,
             kind: RunKind::Manual,

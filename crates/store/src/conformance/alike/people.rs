@@ -9,7 +9,7 @@ use model::policy::CatchUpPolicy;
 use model::schedule::{Calendars, Cron, CronOptions, Zone};
 use model::{
     Calendar, CalendarName, Definition, Job, JobId, JobKey, Lane, Overlap, Schedule, Skip, Slot,
-    Target, TenantId, Timestamp,
+    Target, TenantId, Timestamp, limits,
 };
 
 use super::world::STRANGER;
@@ -96,9 +96,12 @@ pub(super) fn new_job(number: u8, known: &Known, now: Timestamp) -> NewJob {
     def.overlap = overlap(number);
     def.catch_up.policy = CatchUpPolicy::ALL[usize::from(number) % 3];
     def.catch_up.max = 3;
-    def.payload = number
-        .is_multiple_of(2)
-        .then(|| Bytes::from(vec![b'"', 0, number, 0xff, b'"']));
+    // Some of them are larger than what plan reads.
+    def.payload = match number % 4 {
+        0 => Some(Bytes::from(vec![number; limits::PAYLOAD_INLINE_MAX + 1])),
+        2 => Some(Bytes::from(vec![b'"', 0, number, 0xff, b'"'])),
+        _ => None,
+    };
     def.labels.insert("number".to_owned(), number.to_string());
     match number % 8 {
         5 => def.schedule = Schedule::from(Slot(at(i64::from(number)))),

@@ -15,12 +15,12 @@ gone AS (
       AND (NOT l.exclusive
            OR ((SELECT 1 FROM live o WHERE o.job = l.job AND o.waiting LIMIT 1) IS NULL
                AND (SELECT j.state = 0 AND j.next_slot IS NULL FROM jobs j WHERE j.id = l.job) IS NOT TRUE))
-    RETURNING n.*, l.job AS of_job, l.exclusive),
+    RETURNING n.*, l.job AS of_job, l.exclusive, l.payload AS own),
 entered AS (
     INSERT INTO history (id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, dispatched_at,
                      settled_at, outcome, status, error, output, stretch_last, stretch_count, payload, attempts,
                      note, actor)
     SELECT id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, dispatched_at,
-           settled_at, outcome, status, error, output, stretch_last, stretch_count, payload, attempts, note, actor
+           settled_at, outcome, status, error, output, stretch_last, stretch_count, own, attempts, note, actor
     FROM gone)
 SELECT id, of_job, exclusive FROM gone

@@ -1,5 +1,5 @@
 -- every decision: a job's living runs, oldest first; columns as `get_run_live.sql` has them.
 SELECT l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.due_at, l.lane, l.state, l.attempt, l.lost,
-       l.version, l.ask, l.waiting, l.dispatched_at, l.payload, l.attempts, p.id
+       l.version, l.ask, l.waiting, l.dispatched_at, l.payload, l.attempts, p.id, NULL
 FROM live l LEFT JOIN presences p ON p.no = l.claim
 WHERE l.job = ?1 ORDER BY l.id

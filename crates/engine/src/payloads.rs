@@ -1,0 +1,181 @@
+//! Payloads: those that plan and claims left in the store are read when their attempts start, many in one read. No more
+//! of them are in memory than `PAYLOADS_MAX`: an attempt that finds no room waits for it, and the room is free again when
+//! the last who has the payload drops it, which an executor does when it is sent. Large answers have room of their own in
+//! the same way, from when an attempt ends until its end is written.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::{Report, Timestamp, limits};
+use store::{PayloadOf, StoreError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::desk::Gone;
+use crate::dispatch::Work;
+use crate::duty::{Duty, Wake};
+use crate::handle::{Nudge, Shared};
+use crate::lock;
+use crate::node::Context;
+
+/// What attempts that start wait for, and those that end.
+pub struct Payloads {
+    room: Arc<Semaphore>,
+    outputs: Arc<Semaphore>,
+    wanted: Mutex<VecDeque<Wanted>>,
+}
+
+impl Default for Payloads {
+    fn default() -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(limits::PAYLOADS_MAX)),
+            outputs: Arc::new(Semaphore::new(limits::OUTPUTS_MAX)),
+            wanted: Mutex::default(),
+        }
+    }
+}
+
+struct Wanted {
+    of: PayloadOf,
+    size: u32,
+    answer: oneshot::Sender<Option<Bytes>>,
+}
+
+/// A payload, and the room that it takes.
+struct Held {
+    payload: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl Payloads {
+    /// Reads a payload that was left in the store. None when it is not there any more as it was.
+    async fn read(&self, of: PayloadOf, size: u32, shared: &Shared) -> Option<Bytes> {
+        // Nobody closes it.
+        let room = Arc::clone(&self.room).acquire_many_owned(size).await.ok();
+        loop {
+            let (answer, answered) = oneshot::channel();
+            lock(&self.wanted).push_back(Wanted { of, size, answer });
+            shared.nudges.payloads.now();
+            // A read that failed answers nobody: then it is asked for again.
+            if let Ok(read) = answered.await {
+                let held = |payload| Held {
+                    payload,
+                    _room: room,
+                };
+                return read.map(held).map(Bytes::from_owner);
+            }
+        }
+    }
+
+    /// What one read asks for; those that nobody waits for any more are left out.
+    fn next(&self) -> Vec<Wanted> {
+        let mut wanted = lock(&self.wanted);
+        let (mut next, mut bytes) = (Vec::new(), 0);
+        while bytes < limits::PAYLOADS_READ_MAX
+            && let Some(one) = wanted.pop_front()
+        {
+            if !one.answer.is_closed() {
+                bytes += one.size as usize;
+                next.push(one);
+            }
+        }
+        next
+    }
+}
+
+impl Work {
+    /// Where its payload is and how large, if it was left in the store.
+    fn payload_left(&self) -> Option<(PayloadOf, u32)> {
+        let (run, job) = (&self.run, &self.job);
+        if let Some(size) = run.payload_left {
+            return Some((PayloadOf::Run(run.id), size));
+        }
+        let size = job.payload_left.filter(|_| run.payload.is_none())?;
+        Some((PayloadOf::Job(job.id, job.version), size))
+    }
+}
+
+/// An attempt that did not leave.
+pub enum Unsent {
+    /// Its presence is gone.
+    Killed,
+    /// It is to be cancelled, or its job was edited since it was claimed, and its payload with it.
+    HandedBack,
+}
+
+impl Context {
+    /// What is sent with an attempt instead of its job's payload, if anything is.
+    pub async fn payload_of(&self, work: &Work) -> Result<Option<Bytes>, Unsent> {
+        let Some((of, size)) = work.payload_left() else {
+            return Ok(work.run.payload.clone());
+        };
+        // It has not left yet, whatever was noted when its turn came.
+        self.dispatch.set_dispatched(work.run.id, None);
+        let read = tokio::select! {
+            biased;
+            () = self.kill.cancelled() => return Err(Unsent::Killed),
+            () = work.stop.notified() => None,
+            read = self.payloads.read(of, size, &self.shared) => read,
+        };
+        if read.is_none() {
+            return Err(Unsent::HandedBack);
+        }
+        self.dispatch.set_dispatched(work.run.id, Some(self.now()));
+        Ok(read)
+    }
+
+    /// Room for an answer until it is written; small ones take none. Waits for it while much is to be written.
+    pub async fn output_room(&self, report: &Report) -> Result<Option<OwnedSemaphorePermit>, Gone> {
+        let size = report.output.len();
+        if size <= limits::PAYLOAD_INLINE_MAX {
+            return Ok(None);
+        }
+        let size = u32::try_from(size.min(limits::OUTPUTS_MAX)).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.payloads.outputs).acquire_many_owned(size);
+        let room = self.kill.run_until_cancelled(room).await;
+        Ok(room.ok_or(Gone)?.ok())
+    }
+}
+
+/// Reads what attempts wait for.
+pub struct ReadPayloads {
+    context: Arc<Context>,
+}
+
+impl ReadPayloads {
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context }
+    }
+}
+
+#[async_trait]
+impl Duty for ReadPayloads {
+    fn name(&self) -> &'static str {
+        "payloads"
+    }
+
+    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
+        &shared.nudges.payloads
+    }
+
+    async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
+        let next = self.context.payloads.next();
+        if next.is_empty() {
+            return Ok(Wake::Nudged);
+        }
+        let of: Vec<PayloadOf> = next.iter().map(|wanted| wanted.of).collect();
+        let read = self.context.store.payloads(&of).await?;
+        for (wanted, payload) in next.into_iter().zip(read) {
+            // Whoever was cancelled meanwhile does not listen.
+            let _gone = wanted.answer.send(payload);
+        }
+        Ok(Wake::Now)
+    }
+}
