@@ -31,7 +31,7 @@ use crate::watchdog::Watchdog;
 
 impl Context {
     /// Plan reads the whole window again.
-    fn replan(&self) {
+    pub fn replan(&self) {
         self.shared.nudges.replan.store(true, Ordering::Release);
         self.shared.nudges.plan.now();
     }

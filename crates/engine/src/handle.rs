@@ -108,7 +108,7 @@ pub struct Nodes {
     pub heard: Duration,
 }
 
-/// A job that was just written; plan reads it, and nothing but it.
+/// A job that was just written, or a run of it; plan reads those, and nothing else.
 pub type Offer = (TenantId, JobId);
 
 /// Shared between a node's duties and its handle.
@@ -161,7 +161,7 @@ impl Shared {
         crate::lock(&self.shards).contains(shard)
     }
 
-    /// A job is due soon that plan may not know of: ours, or another node's.
+    /// A job or a run of it is due soon that plan may not know of: ours, or another node's.
     pub fn offer(&self, offer: Offer) {
         let (tenant, job) = offer;
         if self.is_ours(Shard::of(job)) {
@@ -229,17 +229,13 @@ impl Handle {
         self.shared.offer((job.tenant, job.id));
     }
 
-    /// A run of the job was just made ready, or the job changed: plan reads the store again.
-    pub fn nudge_plan(&self, job: JobId) {
-        let shard = Shard::of(job);
-        if !self.shared.is_ours(shard) {
-            self.shared.store.hint(&[Hint::Shard(shard)]);
+    /// A run of the job was just made ready, or the job changed: plan reads that job and its runs.
+    pub fn nudge_plan(&self, tenant: TenantId, job: JobId) {
+        self.shared.offer((tenant, job));
+        if !self.shared.is_ours(Shard::of(job)) {
             // Or it is among those that this node takes.
             self.shared.nudges.take.now();
-            return;
         }
-        self.shared.nudges.replan.store(true, Ordering::Release);
-        self.shared.nudges.plan.now();
     }
 
     /// A calendar was changed: jobs that name it are to be aimed anew.

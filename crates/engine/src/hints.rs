@@ -2,7 +2,6 @@
 //! lost here is found by the next beat, or the next look at the store.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use model::{Shard, Timestamp};
@@ -24,19 +23,18 @@ impl Hints {
 
     pub fn pass_on(&self, hint: Hint) {
         let (context, nudges) = (&self.context, &self.context.shared.nudges);
-        let replan = || {
-            nudges.replan.store(true, Ordering::Release);
-            nudges.plan.now();
-        };
         match hint {
             Hint::Job(tenant, job) => {
-                if context.leases().epoch(Shard::of(job)).is_some() {
+                let shard = Shard::of(job);
+                if context.leases().epoch(shard).is_some() {
                     context.shared.offer_here((tenant, job));
+                } else if lock(&context.left).contains(shard) {
+                    nudges.take.now();
                 }
             }
             Hint::Shard(shard) => {
                 if context.leases().epoch(shard).is_some() {
-                    replan();
+                    context.replan();
                 } else if lock(&context.left).contains(shard) {
                     nudges.take.now();
                 }
@@ -46,7 +44,7 @@ impl Hints {
             Hint::Marks | Hint::Leases => nudges.beat.now(),
             Hint::Rules => nudges.rules.now(),
             Hint::Lost => {
-                replan();
+                context.replan();
                 nudges.beat.now();
                 nudges.take.now();
                 nudges.rules.now();

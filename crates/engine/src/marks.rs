@@ -2,7 +2,6 @@
 //! runs that have been under way for a while.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -53,20 +52,20 @@ impl Marks {
     async fn forget_taken_back(&self) -> Result<(), StoreError> {
         let context = &self.context;
         let mut gone = Vec::new();
-        for (tenant, run, attempt) in context.dispatch.taken_back() {
-            let stands = context.store.get_run(tenant, run).await?;
+        for (offer, run, attempt) in context.dispatch.taken_back() {
+            let stands = context.store.get_run(offer.0, run).await?;
             match stands.filter(|run| run.claim == Some(context.presence.id)) {
-                None => gone.push((run, attempt)),
+                None => gone.push((offer, run, attempt)),
                 // Nobody asks for it: it was decided anew, and is ours again.
                 Some(stands) if stands.ask.is_none() => context.dispatch.keep(run),
                 Some(_) => {}
             }
         }
-        if !gone.is_empty() {
-            context.dispatch.forget(gone.into_iter());
-            // What was taken back is decided anew.
-            context.shared.nudges.replan.store(true, Ordering::Release);
-            context.shared.nudges.plan.now();
+        let claims = gone.iter().map(|(_, run, attempt)| (*run, *attempt));
+        context.dispatch.forget(claims);
+        for (offer, _, _) in gone {
+            // What was taken back is decided again.
+            context.shared.offer(offer);
         }
         Ok(())
     }

@@ -114,58 +114,81 @@ impl Plan {
         }
     }
 
-    /// Looks at jobs that were just written.
+    /// Looks at jobs that were just written, and at their runs; at nothing else.
     async fn take_offers(&self) -> Result<(), StoreError> {
         let context = &self.context;
-        let mut offered = Vec::new();
-        {
-            let mut offers = self.offers.lock().await;
-            while offered.len() < OFFERS_STEP_MAX
-                && let Ok(offer) = offers.try_recv()
-            {
-                offered.push(offer);
-            }
-            if !offers.is_empty() {
-                while offers.try_recv().is_ok() {}
-                context.shared.nudges.replan.store(true, Ordering::Release);
-                return Ok(());
-            }
+        let Some(offered) = self.offered().await else {
+            context.replan();
+            return Ok(());
+        };
+        let leases = context.leases();
+        let is_ours = |(_, job): &Offer| leases.epoch(Shard::of(*job)).is_some();
+        let (ours, moved): (Vec<Offer>, Vec<Offer>) = offered.into_iter().partition(is_ours);
+        let moved = moved
+            .into_iter()
+            .map(|(tenant, job)| Hint::Job(tenant, job));
+        let moved: Vec<Hint> = moved.collect();
+        if !moved.is_empty() {
+            // They have just gone to others.
+            context.store.hint(&moved);
         }
-        if offered.is_empty() {
+        if ours.is_empty() {
             return Ok(());
         }
+        let jobs: Vec<JobId> = ours.into_iter().map(|(_, job)| job).collect();
+        let now = context.now();
         lock(&context.wheel).begin_reading();
-        let reads = offered
-            .iter()
-            .map(|(tenant, job)| context.store.get_job(*tenant, *job));
-        let read = future::join_all(reads).await;
-        let horizon = context.now().plus(limits::HORIZON);
-        let shards = context.leases().shards();
-        let mut wheel = lock(&context.wheel);
-        let mut failed = None;
-        for job in read {
-            match job {
-                Ok(Some(job)) => {
-                    let near = job.next_due_at().is_some_and(|due_at| due_at <= horizon);
-                    if near && shards.contains(Shard::of(job.id)) {
-                        wheel.insert_read_job(Arc::new(job));
-                    } else if near {
-                        // It has just moved.
-                        context.store.hint(&[Hint::Job(job.tenant, job.id)]);
-                    }
+        let read = context.store.due_of(&jobs, now.plus(limits::HORIZON)).await;
+        let due = read.inspect_err(|_| context.replan())?;
+        {
+            let mut wheel = lock(&context.wheel);
+            for job in due.jobs {
+                wheel.insert_read_job(job);
+            }
+            for run in due.runs {
+                if self.takes_runs(Age::of(run.due_at, now)) {
+                    wheel.insert_read_run(run, run.due_at);
                 }
-                Ok(None) => {}
-                Err(error) => failed = Some(error),
             }
+            wheel.end_reading();
         }
-        wheel.end_reading();
-        match failed {
-            Some(error) => {
-                context.shared.nudges.replan.store(true, Ordering::Release);
-                Err(error)
-            }
-            None => Ok(()),
+        self.park(&due.unreadable).await
+    }
+
+    /// The jobs that wait to be looked at; none when they are too many.
+    async fn offered(&self) -> Option<Vec<Offer>> {
+        let mut offers = self.offers.lock().await;
+        let mut offered = Vec::new();
+        while offered.len() < OFFERS_STEP_MAX
+            && let Ok(offer) = offers.try_recv()
+        {
+            offered.push(offer);
         }
+        if offers.is_empty() {
+            return Some(offered);
+        }
+        while offers.try_recv().is_ok() {}
+        None
+    }
+
+    /// Whether runs are read: fire may have more than it has room for, or none at all; what is left in the store waits
+    /// there.
+    fn takes_runs(&self, age: Age) -> bool {
+        let context = &self.context;
+        let crowded = context.shared.nudges.crowded.get(age);
+        context.config.parts.execute && !crowded.load(Ordering::Acquire)
+    }
+
+    /// Takes jobs out of the plan that cannot be read.
+    async fn park(&self, unreadable: &[(JobId, String)]) -> Result<(), StoreError> {
+        if unreadable.is_empty() {
+            return Ok(());
+        }
+        for (job, why) in unreadable {
+            error!(%job, error = %why, "cannot be read and is parked");
+        }
+        let now = self.context.now();
+        self.context.store.park(unreadable, now).await
     }
 
     /// Whether there is something to read, and from where. A scan under way is finished first, or
@@ -256,12 +279,7 @@ impl Plan {
             }
             wheel.end_reading();
         }
-        if !due.unreadable.is_empty() {
-            for (job, why) in &due.unreadable {
-                error!(%job, error = %why, "cannot be read and is parked");
-            }
-            context.store.park(&due.unreadable, context.now()).await?;
-        }
+        self.park(&due.unreadable).await?;
         scan.after = due.next;
         scan.jobs_done = due.next.is_none();
         Ok(scan)
@@ -348,9 +366,7 @@ impl Plan {
     async fn read(&mut self, age: Age, scan: Scan, shards: &ShardSet) -> Result<(), StoreError> {
         let mut scan = scan;
         let context = Arc::clone(&self.context);
-        let crowded = context.shared.nudges.crowded.get(age);
-        if crowded.load(Ordering::Acquire) || !context.config.parts.execute {
-            // Fire has more than it has room for, or none at all; what is left in the store waits there.
+        if !self.takes_runs(age) {
             scan.runs_done = true;
             self.mark_runs(age, None);
         }

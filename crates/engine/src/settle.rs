@@ -204,10 +204,11 @@ impl Settle {
                 if context.config.parts.execute && context.shared.is_ours(run.shard()) {
                     nudge |= wheel.insert_run(next, next.due_at);
                 } else {
-                    elsewhere.insert(Hint::Shard(run.shard()));
+                    elsewhere.insert(Hint::Job(run.tenant, run.job));
                 }
             }
-            if due_at.is_some_and(|due_at| due_at <= horizon) {
+            let released = settlement.verdict == Verdict::Release && !context.is_stopping();
+            if released || due_at.is_some_and(|due_at| due_at <= horizon) {
                 context.shared.offer((run.tenant, run.job));
             }
         }

@@ -87,6 +87,7 @@ timed! {
     rule_applied(rule: &Rule) -> ();
     due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
     due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
+    due_of(jobs: &[JobId], up_to: Timestamp) -> DueOf;
     payloads(of: &[PayloadOf]) -> Vec<Option<Bytes>>;
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
     fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Ask, Attempt, AttemptNo, Job, Outcome, Reason, Report, Run, RunId, TenantId, Timestamp, Verdict,
+    Ask, Attempt, AttemptNo, Job, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict,
 };
 use store::Settlement;
 
 use crate::dispatch::{Dispatch, Holding, Stage, Work};
+use crate::handle::Offer;
 use crate::lock;
 
 /// What a holder answers to marks on its claims.
@@ -96,13 +97,16 @@ impl Dispatch {
     }
 
     /// What was taken back and is not known to be gone from the store.
-    pub fn taken_back(&self) -> Vec<(TenantId, RunId, AttemptNo)> {
+    pub fn taken_back(&self) -> Vec<(Offer, RunId, AttemptNo)> {
         let state = lock(&self.state);
         let mut taken: Vec<_> = state
             .claims
             .values()
             .filter_map(|holding| match &holding.stage {
-                Stage::TakenBack(work) => Some((work.run.tenant, work.run.id, work.run.attempt)),
+                Stage::TakenBack(work) => {
+                    let run = &work.run;
+                    Some(((run.tenant, run.job), run.id, run.attempt))
+                }
                 Stage::Held(_) | Stage::Queued(_) | Stage::Running { .. } | Stage::Ending => None,
             })
             .collect();

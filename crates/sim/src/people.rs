@@ -8,7 +8,7 @@ use engine::Clock;
 use model::{Job, JobState, Run, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version};
 use rand::RngExt;
 use store::{
-    Cancelled, Created, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StartRun,
+    Cancelled, Created, Hint, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StartRun,
     Started, Store, StoreError,
 };
 
@@ -154,8 +154,12 @@ impl World {
             _ => {}
         }
         if let Some(node) = &self.members[at].node {
-            node.handle().nudge_plan(id);
+            node.handle().nudge_plan(job.tenant, id);
             node.handle().nudge_holder();
+        }
+        if self.rng.random_bool(0.5) {
+            // Whoever may have missed something reads all that is due.
+            self.mem.hint(&[Hint::Lost]);
         }
     }
 

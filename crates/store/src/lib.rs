@@ -168,8 +168,8 @@ pub trait Store: Send + Sync + 'static {
 
     // Plan: what is due.
 
-    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`. Here, in `claim`,
-    /// `take` and `orphans` payloads larger than `PAYLOAD_INLINE_MAX` are left in the store.
+    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`. Here, in `due_of`,
+    /// `claim`, `take` and `orphans` payloads larger than `PAYLOAD_INLINE_MAX` are left in the store.
     async fn due_jobs(
         &self,
         shards: &ShardSet,
@@ -187,6 +187,9 @@ pub trait Store: Send + Sync + 'static {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError>;
+
+    /// The same of some jobs: the active ones that are due by then, in the order of ids, and runs that anyone may claim.
+    async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError>;
 
     /// Takes jobs whose rows cannot be read out of the plan, with the error as their note.
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError>;

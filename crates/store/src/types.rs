@@ -298,6 +298,15 @@ pub struct DueRun {
     pub state: RunState,
 }
 
+/// What is due of some jobs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DueOf {
+    pub jobs: Vec<Arc<Job>>,
+    /// Rows that cannot be read, and why; to be parked.
+    pub unreadable: Vec<(JobId, String)>,
+    pub runs: Vec<DueRun>,
+}
+
 /// A payload that was left in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadOf {

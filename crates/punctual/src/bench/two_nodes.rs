@@ -64,13 +64,10 @@ async fn drain(place: &Place, schema: &Schema, count: usize) -> Result<Reached, 
     client.batch_execute(back).await.map_err(failed)?;
     let begun = rig::uptime();
     client.batch_execute("COMMIT").await.map_err(failed)?;
-    // Among a few jobs there is one of every node's.
-    for (node, job) in nodes
-        .iter()
-        .flat_map(|node| jobs.iter().take(16).map(move |job| (node, job)))
-    {
-        node.handle().nudge_plan(job.id);
-    }
+    // Nobody knows of any of them: every node reads all that is due.
+    let look = "SELECT pg_notify($1, 'lost')";
+    let channel = schema.name();
+    client.execute(look, &[&channel]).await.map_err(failed)?;
     rig::wait("the drain", async || {
         let settled = async || match stores.first() {
             Some(store) => rig::is_settled(&**store).await,

@@ -450,8 +450,7 @@ pub async fn resume(
     )
     .await?;
     if changed.written {
-        api.engine.offer(&changed.job);
-        api.engine.nudge_plan(changed.job.id);
+        api.engine.nudge_plan(tenant, changed.job.id);
     }
     Ok(changed)
 }

@@ -151,7 +151,7 @@ async fn begin(api: &Api, run: Run, force: bool) -> Result<Option<Run>, OpError>
         Started::Refused(reason) => return Err(OpError::Overlap(reason)),
         Started::Missing => return Ok(None),
     }
-    api.engine.nudge_plan(start.run.job);
+    api.engine.nudge_plan(start.run.tenant, start.run.job);
     Ok(Some(start.run))
 }
 

@@ -137,6 +137,7 @@ faulty! {
         fn claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
         fn due_jobs(shards: &ShardSet, up_to: Timestamp, after: Option<DueCursor>, limit: usize) -> DueJobs;
         fn due_runs(shards: &ShardSet, up_to: Timestamp, after: Option<(Timestamp, RunId)>, limit: usize) -> Vec<DueRun>;
+        fn due_of(jobs: &[JobId], up_to: Timestamp) -> DueOf;
         fn payloads(of: &[PayloadOf]) -> Vec<Option<Bytes>>;
         fn park(jobs: &[(JobId, String)], now: Timestamp) -> ();
         fn fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;

@@ -1,5 +1,7 @@
-//! Large payloads and large answers: never more of them in memory than there is room for.
+//! Large payloads and large answers: never more of them in memory than there is room for. And what one job asks for is
+//! read alone.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,12 +11,15 @@ use bytes::Bytes;
 use engine::{Clock, Node, NodeConfig};
 use executor::{Executor, Registry, WorkOrder};
 use model::{
-    Definition, Job, JobId, Outcome, Overlap, PresenceId, Report, RunId, RunState, Schedule, Slot,
-    Target, TenantId, Timestamp, Version, limits,
+    Definition, Job, JobId, Outcome, Overlap, PresenceId, Report, Run, RunId, RunKind, RunState,
+    Schedule, Slot, Target, TenantId, Timestamp, Version, limits,
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{JobChange, JobChanged, NewJob, RunsOfChange, Settled, Settlement, Store, StoreError};
+use store::{
+    JobChange, JobChanged, NewJob, RunsOfChange, Settled, Settlement, StartRun, Started, Store,
+    StoreError,
+};
 
 use crate::wrapped::{Meddler, Wrapped};
 
@@ -208,5 +213,58 @@ async fn a_job_edited_before_its_run_starts_runs_as_it_stands_with_the_payload_t
         (run.state, run.version, run.attempts.len()),
         (RunState::Succeeded, Version(2), 1)
     );
+    node.stop(Duration::from_secs(1)).await;
+}
+
+/// Counts calls.
+#[derive(Clone, Default)]
+struct Counter(Arc<Mutex<BTreeMap<&'static str, u32>>>);
+
+impl Counter {
+    fn of(&self, call: &str) -> u32 {
+        self.0.lock().unwrap().get(call).copied().unwrap_or(0)
+    }
+}
+
+#[async_trait]
+impl Meddler for Counter {
+    async fn before(&self, call: &'static str) -> Result<(), StoreError> {
+        *self.0.lock().unwrap().entry(call).or_default() += 1;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_by_hand_makes_plan_read_its_job_alone() {
+    const RUNS: u32 = 20;
+    let clock = SimClock::new();
+    let mem = MemStore::new(Arc::new(clock.clone()));
+    let now = Clock::now(&clock);
+    let job = create(&mem, job(1, now.plus(Duration::from_secs(3_600)), 0)).await;
+    let target = Slow::new(&clock, Duration::ZERO);
+    let calls = Counter::default();
+    let store = Arc::new(Wrapped::new(&mem, calls.clone()));
+    let node = start(store, &clock, &target, 9).await;
+    clock.sleep(Duration::from_secs(2)).await;
+    let before = (calls.of("due_jobs"), calls.of("due_of"));
+    for nonce in 1..=RUNS {
+        let now = Clock::now(&clock);
+        let run = Run {
+            id: RunId::asked(job.id, now, u64::from(nonce)),
+            kind: RunKind::Manual,
+            slot: None,
+            due_at: now,
+            ..Run::of_slot(&job, Slot(now))
+        };
+        let started = mem.start_run(&StartRun { run, force: true }).await.unwrap();
+        assert_eq!(started, Started::Ready);
+        node.handle().nudge_plan(job.tenant, job.id);
+        clock.sleep(Duration::from_millis(20)).await;
+        assert_eq!(target.count(), nonce as usize, "it starts at once");
+    }
+    assert_eq!(calls.of("due_of") - before.1, RUNS);
+    // The window moves on as it does when nobody asks: in less than half a second once, and for the backlog.
+    let reads = calls.of("due_jobs") - before.0;
+    assert!(reads <= 2, "{reads}");
     node.stop(Duration::from_secs(1)).await;
 }

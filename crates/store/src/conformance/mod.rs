@@ -156,6 +156,7 @@ macro_rules! conformance_promises {
                 only_jobs_of_the_shards_asked_for_are_planned
                 spread_is_part_of_when_a_job_is_due
                 due_runs_are_those_that_anyone_may_claim
+                what_is_due_of_one_job_is_read_alone
                 due_runs_come_in_the_order_they_are_due
                 a_parked_job_leaves_the_plan_and_says_why
                 a_schedule_that_cannot_be_read_is_named_and_not_planned

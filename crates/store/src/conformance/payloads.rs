@@ -55,6 +55,9 @@ pub async fn plan_and_claims_leave_large_payloads_in_the_store(subject: Subject)
     for job in &due {
         assert!(*job == small || is_left(job, &large), "{job:?}");
     }
+    let due = store.due_of(&[small.id, large.id], at(60)).await?;
+    assert_eq!(due.jobs.first(), Some(&small));
+    assert!(is_left(&due.jobs[1], &large));
     let whole = store.get_job(large.tenant, large.id).await?;
     assert_eq!(whole.as_ref(), Some(&*large));
 

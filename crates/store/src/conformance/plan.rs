@@ -8,7 +8,7 @@ use model::shard::ShardSet;
 use model::{Definition, Job, JobState, Lane, Overlap, RunId, RunState, Shard, Timestamp, Verdict};
 
 use super::{Kept, Subject, at, every, job, job_with, once, settlement, slot, someone};
-use crate::{BoxError, DueCursor, DueRun, Fired, RunsOfChange, doc};
+use crate::{BoxError, DueCursor, DueOf, DueRun, Fired, RunsOfChange, doc};
 
 impl Subject {
     /// Everything planned up to a moment, read in pages of `limit`.
@@ -161,6 +161,37 @@ pub async fn due_runs_are_those_that_anyone_may_claim(subject: Subject) -> Kept 
         subject.store.due_runs(&elsewhere, at(400), None, 9).await?,
         []
     );
+    Ok(())
+}
+
+pub async fn what_is_due_of_one_job_is_read_alone(subject: Subject) -> Kept {
+    let store = &subject.store;
+    let one = subject.put(job(1)?).await?;
+    let later = subject.put(once(2, 90)?).await?;
+    let paused = subject.put(job(3)?).await?;
+    let pause = paused.paused(at(1), None, &someone());
+    subject.change(&paused, pause, RunsOfChange::Keep).await?;
+    let other = subject.put(job(4)?).await?;
+    let others = subject.ready(other.id).await?;
+    let ready = subject.ready(one.id).await?;
+    subject.claimed(one.id).await?;
+    let retried = subject.claimed(one.id).await?;
+    let retry = settlement(&retried, Verdict::RetryAt(at(400)));
+    subject.settle(retry).await?;
+    let runs = |due: &DueOf| due.runs.iter().map(|run| run.run).collect::<Vec<_>>();
+
+    let due = store.due_of(&[one.id], at(90)).await?;
+    assert_eq!((due.jobs.len(), runs(&due)), (0, vec![ready.id]));
+    let named = [later.id, one.id, paused.id, one.id];
+    let due = store.due_of(&named, at(400)).await?;
+    let mut jobs = [subject.job(one.id).await?, subject.job(later.id).await?];
+    jobs.sort_by_key(|job| job.id);
+    assert_eq!(due.jobs, jobs);
+    assert_eq!(runs(&due), [ready.id, retried.id]);
+    let all = store.due_runs(&ShardSet::ALL, at(400), None, 9).await?;
+    let expected: Vec<_> = all.iter().filter(|run| run.run != others.id).collect();
+    assert_eq!(due.runs.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(store.due_of(&[], at(400)).await?, DueOf::default());
     Ok(())
 }
 

@@ -29,9 +29,10 @@ use model::{
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter,
-    Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals, Withdrawal,
+    DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts,
+    JobFilter, Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule,
+    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals,
+    Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -279,6 +280,10 @@ impl Store for MemStore {
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
         Ok(self.state().due_runs(shards, up_to, after, limit))
+    }
+
+    async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError> {
+        Ok(self.state().due_of(jobs, up_to))
     }
 
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {

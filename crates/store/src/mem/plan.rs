@@ -1,6 +1,6 @@
 //! Plan: what is due, and what cannot be planned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use model::shard::ShardSet;
 use model::{Job, JobId, JobState, Run, RunId, Timestamp};
 
 use super::state::State;
-use crate::{DueCursor, DueJobs, DueRun, PayloadOf};
+use crate::{DueCursor, DueJobs, DueOf, DueRun, PayloadOf};
 
 impl State {
     pub fn due_jobs(
@@ -36,6 +36,20 @@ impl State {
             jobs,
             unreadable,
             next,
+        }
+    }
+
+    pub fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> DueOf {
+        let ids: BTreeSet<JobId> = jobs.iter().copied().collect();
+        let found = ids.iter().filter_map(|id| self.jobs.get(id));
+        let due = found.filter(|job| planned(job).is_some_and(|at| at.due_at <= up_to));
+        let (jobs, unreadable) = readable(due.map(|job| job.without_large_payload()));
+        let runs = ids.iter().flat_map(|id| self.live.of_job(*id));
+        let free = runs.filter(|run| is_free(run) && run.due_at <= up_to);
+        DueOf {
+            jobs,
+            unreadable,
+            runs: free.map(due_run).collect(),
         }
     }
 

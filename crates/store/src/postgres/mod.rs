@@ -65,9 +65,9 @@ use model::{
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter,
-    Settled, Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts,
+    JobFilter, Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule,
+    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 use store::retrying;
 
@@ -242,6 +242,11 @@ impl Store for PgStore {
     ) -> Result<Vec<DueRun>, StoreError> {
         self.now();
         retrying!(self, self.try_due_runs(shards, up_to, after, limit))
+    }
+
+    async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError> {
+        self.now();
+        retrying!(self, self.try_due_of(jobs, up_to))
     }
 
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {

@@ -12,11 +12,11 @@ use uuid::Uuid;
 
 use super::calendars::read_jobs;
 use super::fault::Done;
-use super::pool::Conn;
+use super::pool::{Conn, Params};
 use super::presence::some_shards;
 use super::rows::{LiveRow, Payloads, maybe_bytes, moment, text, word};
 use super::store::{PgStore, limit};
-use crate::{DueCursor, DueJobs, DueRun, JobCounts, Orphan, PayloadOf, StoreError};
+use crate::{DueCursor, DueJobs, DueOf, DueRun, JobCounts, Orphan, PayloadOf, StoreError};
 
 impl PgStore {
     pub(super) async fn try_due_jobs(
@@ -83,6 +83,29 @@ impl PgStore {
             .rows(sql, &[&from, &id, &up_to, &count, &shards])
             .await?;
         rows.iter().map(due_run).collect()
+    }
+
+    pub(super) async fn try_due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Done<DueOf> {
+        let conn = self.pool.get().await?;
+        let ids: Vec<Uuid> = jobs.iter().map(|job| job.0).collect();
+        let (up_to, inline) = (up_to.as_millis(), Payloads::Small.max());
+        let slots = conn.prepare(include_str!("sql/due_of.sql")).await?;
+        let runs = conn.prepare(include_str!("sql/due_of_runs.sql")).await?;
+        let (of_slots, of_runs): (&Params<'_>, &Params<'_>) =
+            (&[&ids, &up_to, &inline], &[&ids, &up_to]);
+        let (slots, runs) =
+            tokio::try_join!(biased; conn.ask(&slots, of_slots), conn.ask(&runs, of_runs))?;
+        let mut due = DueOf {
+            runs: runs.iter().map(due_run).collect::<Done<_>>()?,
+            ..DueOf::default()
+        };
+        for (id, job) in read_jobs(&conn, &slots).await? {
+            match job.map_err(|bad| bad.detail).and_then(planned) {
+                Ok(job) => due.jobs.push(Arc::new(job)),
+                Err(why) => due.unreadable.push((id, why)),
+            }
+        }
+        Ok(due)
     }
 
     pub(super) async fn try_payloads(&self, of: &[PayloadOf]) -> Done<Vec<Option<Bytes>>> {

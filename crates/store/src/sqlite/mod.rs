@@ -49,9 +49,9 @@ use writer::By;
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep,
-    Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled,
-    Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter,
+    Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter,
+    Settled, Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
 };
 
 pub use backup::backup;
@@ -286,6 +286,12 @@ impl Store for SqliteStore {
             plan::due_runs(conn, &shards, up_to, after, limit)
         })
         .await
+    }
+
+    async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError> {
+        let jobs = jobs.iter().copied().collect();
+        self.read(By::Engine, move |conn| plan::due_of(conn, &jobs, up_to))
+            .await
     }
 
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {

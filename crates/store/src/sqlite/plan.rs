@@ -1,6 +1,6 @@
 //! Plan: what is due, what nobody holds, and what cannot be planned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +14,9 @@ use super::db::Shared;
 use super::fault::Done;
 use super::history::live_run;
 use super::rows::{Payloads, Tenant, Word};
-use crate::{DueCursor, DueJobs, DueRun, HeldClaim, JobCounts, Orphan, PayloadOf, StoreError};
+use crate::{
+    DueCursor, DueJobs, DueOf, DueRun, HeldClaim, JobCounts, Orphan, PayloadOf, StoreError,
+};
 
 pub(super) fn due_jobs(
     conn: &Connection,
@@ -105,6 +107,26 @@ fn due_run(row: &Row<'_>) -> rusqlite::Result<DueRun> {
         due_at: Timestamp::from_millis(row.get(0)?),
         state: row.get::<_, Word<_>>(4)?.0,
     })
+}
+
+pub(super) fn due_of(conn: &Connection, jobs: &BTreeSet<JobId>, up_to: Timestamp) -> Done<DueOf> {
+    let mut is_due = conn.prepare_cached(include_str!("sql/due_of.sql"))?;
+    let mut runs = conn.prepare_cached(include_str!("sql/due_of_runs.sql"))?;
+    let lookup = Lookup::new(conn, Payloads::Small);
+    let mut due = DueOf::default();
+    for id in jobs {
+        let by_then = params![id.as_bytes(), up_to.as_millis()];
+        if is_due.exists(by_then)? {
+            match planned(&lookup, *id)? {
+                Ok(job) => due.jobs.push(Arc::new(job)),
+                Err(why) => due.unreadable.push((*id, why)),
+            }
+        }
+        for run in runs.query_map(by_then, due_run)? {
+            due.runs.push(run?);
+        }
+    }
+    Ok(due)
 }
 
 /// Payloads that were left where they are.

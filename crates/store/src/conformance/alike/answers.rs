@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Job, JobState, PresenceId, RunId, Schedule, Slot, TenantId, Timestamp};
+use model::{Job, JobId, JobState, PresenceId, RunId, Schedule, Slot, TenantId, Timestamp};
 
 use super::calls::{Call, JobCall, PresenceCall};
 use super::people::key;
@@ -244,6 +244,8 @@ impl World {
         let (store, shards, last) = (&self.store, ShardSet::ALL, Timestamp::MAX);
         let due = store.due_jobs(&shards, last, None, 10_000).await.unwrap();
         all.push(self.show(store.due_runs(&shards, last, None, 10_000).await));
+        let ids: Vec<JobId> = due.jobs.iter().map(|job| job.id).collect();
+        all.push(self.show(store.due_of(&ids, last).await));
         let jobs = due.jobs.iter();
         let payloads = jobs.map(|job| PayloadOf::Job(job.id, job.version));
         let payloads: Vec<PayloadOf> = payloads.collect();
