@@ -172,6 +172,17 @@ impl Schema {
         Ok(written)
     }
 
+    /// Bytes of all tables and indexes.
+    pub async fn size(&self) -> Result<u64, Failure> {
+        const SIZE: &str =
+            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+            WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'm')";
+        let client = connect(&self.server).await?;
+        let row = client.query_one(SIZE, &[&self.name]).await;
+        let size: i64 = row.and_then(|row| row.try_get(0)).map_err(failed)?;
+        Ok(size.unsigned_abs())
+    }
+
     pub async fn end(self) -> Result<(), Failure> {
         let client = connect(&self.server).await?;
         let drop = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.name);

@@ -12,7 +12,6 @@ use executor::Registry;
 use executor::http::HttpExecutor;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::SendRequest;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -289,61 +288,4 @@ pub async fn create(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
             Ok(figures.against(floor, 0.8))
         }
     }
-}
-
-/// Creating in bulk: one request, a job a line.
-pub async fn ingest(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
-    const COUNT: usize = 200_000;
-    let place = Place::new(base)?;
-    let rate = ingest_on(&place, COUNT).await?;
-    place.end().await?;
-    let figures = Figures::new("ingest").with("jobs", rate, "/s");
-    if !with_floor {
-        return Ok(figures);
-    }
-    let place = Place::new(base)?;
-    match &place {
-        Place::Folder(folder) => {
-            let floor = floor::insert_jobs(folder.path(), 1_000, COUNT)?;
-            Ok(figures.against(floor, 0.5))
-        }
-        Place::Schema(schema) => {
-            let floor = floor_pg::insert_jobs(schema, COUNT).await?;
-            place.end().await?;
-            Ok(figures.against(floor, 0.6))
-        }
-    }
-}
-
-async fn ingest_on(place: &Place, count: usize) -> Result<f64, Failure> {
-    let served = Served::start(place, Registry::default()).await?;
-    let mut lines = Vec::new();
-    for _ in 0..count {
-        lines.extend_from_slice(&job_body());
-        lines.push(b'\n');
-    }
-    let mut sender = connect(served.address).await?;
-    let begun = rig::uptime();
-    let (path, lines) = ("/v1/jobs/batch", Bytes::from(lines));
-    let mut request = request(Method::POST, path, served.address, lines)?;
-    let kind = HeaderValue::from_static("application/x-ndjson");
-    request.headers_mut().insert(CONTENT_TYPE, kind);
-    let answer = sender.send_request(request).await.map_err(broken)?;
-    let status = answer.status();
-    let mut body = answer.into_body();
-    let mut answered = 0;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(broken)?;
-        if let Some(data) = frame.data_ref() {
-            answered += data.iter().filter(|byte| **byte == b'\n').count();
-        }
-    }
-    let took = rig::uptime().saturating_sub(begun);
-    served.stop().await;
-    if !status.is_success() || answered < count {
-        return Err(Failure::refused(format!(
-            "the batch answered {status} and {answered} lines"
-        )));
-    }
-    Ok(count as f64 / took.as_secs_f64())
 }

@@ -9,6 +9,7 @@ mod fleet;
 mod floor;
 mod floor_pg;
 mod http;
+mod ingest;
 mod million;
 mod recovery;
 mod rig;
@@ -42,7 +43,7 @@ Workloads:
   two-nodes   drain by two nodes on one database, beside one (with --store)
   http        100,000 callbacks to a receiver on this machine: runs a second, settled
   create      jobs created one by one over REST by 64 clients (32 with --store)
-  ingest      200,000 jobs created in one batch request
+  ingest      --count jobs created by batch requests, bare ones and real ones: jobs a second, bytes a job
   million     a million registered jobs: start, memory, and the workloads beside them
   soak        4,000 jobs due every second for --minutes: whether tables keep their size (with --store)
   fleet       50 light nodes over a million jobs, 1,000 of them due every second: what they read (with --store)
@@ -131,6 +132,9 @@ pub struct Bench {
     /// Measure on this PostgreSQL database instead, in schemas of the bench's own
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
+    /// How many jobs of each kind ingest creates
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    count: u32,
     /// How long the soak lasts
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_440))]
     minutes: u32,
@@ -238,7 +242,10 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
         Workload::TwoNodes => vec![two_nodes::two_nodes(base).await?],
         Workload::Http => vec![http::callbacks(base, floor).await?],
         Workload::Create => vec![http::create(base, floor).await?],
-        Workload::Ingest => vec![http::ingest(base, floor).await?],
+        Workload::Ingest => {
+            loading(async |tell| ingest::ingest(base, floor, bench.count as usize, tell).await)
+                .await?
+        }
         Workload::Million => {
             loading(async |tell| million::million(base, floor, tell).await).await?
         }

@@ -68,6 +68,14 @@ impl Place {
         }
     }
 
+    /// Bytes on disk of everything that is stored, indexes included.
+    pub async fn size(&self) -> Result<u64, Failure> {
+        match self {
+            Self::Folder(folder) => folder.size(),
+            Self::Schema(schema) => schema.size().await,
+        }
+    }
+
     /// Whose clock a node on this store fires by.
     pub fn clock(&self) -> ClockOf {
         match self {
@@ -109,6 +117,17 @@ impl Folder {
 
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    fn size(&self) -> Result<u64, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::usage(format!("cannot read {}: {error}", self.0.display()))
+        };
+        let mut size = 0;
+        for file in std::fs::read_dir(&self.0).map_err(failed)? {
+            size += file.and_then(|file| file.metadata()).map_err(failed)?.len();
+        }
+        Ok(size)
     }
 }
 
