@@ -33,7 +33,7 @@ impl Beyond {
         }
     }
 
-    pub fn holds(&self, run: RunId, uptime: Duration) -> bool {
+    fn holds(&self, run: RunId, uptime: Duration) -> bool {
         lock(&self.0).get(&run).is_some_and(|until| *until > uptime)
     }
 
@@ -47,6 +47,11 @@ impl Beyond {
 impl Context {
     pub fn can_execute(&self, job: &Job) -> bool {
         self.registry.get(job.def.target.kind()).is_some()
+    }
+
+    /// Whether a run was left to others a while ago.
+    pub fn is_beyond(&self, run: RunId) -> bool {
+        self.beyond.holds(run, self.shared.clock.uptime())
     }
 
     /// Leaves a run to others, and says so.

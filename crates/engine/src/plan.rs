@@ -146,7 +146,7 @@ impl Plan {
                 wheel.insert_read_job(job);
             }
             for run in due.runs {
-                if self.takes_runs(Age::of(run.due_at, now)) {
+                if self.takes_runs(Age::of(run.due_at, now)) && !context.is_beyond(run.run) {
                     wheel.insert_read_run(run, run.due_at);
                 }
             }
@@ -294,10 +294,9 @@ impl Plan {
             .store
             .due_runs(shards, scan.up_to, scan.runs_after, page)
             .await?;
-        let uptime = context.shared.clock.uptime();
         let mut wheel = lock(&context.wheel);
         for run in &due {
-            if !context.beyond.holds(run.run, uptime) {
+            if !context.is_beyond(run.run) {
                 wheel.insert_read_run(*run, run.due_at);
             }
         }

@@ -207,7 +207,10 @@ impl Settle {
                     elsewhere.insert(Hint::Job(run.tenant, run.job));
                 }
             }
-            let released = settlement.verdict == Verdict::Release && !context.is_stopping();
+            // What is beyond this node is looked for by others, in their own time.
+            let released = settlement.verdict == Verdict::Release
+                && !context.is_stopping()
+                && !context.is_beyond(run.id);
             if released || due_at.is_some_and(|due_at| due_at <= horizon) {
                 context.shared.offer((run.tenant, run.job));
             }
