@@ -21,7 +21,11 @@ use crate::trouble::What;
 
 pub async fn run(context: Arc<Context>, first: Start) {
     let mut next = Some(first);
-    while let Some(Start { work, age }) = next.take() {
+    while let Some(Start { work, age, at }) = next.take() {
+        let waits = work.payload_left().is_some();
+        if waits {
+            context.dispatch.set_dispatched(work.run.id, None);
+        }
         let payload = match context.payload_of(&work).await {
             Ok(payload) => payload,
             Err(Unsent::Killed) => return,
@@ -33,21 +37,9 @@ pub async fn run(context: Arc<Context>, first: Start) {
                 continue;
             }
         };
-        if !context.is_present() {
-            // It has not left yet, whatever was noted when its turn came.
-            context.dispatch.set_dispatched(work.run.id, None);
-            if !is_still_here(&context).await {
-                return;
-            }
-            let now = context.now();
-            context.dispatch.set_dispatched(work.run.id, Some(now));
-        }
-        if context.kill.is_cancelled() {
+        let Some(dispatched_at) = leaves(&context, &work, at, waits).await else {
             return;
-        }
-        let micros = context.shared.clock.now_micros();
-        let dispatched_at = Timestamp::from_millis(micros / 1_000);
-        context.dispatch.lateness(&work, micros);
+        };
         context.shared.metrics.dispatched.inc();
         watch_start(&context, &work, dispatched_at);
         let Some(report) = deliver(&context, &work, payload, dispatched_at).await else {
@@ -75,6 +67,34 @@ pub async fn run(context: Arc<Context>, first: Start) {
         }
         next = context.dispatch.next(&context, age);
     }
+}
+
+/// The moment at which an attempt is dispatched: when its turn came, if nothing has kept it since. None when the presence
+/// has ended.
+async fn leaves(
+    context: &Context,
+    work: &Work,
+    at: Timestamp,
+    mut waits: bool,
+) -> Option<Timestamp> {
+    if !context.is_present() {
+        waits = true;
+        context.dispatch.set_dispatched(work.run.id, None);
+        if !is_still_here(context).await {
+            return None;
+        }
+    }
+    if context.kill.is_cancelled() {
+        return None;
+    }
+    let micros = context.shared.clock.now_micros();
+    context.dispatch.lateness(work, micros);
+    if !waits {
+        return Some(at);
+    }
+    let left_at = Some(Timestamp::from_millis(micros / 1_000));
+    context.dispatch.set_dispatched(work.run.id, left_at);
+    left_at
 }
 
 /// Gives up the claim of an attempt that did not leave: whoever claims its run next works on its job as it stands then.

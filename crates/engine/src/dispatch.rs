@@ -62,6 +62,8 @@ pub struct Start {
     pub work: Arc<Work>,
     /// What it was when it started.
     pub age: Age,
+    /// When its turn came. If nothing keeps it then, it is dispatched at that moment.
+    pub at: Timestamp,
 }
 
 #[derive(Debug)]
@@ -70,11 +72,8 @@ pub(crate) enum Stage {
     Held(Arc<Work>),
     /// Due; waits for its lane.
     Queued(Arc<Work>),
-    /// Under way since then.
-    Running {
-        work: Arc<Work>,
-        dispatched_at: Timestamp,
-    },
+    /// Its turn has come.
+    Running(Arc<Work>),
     /// Its end is on the way to the store.
     Ending,
     /// Taken back; the store has yet to hear of it.
@@ -88,6 +87,7 @@ pub(crate) struct Holding {
     pub stage: Stage,
     /// Why it is to be cancelled, when it is.
     pub reason: Option<Reason>,
+    /// The one moment that fire goes by and history shows. None while it waits for its turn, its presence or its payload.
     pub dispatched_at: Option<Timestamp>,
     /// What a large answer takes until it is written.
     pub room: Option<OwnedSemaphorePermit>,
@@ -228,7 +228,7 @@ impl Dispatch {
         let first = state.lanes.fronts();
         let waits = first.filter_map(|run| match &state.claims.get(run)?.stage {
             Stage::Queued(work) => Some(now.since(work.run.due_at)),
-            Stage::Held(_) | Stage::Running { .. } | Stage::Ending | Stage::TakenBack(_) => None,
+            Stage::Held(_) | Stage::Running(_) | Stage::Ending | Stage::TakenBack(_) => None,
         });
         waits.max().unwrap_or_default()
     }
@@ -309,7 +309,7 @@ impl Dispatch {
                         Stage::Queued(work)
                     }
                     other @ (Stage::Queued(_)
-                    | Stage::Running { .. }
+                    | Stage::Running(_)
                     | Stage::Ending
                     | Stage::TakenBack(_)) => other,
                 };
@@ -342,12 +342,10 @@ impl Dispatch {
                     let start = Start {
                         work: Arc::clone(&work),
                         age,
+                        at: now,
                     };
                     holding.dispatched_at = Some(now);
-                    holding.stage = Stage::Running {
-                        work,
-                        dispatched_at: now,
-                    };
+                    holding.stage = Stage::Running(work);
                     if start.work.run.kind == RunKind::Slot {
                         state.started.push_back((uptime, id));
                     } else {
@@ -358,7 +356,7 @@ impl Dispatch {
                     return Some(start);
                 }
                 other @ (Stage::Held(_)
-                | Stage::Running { .. }
+                | Stage::Running(_)
                 | Stage::Ending
                 | Stage::TakenBack(_)) => holding.stage = other,
             }
@@ -402,7 +400,7 @@ impl Dispatch {
         let mut state = lock(&self.state);
         let holding = state.claims.get_mut(&run)?;
         holding.room = room;
-        let verdict = matches!(holding.stage, Stage::Running { .. }).then(|| {
+        let verdict = matches!(holding.stage, Stage::Running(_)).then(|| {
             holding.stage = Stage::Ending;
             match holding.reason {
                 // One that succeeded before it could be stopped did.

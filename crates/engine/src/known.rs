@@ -28,7 +28,7 @@ impl Dispatch {
         known.collect()
     }
 
-    /// When an attempt left that waits for its presence, once it has.
+    /// When an attempt left that had to wait for its presence or its payload, once it has.
     pub fn set_dispatched(&self, run: RunId, at: Option<Timestamp>) {
         if let Some(holding) = lock(&self.state).claims.get_mut(&run) {
             holding.dispatched_at = at;
@@ -41,17 +41,11 @@ impl Dispatch {
         let moments = state
             .held_of(job)
             .filter_map(|(_, holding)| match &holding.stage {
-                Stage::Running {
-                    work,
-                    dispatched_at,
-                } if *dispatched_at < due_at => {
-                    Some(due_at.plus(grace(*dispatched_at, work.run.due_at)))
+                Stage::Running(work) => {
+                    let dispatched_at = holding.dispatched_at.filter(|at| *at < due_at)?;
+                    Some(due_at.plus(grace(dispatched_at, work.run.due_at)))
                 }
-                Stage::Held(_)
-                | Stage::Queued(_)
-                | Stage::Running { .. }
-                | Stage::Ending
-                | Stage::TakenBack(_) => None,
+                Stage::Held(_) | Stage::Queued(_) | Stage::Ending | Stage::TakenBack(_) => None,
             });
         moments.max().unwrap_or(due_at)
     }

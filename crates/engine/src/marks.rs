@@ -84,11 +84,19 @@ impl Dispatch {
             state.started.pop_front();
             runs.push(run);
         }
-        let dispatched = |run: RunId| match state.claims.get(&run)?.stage {
-            Stage::Running { dispatched_at, .. } => Some((run, dispatched_at)),
-            Stage::Held(_) | Stage::Queued(_) | Stage::Ending | Stage::TakenBack(_) => None,
-        };
-        runs.into_iter().filter_map(dispatched).collect()
+        runs.retain(|run| {
+            let holding = state.claims.get(run);
+            holding.is_some_and(|holding| matches!(holding.stage, Stage::Running(_)))
+        });
+        let mut marks = Vec::with_capacity(runs.len());
+        for run in runs {
+            match state.claims.get(&run).and_then(|it| it.dispatched_at) {
+                Some(dispatched_at) => marks.push((run, dispatched_at)),
+                // It waits for its presence or its payload.
+                None => state.asked.push(run),
+            }
+        }
+        marks
     }
 
     /// Nobody was told of these after all.

@@ -92,7 +92,7 @@ impl Payloads {
 
 impl Work {
     /// Where its payload is and how large, if it was left in the store.
-    fn payload_left(&self) -> Option<(PayloadOf, u32)> {
+    pub fn payload_left(&self) -> Option<(PayloadOf, u32)> {
         let (run, job) = (&self.run, &self.job);
         if let Some(size) = run.payload_left {
             return Some((PayloadOf::Run(run.id), size));
@@ -116,8 +116,6 @@ impl Context {
         let Some((of, size)) = work.payload_left() else {
             return Ok(work.run.payload.clone());
         };
-        // It has not left yet, whatever was noted when its turn came.
-        self.dispatch.set_dispatched(work.run.id, None);
         let read = tokio::select! {
             biased;
             () = self.kill.cancelled() => return Err(Unsent::Killed),
@@ -127,7 +125,6 @@ impl Context {
         if read.is_none() {
             return Err(Unsent::HandedBack);
         }
-        self.dispatch.set_dispatched(work.run.id, Some(self.now()));
         Ok(read)
     }
 

@@ -64,7 +64,7 @@ impl Dispatch {
             Stage::Held(work) | Stage::Queued(work) | Stage::TakenBack(work) => {
                 (Stage::TakenBack(work), true)
             }
-            other @ (Stage::Running { .. } | Stage::Ending) => (other, false),
+            other @ (Stage::Running(_) | Stage::Ending) => (other, false),
         };
         holding.stage = stage;
         answers
@@ -82,15 +82,9 @@ impl Dispatch {
                     .push(work.undispatched(Verdict::Cancel(reason), now));
                 Stage::Ending
             }
-            Stage::Running {
-                work,
-                dispatched_at,
-            } => {
+            Stage::Running(work) => {
                 work.stop.notify_one();
-                Stage::Running {
-                    work,
-                    dispatched_at,
-                }
+                Stage::Running(work)
             }
             other @ Stage::Ending => other,
         };
@@ -107,7 +101,7 @@ impl Dispatch {
                     let run = &work.run;
                     Some(((run.tenant, run.job), run.id, run.attempt))
                 }
-                Stage::Held(_) | Stage::Queued(_) | Stage::Running { .. } | Stage::Ending => None,
+                Stage::Held(_) | Stage::Queued(_) | Stage::Running(_) | Stage::Ending => None,
             })
             .collect();
         taken.sort_unstable();
@@ -127,7 +121,7 @@ impl Dispatch {
                 state.held.entry(work.run.due_at).or_default().push(run);
                 Stage::Held(work)
             }
-            other @ (Stage::Held(_) | Stage::Queued(_) | Stage::Running { .. } | Stage::Ending) => {
+            other @ (Stage::Held(_) | Stage::Queued(_) | Stage::Running(_) | Stage::Ending) => {
                 other
             }
         };
@@ -171,7 +165,7 @@ impl Dispatch {
         let running: BTreeSet<RunId> = guard
             .claims
             .iter()
-            .filter(|(_, holding)| matches!(holding.stage, Stage::Running { .. }))
+            .filter(|(_, holding)| matches!(holding.stage, Stage::Running(_)))
             .map(|(run, _)| *run)
             .collect();
         let mut cut = Vec::new();
@@ -179,14 +173,11 @@ impl Dispatch {
             let Some(holding) = guard.claims.get_mut(&run) else {
                 continue;
             };
-            if let Stage::Running {
-                work,
-                dispatched_at,
-            } = std::mem::replace(&mut holding.stage, Stage::Ending)
-            {
+            let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
+            if let Stage::Running(work) = stage {
                 work.stop.notify_one();
                 let (run, job) = work.into_parts();
-                cut.push((run, job, Some(dispatched_at)));
+                cut.push((run, job, holding.dispatched_at));
             }
         }
         cut
