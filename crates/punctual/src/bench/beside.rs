@@ -21,8 +21,8 @@ use crate::failure::Failure;
 /// Slots due every second, two milliseconds apart.
 const SLOTS: u32 = 500;
 const APART: Duration = Duration::from_millis(2);
-/// When the first of them is due, from when they are written.
-const AHEAD: Duration = Duration::from_secs(2);
+/// How far ahead the first slots are: their jobs are put into the store beside the node, which finds them within 5 s.
+const AHEAD: Duration = Duration::from_secs(6);
 /// For so long slots are measured alone, clients at full speed, and slots beside clients.
 const ALONE: Duration = Duration::from_secs(10);
 const FULL: Duration = Duration::from_secs(4);
