@@ -59,7 +59,7 @@ impl Backlog {
         };
         let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
         let from = self.begin(shards, now, uptime);
-        let oldest = context.store.pulse(&shards, from).await?;
+        let oldest = context.store.oldest_due(&shards, from).await?;
         self.found(oldest);
         let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
         let mut health = lock(&shared.health);

@@ -370,7 +370,7 @@ faulty! {
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
     retain(keep: &Keep) -> Retained;
-    pulse(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
     count_live() -> u64;
     count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
 }

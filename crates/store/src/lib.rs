@@ -290,7 +290,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// When the oldest slot or run of `shards` is due that nobody holds, of those due at `from` or later.
-    async fn pulse(
+    async fn oldest_due(
         &self,
         shards: &ShardSet,
         from: Timestamp,

@@ -65,9 +65,9 @@ async fn drain(place: &Place, schema: &Schema, count: usize) -> Result<Reached, 
     let begun = rig::uptime();
     client.batch_execute("COMMIT").await.map_err(failed)?;
     // Nobody knows of any of them: every node reads all that is due.
-    let look = "SELECT pg_notify($1, 'lost')";
+    let lost = "SELECT pg_notify($1, 'lost')";
     let channel = schema.name();
-    client.execute(look, &[&channel]).await.map_err(failed)?;
+    client.execute(lost, &[&channel]).await.map_err(failed)?;
     rig::wait("the drain", async || {
         let settled = async || match stores.first() {
             Some(store) => rig::is_settled(&**store).await,

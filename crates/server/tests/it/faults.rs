@@ -147,7 +147,7 @@ faulty! {
         fn withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
         fn retain(keep: &Keep) -> Retained;
-        fn pulse(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+        fn oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
         fn count_live() -> u64;
         fn count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
     }

@@ -186,7 +186,7 @@ async fn a_plan_that_panics_misses_no_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watchdog_that_panics_is_back_at_once() {
-    check("pulse", "watchdog", 3).await;
+    check("oldest_due", "watchdog", 3).await;
     check("claims", "watchdog", 2).await;
 }
 

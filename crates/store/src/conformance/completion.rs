@@ -97,7 +97,10 @@ pub async fn a_job_rests_while_its_run_lives(subject: Subject) -> Kept {
     };
     assert_eq!(*subject.job(job.id).await?, expected);
     assert_eq!(
-        subject.store.pulse(&ShardSet::ALL, Timestamp::MIN).await?,
+        subject
+            .store
+            .oldest_due(&ShardSet::ALL, Timestamp::MIN)
+            .await?,
         None
     );
     Ok(())

@@ -161,7 +161,7 @@ macro_rules! conformance_promises {
                 a_parked_job_leaves_the_plan_and_says_why
                 a_schedule_that_cannot_be_read_is_named_and_not_planned
                 a_schedule_that_cannot_be_read_stays_as_it_was_stored
-                the_pulse_tells_the_oldest_that_nobody_holds
+                the_oldest_due_is_the_one_that_nobody_holds
                 jobs_are_counted_by_state_page_by_page
             }
             fire {

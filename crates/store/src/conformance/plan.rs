@@ -297,33 +297,33 @@ pub async fn a_schedule_that_cannot_be_read_stays_as_it_was_stored(subject: Subj
     Ok(())
 }
 
-pub async fn the_pulse_tells_the_oldest_that_nobody_holds(subject: Subject) -> Kept {
+pub async fn the_oldest_due_is_the_one_that_nobody_holds(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
-    let pulse = async || store.pulse(&ShardSet::ALL, Timestamp::MIN).await;
-    assert_eq!((pulse().await?, store.count_live().await?), (None, 0));
+    let oldest_due = async || store.oldest_due(&ShardSet::ALL, Timestamp::MIN).await;
+    assert_eq!((oldest_due().await?, store.count_live().await?), (None, 0));
     let job = subject.put(job(1)?).await?;
-    assert_eq!(pulse().await?, Some(at(60)));
+    assert_eq!(oldest_due().await?, Some(at(60)));
     subject.claimed(job.id).await?;
     assert_eq!(
-        (pulse().await?, store.count_live().await?),
+        (oldest_due().await?, store.count_live().await?),
         (Some(at(120)), 1),
         "the claimed one is held"
     );
     subject.ready(job.id).await?;
     assert_eq!(
-        (pulse().await?, store.count_live().await?),
+        (oldest_due().await?, store.count_live().await?),
         (Some(at(120)), 2)
     );
     let later = at(120).plus(Duration::from_millis(1));
     assert_eq!(
-        store.pulse(&ShardSet::ALL, later).await?,
+        store.oldest_due(&ShardSet::ALL, later).await?,
         Some(at(180)),
         "from a moment on"
     );
     if subject.reopen.is_none() {
         // Whoever opens a store alone has all shards.
         let others = Shard::all().filter(|it| *it != job.shard()).collect();
-        assert_eq!(store.pulse(&others, Timestamp::MIN).await?, None);
+        assert_eq!(store.oldest_due(&others, Timestamp::MIN).await?, None);
     }
     let stands = subject.job(job.id).await?;
     assert_eq!(stands.next_slot, Some(slot(180)));

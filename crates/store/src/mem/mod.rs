@@ -392,12 +392,12 @@ impl Store for MemStore {
         Ok(self.state().retain(keep))
     }
 
-    async fn pulse(
+    async fn oldest_due(
         &self,
         shards: &ShardSet,
         from: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.state().pulse(shards, from))
+        Ok(self.state().oldest_due(shards, from))
     }
 
     async fn count_live(&self) -> Result<u64, StoreError> {

@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    pub fn pulse(&self, shards: &ShardSet, from: Timestamp) -> Option<Timestamp> {
+    pub fn oldest_due(&self, shards: &ShardSet, from: Timestamp) -> Option<Timestamp> {
         let slots = self
             .jobs
             .values()

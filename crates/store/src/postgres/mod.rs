@@ -360,13 +360,13 @@ impl Store for PgStore {
         self.pool.waits()
     }
 
-    async fn pulse(
+    async fn oldest_due(
         &self,
         shards: &ShardSet,
         from: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
         self.now();
-        retrying!(self, self.try_pulse(shards, from))
+        retrying!(self, self.try_oldest_due(shards, from))
     }
 
     async fn count_live(&self) -> Result<u64, StoreError> {

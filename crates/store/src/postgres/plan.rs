@@ -204,13 +204,13 @@ impl PgStore {
         Ok(JobCounts::of(page, count))
     }
 
-    pub(super) async fn try_pulse(
+    pub(super) async fn try_oldest_due(
         &self,
         shards: &ShardSet,
         from: Timestamp,
     ) -> Done<Option<Timestamp>> {
         let conn = self.pool.get().await?;
-        let sql = include_str!("sql/pulse.sql");
+        let sql = include_str!("sql/oldest_due.sql");
         let row = conn
             .row(sql, &[&some_shards(shards), &from.as_millis()])
             .await?;

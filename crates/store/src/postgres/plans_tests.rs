@@ -43,7 +43,7 @@ const HOT: [(&str, &str, &[&str]); 27] = hot! {
     "due_jobs": "jobs_due",
     "due_jobs_shards": "jobs_due",
     "due_runs": "live_due",
-    "pulse": "jobs_due" "live_due",
+    "oldest_due": "jobs_due" "live_due",
     "past": "history_1_job_id_idx",
 };
 

@@ -431,15 +431,15 @@ impl Store for SqliteStore {
 
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         let keep = *keep;
-        let look = move |conn: &_| retain::look(conn, &keep);
-        let over = self.read(By::Client, look).await?;
+        let find = move |conn: &_| retain::find_over(conn, &keep);
+        let over = self.read(By::Client, find).await?;
         self.write(By::Client, model::limits::RETENTION_BATCH_MAX, move |db| {
             db.retain(&keep, &over)
         })
         .await
     }
 
-    async fn pulse(
+    async fn oldest_due(
         &self,
         _shards: &ShardSet,
         from: Timestamp,

@@ -286,7 +286,7 @@ pub(super) fn beat_asks(conn: &Connection, no: i64) -> Done<Vec<(RunId, model::A
 
 /// When the oldest slot or run was due that nobody holds.
 pub(super) fn oldest_due(conn: &Connection, from: Timestamp) -> Done<Option<Timestamp>> {
-    let mut select = conn.prepare_cached(include_str!("sql/pulse.sql"))?;
+    let mut select = conn.prepare_cached(include_str!("sql/oldest_due.sql"))?;
     let (slot, run): (Option<i64>, Option<i64>) =
         select.query_row([from.as_millis()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(slot

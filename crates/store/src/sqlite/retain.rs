@@ -32,7 +32,7 @@ const ROWS_INDEXED: u16 = 500;
 /// For so long rows go, before the writer does something else.
 const STEP: Duration = Duration::from_millis(10);
 
-/// What a look found that is over.
+/// What is over, as a reader found it.
 pub(super) struct Over {
     jobs: Vec<JobId>,
     day: Option<Day>,
@@ -45,7 +45,7 @@ struct Day {
     is_large: bool,
 }
 
-pub(super) fn look(conn: &Connection, keep: &Keep) -> Done<Over> {
+pub(super) fn find_over(conn: &Connection, keep: &Keep) -> Done<Over> {
     let batch = i64::try_from(RETENTION_BATCH_MAX).unwrap_or(i64::MAX);
     let mut select = conn.prepare_cached(include_str!("sql/retain_deleted.sql"))?;
     let deleted = select.query_map([batch], |row| row.get(0).map(JobId::from_bytes))?;
@@ -58,11 +58,11 @@ pub(super) fn look(conn: &Connection, keep: &Keep) -> Done<Over> {
     }
     let until = keep.now.minus(keep.history);
     let day = Ranges::read(conn)?.oldest_over(until);
-    let day = day.map(|day| look_at(conn, day)).transpose()?;
+    let day = day.map(|day| measure(conn, day)).transpose()?;
     Ok(Over { jobs, day })
 }
 
-fn look_at(conn: &Connection, day: i64) -> Done<Day> {
+fn measure(conn: &Connection, day: i64) -> Done<Day> {
     let sql = Ranges::sql(include_str!("sql/is_large.sql"), day);
     let is_large = conn.prepare(&sql)?.exists([ROWS_MAX])?;
     Ok(Day { day, is_large })
@@ -105,7 +105,7 @@ impl Db {
             self.drop_rows(day)?;
             return Ok(Some(step));
         }
-        // Only now: a straggler may have come since the look.
+        // Only now: a straggler may have come since it was found.
         let over = over.filter(|it| self.ranges.oldest_over(until) == Some(it.day));
         let Some(Day { day, is_large }) = over else {
             return Ok(None);

@@ -231,7 +231,7 @@ impl World {
         for presence in &self.joined {
             all.push(self.show(store.claims(*presence, None, 10_000).await));
         }
-        all.push(self.show(store.pulse(&ShardSet::ALL, Timestamp::MIN).await));
+        all.push(self.show(store.oldest_due(&ShardSet::ALL, Timestamp::MIN).await));
         all.push(self.show(store.count_live().await));
         let counts = store.count_jobs(None, 10_000).await.unwrap();
         all.push(self.show(counts.counts));
