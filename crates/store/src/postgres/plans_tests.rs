@@ -47,7 +47,8 @@ const HOT: [(&str, &str, &[&str]); 27] = hot! {
     "past": "history_1_job_id_idx",
 };
 
-/// Runs in every state of claim, and jobs with their definitions.
+/// Runs in every state of claim, and jobs with their definitions; all of history is one job's, so that any order seems to
+/// find a job's runs at once.
 const FILL: &str = "
     INSERT INTO jobs (id, tenant, shard, version, state, state_at, next_slot, due_at)
     SELECT gen_random_uuid(), gen_random_uuid(), n % 256, 1, 0, 0, n, n FROM generate_series(1, $n) n;
@@ -58,8 +59,8 @@ const FILL: &str = "
            (j.due_at % 3)::smallint, 0, j.due_at % 7 = 0, false
     FROM jobs j;
     INSERT INTO history (id, job, tenant, version, attempt, lost, kind, lane, state)
-    SELECT (lpad(to_hex(86400000 + n), 12, '0') || substr(md5(random()::text), 1, 20))::uuid, gen_random_uuid(),
-           gen_random_uuid(), 1, 1, 0, 0, 0, 3
+    SELECT (lpad(to_hex(86400000 + n), 12, '0') || substr(md5(random()::text), 1, 20))::uuid,
+           '00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000000', 1, 1, 0, 0, 0, 3
     FROM generate_series(1, $n) n;";
 
 /// Everything moves on, several times, while somebody looks at how it was.
