@@ -272,7 +272,7 @@ impl Metrics {
         }
         let what = "Slots that were skipped, by reason";
         registry.register("skipped_slots", what, self.skipped_slots.clone());
-        let what = "Jobs of all nodes by state, counted by one of them every minute";
+        let what = "Jobs of all nodes by state, counted by one of them every 10 s";
         registry.register("jobs", what, self.jobs.clone());
         let what = "Runs that ended, by state";
         registry.register("runs_ended", what, self.ended.clone());

@@ -177,6 +177,7 @@ pub struct Standing {
     pub slot_last: Option<Timestamp>,
     pub runs_made: u32,
     pub catch_up_to: Option<Timestamp>,
+    pub manual_runs: u32,
 }
 
 /// A job: its definition and where it stands.
@@ -202,6 +203,8 @@ pub struct Job {
     pub runs_made: u32,
     /// Missed slots up to here were counted, and all of them are to run; it means nothing once they have.
     pub catch_up_to: Option<Timestamp>,
+    /// Manual runs and replays, ever. A firing sees by it that one was started since plan looked.
+    pub manual_runs: u32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// The size of its payload, where that is left in the store: plan and claims read no large ones.
@@ -230,6 +233,7 @@ impl Job {
             slot_last: None,
             runs_made: 0,
             catch_up_to: None,
+            manual_runs: 0,
             created_at: now,
             updated_at: now,
             payload_left: None,
@@ -299,6 +303,7 @@ impl Job {
             slot_last: self.slot_last,
             runs_made: self.runs_made,
             catch_up_to: self.catch_up_to,
+            manual_runs: self.manual_runs,
         }
     }
 
@@ -311,6 +316,7 @@ impl Job {
             slot_last: stands.slot_last,
             runs_made: stands.runs_made,
             catch_up_to: stands.catch_up_to,
+            manual_runs: stands.manual_runs,
             ..self.clone()
         }
     }

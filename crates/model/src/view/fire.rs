@@ -51,6 +51,7 @@ impl Firing {
     /// dispatched before the edit could take them back.
     pub fn needs(&self, stands: bool) -> Needs {
         let edited = self.job.version > Version::FIRST;
+        let ran_before = edited || self.job.slot_last.is_some() || self.job.manual_runs > 0;
         let passed = &self.decision.passed;
         let span = passed.first().zip(passed.last());
         Needs {
@@ -62,15 +63,15 @@ impl Firing {
             }),
             skips: false,
             named: self.name().filter(|_| edited || !stands),
-            // What skips overlaps does so also when the run in its way has ended meanwhile.
-            past: self
-                .decision
-                .start
-                .map(|slot| self.job.due_at(slot))
-                .filter(|due_at| {
-                    self.job.def.overlap == Overlap::Skip && *due_at < self.decision.at
-                }),
+            past: self.past().filter(|_| ran_before),
         }
+    }
+
+    /// When a late slot was due that is skipped for a run which was in its way then, also if that has ended meanwhile.
+    fn past(&self) -> Option<Timestamp> {
+        let Job { def, .. } = &*self.job;
+        let due_at = self.job.due_at(self.decision.start?);
+        Some(due_at).filter(|at| def.overlap == Overlap::Skip && *at < self.decision.at)
     }
 }
 

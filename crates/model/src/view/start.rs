@@ -3,7 +3,7 @@
 use super::View;
 use super::fire::Entry;
 use crate::id::{RunId, TenantId};
-use crate::job::JobState;
+use crate::job::{Job, JobState};
 use crate::policy::Admission;
 use crate::run::{Ask, Reason, Run, RunState};
 use crate::time::Timestamp;
@@ -66,6 +66,13 @@ impl View {
             Entry::Waiting => (true, Started::Waiting),
             Entry::Not(reason) => return Started::Refused(reason),
         };
+        if let Some(job) = &self.job {
+            let manual_runs = job.manual_runs.saturating_add(1);
+            self.put_job(Job {
+                manual_runs,
+                ..job.clone()
+            });
+        }
         self.insert_run(Run {
             state: RunState::Ready,
             claim: None,

@@ -107,6 +107,7 @@ async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
             &millis(job.state_at),
             &i64::from(job.runs_made),
             &job.catch_up_to.map(millis),
+            &job.manual_runs.cast_signed(),
         ],
     )
     .await?;

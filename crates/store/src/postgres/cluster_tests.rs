@@ -402,6 +402,54 @@ async fn a_firing_that_waits_while_its_lease_is_given_up_is_refused() {
     assert_eq!(store.count_live().await.unwrap(), 0);
 }
 
+/// The firing began before there was a run, and goes on after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_firing_that_waits_while_a_run_is_started_by_hand_sees_it() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = Arc::new(store(&address).await);
+    let leases = leader(&store).await;
+    let locker = super::client(&server).await;
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let path = format!("SET search_path TO {schema}");
+    locker.batch_execute(&path).await.unwrap();
+    for (no, claim) in [(1, true), (2, false)] {
+        let skips = job_with(no, |def| def.overlap = Overlap::Skip);
+        let job = put(&store, skips.unwrap()).await;
+        let firing = Firing {
+            claim,
+            ..on_time(&job).unwrap()
+        };
+        let start = StartRun {
+            run: Run {
+                id: RunId::asked(job.id, at(5), 5),
+                kind: RunKind::Manual,
+                slot: None,
+                ..Run::of_slot(&job, slot(5))
+            },
+            force: false,
+        };
+        let lock = format!(
+            "BEGIN; SELECT FROM jobs WHERE id = '{}' FOR UPDATE",
+            job.id.0
+        );
+        locker.batch_execute(&lock).await.unwrap();
+        let (starter, asked) = (store.clone(), start.clone());
+        let started = tokio::spawn(async move { starter.start_run(&asked).await });
+        until_waiting(&server, &locker, 1).await;
+        let (firer, leases) = (store.clone(), leases.clone());
+        let fired = tokio::spawn(async move { firer.fire(&leases, &[firing]).await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        locker.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(started.await.unwrap().unwrap(), Started::Ready);
+        let fired = fired.await.unwrap().unwrap();
+        assert!(
+            !matches!(fired[..], [Fired::Claimed(_) | Fired::Ready(_)]),
+            "{fired:?}"
+        );
+    }
+}
+
 /// Until so many others wait for what a session has locked.
 async fn until_waiting(server: &PgServer, session: &tokio_postgres::Client, expected: usize) {
     let me = session

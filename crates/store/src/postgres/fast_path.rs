@@ -1,6 +1,7 @@
 //! Firings gathered column by column for the statements that decide most of them.
 
-use model::{JobState, Slot, Timestamp, Version, limits};
+use model::view::PAST_BACK;
+use model::{JobState, RunId, Slot, Timestamp, Version, limits};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -16,22 +17,19 @@ pub(super) trait Columns: Default {
     fn params(&self) -> Vec<&(dyn ToSql + Sync)>;
 }
 
-columns! {
-    /// Jobs that no other run may live of, and the runs they would have; columns as `fire_alone.sql` has them. A job that
-    /// lets its runs overlap is not among them: one that retries would send the whole batch the slow way.
-    Alone {
-        job: Uuid,
-        run: Option<Uuid>,
-    }
+/// Where ids begin of runs that came too late to be in a slot's way, if one that has ended since may have been: the slot
+/// is late, and skipped for it.
+fn late(firing: &Firing) -> Option<Uuid> {
+    let due_at = firing.needs(true).past?;
+    Some(RunId::least_at(due_at).0)
 }
 
-impl Alone {
-    pub fn push(&mut self, firing: &Firing) {
-        if looks(&firing.job) {
-            self.job.push(firing.job.id.0);
-            self.run.push(firing.name().map(|id| id.0));
-        }
-    }
+/// Between which ids lie the runs that may have been in the way of a batch: days are left out by them before any is read.
+pub(super) fn past_ids(firings: &[&Firing]) -> (Uuid, Uuid) {
+    let late = || firings.iter().filter_map(|it| it.needs(true).past);
+    let id = |at: Option<Timestamp>| at.map_or(Uuid::nil(), |at| RunId::least_at(at).0);
+    let first = late().min().map(|at| at.minus(PAST_BACK));
+    (id(first), id(late().max()))
 }
 
 columns! {
@@ -45,6 +43,8 @@ columns! {
         run: Option<Uuid>,
         lane: i16,
         looks: bool,
+        manual_runs: i32,
+        late: Option<Uuid>,
     }
 }
 
@@ -101,6 +101,8 @@ impl Columns for PlainColumns {
         self.run.push(firing.name().map(|id| id.0));
         self.lane.push(job.def.lane.code());
         self.looks.push(looks(job));
+        self.manual_runs.push(job.manual_runs.cast_signed());
+        self.late.push(late(firing));
     }
 
     fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
@@ -129,6 +131,8 @@ columns! {
         looks: bool,
         exclusive: bool,
         slot_last: Option<i64>,
+        manual_runs: i32,
+        late: Option<Uuid>,
     }
 }
 
@@ -167,6 +171,8 @@ impl Columns for StartColumns {
         self.looks.push(looks(job));
         self.exclusive.push(is_exclusive(job));
         self.slot_last.push(firing.slot_last().map(millis));
+        self.manual_runs.push(job.manual_runs.cast_signed());
+        self.late.push(late(firing));
     }
 
     fn params(&self) -> Vec<&(dyn ToSql + Sync)> {

@@ -4,17 +4,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Job, JobId, Overlap, RunId, Shard, Timestamp, Version};
+use model::view::PAST_MAX;
+use model::{Job, JobId, Overlap, RunId, Shard, Version};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::fast_path::{Alone, Columns, PlainColumns, StartColumns, is_plain};
+use super::fast_path::{Columns, PlainColumns, StartColumns, is_plain, past_ids};
 use super::fault::Done;
-use super::needs::jobs_with_past;
 use super::pool::{Conn, Params};
 use super::presence::shard_of;
+use super::put::Param;
 use super::rows::{LiveRow, Payloads};
-use super::store::PgStore;
+use super::store::{PgStore, limit};
 use super::views::{Lock, Views};
 use crate::{Fired, Firing, Leases, StoreError};
 
@@ -48,8 +49,7 @@ impl PgStore {
         firings: &[Firing],
     ) -> Result<Vec<Fired>, StoreError> {
         self.now();
-        let met = self.met_past(firings).await?;
-        let is_fast = |it: &&Firing| self.fast_paths && is_simple(it) && !met.contains(&it.job.id);
+        let is_fast = |it: &&Firing| self.fast_paths && is_simple(it);
         let mut simple: Vec<&Firing> = firings.iter().filter(is_fast).collect();
         // In the order of ids, as others lock them.
         simple.sort_by_key(|firing| firing.job.id);
@@ -78,20 +78,6 @@ impl PgStore {
             .collect())
     }
 
-    /// Late slots of jobs that skip overlaps, which a run may count against that has ended since. One that ends between
-    /// this and the fast path is missed: then the slot starts when it is over.
-    async fn met_past(&self, firings: &[Firing]) -> Result<BTreeSet<JobId>, StoreError> {
-        let late = firings
-            .iter()
-            .filter_map(|it| Some((it.job.id, it.needs(true).past?)));
-        let late: Vec<(JobId, Timestamp)> = late.collect();
-        if late.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let conn = self.pool.get().await?;
-        Ok(jobs_with_past(&conn, &late).await?)
-    }
-
     /// One statement decides; answers those that it moved.
     async fn fire_fast_path<C: Columns + Send + Sync>(
         &self,
@@ -101,20 +87,21 @@ impl PgStore {
         if firings.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut columns, mut alone) = (C::default(), Alone::default());
+        let mut columns = C::default();
         let mut shards = BTreeSet::new();
         for firing in firings {
             shards.insert(firing.job.shard());
             columns.push(firing);
-            alone.push(firing);
         }
         let (numbers, epochs) = epochs(leases, shards.iter().copied());
         let wanted = i64::try_from(shards.len()).unwrap_or(i64::MAX);
         let conn = self.pool.get().await?;
-        let mut params: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-            vec![&leases.presence.0, &numbers, &epochs, &wanted];
+        let mut params: Vec<Param<'_>> = vec![&leases.presence.0, &numbers, &epochs, &wanted];
         params.extend(columns.params());
-        let rows = fire_held(&conn, leases, C::SQL, &params, &alone).await?;
+        let ((first, last), most) = (past_ids(firings), limit(PAST_MAX));
+        let past: [Param<'_>; 3] = [&first, &last, &most];
+        params.extend(past);
+        let rows = fire_held(&conn, leases, C::SQL, &params).await?;
         let moved = ids(&rows)?;
         let answer = |firing: &&Firing| {
             let id = firing.name().filter(|id| moved.contains(id))?;
@@ -182,36 +169,22 @@ impl PgStore {
     }
 }
 
-/// Three or four statements under way at once. The presence is held by one of its own, because a statement sees what was
+/// Two statements and their commit under way at once. The presence is held by one of its own, because a statement sees what was
 /// so when it began: one that waited for a lease to be given up would still see it held.
 async fn fire_held(
     conn: &Conn,
     leases: &Leases,
     sql: &'static str,
     params: &Params<'_>,
-    alone: &Alone,
 ) -> Done<Vec<Row>> {
     let hold = conn.prepare(include_str!("sql/fire_hold.sql")).await?;
     let fire = conn.prepare(sql).await?;
     let me: &Params<'_> = &[&leases.presence.0];
-    if alone.job.is_empty() {
-        conn.begin()?;
-        let (_, rows, ()) = tokio::try_join!(
-            biased;
-            conn.ask(&hold, me),
-            conn.ask(&fire, params),
-            conn.commit(),
-        )?;
-        return Ok(rows);
-    }
-    let alone_sql = conn.prepare(include_str!("sql/fire_alone.sql")).await?;
-    let names = alone.params();
     conn.begin()?;
-    let (_, rows, _, ()) = tokio::try_join!(
+    let (_, rows, ()) = tokio::try_join!(
         biased;
         conn.ask(&hold, me),
         conn.ask(&fire, params),
-        conn.ask(&alone_sql, &names),
         conn.commit(),
     )?;
     Ok(rows)

@@ -1,7 +1,7 @@
 //! What decisions need of history, read for all jobs of a call at once. It is read after what lives is known: a run that
 //! ends meanwhile is found in one place or the other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::view::{Needs, PAST_BACK, PAST_MAX, Past, Span};
 use model::{JobId, Reason, RunId, RunState, Slot, TenantId, Timestamp};
@@ -114,16 +114,6 @@ impl Views {
         }
         Ok(())
     }
-}
-
-/// Which jobs have runs that were under way at a moment and have ended since.
-pub(super) async fn jobs_with_past(
-    conn: &Conn,
-    moments: &[(JobId, Timestamp)],
-) -> Done<BTreeSet<JobId>> {
-    let rows = past(conn, moments).await?;
-    let jobs = rows.iter().map(|row| Ok(JobId(row.try_get(0)?)));
-    jobs.collect()
 }
 
 async fn past(conn: &Conn, moments: &[(JobId, Timestamp)]) -> Done<Vec<Row>> {

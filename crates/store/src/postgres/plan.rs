@@ -14,7 +14,7 @@ use super::calendars::read_jobs;
 use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
-use super::rows::{LiveRow, Payloads, maybe_bytes, moment, text, word};
+use super::rows::{JobRow, LiveRow, Payloads, maybe_bytes, moment, text, word};
 use super::store::{PgStore, limit};
 use crate::{DueCursor, DueJobs, DueOf, DueRun, JobCounts, Orphan, PayloadOf, StoreError};
 
@@ -52,7 +52,7 @@ impl PgStore {
         due.next = match last {
             None => None,
             Some(row) => Some(DueCursor {
-                due_at: moment(row, 18)?,
+                due_at: moment(row, JobRow::COLUMNS)?,
                 job: JobId(row.try_get(0)?),
             }),
         };

@@ -225,6 +225,7 @@ columns! {
         slot_last: Option<i64>,
         runs_made: i64,
         catch_up_to: Option<i64>,
+        manual_runs: i32,
     }
 }
 
@@ -239,6 +240,7 @@ impl StandingColumns {
         self.slot_last.push(millis(job.slot_last));
         self.runs_made.push(i64::from(job.runs_made));
         self.catch_up_to.push(millis(job.catch_up_to));
+        self.manual_runs.push(job.manual_runs.cast_signed());
     }
 }
 

@@ -95,6 +95,7 @@ impl Narrow {
                 slot_last: maybe_moment(row, 6)?,
                 runs_made: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
                 catch_up_to: maybe_moment(row, 8)?,
+                manual_runs: maybe_number(row, 9)?.unwrap_or(0),
             },
         })
     }
@@ -152,19 +153,22 @@ struct NamedSchedule {
 }
 
 impl JobRow {
+    /// What follows them is the statement's own.
+    pub const COLUMNS: usize = 19;
+
     /// Columns as `get_job.sql` has them.
     pub fn read(row: &Row) -> Done<Self> {
         Ok(Self {
             narrow: Narrow::read(row)?,
-            created_at: moment(row, 9)?,
-            updated_at: moment(row, 10)?,
-            note: maybe_text(row, 11)?,
-            key: row.try_get(12)?,
-            paused_by: maybe_text(row, 13)?,
-            doc: row.try_get(14)?,
-            payload: maybe_bytes(row, 15)?,
-            names_calendars: row.try_get(16)?,
-            payload_left: maybe_number(row, 17)?,
+            created_at: moment(row, 10)?,
+            updated_at: moment(row, 11)?,
+            note: maybe_text(row, 12)?,
+            key: row.try_get(13)?,
+            paused_by: maybe_text(row, 14)?,
+            doc: row.try_get(15)?,
+            payload: maybe_bytes(row, 16)?,
+            names_calendars: row.try_get(17)?,
+            payload_left: maybe_number(row, 18)?,
         })
     }
 
@@ -210,6 +214,7 @@ impl JobRow {
             slot_last: stands.slot_last,
             runs_made: stands.runs_made,
             catch_up_to: stands.catch_up_to,
+            manual_runs: stands.manual_runs,
             created_at: self.created_at,
             updated_at: self.updated_at,
             payload_left: self.payload_left,

@@ -57,6 +57,7 @@ impl Db {
             job.state_at.as_millis(),
             job.runs_made,
             job.catch_up_to.map(Timestamp::as_millis),
+            job.manual_runs,
         ])?;
         self.resting.follow(job);
         Ok(())

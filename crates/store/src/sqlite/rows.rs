@@ -112,6 +112,7 @@ struct JobHead {
     note: Option<String>,
     runs_made: u32,
     catch_up_to: Option<Timestamp>,
+    manual_runs: u32,
     paused_by: Option<String>,
     payload_left: Option<u32>,
 }
@@ -132,6 +133,7 @@ impl JobRow {
             note: row.get(9)?,
             runs_made: row.get(13)?,
             catch_up_to: maybe_moment(row, 16)?,
+            manual_runs: row.get(18)?,
             paused_by: row.get(14)?,
             payload_left: row.get(17)?,
         };
@@ -184,6 +186,7 @@ impl JobRow {
             slot_last: job.slot_last,
             runs_made: job.runs_made,
             catch_up_to: job.catch_up_to,
+            manual_runs: job.manual_runs,
             created_at: job.created_at,
             updated_at: job.updated_at,
             payload_left: job.payload_left,

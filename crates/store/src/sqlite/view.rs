@@ -251,6 +251,7 @@ fn standing(conn: &Connection, id: JobId) -> Done<Option<(Version, Standing)>> {
             slot_last: moment(row.get(4)?),
             runs_made: row.get(5)?,
             catch_up_to: moment(row.get(6)?),
+            manual_runs: row.get(7)?,
         };
         Ok((Version(row.get(0)?), stands))
     });

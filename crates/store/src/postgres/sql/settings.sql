@@ -9,6 +9,7 @@ SET plan_cache_mode = force_generic_plan;
 SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
+SET enable_sort = off;
 -- A worker takes longer to start than any statement of ours takes by itself.
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
