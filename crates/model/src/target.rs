@@ -57,53 +57,62 @@ impl Target {
 }
 
 impl HttpTarget {
+    pub const METHOD_DEFAULT: Method = Method::POST;
+
     pub fn new(url: &str, method: Option<&str>) -> Result<Self, TargetError> {
-        Ok(Self {
-            url: check_url(url)?,
-            method: check_method(method.unwrap_or("POST"))?,
+        let mut target = Self::at(check_url(url)?);
+        if let Some(method) = method {
+            target.method = check_method(method)?;
+        }
+        Ok(target)
+    }
+
+    /// A checked address, and the defaults.
+    pub fn at(url: Uri) -> Self {
+        Self {
+            url,
+            method: Self::METHOD_DEFAULT,
             headers: Vec::new(),
             output_max: limits::OUTPUT_DEFAULT,
-        })
+        }
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, TargetError> {
-        let refused = |detail: String| TargetError {
-            field: format!("http.headers.{name}"),
-            detail,
-        };
-        let lower = name.to_ascii_lowercase();
-        let known: HeaderName = lower
-            .parse()
-            .map_err(|_| refused(format!("{name:?} is not a header name")))?;
-        if RESERVED.contains(&lower.as_str())
-            || lower.starts_with("punctual-")
-            || lower.starts_with("webhook-")
-        {
-            return Err(refused(format!(
-                "the header {lower} is set by punctual itself: leave it out"
-            )));
-        }
-        if value.len() > limits::URL_MAX {
-            return Err(refused(format!(
-                "the value is longer than {} bytes",
-                limits::URL_MAX
-            )));
-        }
-        // The library lets other bytes pass, which no two targets read alike.
-        let value = HeaderValue::from_str(value)
-            .ok()
-            .filter(|value| value.to_str().is_ok())
-            .ok_or_else(|| {
-                refused("the value may hold visible ASCII characters and spaces only".to_owned())
-            })?;
-        if self.headers.len() >= limits::HEADERS_MAX {
-            return Err(refused(format!("at most {} headers", limits::HEADERS_MAX)));
-        }
+        let (known, value) = check_header(name, value)?;
         if self.headers.iter().any(|(other, _)| *other == known) {
-            return Err(refused(format!("the header {lower} is given twice")));
+            let detail = format!("the header {known} is given twice");
+            return Err(of_header(name, detail));
         }
         self.headers.push((known, value));
+        self.check_headers(name)?;
         Ok(self)
+    }
+
+    /// Sets a header, or takes it away.
+    pub fn set_header(
+        &mut self,
+        name: HeaderName,
+        value: Option<HeaderValue>,
+    ) -> Result<(), TargetError> {
+        let at = self.headers.iter().position(|(other, _)| *other == name);
+        match (at.and_then(|at| self.headers.get_mut(at)), value) {
+            (Some(header), Some(value)) => header.1 = value,
+            (None, Some(value)) => {
+                let shown = name.to_string();
+                self.headers.push((name, value));
+                self.check_headers(&shown)?;
+            }
+            (_, None) => self.headers.retain(|(other, _)| *other != name),
+        }
+        Ok(())
+    }
+
+    fn check_headers(&self, name: &str) -> Result<(), TargetError> {
+        if self.headers.len() <= limits::HEADERS_MAX {
+            return Ok(());
+        }
+        let detail = format!("at most {} headers", limits::HEADERS_MAX);
+        Err(of_header(name, detail))
     }
 
     pub fn output_max(mut self, bytes: usize) -> Result<Self, TargetError> {
@@ -118,7 +127,43 @@ impl HttpTarget {
     }
 }
 
-fn check_url(text: &str) -> Result<Uri, TargetError> {
+fn of_header(name: &str, detail: String) -> TargetError {
+    TargetError {
+        field: format!("http.headers.{name}"),
+        detail,
+    }
+}
+
+/// A header that a job may set.
+pub fn check_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), TargetError> {
+    let lower = name.to_ascii_lowercase();
+    let known: HeaderName = lower
+        .parse()
+        .map_err(|_| of_header(name, format!("{name:?} is not a header name")))?;
+    if RESERVED.contains(&lower.as_str())
+        || lower.starts_with("punctual-")
+        || lower.starts_with("webhook-")
+    {
+        let detail = format!("the header {lower} is set by punctual itself: leave it out");
+        return Err(of_header(name, detail));
+    }
+    if value.len() > limits::URL_MAX {
+        let detail = format!("the value is longer than {} bytes", limits::URL_MAX);
+        return Err(of_header(name, detail));
+    }
+    // The library lets other bytes pass, which no two targets read alike.
+    let value = HeaderValue::from_str(value)
+        .ok()
+        .filter(|value| value.to_str().is_ok())
+        .ok_or_else(|| {
+            let detail = "the value may hold visible ASCII characters and spaces only";
+            of_header(name, detail.to_owned())
+        })?;
+    Ok((known, value))
+}
+
+/// An address that can be called.
+pub fn check_url(text: &str) -> Result<Uri, TargetError> {
     let refused = |detail: String| TargetError {
         field: "http.url".to_owned(),
         detail,
@@ -171,7 +216,8 @@ fn check_url(text: &str) -> Result<Uri, TargetError> {
     Ok(url)
 }
 
-fn check_method(text: &str) -> Result<Method, TargetError> {
+/// A method that a target may be called with.
+pub fn check_method(text: &str) -> Result<Method, TargetError> {
     match text {
         "GET" => Ok(Method::GET),
         "POST" => Ok(Method::POST),

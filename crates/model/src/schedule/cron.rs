@@ -203,12 +203,19 @@ pub(super) fn check_length(text: &str) -> Result<(), ScheduleError> {
     }
 }
 
+fn strip_zone_mark(text: &str) -> Option<&str> {
+    text.strip_prefix("CRON_TZ=")
+        .or_else(|| text.strip_prefix("TZ="))
+}
+
+/// Whether an expression names its own zone, with `CRON_TZ=` or `TZ=` in front.
+pub fn names_zone(text: &str) -> bool {
+    strip_zone_mark(text.trim()).is_some()
+}
+
 /// Takes `CRON_TZ=Zone ` or `TZ=Zone ` off the front.
 pub(super) fn split_zone(text: &str) -> Result<(Option<Zone>, &str), ScheduleError> {
-    let named = text
-        .strip_prefix("CRON_TZ=")
-        .or_else(|| text.strip_prefix("TZ="));
-    let Some(named) = named else {
+    let Some(named) = strip_zone_mark(text) else {
         return Ok((None, text));
     };
     let (name, rest) = named

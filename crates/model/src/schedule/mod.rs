@@ -48,6 +48,7 @@ pub use calendar::{
 pub use count::Count;
 pub use cron::{
     Cron, CronOptions, Dialect, DstGap, DstOverlap, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX,
+    names_zone,
 };
 pub use error::ScheduleError;
 pub use every::{Every, Period};

@@ -83,7 +83,6 @@ impl ScheduleFields {
             schedule
         };
         schedule.extend(beside);
-        schedule.retain(|_, value| !value.is_null());
         Ok(Some(schedule.into()))
     }
 
@@ -275,12 +274,12 @@ mod tests {
         check(
             &stands,
             &["--ends-at", ""],
-            &json!({ "every": "5m", "anchor": "a", "after_completion": true }),
+            &json!({ "every": "5m", "anchor": "a", "ends_at": null, "after_completion": true }),
         );
         check(
             &stands,
             &["--after-completion=false", "--runs-max", ""],
-            &json!({ "every": "5m", "anchor": "a", "ends_at": "b" }),
+            &json!({ "every": "5m", "anchor": "a", "ends_at": "b", "after_completion": null, "runs_max": null }),
         );
     }
 
@@ -292,17 +291,17 @@ mod tests {
         check(
             &stands,
             &["--cron", "0 10 * * *"],
-            &json!({ "cron": "0 10 * * *", "timezone": "Asia/Tokyo", "dst_gap": "skip", "ends_at": "e" }),
+            &json!({ "cron": "0 10 * * *", "timezone": "Asia/Tokyo", "dst_gap": "skip", "ends_at": "e", "starts_at": null }),
         );
         check(
             &stands,
             &["--cron", "CRON_TZ=UTC 0 10 * * *"],
-            &json!({ "cron": "CRON_TZ=UTC 0 10 * * *", "dst_gap": "skip", "ends_at": "e" }),
+            &json!({ "cron": "CRON_TZ=UTC 0 10 * * *", "dst_gap": "skip", "ends_at": "e", "starts_at": null }),
         );
         check(
             &stands,
             &["--every", "P1D", "--tz", "UTC"],
-            &json!({ "every": "P1D", "timezone": "UTC", "ends_at": "e" }),
+            &json!({ "every": "P1D", "timezone": "UTC", "ends_at": "e", "starts_at": null }),
         );
         check(&stands, &["--in", "2h"], &json!({ "in": "2h" }));
         let every =

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use model::job::Definition;
 use model::schedule::{Calendars, format_span};
-use model::{CatchUp, RetryPolicy, limits};
+use model::target::HttpTarget;
+use model::{CatchUp, Overlap, RetryPolicy, Target, limits};
 
 use super::Patch;
-use super::draft::{CatchUpDraft, JobDraft, RetryDraft};
+use super::draft::{CatchUpDraft, JobDraft, OverlapDraft, RetryDraft, TargetDraft};
 use super::fault::{Fault, FieldError};
 use super::schedule::{self, Context};
 
@@ -43,7 +44,7 @@ impl JobDraft {
                 "write \"https://example.com/hook\" or {\"http\": {\"url\": …}}",
             )
         })?;
-        let def = Definition::new(schedule, target.clone());
+        let def = Definition::new(schedule, target.clone().over(None)?);
         self.lay_over(def)
     }
 
@@ -57,13 +58,7 @@ impl JobDraft {
         match std::mem::take(&mut self.schedule) {
             Patch::Keep => {}
             Patch::Reset => return Err(cannot_go("schedule")),
-            Patch::Set(schedule) => {
-                let context = Context {
-                    before: Some(&stands.schedule),
-                    ..context
-                };
-                def.schedule = schedule.build(context)?;
-            }
+            Patch::Set(schedule) => def.schedule = schedule.amend(&stands.schedule, context)?,
         }
         let said = [&self.exclude, &self.only];
         def.schedule.calendars = context.calendars(said, &stands.schedule.calendars)?;
@@ -74,22 +69,18 @@ impl JobDraft {
         match std::mem::take(&mut self.target) {
             Patch::Keep => {}
             Patch::Reset => return Err(cannot_go("target")),
-            Patch::Set(target) => def.target = target,
+            Patch::Set(target) => def.target = target.over(Some(&stands.target))?,
         }
         self.lay_over(def)
     }
 
     /// Writes everything but schedule and target over a definition, and checks the whole.
     fn lay_over(self, mut def: Definition) -> Result<Definition, FieldError> {
-        let wants_defaults = matches!(self.overlap, Patch::Reset)
-            || matches!(self.catch_up, Patch::Reset | Patch::Set(_));
+        let wants_defaults = !matches!((&self.overlap, &self.catch_up), (Patch::Keep, Patch::Keep));
         if wants_defaults {
             let default = Definition::new(def.schedule.clone(), def.target.clone());
-            self.overlap.put(&mut def.overlap, default.overlap);
+            lay_overlap(self.overlap, &mut def.overlap, default.overlap)?;
             lay_catch_up(self.catch_up, &mut def.catch_up, default.catch_up);
-        } else {
-            let stands = def.overlap;
-            self.overlap.put(&mut def.overlap, stands);
         }
         self.payload.put_option(&mut def.payload);
         lay_retry(self.retry, &mut def.retry);
@@ -103,6 +94,39 @@ impl JobDraft {
         lay_labels(self.labels, &mut def.labels);
         check(&def)?;
         Ok(def)
+    }
+}
+
+impl TargetDraft {
+    /// What stands, with what is said changed; a whole target if nothing stands.
+    fn over(self, stands: Option<&Target>) -> Result<Target, FieldError> {
+        let (mut http, url) = match (stands, self.url) {
+            (Some(Target::Http(http)), url) => (http.clone(), url),
+            (Some(Target::Fake(_)) | None, Some(url)) => (HttpTarget::at(url), None),
+            (Some(Target::Fake(_)) | None, None) => {
+                let detail = "url is missing: write https://example.com/hook";
+                return Err(FieldError::new(Fault::Missing, "target.http.url", detail));
+            }
+        };
+        if let Some(url) = url {
+            http.url = url;
+        }
+        self.method
+            .put(&mut http.method, HttpTarget::METHOD_DEFAULT);
+        self.output_max
+            .put(&mut http.output_max, limits::OUTPUT_DEFAULT);
+        match self.headers {
+            Patch::Keep => {}
+            Patch::Reset => http.headers.clear(),
+            Patch::Set(headers) => {
+                for (name, value) in headers {
+                    http.set_header(name, value).map_err(|error| {
+                        FieldError::invalid(format!("target.{}", error.field), error.detail)
+                    })?;
+                }
+            }
+        }
+        Ok(Target::Http(http))
     }
 }
 
@@ -143,6 +167,40 @@ fn thousandths(share: f64) -> u16 {
     } else {
         u16::MAX
     }
+}
+
+fn lay_overlap(
+    draft: Patch<OverlapDraft>,
+    overlap: &mut Overlap,
+    default: Overlap,
+) -> Result<(), FieldError> {
+    let draft = match draft {
+        Patch::Keep => return Ok(()),
+        Patch::Reset => {
+            *overlap = default;
+            return Ok(());
+        }
+        Patch::Set(draft) => draft,
+    };
+    let mut queue_max = match *overlap {
+        Overlap::QueueAll { max } => max,
+        Overlap::Skip | Overlap::QueueOne | Overlap::CancelRunning | Overlap::Allow => {
+            Overlap::QUEUE_MAX
+        }
+    };
+    draft.policy.put(overlap, default);
+    let max_given = draft.max.given().is_some();
+    draft.max.put(&mut queue_max, Overlap::QUEUE_MAX);
+    match overlap {
+        Overlap::QueueAll { max } => *max = queue_max,
+        Overlap::Skip | Overlap::QueueOne | Overlap::CancelRunning | Overlap::Allow => {
+            if max_given {
+                let detail = "max belongs to queue_all: leave it out";
+                return Err(FieldError::invalid("overlap.max", detail));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn lay_catch_up(draft: Patch<CatchUpDraft>, catch_up: &mut CatchUp, default: CatchUp) {

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::schedule::{Bounds, DateRange, Day, Dialect, DstGap, DstOverlap, Weekly, Yearly, Zone};
-use model::{
-    Backoff, CalendarName, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, Target, Timestamp,
-};
+use http::{HeaderName, HeaderValue, Method, Uri};
+use model::schedule::{DateRange, Day, Dialect, DstGap, DstOverlap, Weekly, Yearly, Zone};
+use model::{Backoff, CalendarName, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, Timestamp};
 
 /// What is said about one field.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -34,6 +33,14 @@ impl<T> Patch<T> {
         match self {
             Self::Set(value) => Some(value),
             Self::Keep | Self::Reset => None,
+        }
+    }
+
+    /// What is said, or what stands if nothing is.
+    pub fn or_keep(self, stands: impl FnOnce() -> Option<T>) -> Self {
+        match self {
+            Self::Keep => stands().map_or(Self::Keep, Self::Set),
+            said @ (Self::Reset | Self::Set(_)) => said,
         }
     }
 
@@ -63,12 +70,12 @@ pub struct JobDraft {
     /// Calendars by their names; each list is replaced whole.
     pub exclude: Patch<Vec<CalendarName>>,
     pub only: Patch<Vec<CalendarName>>,
-    pub target: Patch<Target>,
+    pub target: Patch<TargetDraft>,
     pub payload: Patch<Bytes>,
     pub retry: Patch<RetryDraft>,
     pub timeout: Patch<Duration>,
     pub lane: Patch<Lane>,
-    pub overlap: Patch<Overlap>,
+    pub overlap: Patch<OverlapDraft>,
     pub catch_up: Patch<CatchUpDraft>,
     pub spread: Patch<Duration>,
     pub delivery: Patch<Delivery>,
@@ -97,6 +104,13 @@ pub struct RetryDraft {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct OverlapDraft {
+    pub policy: Patch<Overlap>,
+    /// How many runs may wait; of `queue_all` only.
+    pub max: Patch<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CatchUpDraft {
     pub policy: Patch<CatchUpPolicy>,
     pub window: Patch<Duration>,
@@ -104,47 +118,40 @@ pub struct CatchUpDraft {
 }
 
 /// When a job is to be due, before the job's own number and the moment of the request are known.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScheduleDraft {
-    pub kind: KindDraft,
-    pub bounds: Bounds,
+    /// What repeats. An edit may leave it out, and change only what stands beside it.
+    pub kind: Option<KindDraft>,
+    pub zone: Patch<Zone>,
+    pub dialect: Patch<Dialect>,
+    pub dst_gap: Patch<DstGap>,
+    pub dst_overlap: Patch<DstOverlap>,
+    pub anchor: Patch<Timestamp>,
+    pub after_completion: Patch<bool>,
+    pub starts_at: Patch<Timestamp>,
+    pub ends_at: Patch<Timestamp>,
+    pub runs_max: Patch<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum KindDraft {
     /// The short form: an expression, a macro, or `@every 90s`.
-    Text(CronDraft),
-    Cron(CronDraft),
-    Every(EveryDraft),
+    Text(String),
+    Cron(Vec<String>),
+    /// A period.
+    Every(String),
     At(Timestamp),
     In(Duration),
 }
 
-impl KindDraft {
-    /// Whether it can have more than one slot, so that bounds mean something to it.
-    pub fn repeats(&self) -> bool {
-        match self {
-            Self::Text(_) | Self::Cron(_) | Self::Every(_) => true,
-            Self::At(_) | Self::In(_) => false,
-        }
-    }
-}
-
+/// Where work is to go. What is not said about an address that stands stays as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct CronDraft {
-    pub texts: Vec<String>,
-    pub zone: Option<Zone>,
-    pub dialect: Option<Dialect>,
-    pub dst_gap: Option<DstGap>,
-    pub dst_overlap: Option<DstOverlap>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct EveryDraft {
-    pub period: String,
-    pub anchor: Option<Timestamp>,
-    pub zone: Option<Zone>,
-    pub after_completion: bool,
+pub struct TargetDraft {
+    pub url: Option<Uri>,
+    pub method: Patch<Method>,
+    /// A header without a value is taken away.
+    pub headers: Patch<Vec<(HeaderName, Option<HeaderValue>)>>,
+    pub output_max: Patch<usize>,
 }
 
 /// What a client says about a calendar. It is always the whole of it.

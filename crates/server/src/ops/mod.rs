@@ -30,10 +30,10 @@ pub use turns::Changing;
 
 pub use change::{Changed, Expect, Mode};
 pub use draft::{
-    CalendarDraft, CatchUpDraft, CronDraft, EveryDraft, JobDraft, KindDraft, Patch, RetryDraft,
-    ScheduleDraft,
+    CalendarDraft, CatchUpDraft, JobDraft, KindDraft, OverlapDraft, Patch, RetryDraft,
+    ScheduleDraft, TargetDraft,
 };
 pub use error::{CalendarFault, OpError};
 pub use fault::{Fault, FieldError};
-pub use schedule::Known;
+pub use schedule::{Known, kind_missing, refuse_misfit};
 pub use withdraw::{Wish, Withdrawn};

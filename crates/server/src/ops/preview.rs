@@ -44,10 +44,8 @@ pub async fn preview(api: &Api, tenant: TenantId, asked: Asked) -> Result<Previe
     let now = api.engine.now();
     let from = asked.from.unwrap_or(now);
     // An interval without an anchor is counted from where the preview begins.
-    let start = match asked.schedule.kind {
-        KindDraft::Text(_) | KindDraft::Cron(_) | KindDraft::Every(_) => from,
-        KindDraft::At(_) | KindDraft::In(_) => now,
-    };
+    let repeats = asked.schedule.kind.as_ref().is_some_and(KindDraft::repeats);
+    let start = if repeats { from } else { now };
     let names = asked.exclude.iter().chain(&asked.only);
     let known = calendars::known(api, tenant, names).await?;
     let context = Context {

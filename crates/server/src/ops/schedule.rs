@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::schedule::{
-    Bounds, Calendars, Cron, CronOptions, Every, Found, Kind, ScheduleError, Zone,
+    Bounds, Calendars, Cron, CronOptions, Every, Found, Kind, ScheduleError, Zone, names_zone,
 };
 use model::{Calendar, CalendarName, Job, JobState, Schedule, Slot, Timestamp, limits};
 
-use super::draft::{CronDraft, EveryDraft, KindDraft, Patch, ScheduleDraft};
+use super::draft::{KindDraft, Patch, ScheduleDraft};
 use super::fault::{Fault, FieldError};
 
 /// The calendars that a request names, as far as they exist.
@@ -24,7 +24,7 @@ pub struct Context<'a> {
     pub now: Timestamp,
     /// The job's own number.
     pub hash: u64,
-    /// The schedule that stands: an interval that is said again keeps its anchor.
+    /// The schedule that is replaced: an interval that is said again keeps its anchor.
     pub before: Option<&'a Schedule>,
     pub known: &'a Known,
 }
@@ -94,28 +94,158 @@ pub fn calendar_gone(schedule: &Schedule, name: &CalendarName) -> FieldError {
     calendar_unknown(field, name)
 }
 
+impl KindDraft {
+    /// Whether it can have more than one slot, so that bounds mean something to it.
+    pub fn repeats(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Cron(_) | Self::Every(_) => true,
+            Self::At(_) | Self::In(_) => false,
+        }
+    }
+
+    fn uses(&self) -> Uses {
+        match self {
+            // It may turn out to be either.
+            Self::Text(_) => Uses::Both,
+            Self::Cron(_) => Uses::Cron,
+            Self::Every(_) => Uses::Every,
+            Self::At(_) | Self::In(_) => Uses::Nothing,
+        }
+    }
+
+    /// What stands, said again.
+    fn of(kind: &Kind) -> Option<Self> {
+        match kind {
+            Kind::Cron(cron) => Some(Self::Cron(cron.texts().to_vec())),
+            Kind::Every(every) => Some(Self::Every(every.period.text())),
+            Kind::Once(_) | Kind::Broken(_) => None,
+        }
+    }
+
+    /// Whether its expressions bring a zone of their own.
+    fn names_zone(&self) -> bool {
+        match self {
+            Self::Text(text) => names_zone(text),
+            Self::Cron(texts) => texts.iter().any(|text| names_zone(text)),
+            Self::Every(_) | Self::At(_) | Self::In(_) => false,
+        }
+    }
+}
+
+/// Which of the fields beside it a kind of schedule has a use for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Uses {
+    Both,
+    Cron,
+    Every,
+    Nothing,
+}
+
+/// A field that means nothing to the schedule it stands in, and what it belongs to.
+pub type Misfit = (&'static str, &'static str);
+
 impl ScheduleDraft {
-    /// The schedule by itself; calendars are the job's to name.
+    /// The first field that is given and means nothing to a kind of schedule.
+    pub fn misfit(&self, kind: &KindDraft) -> Option<Misfit> {
+        self.misfit_of(kind.uses())
+    }
+
+    fn misfit_of(&self, uses: Uses) -> Option<Misfit> {
+        let cron = matches!(uses, Uses::Both | Uses::Cron);
+        let every = matches!(uses, Uses::Both | Uses::Every);
+        let both = (cron || every, "cron and every");
+        let (cron, every) = ((cron, "cron"), (every, "every"));
+        let fields = [
+            (self.dialect.given().is_some(), "dialect", cron),
+            (self.dst_gap.given().is_some(), "dst_gap", cron),
+            (self.dst_overlap.given().is_some(), "dst_overlap", cron),
+            (self.anchor.given().is_some(), "anchor", every),
+            (
+                self.after_completion.given().is_some(),
+                "after_completion",
+                every,
+            ),
+            (self.zone.given().is_some(), "timezone", both),
+            (self.starts_at.given().is_some(), "starts_at", both),
+            (self.ends_at.given().is_some(), "ends_at", both),
+            (self.runs_max.given().is_some(), "runs_max", both),
+        ];
+        let misfit = |(given, _, (used, _)): &(bool, _, (bool, _))| *given && !used;
+        fields
+            .into_iter()
+            .find(misfit)
+            .map(|(_, name, (_, kind))| (name, kind))
+    }
+
+    /// What stands, with what is said changed. What is not said stays, as far as the kind that is said has a use for it.
+    pub fn amend(self, stands: &Schedule, context: Context<'_>) -> Result<Schedule, FieldError> {
+        if self.kind.is_none() {
+            check_readable(stands)?;
+            let uses = KindDraft::of(&stands.kind).map_or(Uses::Nothing, |kind| kind.uses());
+            if let Some(misfit) = self.misfit_of(uses) {
+                return Err(refuse_misfit(misfit));
+            }
+            if uses == Uses::Nothing {
+                return Ok(stands.clone());
+            }
+        }
+        self.over(stands).build(context)
+    }
+
+    fn over(mut self, stands: &Schedule) -> Self {
+        // An interval that is said together with its start is counted from there.
+        let recounted = self.kind.is_some() && self.starts_at.given().is_some();
+        let kind = self.kind.take().or_else(|| KindDraft::of(&stands.kind));
+        if kind.as_ref().is_some_and(KindDraft::repeats) {
+            let zoned = kind.as_ref().is_some_and(KindDraft::names_zone);
+            let zone = match &stands.kind {
+                Kind::Cron(cron) => Some(cron.zone().clone()),
+                Kind::Every(every) => Some(every.zone.clone()),
+                Kind::Once(_) | Kind::Broken(_) => None,
+            };
+            self.zone = self.zone.or_keep(|| zone.filter(|_| !zoned));
+            self.starts_at = self.starts_at.or_keep(|| stands.bounds.starts_at);
+            self.ends_at = self.ends_at.or_keep(|| stands.bounds.ends_at);
+            self.runs_max = self.runs_max.or_keep(|| stands.bounds.runs_max);
+        }
+        match &stands.kind {
+            Kind::Cron(cron) => {
+                self.dialect = self.dialect.or_keep(|| Some(cron.dialect()));
+                self.dst_gap = self.dst_gap.or_keep(|| Some(cron.dst_gap()));
+                self.dst_overlap = self.dst_overlap.or_keep(|| Some(cron.dst_overlap()));
+            }
+            Kind::Every(every) => {
+                self.anchor = self
+                    .anchor
+                    .or_keep(|| Some(every.anchor).filter(|_| !recounted));
+                let after = every.after_completion;
+                self.after_completion = self.after_completion.or_keep(|| Some(after));
+            }
+            Kind::Once(_) | Kind::Broken(_) => {}
+        }
+        Self { kind, ..self }
+    }
+
+    /// The schedule by itself; calendars are the job's to name. Fields that the kind has no use for are left out.
     pub fn build(&self, context: Context<'_>) -> Result<Schedule, FieldError> {
         let refused = |field: &'static str| {
             move |error: ScheduleError| FieldError::new(Fault::Schedule, field, error.to_string())
         };
-        let anchor = self.bounds.starts_at.unwrap_or(context.now);
-        // What is counted from a given moment needs no other anchor.
-        let before = context.before.filter(|_| self.bounds.starts_at.is_none());
-        let kind = match &self.kind {
-            KindDraft::Text(cron) => {
-                let text = cron.texts.first().map_or("", String::as_str);
-                Schedule::parse_text(text, cron.options(context.hash), anchor)
-                    .map(|schedule| keep_anchor(schedule.kind, before))
-                    .map_err(refused("schedule"))?
-            }
-            KindDraft::Cron(cron) => Cron::parse(&cron.texts, cron.options(context.hash))
+        let kind = self.kind.as_ref().ok_or_else(kind_missing)?;
+        let anchor = self.anchor(context);
+        let kind = match kind {
+            KindDraft::Text(text) => Schedule::parse_text(text, self.options(context.hash), anchor)
+                .map(|schedule| self.finish(schedule.kind, context))
+                .map_err(refused("schedule"))?,
+            KindDraft::Cron(texts) => Cron::parse(texts, self.options(context.hash))
                 .map(Kind::Cron)
                 .map_err(refused("schedule.cron"))?,
-            KindDraft::Every(every) => every
-                .build(anchor, before)
-                .map_err(refused("schedule.every"))?,
+            KindDraft::Every(period) => {
+                let zone = self.zone.given().cloned().unwrap_or_else(Zone::utc);
+                Every::parse(period, anchor, zone)
+                    .map(|every| self.finish(Kind::Every(every), context))
+                    .map_err(refused("schedule.every"))?
+            }
             KindDraft::At(moment) => Kind::Once(once(*moment, context.now)?),
             KindDraft::In(span) => {
                 let moment = context.now.plus(*span);
@@ -126,12 +256,66 @@ impl ScheduleDraft {
                 Kind::Once(Slot(moment))
             }
         };
+        let repeats = self.kind.as_ref().is_some_and(KindDraft::repeats);
+        let bounds = Bounds {
+            starts_at: self.starts_at.given().copied(),
+            ends_at: self.ends_at.given().copied(),
+            runs_max: self.runs_max.given().copied(),
+        };
         Ok(Schedule {
             kind,
-            bounds: self.bounds,
+            bounds: if repeats { bounds } else { Bounds::default() },
             calendars: Calendars::default(),
         })
     }
+
+    fn options(&self, hash: u64) -> CronOptions {
+        CronOptions {
+            zone: self.zone.given().cloned(),
+            dialect: self.dialect.given().copied().unwrap_or_default(),
+            dst_gap: self.dst_gap.given().copied().unwrap_or_default(),
+            dst_overlap: self.dst_overlap.given().copied().unwrap_or_default(),
+            hash,
+        }
+    }
+
+    /// What an interval is counted from.
+    fn anchor(&self, context: Context<'_>) -> Timestamp {
+        let given = self.anchor.given().or(self.starts_at.given());
+        given.copied().unwrap_or(context.now)
+    }
+
+    /// What an interval has beside its period. The same interval said again goes on from its old anchor: saying a thing
+    /// twice changes nothing.
+    fn finish(&self, kind: Kind, context: Context<'_>) -> Kind {
+        let mut every = match kind {
+            Kind::Every(every) => every,
+            kind @ (Kind::Cron(_) | Kind::Once(_) | Kind::Broken(_)) => return kind,
+        };
+        every.after_completion = self.after_completion.given().copied().unwrap_or(false);
+        let counted = self.anchor.given().is_some() || self.starts_at.given().is_some();
+        match context.before.map(|before| &before.kind) {
+            Some(Kind::Every(old))
+                if !counted && every.period == old.period && every.zone == old.zone =>
+            {
+                every.anchor = old.anchor;
+            }
+            Some(Kind::Every(_) | Kind::Cron(_) | Kind::Once(_) | Kind::Broken(_)) | None => {}
+        }
+        Kind::Every(every)
+    }
+}
+
+pub fn refuse_misfit((field, kind): Misfit) -> FieldError {
+    FieldError::invalid(
+        format!("schedule.{field}"),
+        format!("{field} belongs to {kind}: leave it out"),
+    )
+}
+
+pub fn kind_missing() -> FieldError {
+    let detail = "a schedule has exactly one of cron, every, at, in";
+    FieldError::new(Fault::Missing, "schedule", detail)
 }
 
 /// A one-off that lies a little in the past runs at once; one from long ago is a mistake.
@@ -147,48 +331,6 @@ fn once(moment: Timestamp, now: Timestamp) -> Result<Slot, FieldError> {
         return Err(FieldError::new(Fault::Past, "schedule.at", detail));
     }
     Ok(Slot(moment))
-}
-
-impl CronDraft {
-    fn options(&self, hash: u64) -> CronOptions {
-        CronOptions {
-            zone: self.zone.clone(),
-            dialect: self.dialect.unwrap_or_default(),
-            dst_gap: self.dst_gap.unwrap_or_default(),
-            dst_overlap: self.dst_overlap.unwrap_or_default(),
-            hash,
-        }
-    }
-}
-
-impl EveryDraft {
-    fn build(&self, anchor: Timestamp, before: Option<&Schedule>) -> Result<Kind, ScheduleError> {
-        let zone = self.zone.clone().unwrap_or_else(Zone::utc);
-        let anchor_given = self.anchor.is_some();
-        let mut every = Every::parse(&self.period, self.anchor.unwrap_or(anchor), zone)?;
-        if self.after_completion {
-            every = every.after_completion();
-        }
-        Ok(keep_anchor(
-            Kind::Every(every),
-            before.filter(|_| !anchor_given),
-        ))
-    }
-}
-
-/// The same interval said again goes on from its old anchor: saying a thing twice changes nothing.
-fn keep_anchor(kind: Kind, before: Option<&Schedule>) -> Kind {
-    match (kind, before.map(|before| &before.kind)) {
-        (Kind::Every(new), Some(Kind::Every(old)))
-            if new.period == old.period && new.zone == old.zone =>
-        {
-            Kind::Every(Every {
-                anchor: old.anchor,
-                ..new
-            })
-        }
-        (kind, _) => kind,
-    }
 }
 
 /// Whoever changes a job that cannot be planned has to say when it is due.

@@ -161,7 +161,7 @@ pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer 
     answer::job(StatusCode::OK, &jobs::find(&api, TENANT, &key).await?)
 }
 
-/// Create the job of a key, or make it what the body says.
+/// Create the job of a key, or replace all of it: what the body does not say takes its default. PATCH keeps it.
 #[utoipa::path(
     put, path = "/v1/jobs/by-key/{key}", tag = "jobs", operation_id = "put_job_by_key",
     params(
@@ -193,7 +193,7 @@ pub async fn put(
     }
 }
 
-/// Change some fields of a job.
+/// Change some fields of a job: what the body does not mention stays, `null` removes.
 #[utoipa::path(
     patch, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "patch_job",
     params(

@@ -10,7 +10,7 @@ use super::read::{self, Fields, Path, Read, Shape, Value, shown};
 use super::schedule_in::{calendars, schedule};
 use super::sound;
 use super::target_in::target;
-use crate::ops::{CatchUpDraft, Fault, JobDraft, Patch, RetryDraft};
+use crate::ops::{CatchUpDraft, JobDraft, OverlapDraft, Patch, RetryDraft};
 
 pub const JOB_FIELDS: [&str; 16] = [
     "key",
@@ -154,36 +154,23 @@ fn catch_up(value: Value<'_>, path: Path<'_>) -> Read<CatchUpDraft> {
     })
 }
 
-fn overlap(value: Value<'_>, path: Path<'_>) -> Read<Overlap> {
+fn overlap(value: Value<'_>, path: Path<'_>) -> Read<OverlapDraft> {
     let policy = |value: Value<'_>, path: Path<'_>| value.choice(path, &OVERLAPS, Overlap::parse);
     if value.shape() != Shape::Object {
-        return policy(value, path);
+        return Ok(OverlapDraft {
+            policy: Patch::Set(policy(value, path)?),
+            ..Default::default()
+        });
     }
     let fields = Fields::of(value, OVERLAP, "overlap", &OVERLAP_FIELDS)?;
-    let policy = fields.get("policy", policy)?.ok_or_else(|| {
-        let detail = format!("policy is missing: use one of {}", OVERLAPS.join(", "));
-        Path {
-            parent: "overlap",
-            name: "policy",
-        }
-        .refuse(Fault::Missing, detail)
-    })?;
     let most = i64::from(Overlap::QUEUE_MAX);
-    let max = fields.get(
-        "max",
-        |value, path| Ok(value.integer(path, 1, most)? as u32),
-    )?;
-    match (policy, max) {
-        (policy, None) => Ok(policy),
-        (Overlap::QueueAll { .. }, Some(max)) => Ok(Overlap::QueueAll { max }),
-        (Overlap::Skip | Overlap::QueueOne | Overlap::CancelRunning | Overlap::Allow, Some(_)) => {
-            let path = Path {
-                parent: "overlap",
-                name: "max",
-            };
-            Err(path.invalid("max belongs to queue_all: leave it out"))
-        }
-    }
+    Ok(OverlapDraft {
+        policy: fields.patch("policy", policy)?,
+        max: fields.patch(
+            "max",
+            |value, path| Ok(value.integer(path, 1, most)? as u32),
+        )?,
+    })
 }
 
 fn labels(value: Value<'_>) -> Read<BTreeMap<String, Option<String>>> {
@@ -207,7 +194,7 @@ fn labels(value: Value<'_>) -> Read<BTreeMap<String, Option<String>>> {
     Ok(labels)
 }
 
-/// A name stands before the colon in filters, and on command lines.
+/// A name stands before the equals sign in filters, and on command lines.
 pub fn check_label_name(name: &str, path: Path<'_>) -> Read<()> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
     if (1..=limits::NAME_MAX).contains(&name.len()) && name.bytes().all(fits) {

@@ -1,13 +1,12 @@
 //! The small requests: pausing, running by hand, looking ahead.
 
 use model::limits;
-use model::schedule::Bounds;
 
 use super::job_in::payload;
 use super::read::{self, Path, Read, Value};
-use super::schedule_in::{bounds, calendars, given, options, schedule};
+use super::schedule_in::{beside, calendars, schedule};
 use crate::ops::runs::Asked;
-use crate::ops::{CronDraft, Fault, FieldError, KindDraft, ScheduleDraft, preview};
+use crate::ops::{Fault, FieldError, Patch, ScheduleDraft, preview};
 
 pub const PAUSE_FIELDS: [&str; 1] = ["note"];
 pub const START_FIELDS: [&str; 2] = ["payload", "force"];
@@ -95,13 +94,8 @@ pub fn preview(body: &[u8]) -> Read<preview::Asked> {
     })?;
     let most = limits::PREVIEW_MAX as i64;
     let count = fields.get("count", |value, path| value.integer(path, 1, most))?;
-    let ScheduleDraft { kind, bounds: own } = schedule;
-    let bounds = with_bounds(&kind, own, bounds(&fields)?)?;
     Ok(preview::Asked {
-        schedule: ScheduleDraft {
-            kind: with_options(kind, options(&fields)?)?,
-            bounds,
-        },
+        schedule: merge(schedule, beside(&fields)?)?,
         exclude: fields.get("exclude", calendars)?.unwrap_or_default(),
         only: fields.get("only", calendars)?.unwrap_or_default(),
         from: fields.get("from", Value::moment)?,
@@ -109,72 +103,29 @@ pub fn preview(body: &[u8]) -> Read<preview::Asked> {
     })
 }
 
-/// Bounds beside the schedule are those of the schedule, unless it has them itself.
-fn with_bounds(kind: &KindDraft, within: Bounds, beside: Bounds) -> Read<Bounds> {
-    if !kind.repeats() {
-        for (given, field) in given(&beside) {
-            useless(given, field)?;
-        }
+/// What stands beside the schedule is the schedule's, unless it has it itself.
+fn merge(within: ScheduleDraft, beside: ScheduleDraft) -> Read<ScheduleDraft> {
+    let misfit = within.kind.as_ref().and_then(|kind| beside.misfit(kind));
+    if let Some((field, _)) = misfit {
+        let detail = format!("{field} means nothing to such a schedule: leave it out");
+        return Err(FieldError::invalid(field, detail));
     }
-    Ok(Bounds {
-        starts_at: one(within.starts_at, beside.starts_at, "starts_at")?,
-        ends_at: one(within.ends_at, beside.ends_at, "ends_at")?,
-        runs_max: one(within.runs_max, beside.runs_max, "runs_max")?,
-    })
-}
-
-/// Options beside the schedule are those of the schedule, unless it has them itself.
-fn with_options(kind: KindDraft, beside: CronDraft) -> Read<KindDraft> {
-    match kind {
-        KindDraft::Text(cron) => merge(cron, beside).map(KindDraft::Text),
-        KindDraft::Cron(cron) => merge(cron, beside).map(KindDraft::Cron),
-        KindDraft::Every(mut every) => {
-            every.zone = one(every.zone, beside.zone.clone(), "timezone")?;
-            none(&CronDraft {
-                zone: None,
-                ..beside
-            })?;
-            Ok(KindDraft::Every(every))
-        }
-        KindDraft::At(_) | KindDraft::In(_) => {
-            none(&beside)?;
-            Ok(kind)
-        }
-    }
-}
-
-fn merge(within: CronDraft, beside: CronDraft) -> Read<CronDraft> {
-    Ok(CronDraft {
-        texts: within.texts,
+    Ok(ScheduleDraft {
         zone: one(within.zone, beside.zone, "timezone")?,
         dialect: one(within.dialect, beside.dialect, "dialect")?,
         dst_gap: one(within.dst_gap, beside.dst_gap, "dst_gap")?,
         dst_overlap: one(within.dst_overlap, beside.dst_overlap, "dst_overlap")?,
+        starts_at: one(within.starts_at, beside.starts_at, "starts_at")?,
+        ends_at: one(within.ends_at, beside.ends_at, "ends_at")?,
+        runs_max: one(within.runs_max, beside.runs_max, "runs_max")?,
+        ..within
     })
 }
 
-fn one<T>(within: Option<T>, beside: Option<T>, field: &str) -> Read<Option<T>> {
-    match (within, beside) {
-        (Some(_), Some(_)) => {
-            let detail = format!("{field} is given twice, here and in the schedule");
-            Err(FieldError::invalid(field, detail))
-        }
-        (within, beside) => Ok(within.or(beside)),
+fn one<T>(within: Patch<T>, beside: Patch<T>, field: &str) -> Read<Patch<T>> {
+    if within.given().is_some() && beside.given().is_some() {
+        let detail = format!("{field} is given twice, here and in the schedule");
+        return Err(FieldError::invalid(field, detail));
     }
-}
-
-/// Nothing may be said beside a schedule that has no use for it.
-fn none(beside: &CronDraft) -> Read<()> {
-    useless(beside.zone.is_some(), "timezone")?;
-    useless(beside.dialect.is_some(), "dialect")?;
-    useless(beside.dst_gap.is_some(), "dst_gap")?;
-    useless(beside.dst_overlap.is_some(), "dst_overlap")
-}
-
-fn useless(given: bool, field: &str) -> Read<()> {
-    if !given {
-        return Ok(());
-    }
-    let detail = format!("{field} means nothing to such a schedule: leave it out");
-    Err(FieldError::invalid(field, detail))
+    Ok(within.or_keep(|| beside.into_given()))
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use model::schedule::{Bounds, Dialect, DstGap, DstOverlap, EXPRESSIONS_MAX, Zone};
+use model::schedule::{Dialect, DstGap, DstOverlap, EXPRESSIONS_MAX, Zone};
 use model::{CalendarName, limits};
 
 use super::read::{Fields, Path, Read, Shape, Value};
-use crate::ops::{CronDraft, EveryDraft, Fault, FieldError, KindDraft, ScheduleDraft};
+use crate::ops::{Fault, KindDraft, Patch, ScheduleDraft, kind_missing, refuse_misfit};
 
 pub const SCHEDULE_FIELDS: [&str; 13] = [
     "cron",
@@ -30,13 +30,10 @@ const SCHEDULE: Path<'static> = Path {
 
 pub fn schedule(value: Value<'_>, path: Path<'_>) -> Read<ScheduleDraft> {
     match value.shape() {
-        Shape::Text => {
-            let texts = vec![value.text(path)?.into_owned()];
-            Ok(ScheduleDraft {
-                kind: KindDraft::Text(CronDraft { texts, ..CronDraft::default() }),
-                bounds: Bounds::default(),
-            })
-        }
+        Shape::Text => Ok(ScheduleDraft {
+            kind: Some(KindDraft::Text(value.text(path)?.into_owned())),
+            ..ScheduleDraft::default()
+        }),
         Shape::Object => object(value),
         Shape::Null | Shape::Bool | Shape::Number | Shape::List => Err(path.invalid(
             "expected a cron expression such as \"@daily\", or an object with one of cron, every, at, in",
@@ -44,98 +41,79 @@ pub fn schedule(value: Value<'_>, path: Path<'_>) -> Read<ScheduleDraft> {
     }
 }
 
-/// Refuses a field that means nothing to the kind of schedule that it stands in.
-fn only(given: bool, field: &str, kind: &str) -> Read<()> {
-    match given {
-        true => Err(FieldError::invalid(
-            format!("schedule.{field}"),
-            format!("{field} belongs to {kind}: leave it out"),
-        )),
-        false => Ok(()),
-    }
-}
-
 fn object(value: Value<'_>) -> Read<ScheduleDraft> {
     let fields = Fields::of(value, SCHEDULE, "schedule", &SCHEDULE_FIELDS)?;
+    let draft = ScheduleDraft {
+        anchor: fields.patch("anchor", Value::moment)?,
+        after_completion: fields.patch("after_completion", Value::boolean)?,
+        ..beside(&fields)?
+    };
     let kind = kind(&fields)?;
-    let bounds = bounds(&fields)?;
-    if !kind.repeats() {
-        for (given, field) in given(&bounds) {
-            only(given, field, "cron and every")?;
+    match kind.as_ref().and_then(|kind| draft.misfit(kind)) {
+        Some(misfit) => Err(refuse_misfit(misfit)),
+        None => Ok(ScheduleDraft { kind, ..draft }),
+    }
+}
+
+/// What repeats, or when it is due once; nothing if it is not said.
+fn kind(fields: &Fields<'_>) -> Read<Option<KindDraft>> {
+    let cron = fields.patch("cron", |value, path| {
+        Ok(KindDraft::Cron(expressions(value, path)?))
+    })?;
+    let every = fields.patch("every", |value, path| {
+        Ok(KindDraft::Every(value.text(path)?.into_owned()))
+    })?;
+    let at = fields.patch("at", |value, path| Ok(KindDraft::At(value.moment(path)?)))?;
+    let later = fields.patch("in", |value, path| Ok(KindDraft::In(value.duration(path)?)))?;
+    let mut said = Vec::new();
+    let mut removed = false;
+    for kind in [cron, every, at, later] {
+        match kind {
+            Patch::Keep => {}
+            Patch::Reset => removed = true,
+            Patch::Set(kind) => said.push(kind),
         }
     }
-    Ok(ScheduleDraft { kind, bounds })
-}
-
-fn kind(fields: &Fields<'_>) -> Read<KindDraft> {
-    let cron = fields.get("cron", expressions)?;
-    let every = fields.get("every", Value::text)?;
-    let at = fields.get("at", Value::moment)?;
-    let later = fields.get("in", Value::duration)?;
-    let kinds = [
-        cron.is_some(),
-        every.is_some(),
-        at.is_some(),
-        later.is_some(),
-    ];
-    if kinds.into_iter().filter(|given| *given).count() != 1 {
-        let fault = if kinds.contains(&true) {
-            Fault::Invalid
-        } else {
-            Fault::Missing
-        };
-        return Err(SCHEDULE.refuse(fault, "a schedule has exactly one of cron, every, at, in"));
-    }
-    let options = options(fields)?;
-    let anchor = fields.get("anchor", Value::moment)?;
-    let after_completion = fields.get("after_completion", Value::boolean)?;
-    if cron.is_none() {
-        only(options.dialect.is_some(), "dialect", "cron")?;
-        only(options.dst_gap.is_some(), "dst_gap", "cron")?;
-        only(options.dst_overlap.is_some(), "dst_overlap", "cron")?;
-    }
-    if every.is_none() {
-        only(anchor.is_some(), "anchor", "every")?;
-        only(after_completion.is_some(), "after_completion", "every")?;
-    }
-    if let Some(texts) = cron {
-        return Ok(KindDraft::Cron(CronDraft { texts, ..options }));
-    }
-    if let Some(period) = every {
-        return Ok(KindDraft::Every(EveryDraft {
-            period: period.into_owned(),
-            anchor,
-            zone: options.zone,
-            after_completion: after_completion.unwrap_or(false),
-        }));
-    }
-    only(options.zone.is_some(), "timezone", "cron and every")?;
-    match (at, later) {
-        (Some(moment), _) => Ok(KindDraft::At(moment)),
-        (None, Some(span)) => Ok(KindDraft::In(span)),
-        (None, None) => Err(SCHEDULE.invalid("a schedule has exactly one of cron, every, at, in")),
+    match (said.pop(), said.is_empty()) {
+        (None, _) if removed => Err(kind_missing()),
+        (kind, true) => Ok(kind),
+        (_, false) => Err(SCHEDULE.invalid("a schedule has exactly one of cron, every, at, in")),
     }
 }
 
-/// From when to when, and how many runs; also beside a schedule, in a preview.
-pub fn bounds(fields: &Fields<'_>) -> Read<Bounds> {
+/// How a schedule is to be read, from when to when, and how many runs; also beside one, in a preview.
+pub fn beside(fields: &Fields<'_>) -> Read<ScheduleDraft> {
     let most = i64::from(u32::MAX);
-    Ok(Bounds {
-        starts_at: fields.get("starts_at", Value::moment)?,
-        ends_at: fields.get("ends_at", Value::moment)?,
-        runs_max: fields.get("runs_max", |value, path| {
+    Ok(ScheduleDraft {
+        zone: fields.patch("timezone", zone)?,
+        dialect: fields.patch("dialect", |value, path| {
+            value.choice(path, &["unix", "quartz"], |text| match text {
+                "unix" => Some(Dialect::Unix),
+                "quartz" => Some(Dialect::Quartz),
+                _ => None,
+            })
+        })?,
+        dst_gap: fields.patch("dst_gap", |value, path| {
+            value.choice(path, &["run_after", "skip"], |text| match text {
+                "run_after" => Some(DstGap::RunAfter),
+                "skip" => Some(DstGap::Skip),
+                _ => None,
+            })
+        })?,
+        dst_overlap: fields.patch("dst_overlap", |value, path| {
+            value.choice(path, &["first", "both"], |text| match text {
+                "first" => Some(DstOverlap::First),
+                "both" => Some(DstOverlap::Both),
+                _ => None,
+            })
+        })?,
+        starts_at: fields.patch("starts_at", Value::moment)?,
+        ends_at: fields.patch("ends_at", Value::moment)?,
+        runs_max: fields.patch("runs_max", |value, path| {
             Ok(value.integer(path, 1, most)? as u32)
         })?,
+        ..ScheduleDraft::default()
     })
-}
-
-/// Which bounds are given, by their names.
-pub fn given(bounds: &Bounds) -> [(bool, &'static str); 3] {
-    [
-        (bounds.starts_at.is_some(), "starts_at"),
-        (bounds.ends_at.is_some(), "ends_at"),
-        (bounds.runs_max.is_some(), "runs_max"),
-    ]
 }
 
 /// Calendars by their names.
@@ -166,35 +144,6 @@ fn expressions(value: Value<'_>, path: Path<'_>) -> Read<Vec<String>> {
     list.into_iter()
         .map(|raw| Ok(Value(raw.get()).text(path)?.into_owned()))
         .collect()
-}
-
-/// How expressions are to be read; also beside a schedule, in a preview.
-pub fn options(fields: &Fields<'_>) -> Read<CronDraft> {
-    Ok(CronDraft {
-        texts: Vec::new(),
-        zone: fields.get("timezone", zone)?,
-        dialect: fields.get("dialect", |value, path| {
-            value.choice(path, &["unix", "quartz"], |text| match text {
-                "unix" => Some(Dialect::Unix),
-                "quartz" => Some(Dialect::Quartz),
-                _ => None,
-            })
-        })?,
-        dst_gap: fields.get("dst_gap", |value, path| {
-            value.choice(path, &["run_after", "skip"], |text| match text {
-                "run_after" => Some(DstGap::RunAfter),
-                "skip" => Some(DstGap::Skip),
-                _ => None,
-            })
-        })?,
-        dst_overlap: fields.get("dst_overlap", |value, path| {
-            value.choice(path, &["first", "both"], |text| match text {
-                "first" => Some(DstOverlap::First),
-                "both" => Some(DstOverlap::Both),
-                _ => None,
-            })
-        })?,
-    })
 }
 
 pub fn zone(value: Value<'_>, path: Path<'_>) -> Read<Zone> {

@@ -38,8 +38,9 @@ pub struct JobRequest {
     pub labels: Option<BTreeMap<String, Option<String>>>,
 }
 
-/// What an edit speaks of changes; `null` sets a field back to its default. `retry`, `catch_up` and `labels`
-/// are merged, `schedule`, `exclude`, `only`, `target` and `payload` are replaced whole.
+/// What an edit does not mention stays as it is, also within `schedule`, `target`, `retry`, `overlap` and `catch_up`;
+/// `null` removes a field or sets it back to its default. Headers and labels are merged by name. `exclude`, `only` and
+/// `payload` are replaced whole.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"timeout": "30s", "labels": {"team": "ops", "old": null}}))]
 pub struct JobPatch {
@@ -47,7 +48,7 @@ pub struct JobPatch {
     pub schedule: Option<ScheduleForm>,
     pub exclude: Option<Vec<String>>,
     pub only: Option<Vec<String>>,
-    pub target: Option<TargetForm>,
+    pub target: Option<TargetPatchForm>,
     pub payload: Option<serde_json::Value>,
     pub retry: Option<RetryRequest>,
     pub timeout: Option<String>,
@@ -71,7 +72,7 @@ pub enum ScheduleForm {
     Full(Box<ScheduleRequest>),
 }
 
-/// Exactly one of `cron`, `every`, `at` and `in`.
+/// Exactly one of `cron`, `every`, `at` and `in`; an edit that leaves them out changes what stands beside them.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"cron": "0 9 * * MON-FRI", "timezone": "Europe/Berlin"}))]
 pub struct ScheduleRequest {
@@ -139,6 +140,28 @@ pub struct HttpRequest {
     pub output_max: Option<u32>,
 }
 
+/// Another address, or an object with what is to change about the target.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum TargetPatchForm {
+    Short(String),
+    Full(TargetPatch),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TargetPatch {
+    pub http: HttpPatch,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HttpPatch {
+    pub url: Option<String>,
+    pub method: Option<String>,
+    /// Merged by name; `null` takes a header away.
+    pub headers: Option<BTreeMap<String, Option<String>>>,
+    pub output_max: Option<u32>,
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RetryRequest {
     /// 1 to 100; 4 by default.
@@ -161,7 +184,7 @@ pub enum OverlapForm {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OverlapRequest {
-    pub policy: String,
+    pub policy: Option<String>,
     /// How many runs may wait; of `queue_all` only.
     pub max: Option<u32>,
 }

@@ -1,11 +1,11 @@
 //! A target as clients write it: an address, or `{"http": {…}}` in full.
 
-use model::Target;
+use http::{HeaderName, HeaderValue};
 use model::limits;
-use model::target::{HttpTarget, TargetError};
+use model::target::{TargetError, check_header, check_method, check_url};
 
-use super::read::{Fields, Path, Read, Shape, Value, join};
-use crate::ops::{Fault, FieldError};
+use super::read::{Fields, Path, Read, Shape, Value, join, shown};
+use crate::ops::{Fault, FieldError, Patch, TargetDraft};
 
 const TARGET_FIELDS: [&str; 1] = ["http"];
 pub const HTTP_FIELDS: [&str; 4] = ["url", "method", "headers", "output_max"];
@@ -22,49 +22,68 @@ const HEADERS: Path<'static> = Path {
     name: "headers",
 };
 
-pub fn target(value: Value<'_>, path: Path<'_>) -> Read<Target> {
+pub fn target(value: Value<'_>, path: Path<'_>) -> Read<TargetDraft> {
     if value.shape() != Shape::Object {
         let url = value.text_or(
             path,
             "an address such as \"https://example.com/hook\", or {\"http\": {…}}",
         )?;
-        let target = HttpTarget::new(&url, None).map_err(|error| path.invalid(error.detail))?;
-        return Ok(Target::Http(target));
+        let url = check_url(&url).map_err(|error| path.invalid(error.detail))?;
+        return Ok(TargetDraft {
+            url: Some(url),
+            ..TargetDraft::default()
+        });
     }
     let fields = Fields::of(value, TARGET, "target", &TARGET_FIELDS)?;
     let http = fields.get("http", |value, _| http(value))?;
-    http.map(Target::Http).ok_or_else(|| {
+    http.ok_or_else(|| {
         let detail =
             "a target needs a kind: write {\"http\": {\"url\": \"https://example.com/hook\"}}";
         path.refuse(Fault::Missing, detail)
     })
 }
 
-fn http(value: Value<'_>) -> Read<HttpTarget> {
+fn http(value: Value<'_>) -> Read<TargetDraft> {
     let fields = Fields::of(value, HTTP, "target.http", &HTTP_FIELDS)?;
-    let url = fields.get("url", Value::text)?.ok_or_else(|| {
-        let detail = "url is missing: write https://example.com/hook";
-        FieldError::new(Fault::Missing, "target.http.url", detail)
+    let url = fields.patch("url", |value, path| {
+        check_url(&value.text(path)?).map_err(below_target)
     })?;
-    let method = fields.get("method", Value::text)?;
-    let mut target = HttpTarget::new(&url, method.as_deref()).map_err(below_target)?;
-    let most = limits::OUTPUT_MAX as i64;
-    let output_max = fields.get("output_max", |value, path| value.integer(path, 0, most))?;
-    if let Some(bytes) = output_max {
-        target = target.output_max(bytes as usize).map_err(below_target)?;
+    if url == Patch::Reset {
+        let detail = "a target cannot be without url: leave it out to keep it, or give another";
+        return Err(FieldError::invalid("target.http.url", detail));
     }
-    let headers = fields.get("headers", |value, _| {
-        Fields::any(value.0, "target.http.headers", HEADERS)
-    })?;
-    for (name, value) in headers.iter().flat_map(Fields::iter) {
+    let most = limits::OUTPUT_MAX as i64;
+    Ok(TargetDraft {
+        url: url.into_given(),
+        method: fields.patch("method", |value, path| {
+            check_method(&value.text(path)?).map_err(below_target)
+        })?,
+        headers: fields.patch("headers", |value, _| headers(value))?,
+        output_max: fields.patch("output_max", |value, path| {
+            Ok(value.integer(path, 0, most)? as usize)
+        })?,
+    })
+}
+
+/// By their names, in any case; null takes one away.
+fn headers(value: Value<'_>) -> Read<Vec<(HeaderName, Option<HeaderValue>)>> {
+    let fields = Fields::any(value.0, "target.http.headers", HEADERS)?;
+    let mut headers: Vec<(HeaderName, Option<HeaderValue>)> = Vec::new();
+    for (name, value) in fields.iter() {
+        let shown = shown(name);
         let path = Path {
             parent: "target.http.headers",
-            name,
+            name: &shown,
         };
-        let text = value.text(path)?;
-        target = target.header(name, &text).map_err(below_target)?;
+        let null = value.shape() == Shape::Null;
+        let text = if null { "".into() } else { value.text(path)? };
+        let (known, value) = check_header(name, &text).map_err(below_target)?;
+        if headers.iter().any(|(other, _)| *other == known) {
+            return Err(path.invalid(format!("the header {known} is given twice")));
+        }
+        headers.push((known, Some(value).filter(|_| !null)));
     }
-    Ok(target)
+    Ok(headers)
 }
 
 fn below_target(error: TargetError) -> FieldError {

@@ -28,8 +28,12 @@ async fn bounds_are_answered_as_they_were_sent() {
     );
     assert_eq!((&job["exclude"], &job["only"]), (&json!([]), &json!([])));
     let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
-    // A schedule is replaced whole, and its bounds with it.
-    let patch = json!({"schedule": {"cron": "0 9 * * *"}});
+    // Bounds stay until they are taken away.
+    let patch = json!({"schedule": {"cron": "0 10 * * *"}});
+    let still = world.patch(&path, patch).await.is(200).json();
+    assert_eq!(still["schedule"]["starts_at"], "2098-01-01T09:00:00.000Z");
+    let none = json!({"starts_at": null, "ends_at": null, "runs_max": null});
+    let patch = json!({"schedule": none});
     let open = world.patch(&path, patch).await.is(200).json();
     assert_eq!(open["schedule"].get("starts_at"), None);
     assert_eq!(open["runs_left"], Value::Null);

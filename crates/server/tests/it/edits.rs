@@ -53,29 +53,6 @@ async fn a_patch_changes_what_it_speaks_of_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn schedule_and_target_are_replaced_whole() {
-    let world = World::new().await;
-    let body = json!({"schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"},
-        "target": {"http": {"url": OK, "headers": {"x-a": "b"}}}});
-    let job = world.post("/v1/jobs", body).await.is(201).get("id");
-    let patch = json!({"schedule": "0 10 * * *", "target": {"http": {"url": OK, "method": "GET"}}});
-    let changed = world
-        .patch(&format!("/v1/jobs/{job}"), patch)
-        .await
-        .is(200)
-        .json();
-    assert_eq!(changed["schedule"]["timezone"], "UTC");
-    assert_eq!(changed["target"]["http"]["headers"], json!({}));
-    for field in ["schedule", "target"] {
-        let reply = world
-            .patch(&format!("/v1/jobs/{job}"), json!({field: null}))
-            .await;
-        reply.refused(422, "field-invalid");
-        assert_eq!(reply.problem().1.as_deref(), Some(field));
-    }
-}
-
-#[tokio::test]
 async fn another_schedule_shows_slots_removed_and_added() {
     let world = World::new().await;
     let body = json!({"schedule": "0 9 * * *", "target": OK});

@@ -17,6 +17,7 @@ mod faults;
 mod idempotency;
 mod jobs;
 mod lists;
+mod merges;
 mod nodes;
 mod preview;
 mod refusals;

@@ -265,6 +265,15 @@ async fn fields_that_must_be_there_are_asked_for() {
         (json!({"schedule": null, "target": OK}), "schedule"),
         (json!({"schedule": "@daily"}), "target"),
         (json!({"schedule": "@daily", "target": null}), "target"),
+        (json!({"schedule": {}, "target": OK}), "schedule"),
+        (
+            json!({"schedule": {"timezone": "UTC"}, "target": OK}),
+            "schedule",
+        ),
+        (
+            json!({"schedule": "@daily", "target": {"http": {}}}),
+            "target.http.url",
+        ),
     ] {
         for (method, path) in [("POST", "/v1/jobs"), ("PUT", "/v1/jobs/by-key/new")] {
             let reply = world.call(method, path, &[], body.to_string()).await;
