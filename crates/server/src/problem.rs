@@ -4,7 +4,7 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::JobId;
+use model::{JobId, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use store::StoreError;
@@ -238,21 +238,19 @@ impl From<OpError> for Problem {
             OpError::Field(error) => error.into(),
             OpError::Store(error) => error.into(),
             OpError::JobMissing => Self::new(Kind::JobNotFound, detail),
+            OpError::KeyMissing(key) => {
+                Self::new(Kind::JobNotFound, detail).with("key", key.as_str())
+            }
             OpError::RunMissing => Self::new(Kind::RunNotFound, detail),
             OpError::JobGone(job) => Self::new(Kind::JobGone, detail).with("job", job.to_string()),
-            OpError::VersionConflict { found } => {
-                let detail = format!("{detail}: read it again and send If-Match: \"{found}\"");
-                Self::new(Kind::VersionConflict, detail)
-                    .at("If-Match")
-                    .with("version", found.0)
-            }
+            OpError::VersionConflict { found } => version_conflict(&detail, found),
             OpError::NothingToMatch => Self::new(Kind::VersionConflict, detail).at("If-Match"),
             OpError::JobExists(job) => Self::new(Kind::JobExists, detail)
                 .at("If-None-Match")
                 .with("job", job.to_string()),
             OpError::KeyTaken(job) => {
                 let detail =
-                    format!("{detail}: choose another, or PUT /v1/jobs/by-key/… to change it");
+                    format!("{detail}: choose another, or PATCH /v1/jobs/key:… to change it");
                 Self::new(Kind::KeyTaken, detail)
                     .at("key")
                     .with("job", job.to_string())
@@ -294,6 +292,13 @@ impl From<OpError> for Problem {
     }
 }
 
+fn version_conflict(detail: &str, found: Version) -> Problem {
+    let detail = format!("{detail}: read it again and send If-Match: \"{found}\"");
+    Problem::new(Kind::VersionConflict, detail)
+        .at("If-Match")
+        .with("version", found.0)
+}
+
 /// The store's words are for the log.
 fn job_refused(job: JobId, why: &str, detail: &str) -> Problem {
     tracing::warn!(%job, error = why, "the store refuses a job");
@@ -313,12 +318,7 @@ impl From<CalendarFault> for Problem {
             CalendarFault::Stands(found) => Self::new(Kind::VersionConflict, detail)
                 .at("If-None-Match")
                 .with("version", found.0),
-            CalendarFault::VersionConflict(found) => {
-                let detail = format!("{detail}: read it again and send If-Match: \"{found}\"");
-                Self::new(Kind::VersionConflict, detail)
-                    .at("If-Match")
-                    .with("version", found.0)
-            }
+            CalendarFault::VersionConflict(found) => version_conflict(&detail, found),
             CalendarFault::NothingToMatch(_) => {
                 Self::new(Kind::VersionConflict, detail).at("If-Match")
             }

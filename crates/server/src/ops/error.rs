@@ -1,6 +1,6 @@
 //! What can come of an operation when it does not come off.
 
-use model::{CalendarName, JobId, JobState, Reason, RunId, RunState, Version, limits};
+use model::{CalendarName, JobId, JobKey, JobState, Reason, RunId, RunState, Version, limits};
 use store::StoreError;
 
 use super::fault::FieldError;
@@ -11,6 +11,8 @@ pub enum OpError {
     Field(#[from] FieldError),
     #[error("there is no such job")]
     JobMissing,
+    #[error("there is no job by the key {0}")]
+    KeyMissing(JobKey),
     #[error("there is no such run")]
     RunMissing,
     /// The idempotency key's job was deleted and its row is gone.

@@ -228,7 +228,7 @@ pub async fn find(api: &Api, tenant: TenantId, key: &JobKey) -> Result<Job, OpEr
     api.store
         .find_job(tenant, key)
         .await?
-        .ok_or(OpError::JobMissing)
+        .ok_or_else(|| OpError::KeyMissing(key.clone()))
 }
 
 /// Newest first. A page holds `limit` jobs or fewer: large ones fill it sooner.

@@ -10,13 +10,15 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use model::id::IdError;
 use model::schedule::CalendarError;
 use model::{CalendarName, JobId, JobKey, RunId, Timestamp, Version, limits};
 use sha2::{Digest, Sha256};
 use store::Idempotency;
 
+use super::TENANT;
 use crate::api::Api;
-use crate::ops::{Expect, Mode};
+use crate::ops::{Expect, Mode, jobs};
 use crate::problem::{Kind, Problem};
 
 /// How long a body may take to arrive.
@@ -35,7 +37,7 @@ async fn path_of(parts: &mut Parts, api: &Arc<Api>, kind: Kind) -> Result<String
         .map_err(|_| Problem::new(kind, "the path is not UTF-8"))
 }
 
-/// A job's id in the path.
+/// A job in the path: its id, or `key:` and its key, which is looked up.
 pub struct JobPath(pub JobId);
 
 impl FromRequestParts<Arc<Api>> for JobPath {
@@ -43,11 +45,28 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let text = path_of(parts, api, Kind::JobNotFound).await?;
-        JobId::from_str(&text).map(Self).map_err(|error| {
-            let detail = format!("{error}; a job's own key goes to /v1/jobs/by-key/…");
-            Problem::new(Kind::JobNotFound, detail).at("id")
-        })
+        match job_id(api, &text).await? {
+            Ok(id) => Ok(Self(id)),
+            Err(why) => Err(Problem::new(Kind::JobNotFound, why).at("id")),
+        }
     }
+}
+
+/// The job that a text names; why it names none, if it is neither an id nor a key.
+pub async fn job_id(api: &Api, text: &str) -> Result<Result<JobId, String>, Problem> {
+    let Some(key) = text.strip_prefix("key:") else {
+        let refused = |error: IdError| match JobKey::new(text) {
+            Ok(key) => format!("{error}; if it is a job's key, write key:{key}"),
+            Err(_) => format!("{error}; a job's key is written key:nightly-report"),
+        };
+        return Ok(JobId::from_str(text).map_err(refused));
+    };
+    let key = match JobKey::new(key) {
+        Ok(key) => key,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let job = jobs::find(api, TENANT, &key).await?;
+    Ok(Ok(job.id))
 }
 
 /// A run's id in the path.
@@ -58,8 +77,7 @@ impl FromRequestParts<Arc<Api>> for RunPath {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let text = path_of(parts, api, Kind::RunNotFound).await?;
-        let refused =
-            |error: model::id::IdError| Problem::new(Kind::RunNotFound, error.to_string()).at("id");
+        let refused = |error: IdError| Problem::new(Kind::RunNotFound, error.to_string()).at("id");
         RunId::from_str(&text).map(Self).map_err(refused)
     }
 }

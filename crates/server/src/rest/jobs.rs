@@ -138,7 +138,7 @@ fn part(params: &Params) -> Result<Option<String>, Problem> {
 /// Show a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "get_job",
-    params(("id" = String, Path, description = "The job's id")),
+    params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
     responses(
         (status = 200, body = wire::Job, description = "As asked"),
         schema::Refused,
@@ -197,7 +197,7 @@ pub async fn put(
 #[utoipa::path(
     patch, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "patch_job",
     params(
-        ("id" = String, Path, description = "The job's id"),
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
         ("dry_run" = Option<bool>, Query, description = "Check everything, show what would be, and write nothing"),
         ("If-Match" = Option<String>, Header, description = "The version that is to be changed"),
     ),
@@ -224,7 +224,7 @@ pub async fn patch(
 #[utoipa::path(
     delete, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "delete_job",
     params(
-        ("id" = String, Path, description = "The job's id"),
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
         ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
     ),
     responses(
@@ -272,7 +272,7 @@ pub async fn delete_by_key(
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/pause", tag = "jobs", operation_id = "pause_job",
     params(
-        ("id" = String, Path, description = "The job's id"),
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
         ("If-Match" = Option<String>, Header, description = "The version that is to be paused"),
     ),
     request_body(content = Option<schema::PauseBody>),
@@ -298,7 +298,7 @@ pub async fn pause(
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/resume", tag = "jobs", operation_id = "resume_job",
     params(
-        ("id" = String, Path, description = "The job's id"),
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
         ("If-Match" = Option<String>, Header, description = "The version that is to be resumed"),
     ),
     request_body(content = Option<schema::ResumeBody>),

@@ -9,7 +9,7 @@ use store::RunFilter;
 
 use super::TENANT;
 use super::answer::{self, Answer};
-use super::extract::{JobPath, JsonBody, NoParams, Params, RunPath, refuse, shown};
+use super::extract::{JobPath, JsonBody, NoParams, Params, RunPath, job_id, refuse, shown};
 use crate::api::Api;
 use crate::ops::{jobs, runs};
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ use crate::wire::{self, schema};
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
-        ("job" = Option<String>, Query, description = "The id of a job"),
+        ("job" = Option<String>, Query, description = "A job: its id, or `key:` and its key"),
     ),
     responses(
         (status = 200, body = wire::RunList, description = "As asked"),
@@ -32,10 +32,11 @@ use crate::wire::{self, schema};
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
     params.known(&["cursor", "limit", "state", "job"])?;
     let job = match params.one("job")? {
-        Some(text) => Some(
-            text.parse::<JobId>()
-                .map_err(|error| refuse("job", error.to_string()))?,
-        ),
+        // A key's plus, sent as it is, arrives as a space.
+        Some(text) => {
+            let named = job_id(&api, &text.replace(' ', "+")).await?;
+            Some(named.map_err(|why| refuse("job", why))?)
+        }
         None => None,
     };
     page(&api, job, &params).await
@@ -45,7 +46,7 @@ pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/runs", tag = "runs", operation_id = "list_runs_of_job",
     params(
-        ("id" = String, Path, description = "The job's id"),
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
@@ -147,7 +148,7 @@ pub async fn cancel(
 /// Run a job now.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/run", tag = "runs", operation_id = "run_job",
-    params(("id" = String, Path, description = "The job's id")),
+    params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
     request_body(content = Option<schema::StartBody>),
     responses(
         (status = 201, body = wire::Run, description = "Made"),
@@ -167,7 +168,7 @@ pub async fn start(
 /// Replay the last dead run of a job.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/retry", tag = "runs", operation_id = "retry_job",
-    params(("id" = String, Path, description = "The job's id")),
+    params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
     request_body(content = Option<schema::StartBody>),
     responses(
         (status = 201, body = wire::Run, description = "Made"),

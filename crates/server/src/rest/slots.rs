@@ -26,7 +26,7 @@ const LIMIT_DEFAULT: usize = 100;
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/slots", tag = "schedules", operation_id = "list_slots_of_job",
     params(
-        ("id" = String, Path, description = "The job's id"),
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
         ("from" = Option<String>, Query, description = "RFC 3339, or epoch seconds; 24 hours ago by default"),
         ("to" = Option<String>, Query, description = "Not included; in 24 hours by default"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
@@ -82,7 +82,7 @@ fn range(params: &Params, now: Timestamp) -> Result<Range, Problem> {
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/explain", tag = "schedules", operation_id = "explain_slot_of_job",
     params(
-        ("id" = String, Path, description = "The job's id"),
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
         ("at" = String, Query, description = "RFC 3339, epoch seconds, or a local time in the job's zone such as `2026-03-29T02:30`"),
     ),
     responses(

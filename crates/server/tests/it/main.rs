@@ -16,6 +16,7 @@ mod explain_past;
 mod faults;
 mod idempotency;
 mod jobs;
+mod keys;
 mod lists;
 mod merges;
 mod nodes;
