@@ -212,8 +212,7 @@ impl From<StoreError> for Problem {
             .retry_after(30),
             StoreError::Unavailable(source) => {
                 tracing::warn!(error = %source, "the store cannot be reached");
-                let detail =
-                    "the store cannot be reached: whether the request was written is not known";
+                let detail = "the store cannot be reached: nothing was changed";
                 Self::new(Kind::StoreUnavailable, detail).retry_after(1)
             }
             StoreError::Slow(why) => Self::new(Kind::TimedOut, why).retry_after(5),
@@ -237,6 +236,7 @@ impl From<OpError> for Problem {
         match error {
             OpError::Field(error) => error.into(),
             OpError::Store(error) => error.into(),
+            OpError::Write(error) => in_doubt(error),
             OpError::JobMissing => Self::new(Kind::JobNotFound, detail),
             OpError::KeyMissing(key) => {
                 Self::new(Kind::JobNotFound, detail).with("key", key.as_str())
@@ -290,6 +290,17 @@ impl From<OpError> for Problem {
             }
         }
     }
+}
+
+/// A write whose answer was lost may have come about.
+fn in_doubt(error: StoreError) -> Problem {
+    let away = matches!(error, StoreError::Unavailable(_));
+    let mut problem = Problem::from(error);
+    if away {
+        problem.detail =
+            "the store cannot be reached: whether the request was written is not known".to_owned();
+    }
+    problem
 }
 
 fn version_conflict(detail: &str, found: Version) -> Problem {

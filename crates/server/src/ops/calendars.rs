@@ -133,7 +133,8 @@ pub async fn create(
     draft: CalendarDraft,
 ) -> Result<CalendarWritten, OpError> {
     let calendar = draft.into_calendar(name, api);
-    match api.store.put_calendar(tenant, &calendar, None).await? {
+    let put = api.store.put_calendar(tenant, &calendar, None).await;
+    match put.map_err(OpError::Write)? {
         CalendarPut::Done => Ok(written(calendar)),
         CalendarPut::Conflict(_) => Err(CalendarFault::Exists(calendar.name).into()),
         CalendarPut::Full => Err(CalendarFault::Full.into()),
@@ -177,7 +178,8 @@ pub async fn put(
             });
         }
         calendar.version = before.map_or(Version::FIRST, Version::next);
-        match api.store.put_calendar(tenant, &calendar, before).await? {
+        let put = api.store.put_calendar(tenant, &calendar, before).await;
+        match put.map_err(OpError::Write)? {
             CalendarPut::Done if before.is_none() => return Ok(written(calendar)),
             CalendarPut::Done => {
                 api.engine.nudge_rules();
@@ -225,7 +227,8 @@ pub async fn delete(
         let used = get(api, tenant, name).await?;
         let version = used.calendar.version;
         check(expect, name, Some(version))?;
-        match api.store.drop_calendar(tenant, name, Some(version)).await? {
+        let dropped = api.store.drop_calendar(tenant, name, Some(version)).await;
+        match dropped.map_err(OpError::Write)? {
             CalendarDropped::Done => return Ok(used),
             CalendarDropped::InUse(jobs, count) => {
                 let name = name.clone();

@@ -68,6 +68,18 @@ pub struct Changed {
     pub slots: Option<Difference>,
 }
 
+impl Changed {
+    /// A job that nothing was written about.
+    pub fn unwritten(job: Arc<Job>, slots: Option<Difference>) -> Self {
+        Self {
+            job,
+            runs: Withdrawn::default(),
+            written: false,
+            slots,
+        }
+    }
+}
+
 /// What is to be written.
 pub struct Edit {
     pub after: Job,
@@ -102,12 +114,7 @@ pub async fn change(
         }
         expect.check(&before)?;
         let Some(edit) = decide(&before, api.engine.now())? else {
-            return Ok(Changed {
-                job: before,
-                runs: Withdrawn::default(),
-                written: false,
-                slots: None,
-            });
+            return Ok(Changed::unwritten(before, None));
         };
         let after = Arc::new(edit.after);
         let compared = Compared::new(api, &before, &after).await?;
@@ -121,7 +128,8 @@ pub async fn change(
             skipped: edit.skipped,
             runs: edit.runs,
         };
-        match api.store.change_job(&change).await? {
+        let done = api.store.change_job(&change).await;
+        match done.map_err(OpError::Write)? {
             JobChanged::Done { job, asked } => {
                 drop(turn);
                 api.engine.metrics().slots_recorded(&change.skipped);
@@ -205,12 +213,7 @@ async fn rehearse(
     } else {
         Arc::clone(after)
     };
-    Ok(Changed {
-        job,
-        runs: Withdrawn::default(),
-        written: false,
-        slots,
-    })
+    Ok(Changed::unwritten(job, slots))
 }
 
 /// Refuses a key that another job has.

@@ -52,8 +52,12 @@ pub enum OpError {
     /// Others compute, and do not come to an end.
     #[error("too many schedules are being worked out")]
     Overloaded,
+    /// While something was read: nothing was changed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// While the change itself was written: it may have come about.
+    #[error(transparent)]
+    Write(StoreError),
 }
 
 /// What can be wrong with a calendar, or with what is asked of it.

@@ -66,7 +66,8 @@ pub async fn create(
         job: Arc::clone(&job),
         idempotency,
     };
-    let created = api.store.create_jobs(std::slice::from_ref(&new)).await?;
+    let created = api.store.create_jobs(std::slice::from_ref(&new)).await;
+    let created = created.map_err(OpError::Write)?;
     match judge(created.into_iter().next(), &job)? {
         Written::New => {
             api.metrics.created(Way::Single, 1);
@@ -173,7 +174,8 @@ async fn write_many(
     if news.is_empty() {
         return Ok(Vec::new());
     }
-    let created = api.store.create_jobs(news).await?;
+    let created = api.store.create_jobs(news).await;
+    let created = created.map_err(OpError::Write)?;
     let mut count = 0;
     let mut answers = Vec::with_capacity(news.len());
     let mut created = created.into_iter();
@@ -212,7 +214,7 @@ fn judge(created: Option<Created>, job: &Job) -> Result<Written, OpError> {
         Some(Created::Refused(why)) => Err(OpError::JobRefused { job: job.id, why }),
         None => {
             let error = "the store answered fewer jobs than it was given";
-            Err(store::StoreError::unavailable(error).into())
+            Err(OpError::Write(store::StoreError::unavailable(error)))
         }
     }
 }

@@ -144,8 +144,8 @@ fn draw(
 /// Nothing when the job is not there any more.
 async fn begin(api: &Api, run: Run, force: bool) -> Result<Option<Run>, OpError> {
     let mut start = StartRun { run, force };
-    let started = api.store.start_run(&start).await?;
-    match started {
+    let started = api.store.start_run(&start).await;
+    match started.map_err(OpError::Write)? {
         Started::Ready | Started::Repeated => {}
         Started::Waiting => start.run.waiting = true,
         Started::Refused(reason) => return Err(OpError::Overlap(reason)),
@@ -171,17 +171,18 @@ pub async fn cancel(api: &Api, tenant: TenantId, id: RunId) -> Result<CancelledR
             ..Withdrawn::default()
         },
     };
-    match api.store.cancel_run(tenant, id, api.engine.now()).await? {
+    let cancelled = api.store.cancel_run(tenant, id, api.engine.now()).await;
+    match cancelled.map_err(OpError::Write)? {
         Cancelled::Done(run) => {
             api.engine.metrics().run_ended(run.state);
             Ok(withdrawn(*run))
         }
         Cancelled::Asked => {
             let runs = withdraw::confirm(api, tenant, vec![id], Wish::Cancel).await;
-            Ok(CancelledRun {
-                run: get(api, tenant, id).await?,
-                runs,
-            })
+            // It is marked, whether or not it can be read again.
+            let run = api.store.get_run(tenant, id).await;
+            let run = run.map_err(OpError::Write)?.ok_or(OpError::RunMissing)?;
+            Ok(CancelledRun { run, runs })
         }
         Cancelled::Ended(RunState::Cancelled) => Ok(withdrawn(get(api, tenant, id).await?)),
         Cancelled::Ended(state) => Err(OpError::RunEnded(state)),

@@ -13,7 +13,7 @@ use store::Page;
 
 use super::extract::{Params, refuse};
 use crate::api::Api;
-use crate::ops::{Changed, Mode, Withdrawn, preview};
+use crate::ops::{Changed, Mode, preview};
 use crate::problem::{Kind, Problem};
 use crate::wire;
 
@@ -63,13 +63,8 @@ pub fn changed(changed: &Changed, mode: Mode) -> Answer {
 
 /// A job that would be created.
 pub async fn rehearsed(api: &Api, job: &Arc<Job>) -> Answer {
-    let changed_to = Changed {
-        job: Arc::clone(job),
-        runs: Withdrawn::default(),
-        written: false,
-        slots: Some(preview::of_new(api, job).await?),
-    };
-    changed(&changed_to, Mode::Dry)
+    let slots = preview::of_new(api, job).await?;
+    changed(&Changed::unwritten(Arc::clone(job), Some(slots)), Mode::Dry)
 }
 
 fn tagged(status: StatusCode, job: &Job, value: &impl Serialize) -> Answer {

@@ -206,6 +206,37 @@ async fn a_store_that_fails_is_told_without_its_secrets() {
 }
 
 #[tokio::test]
+async fn only_a_write_that_failed_may_have_been_written() {
+    let (read, written) = ("nothing was changed", "is not known");
+    let body = json!({"key": "a", "schedule": "@daily", "target": OK});
+    let calendar = json!({"dates": ["2030-01-01"]});
+    for left in 0..4 {
+        let world = world(Fault::Away, left).await;
+        let reply = world.get("/v1/jobs/key:a").await;
+        if left == 0 {
+            reply.refused(503, "store-unavailable");
+            assert!(reply.get("detail").contains(read), "{}", reply.text);
+        }
+        // The calls before this one are spent: what is struck next is what the request writes.
+        let (reply, expected) = match left {
+            0 => (world.post("/v1/jobs", body.clone()).await, written),
+            1 => (world.put("/v1/jobs/by-key/a", body.clone()).await, read),
+            2 => (world.put("/v1/jobs/by-key/a", body.clone()).await, written),
+            _ => {
+                world.put("/v1/calendars/c", calendar.clone()).await.is(201);
+                (world.delete("/v1/calendars/c").await, read)
+            }
+        };
+        reply.refused(503, "store-unavailable");
+        assert!(
+            reply.get("detail").contains(expected),
+            "{left}: {}",
+            reply.text
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_the_store_refuses_is_refused_by_itself() {
     let world = world(Fault::Picky, 0).await;
     let body = |key: &str| json!({"key": key, "schedule": "@daily", "target": OK});
