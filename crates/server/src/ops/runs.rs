@@ -84,7 +84,12 @@ pub async fn replay(api: &Api, tenant: TenantId, id: RunId, asked: Asked) -> Res
 }
 
 /// Replays the job's last dead run.
-pub async fn retry(api: &Api, tenant: TenantId, id: JobId, asked: Asked) -> Result<Run, OpError> {
+pub async fn replay_last(
+    api: &Api,
+    tenant: TenantId,
+    id: JobId,
+    asked: Asked,
+) -> Result<Run, OpError> {
     jobs::get(api, tenant, id).await?;
     let filter = RunFilter {
         job: Some(id),

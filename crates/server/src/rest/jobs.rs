@@ -62,7 +62,7 @@ pub async fn create(
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
-        ("label" = Option<String>, Query, description = "`name:value`; may be given several times"),
+        ("label" = Option<String>, Query, description = "`name=value`; may be given several times"),
         ("q" = Option<String>, Query, description = "A part of the key, in any case"),
     ),
     responses(
@@ -106,11 +106,12 @@ fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
     let labels: Result<Vec<_>, Problem> = params
         .all("label")
         .map(|label| {
+            // A name has neither sign. The colon was the first form, and is still taken.
             let (name, value) = label
-                .split_once(':')
-                .ok_or_else(|| refuse("label", "write label=name:value"))?;
+                .split_once(['=', ':'])
+                .ok_or_else(|| refuse("label", "write label=name=value"))?;
             if name.is_empty() || label.len() > 2 * limits::NAME_MAX + 1 {
-                return Err(refuse("label", "write label=name:value"));
+                return Err(refuse("label", "write label=name=value"));
             }
             Ok((name.to_owned(), value.to_owned()))
         })

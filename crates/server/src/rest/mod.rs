@@ -76,7 +76,8 @@ fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         .route("/v1/jobs/{id}/pause", post(jobs::pause))
         .route("/v1/jobs/{id}/resume", post(jobs::resume))
         .route("/v1/jobs/{id}/run", post(runs::start))
-        .route("/v1/jobs/{id}/retry", post(runs::retry))
+        .route("/v1/jobs/{id}/replay", post(runs::replay_last))
+        .route("/v1/jobs/{id}/retry", post(runs::replay_last))
         .route("/v1/jobs/{id}/runs", get(runs::list_of_job))
         .route("/v1/jobs/{id}/slots", get(slots::list))
         .route("/v1/jobs/{id}/explain", get(slots::explain))
@@ -84,6 +85,7 @@ fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         .route("/v1/runs/{id}", get(runs::show))
         .route("/v1/runs/{id}/cancel", post(runs::cancel))
         .route("/v1/runs/{id}/replay", post(runs::replay))
+        .route("/v1/runs/{id}/retry", post(runs::replay))
         .route("/v1/schedules/preview", post(preview::preview))
         .route(
             "/v1/calendars",

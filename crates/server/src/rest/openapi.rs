@@ -16,7 +16,7 @@ use super::{batch, calendars, jobs, nodes, preview, runs, slots, system};
     paths(
         jobs::create, jobs::list, batch::create, jobs::show, jobs::patch, jobs::delete,
         jobs::find, jobs::put, jobs::delete_by_key, jobs::pause, jobs::resume,
-        runs::start, runs::retry, runs::list_of_job, runs::list, runs::show, runs::cancel,
+        runs::start, runs::replay_last, runs::list_of_job, runs::list, runs::show, runs::cancel,
         runs::replay, slots::list, slots::explain, preview::preview,
         calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
         nodes::list, system::healthz, system::readyz, system::version, system::metrics,

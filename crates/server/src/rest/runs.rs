@@ -165,9 +165,9 @@ pub async fn start(
     started(&runs::start(&api, TENANT, id, asked).await?)
 }
 
-/// Replay the last dead run of a job.
+/// Replay the last dead run of a job. `/retry` is the same.
 #[utoipa::path(
-    post, path = "/v1/jobs/{id}/retry", tag = "runs", operation_id = "retry_job",
+    post, path = "/v1/jobs/{id}/replay", tag = "runs", operation_id = "replay_job",
     params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
     request_body(content = Option<schema::StartBody>),
     responses(
@@ -175,17 +175,17 @@ pub async fn start(
         schema::Refused,
     ),
 )]
-pub async fn retry(
+pub async fn replay_last(
     State(api): State<Arc<Api>>,
     JobPath(id): JobPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
-    started(&runs::retry(&api, TENANT, id, asked).await?)
+    started(&runs::replay_last(&api, TENANT, id, asked).await?)
 }
 
-/// Replay a run that has ended: a new run, the old one stays as it was.
+/// Replay a run that has ended: a new run, the old one stays as it was. `/retry` is the same.
 #[utoipa::path(
     post, path = "/v1/runs/{id}/replay", tag = "runs", operation_id = "replay_run",
     params(("id" = String, Path, description = "The run's id")),

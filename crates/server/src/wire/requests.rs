@@ -71,7 +71,7 @@ pub fn nothing(body: &[u8]) -> Read<()> {
     read::document(body, &[]).map(|_| ())
 }
 
-/// What a manual run, a replay or a retry may carry.
+/// What a manual run or a replay may carry.
 pub fn start(body: &[u8]) -> Read<Asked> {
     if body.is_empty() {
         return Ok(Asked::default());

@@ -249,7 +249,7 @@ pub struct RangeRequest {
     pub to: String,
 }
 
-/// What a manual run, a replay or a retry may carry.
+/// What a manual run or a replay may carry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StartBody {
     /// Instead of the job's own.

@@ -70,7 +70,7 @@ async fn output_that_is_no_text_is_base64() {
 async fn a_dead_run_is_replayed_and_stays_as_it_was() {
     let world = World::new().await;
     let job = world.job(FAIL).await;
-    let retry = format!("/v1/jobs/{job}/retry");
+    let retry = format!("/v1/jobs/{job}/replay");
     world.post_empty(&retry).await.refused(409, "no-dead-run");
     let run = world.run(&job).await;
     let dead = world.wait(&run, &["dead"]).await;
