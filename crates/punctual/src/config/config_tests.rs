@@ -121,6 +121,7 @@ fn bad_values_of_every_setting_are_refused() {
     let bad = [
         ("data", ""),
         ("store", "mysql://127.0.0.1/x"),
+        ("store_password", "two\nlines"),
         ("parts", "api,clock"),
         ("hold", "perhaps"),
         ("clock_skew_max", "soon"),
@@ -147,17 +148,32 @@ fn bad_values_of_every_setting_are_refused() {
 }
 
 #[test]
-fn a_secret_is_never_shown() {
-    let node = setting("node");
-    let secret = Setting {
-        secret: true,
-        ..Setting {
-            set: node.set,
-            show: node.show,
-            ..*node
-        }
-    };
-    assert_eq!(settings::defaults().shown(&secret).0, "***");
+fn a_secret_is_never_shown_and_of_an_address_only_its_password_is_hidden() {
+    let environment = [("PUNCTUAL_STORE_PASSWORD", "s3cret")];
+    let (sources, _file) = sources(
+        None,
+        &environment,
+        &[("store", "postgres://ann@db/jobs?sslmode=require")],
+    );
+    let config = Config::load(&sources).unwrap();
+    assert_eq!(sources.unknown_variables(), Vec::<String>::new());
+    let shown = |config: &Config, name| config.shown(setting(name)).0;
+    assert_eq!(shown(&config, "store_password"), "***");
+    assert_eq!(
+        shown(&config, "store"),
+        "postgres://ann@db/jobs?sslmode=require"
+    );
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let address = config.store_address().unwrap();
+    assert_eq!(
+        address,
+        "postgres://ann@db/jobs?sslmode=require&password=s3cret"
+    );
+    let mut own = config.clone();
+    own.store = Some("postgres://ann:0wn@db/jobs".to_owned());
+    assert_eq!(own.store_address(), own.store, "the address goes first");
+    assert_eq!(shown(&own, "store"), "postgres://ann:***@db/jobs");
+    assert_eq!(own.contradictions().len(), 1);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! comes later wins. Every value is read by the same function wherever it was given, so the layers cannot
 //! disagree about what a duration looks like, and every refusal names the place.
 
+mod address;
 mod settings;
 mod sources;
 
@@ -23,6 +24,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where the store is, if it is not the data folder's own.
     pub store: Option<String>,
+    /// The password of the store, if its address has none.
+    pub store_password: Option<Secret>,
     pub parts: Parts,
     /// Nothing fires.
     pub hold: bool,
@@ -42,6 +45,16 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Where each value came from, by the setting's name; those not here are defaults.
     pub origins: BTreeMap<&'static str, Origin>,
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +103,17 @@ impl Config {
         format!("{}:{port}", self.node)
     }
 
+    /// The store's address, with the password that is set beside it unless it has its own.
+    pub fn store_address(&self) -> Option<String> {
+        let address = self.store.as_deref()?;
+        match &self.store_password {
+            Some(Secret(password)) if !address::has_password(address) => {
+                Some(address::with_password(address, password))
+            }
+            Some(_) | None => Some(address.to_owned()),
+        }
+    }
+
     /// A setting's value as people see it, and where it came from.
     pub fn shown(&self, setting: &Setting) -> (String, String) {
         let value = (setting.show)(self);
@@ -113,6 +137,16 @@ impl Config {
                 "insecure_no_auth changes nothing while listening on {} only",
                 self.listen.ip()
             ));
+        }
+        if self.store_password.is_some() {
+            match &self.store {
+                None => found.push("store_password changes nothing without a store".to_owned()),
+                Some(address) if address::has_password(address) => found.push(
+                    "store_password changes nothing: the store's address says how to get its password"
+                        .to_owned(),
+                ),
+                Some(_) => {}
+            }
         }
         if self.finished_keep > self.history_keep {
             found.push(

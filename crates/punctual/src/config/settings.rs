@@ -11,7 +11,8 @@ use model::{Parts, limits};
 use store::postgres::PgConfig;
 use tracing_subscriber::EnvFilter;
 
-use super::{Config, LogFormat};
+use super::address::masked;
+use super::{Config, LogFormat, Secret};
 
 /// The port we listen on unless told otherwise.
 const PORT: u16 = 7710;
@@ -64,9 +65,29 @@ pub const SETTINGS: &[Setting] = &[
         flag: "store",
         value: "URL",
         help: "A PostgreSQL database that several nodes share, postgres://user@host/database; the data folder's own file unless given",
-        secret: true,
+        secret: false,
         set: |config, text| read_into(&mut config.store, store(text)),
-        show: |config| config.store.clone().unwrap_or_default(),
+        show: |config| config.store.as_deref().map(masked).unwrap_or_default(),
+    },
+    Setting {
+        name: "store_password",
+        flag: "store-password",
+        value: "PASSWORD",
+        help: "The password of --store, if its address has none; a flag can be seen by everyone on this machine, the variable or the file cannot",
+        secret: true,
+        set: |config, text| {
+            if text.contains(char::is_control) {
+                return Err("a password is one line of text".to_owned());
+            }
+            config.store_password = (!text.is_empty()).then(|| Secret(text.to_owned()));
+            Ok(())
+        },
+        show: |config| {
+            config
+                .store_password
+                .as_ref()
+                .map_or(String::new(), |_| "set".to_owned())
+        },
     },
     Setting {
         name: "parts",
@@ -217,6 +238,7 @@ pub(super) fn defaults() -> Config {
     Config {
         data: default_data(),
         store: None,
+        store_password: None,
         parts: node.parts,
         hold: node.hold,
         clock_skew_max: node.clock_skew_max,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// The variable that names the file; `--config` wins over it.
 const CONFIG_VARIABLE: &str = "PUNCTUAL_CONFIG";
 /// Variables that are ours without being settings.
-const OTHER_VARIABLES: [&str; 2] = [CONFIG_VARIABLE, "PUNCTUAL_SERVER"];
+const OTHER_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, "PUNCTUAL_SERVER", "PUNCTUAL_SERVER_CA"];
 
 /// One value that someone gave.
 pub(super) struct Given {

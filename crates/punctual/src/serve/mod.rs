@@ -196,9 +196,9 @@ impl Running {
 
 /// The database that was named, or the data folder's own.
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
-    if let Some(address) = &config.store {
+    if let Some(address) = config.store_address() {
         let refused = |error: StoreError| Failure::usage(chain(&error));
-        let address = PgConfig::parse(address).map_err(refused)?;
+        let address = PgConfig::parse(&address).map_err(refused)?;
         let connect = || PgStore::connect(address.clone());
         let store = Patience::default().wait_for(connect).await;
         return Ok(Arc::new(store.map_err(refused)?));

@@ -140,6 +140,14 @@ fn what_will_not_pass_by_itself_ends_a_node_at_once() {
         fails(&punctual(&line), 2, &[says]);
         assert!(now() - begun < 10_000, "{store} took {} ms", now() - begun);
     }
+    // The password is a setting like any other.
+    let file = folder.path().join("punctual.toml");
+    let settings =
+        format!("store = \"postgres://ann@{at}/postgres\"\nstore_password = \"s3cret\"\n");
+    std::fs::write(&file, settings).unwrap();
+    let server = Server::start_in(folder.path(), &["--config", file.to_str().unwrap()]);
+    assert_eq!(server.http().get("/v1/jobs").status, 200);
+    assert!(!server.log().contains("s3cret"), "{}", server.log());
 }
 
 /// Asks, and is gone before there is an answer.
