@@ -209,10 +209,9 @@ pub fn distance(moment: Timestamp, now: Timestamp) -> String {
     let (ahead, ago) = (moment.since(now), now.since(moment));
     let away = ahead.max(ago);
     let unit = match away.as_secs() {
-        0..60 => 1,
-        60..3_600 => 60,
-        3_600..172_800 => 3_600,
-        _ => 86_400,
+        0..3_600 => 1,
+        3_600..172_800 => 60,
+        _ => 3_600,
     };
     let whole = std::time::Duration::from_secs(away.as_secs() / unit * unit);
     match (whole.is_zero(), ago.is_zero()) {
@@ -248,9 +247,11 @@ mod tests {
         check(0, "now");
         check(5, "in 5s");
         check(-59, "59s ago");
-        check(3_599, "in 59m");
-        check(-7_300, "2h ago");
+        check(90, "in 90s");
+        check(3_599, "in 59m59s");
+        check(-7_300, "2h1m ago");
         check(10 * 86_400 + 5, "in 10d");
+        check(10 * 86_400 + 7_300, "in 10d2h");
     }
 
     #[test]
