@@ -1,6 +1,8 @@
-//! A small client for the server's own API: one connection per call, HTTP/1.1, no redirects. What goes
-//! wrong becomes a [`Failure`]: no answer is code 3, a problem document code 1 with its detail and field.
+//! A small client for the server's own API: one connection per call, HTTP/1.1 with or without TLS, no redirects.
+//! What goes wrong becomes a [`Failure`]: no answer is code 3, a problem document code 1, in the words of the
+//! command line.
 
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,11 +11,16 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use serde::Deserialize;
+use rustls::pki_types::ServerName;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
+use crate::cli::words;
 use crate::failure::{Failure, chain};
+use crate::tls;
 
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Longer than the server itself waits for anything.
@@ -21,8 +28,10 @@ const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// A page of a thousand jobs with their payloads fits.
 const ANSWER_MAX: usize = 512 * 1024 * 1024;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Client {
+    /// None where the server is spoken to in the clear.
+    tls: Option<TlsConnector>,
     host: String,
     port: u16,
     /// Host and port as they stand in the URL.
@@ -39,7 +48,14 @@ pub struct Call {
     pub path: String,
     pub headers: Vec<(HeaderName, String)>,
     pub body: Option<Bytes>,
+    /// Its author wrote the JSON: a refusal names the field as it stands there, not a flag.
+    of_file: bool,
 }
+
+/// What requests and answers travel on.
+trait Link: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Link for T {}
 
 impl Call {
     pub fn new(method: Method, path: impl Into<String>) -> Self {
@@ -48,7 +64,13 @@ impl Call {
             path: path.into(),
             headers: Vec::new(),
             body: None,
+            of_file: false,
         }
+    }
+
+    pub fn of_file(mut self, of_file: bool) -> Self {
+        self.of_file = of_file;
+        self
     }
 
     pub fn get(path: impl Into<String>) -> Self {
@@ -74,29 +96,23 @@ impl Call {
 struct Answer {
     status: StatusCode,
     body: Bytes,
-}
-
-/// What a server says when it refuses.
-#[derive(Debug, Default, Deserialize)]
-struct Problem {
-    title: Option<String>,
-    detail: Option<String>,
-    field: Option<String>,
+    of_file: bool,
 }
 
 impl Client {
-    pub fn new(url: &str) -> Result<Self, Failure> {
+    /// A server by its address; `ca` names more authorities to trust.
+    pub fn new(url: &str, ca: Option<&Path>) -> Result<Self, Failure> {
         let refused = |why: &str| {
             Failure::usage(format!(
                 "{url:?} is not a server: {why}, as in http://127.0.0.1:7710"
             ))
         };
         let uri: Uri = url.parse().map_err(|_| refused("write a URL"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(refused("https is not spoken here yet; use http")),
-            Some(_) | None => return Err(refused("write a URL with http://")),
-        }
+        let tls = match uri.scheme_str() {
+            Some("http") => None,
+            Some("https") => Some(tls::connector(ca)?),
+            Some(_) | None => return Err(refused("write a URL with http:// or https://")),
+        };
         if uri.query().is_some() {
             return Err(refused("a URL without a query"));
         }
@@ -109,9 +125,11 @@ impl Client {
             .trim_start_matches('[')
             .trim_end_matches(']')
             .to_owned();
+        let port = if tls.is_some() { 443 } else { 80 };
         Ok(Self {
+            tls,
             host,
-            port: authority.port_u16().unwrap_or(80),
+            port: authority.port_u16().unwrap_or(port),
             authority: authority.as_str().to_owned(),
             base: uri.path().trim_end_matches('/').to_owned(),
         })
@@ -142,7 +160,8 @@ impl Client {
                 .map_err(|_| Failure::usage(format!("{name} cannot be sent as a header")))?;
             request.headers_mut().append(name, value);
         }
-        let talk = async { self.whole(self.exchange(request).await?).await };
+        let of_file = call.of_file;
+        let talk = async { self.whole(self.exchange(request).await?, of_file).await };
         timeout(ANSWER_WAIT, talk)
             .await
             .map_err(|_| self.silent("took too long to answer"))?
@@ -167,7 +186,7 @@ impl Client {
         if answer.status().is_success() {
             return Ok(answer);
         }
-        match self.whole(answer).await?.taken() {
+        match self.whole(answer, true).await?.taken() {
             Ok(_) => Err(Failure::refused("the server did not take the batch")),
             Err(failure) => Err(failure),
         }
@@ -207,6 +226,9 @@ impl Client {
         .await
         .map_err(|_| absent("it took too long".to_owned()))?
         .map_err(|error| absent(error.to_string()))?;
+        let stream = timeout(CONNECT_WAIT, self.secure(stream))
+            .await
+            .map_err(|_| absent("it took too long".to_owned()))??;
         let broken = |error: hyper::Error| self.silent(&format!("broke off: {}", chain(&error)));
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
@@ -216,14 +238,38 @@ impl Client {
         sender.send_request(request).await.map_err(broken)
     }
 
+    /// The link as it is, or TLS on it.
+    async fn secure(&self, stream: TcpStream) -> Result<Box<dyn Link>, Failure> {
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(stream));
+        };
+        let name = ServerName::try_from(self.host.clone())
+            .map_err(|_| Failure::usage(format!("{:?} is no name of a server", self.host)))?;
+        let refused = |error: std::io::Error| {
+            let fix = if tls::is_distrust(&error) {
+                "--server-ca names an authority to trust"
+            } else {
+                "if it speaks no TLS, write http://"
+            };
+            let at = &self.authority;
+            Failure::unreachable(format!("no TLS with {at}: {error}; {fix}"))
+        };
+        let stream = tls.connect(name, stream).await.map_err(refused)?;
+        Ok(Box::new(stream))
+    }
+
     /// Reads an answer to its end.
-    async fn whole(&self, answer: Response<Incoming>) -> Result<Answer, Failure> {
+    async fn whole(&self, answer: Response<Incoming>, of_file: bool) -> Result<Answer, Failure> {
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
         let body = body
             .map_err(|error| self.silent(&format!("broke off: {error}")))?
             .to_bytes();
-        Ok(Answer { status, body })
+        Ok(Answer {
+            status,
+            body,
+            of_file,
+        })
     }
 }
 
@@ -233,21 +279,38 @@ impl Answer {
         if self.status.is_success() {
             Ok(self.body)
         } else {
-            Err(refusal(self.status, &self.body))
+            Err(refusal(self.status, &self.body, self.of_file))
         }
     }
 }
 
-/// A problem document in one line: its detail, and the field in brackets.
-fn refusal(status: StatusCode, body: &[u8]) -> Failure {
-    let problem: Problem = serde_json::from_slice(body).unwrap_or_default();
-    let text = problem
-        .detail
-        .or(problem.title)
-        .unwrap_or_else(|| format!("the server answered {status}"));
-    Failure::refused(match problem.field {
+/// A problem document in one line: its detail, and in brackets the flag or the field of the file.
+fn refusal(status: StatusCode, body: &[u8], of_file: bool) -> Failure {
+    let problem: Option<Value> = serde_json::from_slice(body).ok().filter(Value::is_object);
+    let Some(problem) = problem else {
+        return Failure::refused(format!("the server answered {status}"));
+    };
+    let failure = Failure::refused(
+        refusal_text(&problem, of_file).unwrap_or_else(|| format!("the server answered {status}")),
+    );
+    Failure {
+        problem: Some(problem),
+        ..failure
+    }
+}
+
+/// A problem in the words of the command line.
+pub fn refusal_text(problem: &Value, of_file: bool) -> Option<String> {
+    let said = problem["detail"].as_str().or(problem["title"].as_str())?;
+    let text = words::detail(said);
+    let field = match problem["field"].as_str() {
+        Some(field) if of_file => Some(field.to_owned()),
+        Some(field) => words::flag(field),
+        None => None,
+    };
+    Some(match field {
         Some(field) => format!("{text} ({field})"),
-        None => text,
+        None => text.into_owned(),
     })
 }
 
@@ -281,39 +344,41 @@ mod tests {
 
     #[test]
     fn only_urls_that_can_be_called_are_servers() {
-        let client = Client::new("http://[::1]:99/behind/").unwrap();
+        let new = |url: &str| Client::new(url, None);
+        let client = new("http://[::1]:99/behind/").unwrap();
         assert_eq!(
             (client.host.as_str(), client.port, client.base.as_str()),
             ("::1", 99, "/behind")
         );
-        assert_eq!(Client::new("http://localhost").unwrap().port, 80);
+        assert_eq!(new("http://localhost").unwrap().port, 80);
+        let secure = new("https://localhost").unwrap();
+        assert!(secure.port == 443 && secure.tls.is_some());
         for url in [
             "",
             "localhost:7710",
-            "https://a",
             "ftp://a",
             "http://a?b",
             "http://u@a",
             "http://",
         ] {
-            assert_eq!(Client::new(url).unwrap_err().code, Code::Usage, "{url}");
+            let code = new(url)
+                .map(|_| Code::Fine)
+                .unwrap_or_else(|failure| failure.code);
+            assert_eq!(code, Code::Usage, "{url}");
         }
     }
 
     #[test]
-    fn refusals_say_the_detail_and_the_field() {
-        let check = |body: &str, expected: &str| {
-            assert_eq!(
-                refusal(StatusCode::BAD_REQUEST, body.as_bytes()).text,
-                expected
-            );
+    fn refusals_say_the_detail_and_the_flag_or_the_field_of_a_file() {
+        let check = |body: &str, of_file: bool, expected: &str| {
+            let failure = refusal(StatusCode::BAD_REQUEST, body.as_bytes(), of_file);
+            assert_eq!(failure.text, expected);
         };
-        check(
-            r#"{"detail": "minute 75", "field": "schedule.cron"}"#,
-            "minute 75 (schedule.cron)",
-        );
-        check(r#"{"title": "No such job"}"#, "No such job");
-        check("<html>", "the server answered 400 Bad Request");
+        let body = r#"{"detail": "minute 75", "field": "schedule.cron"}"#;
+        check(body, false, "minute 75 (--cron)");
+        check(body, true, "minute 75 (schedule.cron)");
+        check(r#"{"title": "No such job"}"#, false, "No such job");
+        check("<html>", false, "the server answered 400 Bad Request");
     }
 
     #[test]

@@ -15,40 +15,62 @@ pub enum Code {
     Unreachable = 3,
 }
 
+impl Code {
+    /// What all failures of a code have in common.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Fine => "Nothing is wrong",
+            Self::Refused => "The server refused",
+            Self::Usage => "The command cannot be carried out as it was given",
+            Self::Unreachable => "No server answers",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub code: Code,
+    /// For people.
     pub text: String,
+    /// What the server answered, if it answered with a problem.
+    pub problem: Option<serde_json::Value>,
 }
 
 impl Failure {
-    pub fn usage(text: impl Into<String>) -> Self {
+    fn new(code: Code, text: impl Into<String>) -> Self {
         Self {
-            code: Code::Usage,
+            code,
             text: text.into(),
+            problem: None,
         }
+    }
+
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self::new(Code::Usage, text)
     }
 
     pub fn refused(text: impl Into<String>) -> Self {
-        Self {
-            code: Code::Refused,
-            text: text.into(),
-        }
+        Self::new(Code::Refused, text)
     }
 
     pub fn unreachable(text: impl Into<String>) -> Self {
-        Self {
-            code: Code::Unreachable,
-            text: text.into(),
-        }
+        Self::new(Code::Unreachable, text)
     }
 
     /// The reader of a pipe went away.
     pub fn closed_pipe() -> Self {
-        Self {
-            code: Code::Fine,
-            text: String::new(),
-        }
+        Self::new(Code::Fine, "")
+    }
+
+    /// The problem document that programs read: the server's own where there is one.
+    pub fn to_problem(&self) -> serde_json::Value {
+        self.problem.clone().unwrap_or_else(|| {
+            serde_json::json!({
+                "type": "about:blank",
+                "title": self.code.title(),
+                "detail": self.text,
+            })
+        })
     }
 }
 

@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod failure;
 mod serve;
+mod tls;
 
 use std::process::ExitCode;
 
@@ -14,13 +15,15 @@ use clap::Parser;
 fn main() -> ExitCode {
     // Before anything can ask for TLS. It fails only when a provider is there already.
     let _already = rustls::crypto::ring::default_provider().install_default();
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return cli::unread(&error),
+    };
+    let json = cli.json();
     match cli::execute(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !failure.text.is_empty() {
-                cli::output::error(&failure.text);
-            }
+            cli::output::failure(&failure, json);
             ExitCode::from(failure.code as u8)
         }
     }

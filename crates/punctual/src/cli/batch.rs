@@ -8,12 +8,11 @@ use futures_util::TryStreamExt;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use indicatif::ProgressBar;
-use serde_json::Value;
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
 use super::{output, view};
-use crate::client::Client;
+use crate::client::{Client, refusal_text};
 use crate::failure::Failure;
 
 /// Refusals that are shown one by one; the rest is counted.
@@ -95,10 +94,8 @@ impl Tally {
             return self.bar.suspend(|| output::json(line));
         }
         if !problem.is_null() && self.refused <= SHOWN_MAX {
-            let mut text = format!("line {}: {}", view::text(&answer["line"]), detail(problem));
-            if problem["field"].is_string() {
-                text.push_str(&format!(" ({})", view::text(&problem["field"])));
-            }
+            let why = refusal_text(problem, true).unwrap_or_default();
+            let text = format!("line {}: {why}", view::text(&answer["line"]));
             self.bar.suspend(|| output::warning(&text));
         }
         Ok(())
@@ -117,13 +114,4 @@ impl Tally {
             count => Err(Failure::refused(format!("{count} lines were refused"))),
         }
     }
-}
-
-fn detail(problem: &Value) -> String {
-    let said = if problem["detail"].is_null() {
-        &problem["title"]
-    } else {
-        &problem["detail"]
-    };
-    view::text(said)
 }

@@ -154,7 +154,9 @@ impl Put {
             Some(path) => Bytes::from(text_of(path)?),
             None => self.entries.to_json()?,
         };
-        let call = Call::new(Method::PUT, self.name.path()).json(body);
+        let call = Call::new(Method::PUT, self.name.path())
+            .json(body)
+            .of_file(self.file.is_some());
         let answer = client.send(self.version.put(call)).await?;
         view::print(&answer, json, stored)
     }

@@ -16,6 +16,10 @@ mod run;
 mod slots;
 mod view;
 mod when;
+pub mod words;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -61,7 +65,11 @@ struct Remote {
     )]
     #[arg(default_value = "http://127.0.0.1:7710", display_order = 900)]
     server: String,
-    /// Print JSON: exactly what the server answered
+    /// A file of certificates, PEM, to trust for an https:// server besides the public authorities
+    #[arg(long, global = true, value_name = "FILE", env = "PUNCTUAL_SERVER_CA")]
+    #[arg(hide_env_values = true, display_order = 900)]
+    server_ca: Option<PathBuf>,
+    /// Print JSON: exactly what the server answered; errors as problem documents on standard error
     #[arg(long, global = true, display_order = 901)]
     json: bool,
 }
@@ -102,6 +110,26 @@ enum Command {
     Openapi,
 }
 
+impl Cli {
+    /// Whether a program reads what is printed.
+    pub fn json(&self) -> bool {
+        self.remote.json
+    }
+}
+
+/// Ends a command line that cannot be read; one that asks for help is answered in the same way.
+pub fn unread(error: &clap::Error) -> ExitCode {
+    let json = std::env::args_os().any(|word| word == "--json");
+    if !json || error.exit_code() == 0 {
+        error.exit();
+    }
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let failure = Failure::usage(first.trim_start_matches("error: "));
+    output::failure(&failure, json);
+    ExitCode::from(failure.code as u8)
+}
+
 /// Does what the command line says.
 pub fn execute(cli: Cli) -> Result<(), Failure> {
     let Cli { remote, command } = cli;
@@ -137,7 +165,7 @@ fn ask<F>(remote: &Remote, talk: F) -> Result<(), Failure>
 where
     F: AsyncFnOnce(Client) -> Result<(), Failure>,
 {
-    let client = Client::new(&remote.server)?;
+    let client = Client::new(&remote.server, remote.server_ca.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

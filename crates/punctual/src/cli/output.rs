@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::Failure;
@@ -47,9 +47,16 @@ pub fn note(text: &str) {
     let _unheard = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-pub fn error(text: &str) {
+/// Says why a command failed: a line for people, or a problem document for programs.
+pub fn failure(failure: &Failure, json: bool) {
+    if failure.text.is_empty() {
+        return;
+    }
+    if json {
+        return note(&failure.to_problem().to_string());
+    }
     let style = anstyle::AnsiColor::Red.on_default().bold();
-    note(&format!("{style}error:{style:#} {}", clean(text)));
+    note(&format!("{style}error:{style:#} {}", clean(&failure.text)));
 }
 
 pub fn warning(text: &str) {
@@ -83,6 +90,12 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// A column that wraps is at least as wide.
+const COLUMN_MIN: u16 = 12;
+
+/// Columns that are copied from a terminal: what stands in them is never wrapped.
+const COPIED: [&str; 5] = ["ID", "KEY", "SLOT", "NEXT SLOT", "REASON OR RUN"];
+
 /// Prints rows below a head. On a terminal long cells wrap to its width; elsewhere a row is a line.
 pub fn table(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
     line(&lines_of(head, rows).join("\n"))
@@ -97,7 +110,6 @@ pub fn table_goes_on(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure>
 
 fn lines_of(head: &[&str], rows: Vec<Vec<Cell>>) -> Vec<String> {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING);
     if is_terminal() {
         // Colours are written always; the stream takes them out where they are not wanted.
         table.enforce_styling();
@@ -108,11 +120,35 @@ fn lines_of(head: &[&str], rows: Vec<Vec<Cell>>) -> Vec<String> {
     } else {
         table.force_no_tty();
     }
+    arranged(table, head, rows)
+}
+
+fn arranged(mut table: Table, head: &[&str], rows: Vec<Vec<Cell>>) -> Vec<String> {
+    table.load_style(presets::NOTHING);
     let bold = |text: &&str| Cell::new(text).add_attribute(Attribute::Bold);
     table.set_header(head.iter().map(bold));
     table.add_rows(rows);
-    for column in table.column_iter_mut() {
+    let widths = table.column_max_content_widths();
+    // Below this a column is a ladder of letters: longer lines are easier to read.
+    let least = head.iter().zip(&widths).map(|(name, width)| {
+        let narrow = if COPIED.contains(name) {
+            u16::MAX
+        } else {
+            COLUMN_MIN
+        };
+        narrow.min(*width) + 2
+    });
+    if table
+        .width()
+        .is_some_and(|width| least.sum::<u16>() > width)
+    {
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
+    for (column, name) in table.column_iter_mut().zip(head) {
         column.set_padding((0, 2));
+        if COPIED.contains(name) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     table.trim_fmt().lines().map(str::to_owned).collect()
 }
@@ -136,6 +172,28 @@ pub fn progress(total: Option<u64>, unit: &'static str) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_and_slots_are_never_wrapped() {
+        let lines = |width: u16| {
+            let mut table = Table::new();
+            table.set_width(width);
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            let row = [
+                "run_0192f0c1a2b38def8123456789abcdef",
+                "2026-11-16T05:53:06.000Z",
+                "a reason of many words that may wrap",
+            ];
+            let rows = vec![row.map(Cell::new).to_vec()];
+            arranged(table, &["ID", "SLOT", "REASON"], rows)
+        };
+        let ids = "run_0192f0c1a2b38def8123456789abcdef  2026-11-16T05:53:06.000Z  a reason";
+        for (width, count) in [(200, 2), (90, 3), (60, 2)] {
+            let lines = lines(width);
+            assert!(lines.get(1).unwrap().starts_with(ids), "{width}: {lines:?}");
+            assert_eq!(lines.len(), count, "{width}: {lines:?}");
+        }
+    }
 
     #[test]
     fn what_could_steer_a_terminal_is_shown_as_its_number() {

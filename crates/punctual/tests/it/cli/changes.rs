@@ -68,9 +68,9 @@ fn a_dry_run_creates_nothing() {
     assert!(shown.contains("standard → batch"), "{shown}");
     assert_eq!(job(&server, "dry")["lane"], "standard");
     let taken = server.cli(&format!("job create --key dry --every 1h {URL} --dry-run"));
-    fails(&taken, 1, &["taken", "(key)"]);
+    fails(&taken, 1, &["taken", "--or-update", "(--key)"]);
     let refused = server.cli(&format!("job create --cron '75 * * * *' {URL} --dry-run"));
-    fails(&refused, 1, &["75", "(schedule.cron)"]);
+    fails(&refused, 1, &["75", "(--cron)"]);
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn bounds_reach_the_job_and_can_be_taken_away() {
     assert_ne!(schedule["after_completion"], true, "{schedule}");
 
     let never = format!("job create --cron @daily --ends-at 2020-01-01T00:00:00Z {URL}");
-    fails(&server.cli(&never), 1, &["(schedule"]);
+    fails(&server.cli(&never), 1, &["(--cron"]);
     let cron = format!("job create --cron @daily --after-completion {URL}");
-    fails(&server.cli(&cron), 1, &["after_completion"]);
+    fails(&server.cli(&cron), 1, &["(--after-completion)"]);
 }
 
 #[test]

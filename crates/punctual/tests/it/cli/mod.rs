@@ -2,6 +2,8 @@
 
 mod calendars;
 mod changes;
+mod errors;
+mod https;
 mod nodes;
 mod slots;
 
@@ -241,16 +243,16 @@ fn many_jobs_are_created_at_once_and_listed_page_by_page() {
 }
 
 #[test]
-fn refusals_name_the_field() {
+fn refusals_name_the_flag() {
     let server = Server::start();
     let refused = |line: &str, code, parts: &[&str]| fails(&server.cli(line), code, parts);
     let url = "--url http://127.0.0.1:9/";
     refused(
         &format!("job create --cron '75 * * * *' {url}"),
         1,
-        &["75", "(schedule.cron)"],
+        &["75", "(--cron)"],
     );
-    refused("job create --every 5s", 1, &["target"]);
+    refused("job create --every 5s", 1, &["(--url)"]);
     refused("job show job_nonsense", 1, &[]);
     refused("job pause no-such-key", 1, &[]);
     refused("job create --payload { --every 5s", 2, &["not JSON"]);

@@ -45,7 +45,7 @@ fn a_gap_of_daylight_saving_is_explained() {
     fails(
         &server.cli("job explain night --at someday"),
         1,
-        &["someday", "(at)"],
+        &["someday", "(--at)"],
     );
     fails(
         &server.cli("job explain nobody --at 2099-03-30T02:31"),
