@@ -72,6 +72,14 @@ impl Failure {
             })
         })
     }
+
+    /// Whether the server refused with this problem.
+    pub fn is_problem(&self, name: &str) -> bool {
+        let problem = self.problem.as_ref().map(|problem| &problem["type"]);
+        problem
+            .and_then(serde_json::Value::as_str)
+            .is_some_and(|kind| kind.ends_with(name))
+    }
 }
 
 impl fmt::Display for Failure {

@@ -31,7 +31,7 @@ pub struct Explain {
 
 impl Explain {
     pub async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
-        let path = format!("{}/explain", self.name.path_by_id(client).await?);
+        let path = format!("{}/explain", self.name.path());
         let asked = with_query(&path, &[("at", self.at.clone())]);
         let answer = client.send(Call::get(asked)).await?;
         view::print(&answer, json, show)

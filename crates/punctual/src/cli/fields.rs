@@ -1,5 +1,5 @@
 //! What a command line says about a job, and the JSON that it becomes. Values are not checked here: the
-//! server checks them, and its answer names the field.
+//! server checks them. What is not said is not sent, and the server keeps it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::when::{CalendarFields, ScheduleFields};
+use super::when::{CalendarFields, ScheduleFields, number, text};
+use super::words;
 use crate::failure::Failure;
-
-/// The groups of flags that say what a job is. A file says all of it, or none.
-pub const GROUPS: [&str; 5] = [
-    "Fields",
-    "ScheduleFields",
-    "BoundFields",
-    "CalendarFields",
-    "TargetFields",
-];
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Fields {
@@ -41,7 +33,15 @@ pub struct Fields {
     /// A file with the payload, as JSON; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "What is sent")]
     payload_file: Option<PathBuf>,
-    /// Tries after the first one [default of the server: 3]
+    /// How many attempts a run may have [default of the server: 4]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        help_heading = "Policies",
+        conflicts_with = "retries"
+    )]
+    attempts_max: Option<u32>,
+    /// The same without the first attempt: --retries 3 is --attempts-max 4
     #[arg(long, value_name = "COUNT", help_heading = "Policies")]
     retries: Option<u32>,
     /// How long one attempt may take, such as 30s
@@ -65,6 +65,12 @@ pub struct Fields {
     /// at_least_once or at_most_once
     #[arg(long, value_name = "MODE", help_heading = "Policies")]
     delivery: Option<String>,
+    /// Mark runs that start later than this after they were due, such as 10s
+    #[arg(long, value_name = "SPAN", help_heading = "Policies")]
+    start_within: Option<String>,
+    /// Mark runs that take longer than this, such as 10m
+    #[arg(long, value_name = "SPAN", help_heading = "Policies")]
+    finish_within: Option<String>,
     /// A label; may be given several times
     #[arg(long = "label", value_name = "NAME=VALUE")]
     labels: Vec<String>,
@@ -85,6 +91,9 @@ struct TargetFields {
         help_heading = "What is sent"
     )]
     headers: Vec<String>,
+    /// How many bytes of an answer are kept [default of the server: 4096]
+    #[arg(long, value_name = "BYTES", help_heading = "What is sent")]
+    output_max: Option<String>,
 }
 
 /// A body whose payload goes out byte for byte as it came in.
@@ -97,44 +106,61 @@ struct Body<'a> {
 }
 
 impl Fields {
-    /// The JSON of a job to be created.
+    /// The JSON of a job to be created. What every job must have is asked for here, in words that can be typed.
     pub fn to_create(&self, key: Option<&str>) -> Result<Bytes, Failure> {
-        let mut body = self.policies()?;
-        if let Some(key) = key {
-            body.insert("key".to_owned(), key.into());
+        if !self.schedule.has_kind() {
+            return Err(Failure::usage(
+                "it is not said when the job is due: say --cron, --every, --at or --in",
+            ));
         }
-        self.put_schedule(&mut body, &Value::Null)?;
-        self.put_target(&mut body, &Value::Null)?;
-        self.finish(&body)
+        if self.target.url.is_none() {
+            return Err(Failure::usage("it is not said what to call: say --url"));
+        }
+        self.to_json(key)
     }
 
-    /// The JSON of what is to change about a job. A schedule or a target is replaced as a whole, so what
-    /// is not said about it is taken from the job as it stands.
-    pub fn to_edit(&self, job: &Value, key: Option<&str>) -> Result<Bytes, Failure> {
-        let mut body = self.policies()?;
-        if let Some(key) = key {
-            body.insert("key".to_owned(), key.into());
-        }
-        self.put_schedule(&mut body, &job["schedule"])?;
-        self.put_target(&mut body, &job["target"])?;
-        if body.is_empty() && self.payload.is_none() && self.payload_file.is_none() {
+    /// The JSON of what is to change about a job.
+    pub fn to_edit(&self, key: Option<&str>) -> Result<Bytes, Failure> {
+        let body = self.to_json(key)?;
+        if body == "{}" {
             return Err(Failure::usage(
                 "nothing to change: see `punctual job edit --help`",
             ));
         }
-        self.finish(&body)
+        Ok(body)
     }
 
-    fn finish(&self, fields: &Map<String, Value>) -> Result<Bytes, Failure> {
-        let unsendable =
-            |error: serde_json::Error| Failure::usage(format!("cannot be sent: {error}"));
+    /// Refuses any of these flags beside a file, which says what they would.
+    pub fn none_beside(&self, flag: &str) -> Result<(), Failure> {
+        let said: Value = serde_json::from_slice(&self.to_json(None)?).unwrap_or_default();
+        match first_field(&said).and_then(|field| words::flag(&field)) {
+            Some(first) => Err(Failure::usage(format!(
+                "{first} cannot be used with {flag}: write it into the file"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// All that is said.
+    pub fn to_json(&self, key: Option<&str>) -> Result<Bytes, Failure> {
+        let mut body = self.policies()?;
+        if let Some(key) = key {
+            body.insert("key".to_owned(), text(key));
+        }
+        if let Some(schedule) = self.schedule.to_json() {
+            body.insert("schedule".to_owned(), schedule);
+        }
+        self.calendars.put(&mut body);
+        if let Some(http) = self.target.to_json()? {
+            body.insert("target".to_owned(), json!({ "http": http }));
+        }
         let body = Body {
-            fields,
+            fields: &body,
             payload: self.payload()?,
         };
         serde_json::to_vec(&body)
             .map(Bytes::from)
-            .map_err(unsendable)
+            .map_err(|error| Failure::usage(format!("cannot be sent: {error}")))
     }
 
     fn payload(&self) -> Result<Option<Box<RawValue>>, Failure> {
@@ -161,17 +187,15 @@ impl Fields {
             ("overlap", &self.overlap),
             ("spread", &self.spread),
             ("delivery", &self.delivery),
+            ("start_within", &self.start_within),
+            ("finish_within", &self.finish_within),
         ];
         for (name, value) in texts {
-            if let Some(value) = value {
-                body.insert(name.to_owned(), value.as_str().into());
-            }
+            put(&mut body, name, value.as_deref());
         }
-        if let Some(retries) = self.retries {
-            body.insert(
-                "retry".to_owned(),
-                json!({ "attempts_max": u64::from(retries) + 1 }),
-            );
+        let retries = self.retries.map(|count| count.saturating_add(1));
+        if let Some(attempts) = self.attempts_max.or(retries) {
+            body.insert("retry".to_owned(), json!({ "attempts_max": attempts }));
         }
         let mut catch_up = Map::new();
         put(&mut catch_up, "policy", self.catch_up.as_deref());
@@ -185,42 +209,38 @@ impl Fields {
         }
         Ok(body)
     }
+}
 
-    fn put_schedule(&self, body: &mut Map<String, Value>, stands: &Value) -> Result<(), Failure> {
-        if let Some(schedule) = self.schedule.to_json(stands)? {
-            body.insert("schedule".to_owned(), schedule);
+impl TargetFields {
+    fn to_json(&self) -> Result<Option<Value>, Failure> {
+        let mut http = Map::new();
+        put(&mut http, "url", self.url.as_deref());
+        put(&mut http, "method", self.method.as_deref());
+        if let Some(bytes) = &self.output_max {
+            http.insert("output_max".to_owned(), number(bytes));
         }
-        self.calendars.put(body);
-        Ok(())
-    }
-
-    fn put_target(&self, body: &mut Map<String, Value>, stands: &Value) -> Result<(), Failure> {
-        let TargetFields {
-            url,
-            method,
-            headers,
-        } = &self.target;
-        if url.is_none() && method.is_none() && headers.is_empty() {
-            return Ok(());
-        }
-        let mut http = stands["http"].as_object().cloned().unwrap_or_default();
-        put(&mut http, "url", url.as_deref());
-        put(&mut http, "method", method.as_deref());
-        if !headers.is_empty() {
-            let headers = pairs(headers, ':', "a header is NAME: VALUE")?;
+        if !self.headers.is_empty() {
+            let headers = pairs(&self.headers, ':', "a header is NAME: VALUE")?;
             http.insert("headers".to_owned(), headers.into());
         }
-        body.insert("target".to_owned(), json!({ "http": http }));
-        Ok(())
+        Ok((!http.is_empty()).then(|| http.into()))
     }
+}
+
+/// The path of the first value in an object.
+fn first_field(value: &Value) -> Option<String> {
+    let (name, value) = value.as_object()?.iter().next()?;
+    let below = first_field(value).filter(|_| name != "payload");
+    Some(below.map_or(name.clone(), |below| format!("{name}.{below}")))
 }
 
 fn put(map: &mut Map<String, Value>, name: &str, value: Option<&str>) {
     if let Some(value) = value {
-        map.insert(name.to_owned(), value.into());
+        map.insert(name.to_owned(), text(value));
     }
 }
 
+/// Names and values; without a value, a name is taken away.
 fn pairs(texts: &[String], between: char, shape: &str) -> Result<Map<String, Value>, Failure> {
     let mut map = Map::new();
     for text in texts {
@@ -261,7 +281,7 @@ mod tests {
     }
 
     fn check(words: &[&str], expected: &str) {
-        let body = fields(words).to_create(None).unwrap();
+        let body = fields(words).to_json(None).unwrap();
         assert_eq!(str::from_utf8(&body).unwrap(), expected);
     }
 
@@ -272,25 +292,38 @@ mod tests {
             r#"{"schedule":{"every":"5s"},"target":{"http":{"url":"http://a/"}}}"#,
         );
         check(
-            &["--cron", "0 9 * * *", "--tz", "Europe/Berlin"],
+            &["--cron", "0 9 * * *", "--timezone", "Europe/Berlin"],
             r#"{"schedule":{"cron":"0 9 * * *","timezone":"Europe/Berlin"}}"#,
         );
         check(
             &["--cron", "@daily", "--cron", "@hourly"],
             r#"{"schedule":{"cron":["@daily","@hourly"]}}"#,
         );
-        check(&["--retries", "0"], r#"{"retry":{"attempts_max":1}}"#);
+        let attempts = r#"{"retry":{"attempts_max":1}}"#;
+        check(&["--attempts-max", "1"], attempts);
+        check(&["--retries", "0"], attempts);
         check(
-            &["--label", "team=ops", "--label", "a=b=c"],
-            r#"{"labels":{"a":"b=c","team":"ops"}}"#,
+            &["--label", "team=ops", "--label", "a=b=c", "--label", "old="],
+            r#"{"labels":{"a":"b=c","old":null,"team":"ops"}}"#,
         );
         check(
             &["--catch-up", "all", "--catch-up-window", "1h"],
             r#"{"catch_up":{"policy":"all","window":"1h"}}"#,
         );
         check(
-            &["--header", "X-A: 1:2"],
-            r#"{"target":{"http":{"headers":{"X-A":"1:2"}}}}"#,
+            &[
+                "--header",
+                "X-A: 1:2",
+                "--header",
+                "X-B:",
+                "--output-max",
+                "10",
+            ],
+            r#"{"target":{"http":{"headers":{"X-A":"1:2","X-B":null},"output_max":10}}}"#,
+        );
+        check(
+            &["--timeout", "", "--start-within", "5s"],
+            r#"{"start_within":"5s","timeout":null}"#,
         );
     }
 
@@ -300,29 +333,17 @@ mod tests {
             &["--payload", r#"{"n": 10000000000000000000001, "x":1.0}"#],
             r#"{"payload":{"n": 10000000000000000000001, "x":1.0}}"#,
         );
-        let refused = fields(&["--payload", "hello"]).to_create(None).unwrap_err();
+        let refused = fields(&["--payload", "hello"]).to_json(None).unwrap_err();
         assert!(refused.text.contains("not JSON"), "{refused}");
     }
 
     #[test]
-    fn an_edit_keeps_what_it_does_not_mention() {
-        let job = json!({
-            "schedule": { "cron": "0 9 * * *", "timezone": "UTC" },
-            "target": { "http": { "url": "http://a/", "method": "POST" } },
-        });
-        let body = fields(&["--method", "PUT", "--tz", "Asia/Tokyo"])
-            .to_edit(&job, None)
-            .unwrap();
-        let body: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(
-            body["target"]["http"],
-            json!({ "url": "http://a/", "method": "PUT" })
-        );
-        assert_eq!(
-            body["schedule"],
-            json!({ "cron": "0 9 * * *", "timezone": "Asia/Tokyo" })
-        );
-        assert!(fields(&[]).to_edit(&job, None).is_err());
+    fn an_edit_says_something_and_a_create_says_when_and_where() {
+        assert!(fields(&[]).to_edit(None).is_err());
+        assert!(fields(&["--tz", "UTC"]).to_edit(None).is_ok());
+        let refused = |words: &[&str]| fields(words).to_create(None).unwrap_err().text;
+        assert!(refused(&["--tz", "UTC", "--url", "http://a/"]).contains("--cron"));
+        assert!(refused(&["--every", "5s"]).contains("--url"));
     }
 
     #[test]
@@ -330,7 +351,7 @@ mod tests {
         let both = ["x", "--every", "5s", "--at", "2026-12-24T18:00:00Z"];
         assert!(Line::try_parse_from(both).is_err());
         assert!(Line::try_parse_from(["x", "--in", "5s", "--tz", "UTC"]).is_err());
-        assert!(fields(&["--tz", "UTC"]).to_create(None).is_err());
-        assert!(fields(&["--label", "x"]).to_create(None).is_err());
+        assert!(Line::try_parse_from(["x", "--retries", "5", "--attempts-max", "6"]).is_err());
+        assert!(fields(&["--label", "x"]).to_json(None).is_err());
     }
 }

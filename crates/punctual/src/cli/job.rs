@@ -1,42 +1,17 @@
 //! `punctual job …`: create, show and change jobs. A job is named by its id or by its key.
 
-use std::path::PathBuf;
-
-use bytes::Bytes;
 use clap::{Args, Subcommand};
 use hyper::Method;
-use hyper::header::{HeaderName, IF_MATCH};
 use serde_json::{Value, json};
 
+use super::create::{self, Create};
+use super::edit::{self, Edit};
 use super::explain::{self, Explain};
-use super::fields::{Fields, GROUPS, text_of};
 use super::slots::{self, Slots};
-use super::view::{job as job_view, plan};
-use super::{batch, output, view};
+use super::view::job as job_view;
+use super::{output, view};
 use crate::client::{Call, Client, encode, with_query};
 use crate::failure::Failure;
-
-const CREATE_HELP: &str = "\
-Examples:
-  punctual job create --key hello --every 5s --url http://127.0.0.1:8000/ --method GET
-  punctual job create --cron \"0 9 * * MON-FRI\" --tz Europe/Berlin --url https://example.com/hook
-  punctual job create --in 2h --url https://example.com/hook --payload '{\"hello\": \"world\"}'
-  punctual job create --every 10m --after-completion --runs-max 100 --url https://example.com/hook
-  punctual job create --cron @daily --ends-at 2027-12-31T23:59:59Z --url https://example.com/ --dry-run
-  punctual job create --cron @hourly --exclude holidays --url https://example.com/hook
-  punctual job create --file job.json
-  echo '{\"schedule\": \"@daily\", \"target\": \"https://example.com/hook\"}' | punctual job create --file -
-  punctual job create --batch jobs.ndjson";
-
-const EDIT_HELP: &str = "\
-A bound or a list of calendars is taken away by an empty text.
-
-Examples:
-  punctual job edit hello --cron \"0 10 * * MON-FRI\" --dry-run
-  punctual job edit hello --ends-at 2027-12-31T23:59:59Z
-  punctual job edit hello --ends-at \"\" --exclude \"\"
-  punctual job edit hello --exclude holidays --exclude freeze
-  echo '{\"lane\": \"batch\"}' | punctual job edit hello --file -";
 
 const PAUSE_HELP: &str = "\
 Its slots pass as skipped, with the note; `punctual job slots` shows them. It can still be run by hand.
@@ -53,10 +28,23 @@ Examples:
   punctual job resume hello
   punctual job resume hello --catch-up";
 
+const REPLAY_HELP: &str = "\
+The dead run stays as it was; the new one has its slot and its payload. `punctual run replay` replays
+any run that has ended.
+
+Examples:
+  punctual job replay hello
+  punctual job retry hello --payload '{\"again\": true}'";
+
+const DELETE_HELP: &str = "\
+Runs that have not started are cancelled. An attempt that is under way is broken off and its run is
+cancelled: the target may have done its work, or a part of it. What has ended stays in history until
+its keep time is over. The key is free at once.";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Register a job
-    #[command(after_help = CREATE_HELP)]
+    #[command(after_help = create::HELP)]
     Create(Box<Create>),
     /// List jobs, the newest first
     List(List),
@@ -69,7 +57,7 @@ pub enum Command {
     #[command(after_help = explain::HELP)]
     Explain(Explain),
     /// Change a job; what is not mentioned stays as it is
-    #[command(after_help = EDIT_HELP)]
+    #[command(after_help = edit::HELP)]
     Edit(Box<Edit>),
     /// Let a job's slots pass until it is resumed
     #[command(after_help = PAUSE_HELP)]
@@ -79,7 +67,11 @@ pub enum Command {
     Resume(Resume),
     /// Run a job now
     Run(RunNow),
-    /// Delete a job; runs that have not started are cancelled
+    /// Make a new run from the job's last dead one
+    #[command(visible_alias = "retry", after_help = REPLAY_HELP)]
+    Replay(RunNow),
+    /// Delete a job, and cancel its runs that have not ended
+    #[command(after_help = DELETE_HELP)]
     Delete(Name),
 }
 
@@ -87,31 +79,6 @@ pub enum Command {
 pub struct Name {
     /// The job's id or key
     job: String,
-}
-
-#[derive(Debug, Args)]
-pub struct Create {
-    /// A name of your own for the job, unique among your jobs
-    #[arg(long)]
-    key: Option<String>,
-    /// If a job has this key already, change that one
-    #[arg(long, requires = "key")]
-    or_update: bool,
-    /// Makes the request repeatable: the same key and body create one job
-    #[arg(long, value_name = "KEY", conflicts_with = "or_update")]
-    idempotency_key: Option<String>,
-    /// A file with the whole job as JSON; `-` is standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "batch", conflicts_with_all = GROUPS)]
-    file: Option<PathBuf>,
-    /// A file with one job as JSON on each line; `-` is standard input
-    #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["key", "idempotency_key", "dry_run"], conflicts_with_all = GROUPS)]
-    batch: Option<PathBuf>,
-    /// Check everything and show what would be created; nothing is written
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    fields: Fields,
 }
 
 #[derive(Debug, Args)]
@@ -127,26 +94,6 @@ pub struct List {
     q: Option<String>,
     #[command(flatten)]
     page: view::PageArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct Edit {
-    #[command(flatten)]
-    name: Name,
-    /// Another key for the job
-    #[arg(long)]
-    key: Option<String>,
-    /// Refuse unless the job is at this version [default: the version just read]
-    #[arg(long, value_name = "VERSION")]
-    if_match: Option<u32>,
-    /// A file with the changes as JSON; `-` is standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "key", conflicts_with_all = GROUPS)]
-    file: Option<PathBuf>,
-    /// Check everything and show what would change; nothing is written
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    fields: Fields,
 }
 
 #[derive(Debug, Args)]
@@ -171,6 +118,13 @@ pub struct Resume {
 pub struct RunNow {
     #[command(flatten)]
     name: Name,
+    #[command(flatten)]
+    start: Start,
+}
+
+/// What a run by hand and a replay may carry.
+#[derive(Debug, Args)]
+pub struct Start {
     /// A payload for this run alone, as JSON
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
@@ -192,13 +146,14 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
         Command::Edit(edit) => edit.execute(client, json).await,
         Command::Pause(Pause { name, note }) => {
             let body = note.map(|note| json!({ "note": note }));
-            name.ask("pause", body, client, json).await
+            name.change("pause", "paused", body, client, json).await
         }
         Command::Resume(Resume { name, catch_up }) => {
             let body = catch_up.then(|| json!({ "catch_up": true }));
-            name.ask("resume", body, client, json).await
+            name.change("resume", "resumed", body, client, json).await
         }
-        Command::Run(run) => run.execute(client, json).await,
+        Command::Run(run) => run.execute("run", client, json).await,
+        Command::Replay(run) => run.execute("replay", client, json).await,
         Command::Delete(name) => {
             let answer = client.send(Call::new(Method::DELETE, name.path())).await?;
             view::print(&answer, json, |answer| job_view::changed("deleted", answer))
@@ -207,94 +162,52 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
 }
 
 impl Name {
+    pub fn of_key(key: &str) -> Self {
+        Self {
+            job: format!("key:{key}"),
+        }
+    }
+
     pub fn new(job: String) -> Self {
         Self { job }
     }
 
-    fn is_id(&self) -> bool {
-        self.job.starts_with("job_")
-    }
-
-    fn path(&self) -> String {
-        let name = encode(&self.job);
-        if self.is_id() {
-            format!("/v1/jobs/{name}")
+    /// The job as paths and queries name it: its id, or `key:` and its key. No key begins as ids do.
+    pub fn named(&self) -> String {
+        if self.job.starts_with("job_") || self.job.starts_with("key:") {
+            self.job.clone()
         } else {
-            format!("/v1/jobs/by-key/{name}")
+            format!("key:{}", self.job)
         }
     }
 
-    /// The path by id, which is looked up if the job is named by key.
-    pub async fn path_by_id(&self, client: &Client) -> Result<String, Failure> {
-        if self.is_id() {
-            return Ok(self.path());
-        }
-        let answer = client.send(Call::get(self.path())).await?;
-        path_of(&view::parse(&answer)?)
+    pub fn path(&self) -> String {
+        format!("/v1/jobs/{}", encode(&self.named()))
     }
 
-    async fn ask(
+    async fn change(
         &self,
-        what: &'static str,
+        verb: &str,
+        done: &str,
         body: Option<Value>,
         client: &Client,
         json: bool,
     ) -> Result<(), Failure> {
-        let path = self.path_by_id(client).await?;
-        let mut call = Call::post(format!("{path}/{what}"));
+        let mut call = Call::post(format!("{}/{verb}", self.path()));
         if let Some(body) = body {
             call = call.json(body.to_string());
         }
         let answer = client.send(call).await?;
-        let done = if what == "pause" { "paused" } else { "resumed" };
         view::print(&answer, json, |answer| job_view::changed(done, answer))
     }
 }
 
-fn path_of(job: &Value) -> Result<String, Failure> {
-    let id = job["id"]
-        .as_str()
-        .ok_or_else(|| Failure::refused("the server's answer has no id"))?;
-    Ok(format!("/v1/jobs/{}", encode(id)))
-}
-
 /// A path whose request is only looked at, in a dry run.
-fn written_or_not(path: String, dry_run: bool) -> String {
-    match dry_run {
-        true => with_query(&path, &[("dry_run", "true".to_owned())]),
-        false => path,
-    }
-}
-
-impl Create {
-    async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
-        if let Some(path) = &self.batch {
-            return batch::execute(path, client, json).await;
-        }
-        let body = match &self.file {
-            Some(path) => Bytes::from(text_of(path)?),
-            None if self.or_update => self.fields.to_create(None)?,
-            None => self.fields.to_create(self.key.as_deref())?,
-        };
-        let (method, path) = match (&self.key, self.or_update) {
-            (Some(key), true) => (Method::PUT, format!("/v1/jobs/by-key/{}", encode(key))),
-            (Some(_) | None, _) => (Method::POST, "/v1/jobs".to_owned()),
-        };
-        let stands = match self.dry_run && self.or_update {
-            true => client.find(Call::get(path.as_str())).await?,
-            false => None,
-        };
-        let mut call = Call::new(method, written_or_not(path, self.dry_run)).json(body);
-        if let Some(key) = &self.idempotency_key {
-            call = call.header(HeaderName::from_static("idempotency-key"), key);
-        }
-        let answer = client.send(call).await?;
-        let done = if self.or_update { "stored" } else { "created" };
-        match (self.dry_run, stands) {
-            (true, Some(stands)) => plan::would_change(&stands, &answer, json),
-            (true, None) => plan::would_create(&answer, json),
-            (false, _) => view::print(&answer, json, |answer| job_view::changed(done, answer)),
-        }
+pub fn dry(path: String, dry_run: bool) -> String {
+    if dry_run {
+        with_query(&path, &[("dry_run", "true".to_owned())])
+    } else {
+        path
     }
 }
 
@@ -302,44 +215,23 @@ impl List {
     async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
         let mut query = Vec::new();
         query.extend(self.state.iter().map(|state| ("state", state.clone())));
-        // Written as for `create`; in a query the name ends with a colon.
-        query.extend(
-            self.label
-                .iter()
-                .map(|label| ("label", label.replacen('=', ":", 1))),
-        );
+        query.extend(self.label.iter().map(|label| ("label", label.clone())));
         query.extend(self.q.iter().map(|q| ("q", q.clone())));
         view::list(client, "/v1/jobs", query, &self.page, json, job_view::jobs).await
     }
 }
 
-impl Edit {
-    async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
-        let stands = client.send(Call::get(self.name.path())).await?;
-        let job = view::parse(&stands)?;
-        let body = match &self.file {
-            Some(path) => Bytes::from(text_of(path)?),
-            None => self.fields.to_edit(&job, self.key.as_deref())?,
-        };
-        // Between our reading and our writing someone else may have changed the job.
-        let version = self.if_match.map(u64::from).or(job["version"].as_u64());
-        let path = written_or_not(path_of(&job)?, self.dry_run);
-        let mut call = Call::new(Method::PATCH, path).json(body);
-        if let Some(version) = version {
-            call = call.header(IF_MATCH, format!("\"{version}\""));
-        }
-        let answer = client.send(call).await?;
-        if self.dry_run {
-            return plan::would_change(&stands, &answer, json);
-        }
-        view::print(&answer, json, |answer| job_view::changed("changed", answer))
+impl RunNow {
+    async fn execute(&self, verb: &str, client: &Client, json: bool) -> Result<(), Failure> {
+        let call = Call::post(format!("{}/{verb}", self.name.path()));
+        let answer = client.send(self.start.put(call)?).await?;
+        view::print(&answer, json, started)
     }
 }
 
-impl RunNow {
-    async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
-        let path = self.name.path_by_id(client).await?;
-        let mut call = Call::post(format!("{path}/run"));
+impl Start {
+    /// Writes the body, if there is anything to say.
+    pub fn put(&self, call: Call) -> Result<Call, Failure> {
         let mut body = Vec::new();
         if let Some(payload) = &self.payload {
             let value: &serde_json::value::RawValue = serde_json::from_str(payload)
@@ -349,12 +241,18 @@ impl RunNow {
         if self.force {
             body.push("\"force\":true".to_owned());
         }
-        if !body.is_empty() {
-            call = call.json(format!("{{{}}}", body.join(",")));
+        if body.is_empty() {
+            return Ok(call);
         }
-        let answer = client.send(call).await?;
-        view::print(&answer, json, |answer| {
-            output::line(&format!("started {}", view::text(&answer["id"])))
-        })
+        Ok(call.json(format!("{{{}}}", body.join(","))))
     }
+}
+
+/// Says which run was made, and from which.
+pub fn started(run: &Value) -> Result<(), Failure> {
+    let mut line = format!("started {}", view::text(&run["id"]));
+    if run["replay_of"].is_string() {
+        line.push_str(&format!(" from {}", view::text(&run["replay_of"])));
+    }
+    output::line(&line)
 }

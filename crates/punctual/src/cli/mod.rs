@@ -5,8 +5,11 @@ mod batch;
 mod calendar;
 mod completions;
 mod config;
+mod create;
+mod edit;
 mod explain;
 mod fields;
+mod file;
 mod job;
 mod next;
 mod node;
@@ -39,7 +42,7 @@ Examples:
   punctual serve
   punctual job create --key hello --every 5s --url http://127.0.0.1:8000/ --method GET
   punctual run list --job hello
-  punctual next \"0 9 * * MON-FRI\" --tz Europe/Berlin --count 3";
+  punctual next \"0 9 * * MON-FRI\" --timezone Europe/Berlin --count 3";
 
 /// Makes jobs happen on time: at a moment, on a cron expression or at an interval.
 #[derive(Debug, Parser)]

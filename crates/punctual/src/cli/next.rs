@@ -3,13 +3,13 @@
 use clap::Args;
 use comfy_table::Cell;
 use engine::{Clock, SystemClock};
-use model::schedule::{CronOptions, Kind, Schedule, Zone};
+use model::schedule::{CronOptions, Dialect, DstGap, DstOverlap, Kind, Schedule, Zone};
 use model::{Slot, Timestamp, limits};
 use serde_json::{Map, Value, json};
 
 use super::output;
 use super::view::{self, distance, items, text};
-use super::when::{BoundFields, CalendarFields};
+use super::when::{BoundFields, CalendarFields, CronFields};
 use crate::client::{Call, Client};
 use crate::failure::Failure;
 
@@ -18,19 +18,21 @@ Calendars are kept by a server: with --exclude or --only it is asked. Everything
 here.
 
 Examples:
-  punctual next \"0 9 * * MON-FRI\" --tz Europe/Berlin
+  punctual next \"0 9 * * MON-FRI\" --timezone Europe/Berlin
   punctual next \"@every 90s\" --count 3
-  punctual next \"30 2 * * *\" --tz America/New_York --from 2027-03-13T00:00:00Z
+  punctual next \"30 2 * * *\" --timezone America/New_York --from 2027-03-13T00:00:00Z
   punctual next \"@every P1W\" --starts-at 2027-01-04T08:00:00Z --ends-at 2027-02-01T08:00:00Z
-  punctual next \"0 9 * * *\" --tz Europe/Berlin --exclude holidays --only office-hours";
+  punctual next \"0 9 * * *\" --timezone Europe/Berlin --exclude holidays --only office-hours";
 
 #[derive(Debug, Args)]
 pub struct Next {
     /// A cron expression, a macro such as @daily, or "@every 90s"
     schedule: String,
     /// The time zone [default: UTC, or that of a CRON_TZ= in front of the expression]
-    #[arg(long, value_name = "ZONE")]
-    tz: Option<String>,
+    #[arg(long, visible_alias = "tz", value_name = "ZONE")]
+    timezone: Option<String>,
+    #[command(flatten)]
+    options: CronFields,
     /// How many slots
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=limits::PREVIEW_MAX as i64))]
     count: u32,
@@ -51,11 +53,9 @@ impl Next {
 
     /// The schedule as it is understood here, without its calendars, and where to begin.
     fn read(&self, now: Timestamp) -> Result<(Schedule, Timestamp), Failure> {
-        let zone = self.tz.as_deref().map(Zone::get).transpose();
-        let options = CronOptions {
-            zone: zone.map_err(|error| refused(&error))?,
-            ..CronOptions::default()
-        };
+        let zone = self.timezone.as_deref().map(Zone::get).transpose();
+        let zone = zone.map_err(|error| refused(&error))?;
+        let options = self.cron_options(zone)?;
         let from = match &self.from {
             Some(text) => moment(text)?,
             None => now,
@@ -77,6 +77,51 @@ impl Next {
         }
         Ok((schedule, from))
     }
+}
+
+impl Next {
+    fn cron_options(&self, zone: Option<Zone>) -> Result<CronOptions, Failure> {
+        let CronFields {
+            dialect,
+            dst_gap,
+            dst_overlap,
+        } = &self.options;
+        Ok(CronOptions {
+            zone,
+            dialect: word(
+                "--dialect",
+                dialect,
+                [("unix", Dialect::Unix), ("quartz", Dialect::Quartz)],
+            )?,
+            dst_gap: word(
+                "--dst-gap",
+                dst_gap,
+                [("run_after", DstGap::RunAfter), ("skip", DstGap::Skip)],
+            )?,
+            dst_overlap: word(
+                "--dst-overlap",
+                dst_overlap,
+                [("first", DstOverlap::First), ("both", DstOverlap::Both)],
+            )?,
+            hash: 0,
+        })
+    }
+}
+
+/// One of two words; the default if none is said.
+fn word<T: Copy + Default>(
+    flag: &str,
+    said: &Option<String>,
+    words: [(&str, T); 2],
+) -> Result<T, Failure> {
+    let Some(said) = given(said) else {
+        return Ok(T::default());
+    };
+    let found = words.iter().find(|(word, _)| *word == said);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let [(one, _), (other, _)] = words;
+        Failure::usage(format!("{flag} is {one} or {other}, not {said:?}"))
+    })
 }
 
 /// Works the slots out.
@@ -123,9 +168,10 @@ fn request(next: &Next, schedule: &Schedule, from: Timestamp) -> Value {
             "after_completion": true,
         }),
         Kind::Every(_) | Kind::Cron(_) | Kind::Once(_) | Kind::Broken(_) => {
-            if let Some(tz) = &next.tz {
-                body.insert("timezone".to_owned(), tz.as_str().into());
+            if let Some(timezone) = &next.timezone {
+                body.insert("timezone".to_owned(), timezone.as_str().into());
             }
+            next.options.put(&mut body);
             next.schedule.as_str().into()
         }
     };

@@ -39,7 +39,7 @@ pub struct Slots {
 
 impl Slots {
     pub async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
-        let path = format!("{}/slots", self.name.path_by_id(client).await?);
+        let path = format!("{}/slots", self.name.path());
         let mut range = (self.from.clone(), self.to.clone());
         let mut left = self.limit as usize;
         let mut cursor = None;

@@ -1,16 +1,10 @@
-//! What a command line says about when a job is due, and the JSON that it becomes. An empty text takes away
-//! what stands: `--ends-at ""` is a job without an end.
+//! What a command line says about when a job is due, and the JSON that it becomes. Only what is said is sent: the
+//! server keeps the rest. An empty text takes away what stands: `--ends-at ""` is a job without an end.
 
 use clap::Args;
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
-
 const HEADING: &str = "When it is due";
-/// Of a schedule that is said anew, what the one before it leaves to it: whatever the new kind has a use for.
-const KEPT_ALWAYS: [&str; 4] = ["timezone", "starts_at", "ends_at", "runs_max"];
-const KEPT_OF_CRON: [&str; 3] = ["dialect", "dst_gap", "dst_overlap"];
-const KEPT_OF_EVERY: [&str; 1] = ["after_completion"];
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct ScheduleFields {
@@ -27,11 +21,30 @@ pub struct ScheduleFields {
     #[arg(long = "in", value_name = "SPAN", group = "when", help_heading = HEADING)]
     within: Option<String>,
     /// The time zone of --cron or --every, such as Europe/Berlin
-    #[arg(long, value_name = "ZONE", help_heading = HEADING)]
+    #[arg(long, visible_alias = "tz", value_name = "ZONE", help_heading = HEADING)]
     #[arg(conflicts_with_all = ["at", "within"])]
-    tz: Option<String>,
+    timezone: Option<String>,
+    #[command(flatten)]
+    options: CronFields,
+    /// Slot 0 of an interval, such as 2026-01-01T00:05:00Z [default of the server: --starts-at, or now]
+    #[arg(long, value_name = "MOMENT", help_heading = HEADING)]
+    anchor: Option<String>,
     #[command(flatten)]
     bounds: BoundFields,
+}
+
+/// How expressions are to be read.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CronFields {
+    /// Whose conventions an expression follows: unix or quartz
+    #[arg(long, value_name = "DIALECT", help_heading = HEADING)]
+    pub dialect: Option<String>,
+    /// When the clocks skip a fixed time: run_after or skip
+    #[arg(long, value_name = "POLICY", help_heading = HEADING)]
+    pub dst_gap: Option<String>,
+    /// When a fixed time comes twice: first or both
+    #[arg(long, value_name = "POLICY", help_heading = HEADING)]
+    pub dst_overlap: Option<String>,
 }
 
 /// From when to when, how often, and what an interval is counted from.
@@ -64,26 +77,25 @@ pub struct CalendarFields {
 }
 
 impl ScheduleFields {
-    /// The schedule to send; none if nothing is said about it. It is sent as a whole, so what is not
-    /// said is taken from the one that stands.
-    pub fn to_json(&self, stands: &Value) -> Result<Option<Value>, Failure> {
-        let kind = self.kind();
-        let mut beside = self.bounds.to_json();
-        if let Some(tz) = &self.tz {
-            beside.insert("timezone".to_owned(), text(tz));
+    /// What is said about the schedule; none if nothing is.
+    pub fn to_json(&self) -> Option<Value> {
+        let mut said = self.kind();
+        let texts = [("timezone", &self.timezone)];
+        for (name, value) in texts.into_iter().chain(self.options.named()) {
+            if let Some(value) = value {
+                said.insert(name.to_owned(), text(value));
+            }
         }
-        if kind.is_empty() && beside.is_empty() {
-            return Ok(None);
+        if let Some(anchor) = &self.anchor {
+            said.insert("anchor".to_owned(), number(anchor));
         }
-        let mut schedule = if kind.is_empty() {
-            standing(stands)?
-        } else {
-            let mut schedule = kept(stands, &kind);
-            schedule.extend(kind);
-            schedule
-        };
-        schedule.extend(beside);
-        Ok(Some(schedule.into()))
+        said.extend(self.bounds.to_json());
+        (!said.is_empty()).then(|| said.into())
+    }
+
+    /// Whether it is said what repeats, or when it is due once.
+    pub fn has_kind(&self) -> bool {
+        !self.kind().is_empty()
     }
 
     /// What repeats, alone.
@@ -112,6 +124,25 @@ impl ScheduleFields {
     }
 }
 
+impl CronFields {
+    fn named(&self) -> [(&'static str, &Option<String>); 3] {
+        [
+            ("dialect", &self.dialect),
+            ("dst_gap", &self.dst_gap),
+            ("dst_overlap", &self.dst_overlap),
+        ]
+    }
+
+    /// Writes what is said.
+    pub fn put(&self, body: &mut Map<String, Value>) {
+        for (name, value) in self.named() {
+            if let Some(value) = value {
+                body.insert(name.to_owned(), text(value));
+            }
+        }
+    }
+}
+
 impl BoundFields {
     /// What is said, as the fields of a schedule; null takes one away.
     pub fn to_json(&self) -> Map<String, Value> {
@@ -124,14 +155,10 @@ impl BoundFields {
         if let Some(count) = &self.runs_max {
             said.insert("runs_max".to_owned(), number(count));
         }
-        match self.after_completion {
-            Some(true) => {
-                said.insert("after_completion".to_owned(), true.into());
-            }
-            Some(false) => {
-                said.insert("after_completion".to_owned(), Value::Null);
-            }
-            None => {}
+        if let Some(after) = self.after_completion {
+            // Null is the default, and means nothing to a schedule that has no use for it.
+            let value = if after { true.into() } else { Value::Null };
+            said.insert("after_completion".to_owned(), value);
         }
         said
     }
@@ -153,54 +180,8 @@ impl CalendarFields {
     }
 }
 
-/// The schedule of the job, if there is one to change.
-fn standing(stands: &Value) -> Result<Map<String, Value>, Failure> {
-    if stands.get("broken").is_some() {
-        return Err(Failure::usage(
-            "the job's schedule cannot be read any more: say --cron, --every, --at or --in as well",
-        ));
-    }
-    stands.as_object().cloned().ok_or_else(|| {
-        Failure::usage("there is no schedule yet: say --cron or --every as well, or --at or --in")
-    })
-}
-
-/// What a schedule of another kind, or the same kind said anew, keeps of the one that stands. Nothing of a
-/// one-off fits what repeats, and nothing of what repeats fits a one-off.
-fn kept(stands: &Value, kind: &Map<String, Value>) -> Map<String, Value> {
-    let both = |name: &str| kind.contains_key(name) && stands.get(name).is_some();
-    let repeats = |has: &dyn Fn(&str) -> bool| has("cron") || has("every");
-    if !repeats(&|name| kind.contains_key(name)) || !repeats(&|name| stands.get(name).is_some()) {
-        return Map::new();
-    }
-    let mut names = KEPT_ALWAYS.to_vec();
-    if both("cron") {
-        names.extend(KEPT_OF_CRON);
-    }
-    if both("every") {
-        names.extend(KEPT_OF_EVERY);
-    }
-    // An expression may name its own zone.
-    let zoned = |text: &Value| {
-        let text = text.as_str().unwrap_or("").trim_start();
-        text.starts_with("CRON_TZ=") || text.starts_with("TZ=")
-    };
-    let zone_named = kind.get("cron").is_some_and(|cron| match cron {
-        Value::Array(several) => several.iter().any(zoned),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            zoned(cron)
-        }
-    });
-    names.retain(|name| *name != "timezone" || !zone_named);
-    let found = names.into_iter().filter_map(|name| {
-        let value = stands.get(name)?.clone();
-        Some((name.to_owned(), value))
-    });
-    found.collect()
-}
-
 /// A text, or nothing.
-fn text(text: &str) -> Value {
+pub fn text(text: &str) -> Value {
     if text.is_empty() {
         Value::Null
     } else {
@@ -208,8 +189,8 @@ fn text(text: &str) -> Value {
     }
 }
 
-/// A number if it is one (a moment may be epoch seconds), else a text for the server to judge.
-fn number(given: &str) -> Value {
+/// A number if it is one (a moment may be epoch seconds), else a text for the server to refuse.
+pub fn number(given: &str) -> Value {
     given
         .parse::<i64>()
         .map_or_else(|_| text(given), Value::from)
@@ -235,96 +216,68 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(stands: &Value, words: &[&str], expected: &Value) {
-        let schedule = line(words).schedule.to_json(stands).unwrap();
+    fn check(words: &[&str], expected: &Value) {
+        let schedule = line(words).schedule.to_json();
         assert_eq!(schedule.unwrap_or_default(), *expected, "{words:?}");
     }
 
     #[test]
-    fn bounds_stand_within_the_schedule() {
+    fn what_is_said_stands_within_the_schedule_and_nothing_else() {
         check(
-            &Value::Null,
             &["--every", "5m", "--after-completion", "--runs-max", "3"],
             &json!({ "every": "5m", "after_completion": true, "runs_max": 3 }),
         );
+        let bounded = [
+            "--cron",
+            "@daily",
+            "--starts-at",
+            "2027-01-01T00:00:00Z",
+            "--ends-at",
+            "1800000000",
+        ];
         check(
-            &Value::Null,
-            &[
-                "--cron",
-                "@daily",
-                "--starts-at",
-                "2027-01-01T00:00:00Z",
-                "--ends-at",
-                "1800000000",
-            ],
+            &bounded,
             &json!({ "cron": "@daily", "starts_at": "2027-01-01T00:00:00Z", "ends_at": 1_800_000_000 }),
         );
-        check(&Value::Null, &[], &Value::Null);
+        check(&[], &Value::Null);
+        check(&["--runs-max", "many"], &json!({ "runs_max": "many" }));
         check(
-            &Value::Null,
-            &["--every", "5m", "--runs-max", "many"],
-            &json!({ "every": "5m", "runs_max": "many" }),
+            &["--tz", "Asia/Tokyo"],
+            &json!({ "timezone": "Asia/Tokyo" }),
+        );
+        check(
+            &[
+                "--cron",
+                "0 0 9 ? * 2",
+                "--dialect",
+                "quartz",
+                "--dst-gap",
+                "skip",
+                "--dst-overlap",
+                "both",
+            ],
+            &json!({ "cron": "0 0 9 ? * 2", "dialect": "quartz", "dst_gap": "skip", "dst_overlap": "both" }),
+        );
+        check(
+            &["--every", "15m", "--anchor", "2026-01-01T00:05:00Z"],
+            &json!({ "every": "15m", "anchor": "2026-01-01T00:05:00Z" }),
         );
     }
 
     #[test]
-    fn an_empty_text_takes_a_bound_away() {
-        let stands =
-            json!({ "every": "5m", "anchor": "a", "ends_at": "b", "after_completion": true });
+    fn an_empty_text_takes_away_what_stands() {
         check(
-            &stands,
-            &["--ends-at", ""],
-            &json!({ "every": "5m", "anchor": "a", "ends_at": null, "after_completion": true }),
+            &[
+                "--ends-at",
+                "",
+                "--runs-max",
+                "",
+                "--timezone",
+                "",
+                "--after-completion=false",
+            ],
+            &json!({ "ends_at": null, "runs_max": null, "timezone": null, "after_completion": null }),
         );
-        check(
-            &stands,
-            &["--after-completion=false", "--runs-max", ""],
-            &json!({ "every": "5m", "anchor": "a", "ends_at": "b", "after_completion": null, "runs_max": null }),
-        );
-    }
-
-    #[test]
-    fn another_expression_keeps_its_zone_and_its_bounds() {
-        let stands = json!({
-            "cron": "0 9 * * *", "timezone": "Asia/Tokyo", "dst_gap": "skip", "ends_at": "e", "starts_at": null,
-        });
-        check(
-            &stands,
-            &["--cron", "0 10 * * *"],
-            &json!({ "cron": "0 10 * * *", "timezone": "Asia/Tokyo", "dst_gap": "skip", "ends_at": "e", "starts_at": null }),
-        );
-        check(
-            &stands,
-            &["--cron", "CRON_TZ=UTC 0 10 * * *"],
-            &json!({ "cron": "CRON_TZ=UTC 0 10 * * *", "dst_gap": "skip", "ends_at": "e", "starts_at": null }),
-        );
-        check(
-            &stands,
-            &["--every", "P1D", "--tz", "UTC"],
-            &json!({ "every": "P1D", "timezone": "UTC", "ends_at": "e", "starts_at": null }),
-        );
-        check(&stands, &["--in", "2h"], &json!({ "in": "2h" }));
-        let every =
-            json!({ "every": "5m", "anchor": "a", "timezone": "UTC", "after_completion": true });
-        check(
-            &every,
-            &["--every", "6m"],
-            &json!({ "every": "6m", "timezone": "UTC", "after_completion": true }),
-        );
-        check(
-            &every,
-            &["--cron", "@daily"],
-            &json!({ "cron": "@daily", "timezone": "UTC" }),
-        );
-    }
-
-    #[test]
-    fn bounds_need_a_schedule_that_can_be_read() {
-        let broken = json!({ "broken": { "cron": "@daily" }, "error": "no such zone" });
-        let bounded = line(&["--runs-max", "3"]).schedule;
-        assert!(bounded.to_json(&broken).is_err());
-        assert!(bounded.to_json(&Value::Null).is_err());
-        check(&broken, &["--cron", "@daily"], &json!({ "cron": "@daily" }));
     }
 
     #[test]

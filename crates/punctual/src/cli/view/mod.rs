@@ -91,6 +91,21 @@ pub async fn list(
     json: bool,
     show: fn(&[Value], bool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    list_with(client, path, query, page, json, async |items, first| {
+        show(items, first)
+    })
+    .await
+}
+
+/// The same where more has to be read to show a page.
+pub async fn list_with(
+    client: &Client,
+    path: &str,
+    query: Vec<(&str, String)>,
+    page: &PageArgs,
+    json: bool,
+    show: impl AsyncFn(&[Value], bool) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut cursor = page.cursor.clone();
     let mut first = true;
     loop {
@@ -106,7 +121,7 @@ pub async fn list(
         if json {
             output::json(&answer)?;
         } else {
-            show(items(&read["items"]), first)?;
+            show(items(&read["items"]), first).await?;
         }
         cursor = read["next_cursor"].as_str().map(str::to_owned);
         match &cursor {

@@ -1,26 +1,57 @@
 //! Runs as people read them: in a list, and one by one with its attempts.
 
 use comfy_table::Cell;
+use engine::{Clock, SystemClock};
+use model::Timestamp;
+use model::schedule::format_span;
 use serde_json::Value;
 
 use super::{cut, fields, items, moment, rows_of, state, text};
 use crate::cli::output;
+use crate::cli::run::Jobs;
 use crate::failure::Failure;
 
-pub fn runs(items: &[Value], first: bool) -> Result<(), Failure> {
+pub fn runs(items: &[Value], jobs: &Jobs, first: bool) -> Result<(), Failure> {
+    let now = Clock::now(&SystemClock);
     let rows = items.iter().map(|run| {
         vec![
             Cell::new(text(&run["id"])),
-            Cell::new(moment(&run["due_at"], output::is_terminal())),
+            Cell::new(jobs.key(run)),
+            Cell::new(slot(run)),
             state(&run["state"]),
             Cell::new(text(&run["attempt"])),
+            Cell::new(duration(run, now)),
             Cell::new(text(&run["outcome"])),
             Cell::new(reason(run)),
-            Cell::new(text(&run["job"])),
         ]
     });
-    let head = ["ID", "DUE", "STATE", "ATTEMPT", "OUTCOME", "REASON", "JOB"];
+    let head = [
+        "ID", "KEY", "SLOT", "STATE", "ATTEMPT", "DURATION", "OUTCOME", "REASON",
+    ];
     rows_of(&head, rows.collect(), first, "runs")
+}
+
+/// The slot of a run; of one that has none, when it was asked for, and how.
+fn slot(run: &Value) -> String {
+    if !run["slot"].is_string() {
+        return format!("{} {}", text(&run["due_at"]), text(&run["kind"]));
+    }
+    match run["stretch"]["count"].as_u64() {
+        Some(count) if count > 1 => format!("{} ({count})", text(&run["slot"])),
+        Some(_) | None => text(&run["slot"]),
+    }
+}
+
+/// From a run's first dispatch to its end, or until now.
+fn duration(run: &Value, now: Timestamp) -> String {
+    let moment = |name: &str| Timestamp::parse(run[name].as_str()?).ok();
+    let Some(from) = moment("dispatched_at") else {
+        return String::new();
+    };
+    match moment("settled_at") {
+        Some(end) => format_span(end.since(from)),
+        None => format!("{} so far", format_span(now.since(from))),
+    }
 }
 
 /// Why a run ended as it did: "calendar: holidays, by node-1".
@@ -35,33 +66,26 @@ pub fn reason(run: &Value) -> String {
     reason
 }
 
-/// One run, a field to a line, its attempts as a table below.
-pub fn run(run: &Value) -> Result<(), Failure> {
+/// One run, a field to a line, its attempts as a table below, then what its target answered last.
+pub fn run(run: &Value, jobs: &Jobs) -> Result<(), Failure> {
     let mut head = run.clone();
     let attempts = head.as_object_mut().and_then(|run| run.remove("attempts"));
+    if let Some(head) = head.as_object_mut() {
+        if let Some(job) = jobs.job(run) {
+            head.insert("key".to_owned(), job["key"].clone());
+        }
+        let duration = duration(run, Clock::now(&SystemClock));
+        if !duration.is_empty() {
+            head.insert("duration".to_owned(), duration.into());
+        }
+    }
     fields(&head)?;
     let attempts = attempts.unwrap_or_default();
     let attempts = items(&attempts);
-    if attempts.is_empty() {
+    let Some(last) = attempts.last() else {
         return Ok(());
-    }
-    output::line("")?;
-    let row = |attempt: &Value| {
-        let said = if attempt["error"].is_null() {
-            &attempt["output"]
-        } else {
-            &attempt["error"]
-        };
-        vec![
-            Cell::new(text(&attempt["no"])),
-            Cell::new(moment(&attempt["dispatched_at"], false)),
-            Cell::new(moment(&attempt["settled_at"], false)),
-            state(&attempt["outcome"]),
-            Cell::new(text(&attempt["status"])),
-            Cell::new(text(&attempt["node"])),
-            Cell::new(cut(&text(said))),
-        ]
     };
+    output::line("")?;
     let head = [
         "ATTEMPT",
         "DISPATCHED",
@@ -69,9 +93,54 @@ pub fn run(run: &Value) -> Result<(), Failure> {
         "OUTCOME",
         "STATUS",
         "NODE",
-        "SAID",
+        "ERROR",
     ];
-    output::table(&head, attempts.iter().map(row).collect())
+    output::table(&head, attempts.iter().map(attempt_row).collect())?;
+    for line in answer(last, jobs.job(run)) {
+        output::line(&line)?;
+    }
+    Ok(())
+}
+
+fn attempt_row(attempt: &Value) -> Vec<Cell> {
+    vec![
+        Cell::new(text(&attempt["no"])),
+        Cell::new(moment(&attempt["dispatched_at"], false)),
+        Cell::new(moment(&attempt["settled_at"], false)),
+        state(&attempt["outcome"]),
+        Cell::new(text(&attempt["status"])),
+        Cell::new(text(&attempt["node"])),
+        Cell::new(cut(&text(&attempt["error"]))),
+    ]
+}
+
+/// The head of what the target answered, as it was laid out, and whether that is all.
+fn answer(attempt: &Value, job: Option<&Value>) -> Vec<String> {
+    let kept = attempt["output"].as_str().unwrap_or("");
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    let binary = attempt["output_encoding"] == "base64";
+    let bytes = if binary {
+        kept.trim_end_matches('=').len() * 3 / 4
+    } else {
+        kept.len()
+    };
+    let most = job.and_then(|job| job["target"]["http"]["output_max"].as_u64());
+    // A character that was cut is not shown at all.
+    let is_cut = most.map(|most| bytes as u64 + if binary { 0 } else { 3 } >= most);
+    let how_much = match (is_cut, most) {
+        (Some(true), Some(most)) => format!("cut: only the first {most} bytes are kept"),
+        (Some(false), _) => format!("{bytes} bytes, all of it"),
+        (Some(true) | None, _) => format!("{bytes} bytes are kept"),
+    };
+    let form = if binary { ", not text, as base64" } else { "" };
+    let mut lines = vec![String::new(), format!("answer ({how_much}{form}):")];
+    lines.extend(
+        kept.lines()
+            .map(|line| format!("  {}", output::clean(line))),
+    );
+    lines
 }
 
 #[cfg(test)]
@@ -79,6 +148,66 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_run_says_how_long_it_took_or_takes() {
+        let now = Timestamp::parse("2026-11-16T00:00:10Z").unwrap();
+        let check = |run: Value, expected: &str| assert_eq!(duration(&run, now), expected);
+        let (from, end) = ("2026-11-16T00:00:00.000Z", "2026-11-16T00:00:01.500Z");
+        check(
+            json!({ "dispatched_at": from, "settled_at": end }),
+            "1500ms",
+        );
+        check(
+            json!({ "dispatched_at": from, "settled_at": null }),
+            "10s so far",
+        );
+        check(json!({ "dispatched_at": null }), "");
+        assert_eq!(slot(&json!({ "slot": "a", "due_at": "b" })), "a");
+        assert_eq!(
+            slot(&json!({ "slot": null, "due_at": "b", "kind": "manual" })),
+            "b manual"
+        );
+        assert_eq!(
+            slot(&json!({ "slot": "a", "stretch": { "count": 3 } })),
+            "a (3)"
+        );
+    }
+
+    #[test]
+    fn an_answer_is_shown_line_by_line_and_says_whether_it_was_cut() {
+        let job = json!({ "target": { "http": { "output_max": 8 } } });
+        let check = |output: &str, encoding: &str, job: Option<&Value>, expected: &[&str]| {
+            let attempt = json!({ "output": output, "output_encoding": encoding });
+            let shown = answer(&attempt, job);
+            let shown: Vec<&str> = shown.iter().skip(1).map(String::as_str).collect();
+            assert_eq!(shown, expected);
+        };
+        check(
+            "a\nb",
+            "utf8",
+            Some(&job),
+            &["answer (3 bytes, all of it):", "  a", "  b"],
+        );
+        let cut = "answer (cut: only the first 8 bytes are kept):";
+        check("12345678", "utf8", Some(&job), &[cut, "  12345678"]);
+        check(
+            "\u{1b}[2J",
+            "utf8",
+            None,
+            &["answer (4 bytes are kept):", "  \\u{1b}[2J"],
+        );
+        check(
+            "/wD+",
+            "base64",
+            Some(&job),
+            &[
+                "answer (3 bytes, all of it, not text, as base64):",
+                "  /wD+",
+            ],
+        );
+        check("", "utf8", Some(&job), &[]);
+    }
 
     #[test]
     fn a_reason_says_what_stands_behind_it_and_who_decided() {

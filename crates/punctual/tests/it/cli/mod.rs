@@ -3,6 +3,7 @@
 mod calendars;
 mod changes;
 mod errors;
+mod files;
 mod https;
 mod nodes;
 mod slots;
@@ -34,8 +35,8 @@ pub fn fails(output: &Output, code: i32, parts: &[&str]) {
     }
 }
 
-const CREATE: &str = "job create --key team/hello --cron '0 9 * * MON-FRI' --tz Europe/Berlin \
-    --url http://127.0.0.1:9/ --method PUT --header 'X-Team: ops' --payload '{\"n\": 1.0}' --retries 2 \
+const CREATE: &str = "job create --key team/hello --cron '0 9 * * MON-FRI' --timezone Europe/Berlin \
+    --url http://127.0.0.1:9/ --method PUT --header 'X-Team: ops' --payload '{\"n\": 1.0}' --attempts-max 3 \
     --timeout 30s --lane batch --overlap allow --catch-up none --label team=ops";
 
 #[test]
@@ -129,6 +130,15 @@ fn a_job_fires_and_its_run_can_be_seen() {
     );
     let list = server.ask("run list");
     assert!(list.contains(&run) && list.contains("succeeded"), "{list}");
+    let head: Vec<&str> = list.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head[..3], ["ID", "KEY", "SLOT"], "{list}");
+    assert!(head.contains(&"DURATION"), "{list}");
+    let row: Vec<&str> = list.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(
+        row[1..3],
+        ["now", delivery.header("punctual-slot")],
+        "{list}"
+    );
     let shown = server.ask(&format!("run show {run}"));
     assert!(
         shown.contains("ATTEMPT") && shown.contains("200"),
@@ -201,7 +211,7 @@ fn json_is_exactly_what_the_server_says() {
         &["key"],
     );
     let stored = server.ask("job create --key a --or-update --every 1h --url http://127.0.0.1:9/");
-    assert!(stored.starts_with("stored"), "{stored}");
+    assert!(stored.starts_with("changed"), "{stored}");
 }
 
 #[test]
@@ -252,10 +262,15 @@ fn refusals_name_the_flag() {
         1,
         &["75", "(--cron)"],
     );
-    refused("job create --every 5s", 1, &["(--url)"]);
+    refused("job create --every 5s", 2, &["--url"]);
+    refused(&format!("job create --tz UTC {url}"), 2, &["--cron"]);
     refused("job show job_nonsense", 1, &[]);
-    refused("job pause no-such-key", 1, &[]);
-    refused("job create --payload { --every 5s", 2, &["not JSON"]);
+    refused("job pause no-such-key", 1, &["no-such-key"]);
+    refused(
+        &format!("job create --payload {{ --every 5s {url}"),
+        2,
+        &["not JSON"],
+    );
     refused(
         "job create --file /nowhere/job.json",
         2,

@@ -159,6 +159,15 @@ impl Server {
             .unwrap()
     }
 
+    /// Runs a line of bash in which `punctual` is the command line against this server.
+    pub fn bash(&self, script: &str) -> Output {
+        let script = format!("set -o pipefail; punctual() {{ '{BINARY}' \"$@\"; }}; {script}");
+        command(Path::new("bash"), &["-c", &script])
+            .env("PUNCTUAL_SERVER", self.url())
+            .output()
+            .unwrap()
+    }
+
     /// The same, when it is to go well: what it printed.
     #[track_caller]
     pub fn ask(&self, line: &str) -> String {
