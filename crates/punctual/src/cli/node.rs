@@ -12,13 +12,13 @@ use crate::client::{Call, Client};
 use crate::failure::Failure;
 
 const LIST_HELP: &str = "\
-PARTS    what the node does; a part in brackets rests, because the node stops or its clock is off
-SHARDS   how many of the 256 slices of all jobs it fires
-ROOM     how many more attempts it could have under way
-LAG      how late the oldest run is that it holds and has not handed to its target
-CLOCK    what its clock is ahead of the store's, and how wrong that may be
-BEAT     when it last said that it lives, which is once a second
-ASKED    * marks the node that answered
+PARTS     what the node does; a part in brackets rests, because the node stops or its clock is off
+SHARDS    how many of the 256 slices of all jobs it fires
+ROOM      how many more attempts it could have under way
+LATENESS  how late the oldest run is that it holds and has not handed to its target
+CLOCK     what its clock is ahead of the store's, and how wrong that may be
+BEAT      when it last said that it lives, which is once a second
+ASKED     * marks the node that answered
 
 Examples:
   punctual node list
@@ -26,7 +26,7 @@ Examples:
   punctual node list --json";
 
 const HEAD: [&str; 9] = [
-    "NAME", "PARTS", "SHARDS", "ROOM", "LAG", "CLOCK", "VERSION", "BEAT", "ASKED",
+    "NAME", "PARTS", "SHARDS", "ROOM", "LATENESS", "CLOCK", "VERSION", "BEAT", "ASKED",
 ];
 
 #[derive(Debug, Subcommand)]
@@ -65,7 +65,7 @@ fn row(node: &Value, now: Option<Timestamp>) -> [String; HEAD.len()] {
         parts(node),
         text(&node["shards"]),
         text(&node["room"]),
-        text(&node["lag"]),
+        text(&node["lateness"]),
         clock(node),
         text(&node["version"]),
         beat.map_or_else(String::new, |(beaten_at, now)| distance(beaten_at, now)),
@@ -114,7 +114,7 @@ mod tests {
     fn a_node_is_a_row() {
         let node = json!({
             "name": "a:7710", "parts": ["schedule", "execute"], "schedules": false, "executes": true,
-            "shards": 128, "room": 900, "lag": "12ms", "clock_offset": "-0.042ms",
+            "shards": 128, "room": 900, "lateness": "12ms", "clock_offset": "-0.042ms",
             "clock_uncertainty": "0.300ms", "version": "0.1.0", "beaten_at": "2026-11-15T12:00:00.000Z",
             "self": true,
         });

@@ -37,7 +37,7 @@ pub struct Node {
     pub room: u32,
     /// How late the oldest run is that it holds and has not handed to its target.
     #[schema(example = "0s")]
-    pub lag: String,
+    pub lateness: String,
     /// What its clock is ahead of the store's; none if the store goes by its clock, or it is not known yet.
     #[schema(example = "-0.042ms")]
     pub clock_offset: Option<String>,
@@ -96,7 +96,7 @@ impl Node {
             executes: vitals.executes,
             shards: peer.shards,
             room: vitals.room,
-            lag: format_span(std::time::Duration::from_millis(vitals.lag.into())),
+            lateness: format_span(std::time::Duration::from_millis(vitals.lag.into())),
             clock_offset: shown(|clock| clock.ahead),
             clock_uncertainty: shown(|clock| clock.uncertainty),
             joined_at: moment(&peer.joined_at),

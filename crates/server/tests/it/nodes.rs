@@ -67,7 +67,7 @@ async fn a_node_alone_lists_itself() {
         (&json!(true), &json!(true))
     );
     assert!(node["room"].as_u64().unwrap() > 0);
-    assert_eq!(node["lag"], "0s");
+    assert_eq!(node["lateness"], "0s");
     assert_eq!(
         node["clock_offset"],
         Value::Null,
