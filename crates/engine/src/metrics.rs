@@ -203,9 +203,9 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         self.register_steps(registry);
         self.register_trouble(registry);
-        let lag = self.lateness.clone();
+        let lateness = self.lateness.clone();
         let age = self.oldest_due.clone();
-        registry.register_with_unit("fire_lag", "From due to dispatch", Unit::Seconds, lag);
+        registry.register_with_unit("lateness", "From due to dispatch", Unit::Seconds, lateness);
         registry.register_with_unit(
             "oldest_due_age",
             "Age of the oldest slot or run that is due and held by nobody",
@@ -279,8 +279,8 @@ impl Metrics {
         let what = "Panics that were caught, by where";
         registry.register("panics", what, self.panics.clone());
         let what = "From due to dispatch, of slots that were missed and caught up";
-        let lag = self.caught_up.clone();
-        registry.register_with_unit("caught_up_lag", what, Unit::Seconds, lag);
+        let lateness = self.caught_up.clone();
+        registry.register_with_unit("caught_up_lateness", what, Unit::Seconds, lateness);
         let what = "From an attempt's dispatch to its end, by outcome";
         let took = self.attempt_duration.clone();
         registry.register_with_unit("attempt_duration", what, Unit::Seconds, took);

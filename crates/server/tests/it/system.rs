@@ -85,6 +85,8 @@ async fn metrics_are_counted_by_route_and_never_by_id() {
         "punctual_http_requests_total{method=\"GET\",route=\"none\",status=\"4xx\"} 1",
         "punctual_jobs_created_total{way=\"single\"} 1",
         "punctual_dispatched_total 1",
+        "punctual_lateness_seconds_count{lane=\"standard\"} 1",
+        "# TYPE punctual_caught_up_lateness_seconds histogram",
         "# EOF",
     ] {
         assert!(
