@@ -265,7 +265,7 @@ fn welcome(config: &Config, address: SocketAddr) {
     output::note(&format!("A new data folder: {}", config.data.display()));
     output::note("Try it, in another terminal:");
     output::note(&format!(
-        "  punctual job create --server http://{address} --key hello --every 5s --url http://127.0.0.1:8000/ --method GET"
+        "  punctual job create --server http://{address} --key hello --every 5s --url http://{address}/healthz --method GET"
     ));
 }
 

@@ -13,5 +13,6 @@ mod chaos;
 mod cli;
 mod config;
 mod database;
+mod guides;
 mod nodes;
 mod serve;
