@@ -1,6 +1,8 @@
 //! What the papers say is what happens: their commands and programs are run as they stand there.
 
+mod drill;
 mod readme;
+mod receivers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
