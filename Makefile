@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check tools fmt-check clippy nextest deny sim chaos bench soak api
+.PHONY: help run test check tools fmt-check clippy nextest deny sim chaos bench soak api docs
 
 # Where cargo builds, so that the binary is found wherever that is.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -73,6 +73,10 @@ api: ## Write api/openapi.json anew from the server's routes.
 	mkdir -p api
 	cargo run --quiet --locked -p punctual -- openapi > api/openapi.json.new
 	mv api/openapi.json.new api/openapi.json
+
+docs: ## Write the tables of docs/guides that are made from the code: every setting, every metric.
+	PUNCTUAL_WRITE_DOCS=1 cargo test --quiet --locked -p server --lib the_guide_names
+	PUNCTUAL_WRITE_DOCS=1 cargo test --quiet --locked -p punctual --bins the_guide_names
 
 # What the targets above are made of.
 

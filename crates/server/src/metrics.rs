@@ -158,3 +158,7 @@ fn class(status: u16) -> &'static str {
         _ => "5xx",
     }
 }
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

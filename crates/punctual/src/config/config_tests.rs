@@ -256,3 +256,53 @@ fn contradictions_are_noticed() {
         ["PUNCTUAL_LISTN is set and is no setting"]
     );
 }
+
+/// What the guide says of a default that depends on the machine.
+fn default_in_words(setting: &Setting) -> String {
+    match setting.name {
+        "data" => "`/var/lib/punctual` for root, else `~/.local/share/punctual`".to_owned(),
+        "node" => "the machine's name".to_owned(),
+        _ => match setting.default_value().as_str() {
+            "" => String::new(),
+            value => format!("`{value}`"),
+        },
+    }
+}
+
+fn table_of_settings() -> String {
+    let mut table = String::from(
+        "| setting | flag and variable | default | what it is |\n| --- | --- | --- | --- |\n",
+    );
+    for setting in SETTINGS {
+        let (name, variable, help) = (setting.name, setting.variable(), setting.help);
+        let flag = format!("--{} {}", setting.flag, setting.value);
+        let (flag, default) = (flag.trim_end(), default_in_words(setting));
+        table.push_str(&format!(
+            "| `{name}` | `{flag}`, `{variable}` | {default} | {help} |\n"
+        ));
+    }
+    table
+}
+
+#[test]
+fn the_guide_names_every_setting() {
+    const GUIDE: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guides/configuration.md"
+    );
+    let guide = std::fs::read_to_string(GUIDE).unwrap();
+    let (before, rest) = guide.split_once("themselves -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end -->").unwrap();
+    let made = format!(
+        "{before}themselves -->\n{}<!-- end -->{after}",
+        table_of_settings()
+    );
+    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+        std::fs::write(GUIDE, &made).unwrap();
+    } else {
+        assert!(
+            guide == made,
+            "docs/guides/configuration.md is not current: run make docs"
+        );
+    }
+}

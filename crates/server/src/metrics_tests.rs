@@ -1,0 +1,133 @@
+//! The table of `docs/guides/monitoring.md` is what the registry holds.
+
+use std::collections::BTreeMap;
+
+use model::{JobState, Reason};
+
+use super::*;
+
+/// One metric as it is exposed, and the names of its labels.
+#[derive(Default)]
+struct Row {
+    kind: String,
+    help: String,
+    labels: Vec<String>,
+}
+
+/// A registry in which every family has a member, so that its labels can be seen.
+fn text() -> String {
+    let engine = engine::Metrics::default();
+    let metrics = Metrics::new(&engine);
+    engine.lateness_by_lane();
+    engine.caught_up_by_lane();
+    engine.slots_skipped(Reason::Missed, 1);
+    engine.jobs_counted(JobState::Active, 1);
+    engine.duty_panicked("plan");
+    engine.store_answered("fire", Duration::ZERO);
+    metrics.answered(&axum::http::Method::GET, None, 200, Duration::ZERO);
+    metrics.text().unwrap()
+}
+
+/// By name, as a query has it: a counter ends in `_total`, the facts about a build in `_info`.
+fn rows(text: &str) -> BTreeMap<String, Row> {
+    let mut rows = BTreeMap::<String, Row>::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words.as_slice() {
+            ["#", "HELP", name, help] => {
+                rows.entry((*name).to_owned()).or_default().help = (*help).to_owned()
+            }
+            ["#", "TYPE", name, kind] => {
+                rows.entry((*name).to_owned()).or_default().kind = (*kind).to_owned()
+            }
+            ["#", ..] => {}
+            _ => add_labels(&mut rows, line),
+        }
+    }
+    let suffix = |kind: &str| match kind {
+        "counter" => "_total",
+        "info" => "_info",
+        _ => "",
+    };
+    let named = rows.into_iter();
+    named
+        .map(|(name, row)| (name + suffix(&row.kind), row))
+        .collect()
+}
+
+/// The labels of a sample belong to the metric with the longest name that begins it.
+fn add_labels(rows: &mut BTreeMap<String, Row>, sample: &str) {
+    let Some((name, labels)) = sample.split_once('{') else {
+        return;
+    };
+    let row = rows
+        .iter_mut()
+        .rev()
+        .find(|(metric, _)| name.starts_with(metric.as_str()));
+    let (_, row) = row.unwrap();
+    let labels = labels.split_once('}').unwrap().0;
+    let names = labels
+        .split(',')
+        .map(|label| label.split_once('=').unwrap().0);
+    row.labels = names
+        .filter(|name| *name != "le")
+        .map(str::to_owned)
+        .collect();
+}
+
+fn table() -> String {
+    let mut table =
+        String::from("| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n");
+    for (name, row) in rows(&text()) {
+        let labels: Vec<String> = row
+            .labels
+            .iter()
+            .map(|label| format!("`{label}`"))
+            .collect();
+        let (kind, labels, help) = (
+            row.kind,
+            labels.join(", "),
+            row.help.trim_end_matches('.').to_owned(),
+        );
+        table.push_str(&format!("| `{name}` | {kind} | {labels} | {help} |\n"));
+    }
+    table
+}
+
+#[test]
+fn the_guide_names_every_metric() {
+    const GUIDE: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guides/monitoring.md"
+    );
+    let guide = std::fs::read_to_string(GUIDE).unwrap();
+    let (before, rest) = guide.split_once("registry -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end -->").unwrap();
+    let made = format!("{before}registry -->\n{}<!-- end -->{after}", table());
+    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+        std::fs::write(GUIDE, &made).unwrap();
+    } else {
+        assert!(
+            guide == made,
+            "docs/guides/monitoring.md is not current: run make docs"
+        );
+    }
+}
+
+/// An alert on a metric that is not there never fires.
+#[test]
+fn the_guide_speaks_of_no_metric_that_is_not_there() {
+    let guide = include_str!("../../../docs/guides/monitoring.md");
+    let known = rows(&text());
+    let is_known = |name: &str| {
+        let histogram = ["_bucket", "_sum", "_count"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
+        known.contains_key(name) || histogram.is_some_and(|name| known.contains_key(name))
+    };
+    let words = guide.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let unknown: Vec<&str> = words
+        .filter(|word| word.starts_with("punctual_") && !is_known(word))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
