@@ -9,6 +9,7 @@ mod problem;
 pub mod rest;
 
 mod api;
+mod docs;
 mod metrics;
 mod seat;
 mod serve;

@@ -1,12 +1,13 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
 //! In reading order: `extract` (what requests are made of), `jobs`, `runs`, `batch`, `calendars`, `preview`,
-//! `slots`, `nodes`, `system` (health and the like), `pages` (one per problem), `observe` (what is done around every
-//! request), `openapi` (the contract).
+//! `slots`, `nodes`, `system` (health and the like), `docs` (the guides), `pages` (one per problem), `observe` (what is
+//! done around every request), `openapi` (the contract).
 
 mod answer;
 mod batch;
 mod calendars;
+mod docs;
 mod extract;
 mod jobs;
 mod nodes;
@@ -49,13 +50,17 @@ pub fn router(api: Api) -> Router {
         .with_state(api)
 }
 
-/// How a node is, and what its problems mean.
+/// How a node is, what its problems mean, and the guides.
 fn system() -> Router<Arc<Api>> {
     Router::new()
         .route("/healthz", get(system::healthz))
         .route("/readyz", get(system::readyz))
         .route("/version", get(system::version))
         .route("/metrics", get(system::metrics))
+        .route("/docs", get(docs::index))
+        .route("/docs/api", get(docs::api))
+        .route("/docs/style.css", get(docs::style))
+        .route("/docs/{name}", get(docs::show))
         .route("/problems", get(pages::index))
         .route("/problems/{name}", get(pages::show))
 }

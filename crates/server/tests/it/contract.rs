@@ -141,13 +141,9 @@ async fn every_problem_has_its_page() {
                 .starts_with("text/html")
         );
         assert!(
-            html.text.contains(&format!("<h1>{}</h1>", kind.title())),
+            html.text.contains(&format!(">{}</h1>", kind.title())),
             "{}",
             html.text
-        );
-        assert_eq!(
-            html.text.matches("<ul>").count(),
-            html.text.matches("</ul>").count()
         );
     }
     world

@@ -1,5 +1,6 @@
 //! What the papers say is what happens: their commands and programs are run as they stand there.
 
+mod docs;
 mod drill;
 mod readme;
 mod receivers;
