@@ -14,6 +14,8 @@ pub const DEPTH_MAX: usize = 32;
 pub const PAYLOAD_MAX: usize = 256 * 1024;
 /// A job's key, a label's name or its value, in bytes.
 pub const NAME_MAX: usize = 128;
+/// What is said about a pause or a calendar, in bytes: a sentence or two.
+pub const NOTE_MAX: usize = 1_024;
 /// Labels of one job.
 pub const LABELS_MAX: usize = 32;
 /// Headers of one http target.

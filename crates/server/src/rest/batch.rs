@@ -56,7 +56,6 @@ const NDJSON: &str = "application/x-ndjson";
     request_body(content = schema::JobRequest, content_type = "application/x-ndjson"),
     responses(
         (status = 200, body = schema::BatchLine, content_type = "application/x-ndjson", description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn create(State(api): State<Arc<Api>>, _: NoParams, request: Request) -> Answer {

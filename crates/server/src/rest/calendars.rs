@@ -35,7 +35,6 @@ fn written(written: &CalendarWritten) -> Answer {
     request_body = schema::CalendarRequest,
     responses(
         (status = 201, body = wire::Calendar, description = "Created"),
-        schema::Refused,
     ),
 )]
 pub async fn create(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): JsonBody) -> Answer {
@@ -53,7 +52,6 @@ pub async fn create(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): Js
     ),
     responses(
         (status = 200, body = wire::CalendarList, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
@@ -76,7 +74,6 @@ pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
     params(("name" = String, Path, description = "The calendar's name")),
     responses(
         (status = 200, body = wire::Calendar, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn show(State(api): State<Arc<Api>>, CalendarPath(name): CalendarPath) -> Answer {
@@ -95,7 +92,6 @@ pub async fn show(State(api): State<Arc<Api>>, CalendarPath(name): CalendarPath)
     responses(
         (status = 200, body = wire::Calendar, description = "Changed, or already so"),
         (status = 201, body = wire::Calendar, description = "Created"),
-        schema::Refused,
     ),
 )]
 pub async fn put(
@@ -119,7 +115,6 @@ pub async fn put(
     ),
     responses(
         (status = 200, body = wire::Calendar, description = "Deleted; as it was"),
-        schema::Refused,
     ),
 )]
 pub async fn delete(

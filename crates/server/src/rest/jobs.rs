@@ -30,7 +30,6 @@ use crate::wire::{self, schema};
     responses(
         (status = 200, body = wire::JobAnswer, description = "With dry_run: what would be created"),
         (status = 201, body = wire::Job, description = "Created; or made before by the same request, then with Idempotency-Replayed: true"),
-        schema::Refused,
     ),
 )]
 pub async fn create(
@@ -67,7 +66,6 @@ pub async fn create(
     ),
     responses(
         (status = 200, body = wire::JobList, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
@@ -142,7 +140,6 @@ fn part(params: &Params) -> Result<Option<String>, Problem> {
     params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
     responses(
         (status = 200, body = wire::Job, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn show(State(api): State<Arc<Api>>, JobPath(id): JobPath) -> Answer {
@@ -155,7 +152,6 @@ pub async fn show(State(api): State<Arc<Api>>, JobPath(id): JobPath) -> Answer {
     params(("key" = String, Path, description = "The job's own key")),
     responses(
         (status = 200, body = wire::Job, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer {
@@ -175,7 +171,6 @@ pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer 
     responses(
         (status = 200, body = wire::JobAnswer, description = "Changed, or already so"),
         (status = 201, body = wire::Job, description = "Created"),
-        schema::Refused,
     ),
 )]
 pub async fn put(
@@ -205,7 +200,6 @@ pub async fn put(
     request_body = schema::JobPatch,
     responses(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn patch(
@@ -230,7 +224,6 @@ pub async fn patch(
     ),
     responses(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn delete(
@@ -254,7 +247,6 @@ pub async fn delete(
     ),
     responses(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn delete_by_key(
@@ -279,7 +271,6 @@ pub async fn delete_by_key(
     request_body(content = Option<schema::PauseBody>),
     responses(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn pause(
@@ -305,7 +296,6 @@ pub async fn pause(
     request_body(content = Option<schema::ResumeBody>),
     responses(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn resume(

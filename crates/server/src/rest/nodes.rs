@@ -9,14 +9,13 @@ use super::answer::{self, Answer};
 use super::extract::NoParams;
 use crate::api::Api;
 use crate::ops::nodes;
-use crate::wire::{self, schema};
+use crate::wire;
 
 /// List the nodes that live, by name. The answering node tells what it heard with its last beat, once a second.
 #[utoipa::path(
     get, path = "/v1/nodes", tag = "nodes", operation_id = "list_nodes",
     responses(
         (status = 200, body = wire::NodeList, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn list(State(api): State<Arc<Api>>, _: NoParams) -> Answer {

@@ -18,7 +18,6 @@ use crate::wire::{self, schema};
     request_body = schema::PreviewBody,
     responses(
         (status = 200, body = wire::Preview, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn preview(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): JsonBody) -> Answer {

@@ -26,7 +26,6 @@ use crate::wire::{self, schema};
     ),
     responses(
         (status = 200, body = wire::RunList, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
@@ -53,7 +52,6 @@ pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
     ),
     responses(
         (status = 200, body = wire::RunList, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn list_of_job(
@@ -105,7 +103,6 @@ fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
     params(("id" = String, Path, description = "The run's id")),
     responses(
         (status = 200, body = wire::Run, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
@@ -121,7 +118,6 @@ pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
     responses(
         (status = 200, body = wire::RunAnswer, description = "As asked"),
         (status = 202, body = wire::RunAnswer, description = "Asked for; its holder has not answered yet"),
-        schema::Refused,
     ),
 )]
 pub async fn cancel(
@@ -152,7 +148,6 @@ pub async fn cancel(
     request_body(content = Option<schema::StartBody>),
     responses(
         (status = 201, body = wire::Run, description = "Made"),
-        schema::Refused,
     ),
 )]
 pub async fn start(
@@ -172,7 +167,6 @@ pub async fn start(
     request_body(content = Option<schema::StartBody>),
     responses(
         (status = 201, body = wire::Run, description = "Made"),
-        schema::Refused,
     ),
 )]
 pub async fn replay_last(
@@ -192,7 +186,6 @@ pub async fn replay_last(
     request_body(content = Option<schema::StartBody>),
     responses(
         (status = 201, body = wire::Run, description = "Made"),
-        schema::Refused,
     ),
 )]
 pub async fn replay(

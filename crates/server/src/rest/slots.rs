@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::ops::explain;
 use crate::ops::slots::{self, RANGE_MAX, Range};
 use crate::problem::Problem;
-use crate::wire::{self, schema};
+use crate::wire;
 
 /// How far back and ahead one looks unless told.
 const AROUND: Duration = Duration::from_secs(24 * 3_600);
@@ -34,7 +34,6 @@ const LIMIT_DEFAULT: usize = 100;
     ),
     responses(
         (status = 200, body = wire::SlotList, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn list(State(api): State<Arc<Api>>, JobPath(id): JobPath, params: Params) -> Answer {
@@ -87,7 +86,6 @@ fn range(params: &Params, now: Timestamp) -> Result<Range, Problem> {
     ),
     responses(
         (status = 200, body = wire::Explained, description = "As asked"),
-        schema::Refused,
     ),
 )]
 pub async fn explain(State(api): State<Arc<Api>>, JobPath(id): JobPath, params: Params) -> Answer {

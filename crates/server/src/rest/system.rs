@@ -14,7 +14,6 @@ use utoipa::ToSchema;
 use super::answer::{self, Answer};
 use crate::api::Api;
 use crate::problem::{Kind, Problem};
-use crate::wire::schema;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -24,7 +23,9 @@ pub struct HealthAnswer {
     /// `well`, or `held` on a node that was started with `--hold`: what is due is left as it is.
     #[schema(example = "well")]
     status: &'static str,
+    /// How long ago the oldest was due.
     oldest_due_age: String,
+    /// How long it may be.
     bound: String,
 }
 
@@ -33,7 +34,6 @@ pub struct HealthAnswer {
     get, path = "/healthz", tag = "system", operation_id = "healthz",
     responses(
         (status = 200, body = HealthAnswer, description = "As asked"),
-        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json", description = "What is wrong, and how to put it right"),
     ),
 )]
 pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
@@ -56,8 +56,10 @@ pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
         .with("bound", bound))
 }
 
+/// The node takes part.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReadyAnswer {
+    /// `ready`.
     #[schema(example = "ready")]
     status: &'static str,
 }
@@ -67,7 +69,6 @@ pub struct ReadyAnswer {
     get, path = "/readyz", tag = "system", operation_id = "readyz",
     responses(
         (status = 200, body = ReadyAnswer, description = "As asked"),
-        (status = 503, body = schema::ProblemBody, content_type = "application/problem+json", description = "What is wrong, and how to put it right"),
     ),
 )]
 pub async fn readyz(State(api): State<Arc<Api>>) -> Answer {
@@ -99,11 +100,14 @@ fn unready(api: &Api) -> Option<String> {
     }
 }
 
+/// What is running here.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct VersionAnswer {
+    /// The release.
     version: &'static str,
     /// The release of the bundled time zone tables.
     tzdb: &'static str,
+    /// What it was built with.
     features: Vec<String>,
     /// Of `api`, `schedule` and `execute`, what this node does.
     #[schema(example = json!(["api", "schedule", "execute"]))]

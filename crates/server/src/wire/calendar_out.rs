@@ -9,8 +9,10 @@ use super::job_out::moment;
 /// A named set of local times, and what hangs on it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Calendar {
+    /// Its name, by which jobs know it.
     #[schema(example = "holidays")]
     pub name: String,
+    /// What it is for.
     pub note: Option<String>,
     /// The zone its dates are meant in; none means that of the job.
     pub timezone: Option<String>,
@@ -28,6 +30,7 @@ pub struct Calendar {
     pub ranges: Vec<String>,
     /// Counts changes; what `If-Match` names.
     pub version: u32,
+    /// When it was changed last.
     #[schema(format = DateTime)]
     pub updated_at: String,
     /// How many jobs name it.
@@ -36,6 +39,7 @@ pub struct Calendar {
     pub applied: bool,
 }
 
+/// A page of calendars.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CalendarList {
     /// By name.

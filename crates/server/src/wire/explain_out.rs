@@ -17,6 +17,7 @@ pub struct Explained {
     /// By the clock on the wall, in `zone`.
     #[schema(example = "2026-03-29T02:30:00")]
     pub local: String,
+    /// The zone of the job.
     #[schema(example = "Europe/Berlin")]
     pub zone: String,
     /// Whether it is, was or will be a slot of the job; none where that cannot be told, since the schedule of
@@ -31,12 +32,15 @@ pub struct Explained {
     pub run: Option<ExplainedRun>,
 }
 
+/// One step of the way from a moment to its run.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExplainedStep {
+    /// What is looked at.
     #[schema(example = "calendars")]
     pub step: &'static str,
     /// Whether it lets the moment be a slot that runs.
     pub holds: bool,
+    /// Why, in words.
     pub says: String,
 }
 

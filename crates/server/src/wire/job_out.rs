@@ -17,9 +17,12 @@ use crate::ops::preview::Difference;
 /// A job: what its author said about it, every default written out, and where it stands.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Job {
+    /// Its id, for ever.
     #[schema(example = "job_0192f0c1a2b37def8123456789abcdef")]
     pub id: String,
+    /// Its author's own name for it.
     pub key: Option<String>,
+    /// Where it stands.
     #[schema(example = "active")]
     pub state: &'static str,
     /// Counts edits; what `If-Match` names.
@@ -37,35 +40,49 @@ pub struct Job {
     /// What should be looked at, such as calendars that leave nothing over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// When it is due.
     pub schedule: Schedule,
     /// Calendars whose times are left out.
     pub exclude: Vec<String>,
     /// Calendars outside of whose times everything is left out.
     pub only: Vec<String>,
+    /// Where its runs go.
     pub target: Target,
     /// JSON as it was sent.
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<Box<RawValue>>,
+    /// When a failed attempt is tried again, and how often.
     pub retry: Retry,
+    /// How long one attempt may take.
     #[schema(example = "5m")]
     pub timeout: String,
+    /// The class of service.
     #[schema(example = "standard")]
     pub lane: &'static str,
+    /// What becomes of a slot that is due while a run of the job lives.
     pub overlap: Overlap,
+    /// Which slots run that passed while no node could fire them.
     pub catch_up: CatchUp,
+    /// The span within which the job has a fixed offset of its own.
     #[schema(example = "0s")]
     pub spread: String,
+    /// Whether an attempt whose fate is unknown is made again.
     #[schema(example = "at_least_once")]
     pub delivery: &'static str,
+    /// A run that starts later than this after it was due is marked and counted.
     pub start_within: Option<String>,
+    /// A run that takes longer than this is marked and counted.
     pub finish_within: Option<String>,
+    /// Names and values of its author's own.
     pub labels: BTreeMap<String, String>,
     /// Why it is in its state, if someone said so.
     pub note: Option<String>,
     /// Who paused it.
     pub paused_by: Option<String>,
+    /// When it was created.
     #[schema(format = DateTime)]
     pub created_at: String,
+    /// When it was changed last.
     #[schema(format = DateTime)]
     pub updated_at: String,
 }
@@ -75,6 +92,7 @@ pub struct Job {
 pub struct JobAnswer {
     #[serde(flatten)]
     pub job: Job,
+    /// Runs that were claimed before the change.
     pub runs: Runs,
     /// Only where slots ahead are others than before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +105,9 @@ pub struct JobAnswer {
 /// What another schedule means for the slots ahead: the first few of each.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Slots {
+    /// Slots that are none any more.
     pub removed: Vec<String>,
+    /// Slots that were none before.
     pub added: Vec<String>,
 }
 
@@ -102,8 +122,10 @@ pub struct Runs {
     pub unconfirmed: Vec<String>,
 }
 
+/// A page of jobs.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct JobList {
+    /// Newest first.
     pub items: Vec<Job>,
     /// Where the next page begins; none on the last.
     pub next_cursor: Option<String>,
@@ -112,22 +134,30 @@ pub struct JobList {
 /// When a job is due: `cron`, `every` or `at`, whichever it is; `broken` if it cannot be read any more.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Schedule {
+    /// One cron expression, or several: their union.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<Expressions>,
+    /// The period of an interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
+    /// Slot 0 of an interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub anchor: Option<String>,
+    /// The moment of a one-off.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub at: Option<String>,
+    /// An IANA name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// How the expression is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<&'static str>,
+    /// What becomes of a fixed time that the clocks skip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dst_gap: Option<&'static str>,
+    /// What becomes of a fixed time that comes twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dst_overlap: Option<&'static str>,
     /// Of an interval: whether slots are counted from the ends of runs.
@@ -153,6 +183,7 @@ pub struct Schedule {
     pub error: Option<String>,
 }
 
+/// One cron expression, or several: their union.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Expressions {
@@ -163,6 +194,7 @@ pub enum Expressions {
 /// Where work goes.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Target {
+    /// A request over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpTarget>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,24 +202,34 @@ pub struct Target {
     pub fake: Option<String>,
 }
 
+/// A request over HTTP.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HttpTarget {
+    /// The address.
     pub url: String,
+    /// The method.
     pub method: String,
+    /// Sent besides our own.
     pub headers: BTreeMap<String, String>,
     /// Bytes of the answer that are kept.
     pub output_max: usize,
 }
 
+/// When a failed attempt is tried again, and how often.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Retry {
+    /// Attempts in all, the first included.
     pub attempts_max: u32,
+    /// How the wait grows from one attempt to the next.
     #[schema(example = "exponential")]
     pub backoff: &'static str,
+    /// The wait after the first attempt.
     #[schema(example = "1s")]
     pub delay_first: String,
+    /// No wait is longer.
     #[schema(example = "5m")]
     pub delay_max: String,
+    /// The share of a delay that chance may add.
     #[schema(example = 0.3)]
     pub jitter: f64,
 }
@@ -197,15 +239,24 @@ pub struct Retry {
 #[serde(untagged)]
 pub enum Overlap {
     Plain(&'static str),
-    Bounded { policy: &'static str, max: u32 },
+    Bounded {
+        /// The policy's name.
+        policy: &'static str,
+        /// How many runs may wait.
+        max: u32,
+    },
 }
 
+/// Which slots run that passed while no node could fire them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CatchUp {
+    /// Which missed slots run.
     #[schema(example = "latest")]
     pub policy: &'static str,
+    /// How old a missed slot may be and still run.
     #[schema(example = "1h")]
     pub window: String,
+    /// How many missed slots `all` runs at most: the newest.
     pub max: u32,
 }
 

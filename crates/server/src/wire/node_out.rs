@@ -18,6 +18,7 @@ pub struct Node {
     /// Of this start of it; after a restart it has another.
     #[schema(example = "presence_0192f0c1a2b37def8123456789abcdef")]
     pub id: String,
+    /// What it calls itself.
     #[schema(example = "host-1:7710")]
     pub name: String,
     /// Of its binary.
@@ -44,6 +45,7 @@ pub struct Node {
     /// How wrong that may be, either way.
     #[schema(example = "0.310ms")]
     pub clock_uncertainty: Option<String>,
+    /// When it joined.
     #[schema(format = DateTime)]
     pub joined_at: String,
     /// Its last beat.
@@ -54,6 +56,7 @@ pub struct Node {
     pub is_self: bool,
 }
 
+/// The nodes that live.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NodeList {
     /// By name, then by id.

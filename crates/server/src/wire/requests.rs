@@ -26,8 +26,6 @@ pub const PREVIEW_FIELDS: [&str; 12] = [
     "dst_overlap",
 ];
 
-/// A note may be a sentence or two.
-const NOTE_MAX: usize = 1_024;
 const COUNT_DEFAULT: i64 = 10;
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,8 +46,9 @@ pub fn pause(body: &[u8]) -> Read<PauseRequest> {
 pub fn note(value: Value<'_>, path: Path<'_>) -> Read<String> {
     let text = value.text(path)?;
     let plain = |c: char| !c.is_control() || c == '\n' || c == '\t';
-    if text.len() > NOTE_MAX || !text.chars().all(plain) {
-        return Err(path.invalid(format!("a note has at most {NOTE_MAX} bytes of plain text")));
+    if text.len() > limits::NOTE_MAX || !text.chars().all(plain) {
+        let max = limits::NOTE_MAX;
+        return Err(path.invalid(format!("a note has at most {max} bytes of plain text")));
     }
     Ok(text.into_owned())
 }

@@ -13,22 +13,28 @@ use crate::ops::preview;
 /// What came of one slot, or of one request to run a job now.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Run {
+    /// Its id; for a slot always the same.
     #[schema(example = "run_0192f0c1a2b38def8123456789abcdef")]
     pub id: String,
+    /// The job's id.
     pub job: String,
     /// `slot`, `manual` or `replay`.
     pub kind: &'static str,
     /// The nominal moment; none for a manual run.
     #[schema(format = DateTime)]
     pub slot: Option<String>,
+    /// When it is due: the slot and the job's offset, or the time of a retry.
     #[schema(format = DateTime)]
     pub due_at: String,
+    /// Where it stands.
     #[schema(example = "succeeded")]
     pub state: &'static str,
     /// The attempt under way or coming next; the last one, once ended.
     pub attempt: u32,
+    /// When its first attempt was handed to the target.
     #[schema(format = DateTime)]
     pub dispatched_at: Option<String>,
+    /// When it ended.
     #[schema(format = DateTime)]
     pub settled_at: Option<String>,
     /// By how much it started after the job's `start_within`. Of a run under way only where that run alone is read.
@@ -45,7 +51,9 @@ pub struct Run {
     pub reason: Option<&'static str>,
     /// Ended attempts, oldest first.
     pub attempts: Vec<Attempt>,
+    /// The run that this one was made from.
     pub replay_of: Option<String>,
+    /// The class of service.
     #[schema(example = "standard")]
     pub lane: &'static str,
     /// The job's version at the attempt's claim.
@@ -68,11 +76,14 @@ pub struct Run {
 pub struct RunAnswer {
     #[serde(flatten)]
     pub run: Run,
+    /// What became of the run.
     pub runs: Runs,
 }
 
+/// A page of runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunList {
+    /// Newest first.
     pub items: Vec<Run>,
     /// Where the next page begins; none on the last.
     pub next_cursor: Option<String>,
@@ -81,15 +92,20 @@ pub struct RunList {
 /// One try at a run.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Attempt {
+    /// Counts the attempts of the run, from 1.
     pub no: u32,
+    /// When it was handed to the target; none if it never was.
     #[schema(format = DateTime)]
     pub dispatched_at: Option<String>,
+    /// When it ended.
     #[schema(format = DateTime)]
     pub settled_at: String,
+    /// How it ended.
     #[schema(example = "succeeded")]
     pub outcome: &'static str,
     /// The target's own number for it: an HTTP status.
     pub status: Option<i32>,
+    /// What went wrong.
     pub error: Option<String>,
     /// The head of what the target answered.
     pub output: String,
@@ -100,12 +116,16 @@ pub struct Attempt {
     pub node: Option<String>,
 }
 
+/// Slots in a row.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Stretch {
+    /// The first of them.
     #[schema(format = DateTime)]
     pub first: String,
+    /// The last of them.
     #[schema(format = DateTime)]
     pub last: String,
+    /// How many there are.
     pub count: u64,
 }
 
@@ -116,6 +136,7 @@ pub struct Preview {
     pub slots: Vec<String>,
     /// The first that calendars leave out between those shown.
     pub excluded: Vec<ExcludedSlot>,
+    /// The schedule in words.
     pub words: String,
     /// What its author may not expect.
     pub notes: Vec<String>,
@@ -124,8 +145,10 @@ pub struct Preview {
 /// A slot, and the calendar that leaves it out.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExcludedSlot {
+    /// The nominal moment.
     #[schema(format = DateTime)]
     pub slot: String,
+    /// The calendar that leaves it out.
     #[schema(example = "holidays")]
     pub calendar: String,
 }

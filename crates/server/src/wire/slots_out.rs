@@ -13,6 +13,7 @@ pub struct SlotEntry {
     /// The nominal moment; of several, the first.
     #[schema(format = DateTime)]
     pub slot: String,
+    /// When it is or was due.
     #[schema(format = DateTime)]
     pub due_at: String,
     /// `ran`, `skipped`, `missed` or `planned`. `unknown` means that we lost it: please tell us.
@@ -44,9 +45,11 @@ pub struct SlotEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub first: Option<String>,
+    /// The last of several in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub last: Option<String>,
+    /// How many there are in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
@@ -54,27 +57,35 @@ pub struct SlotEntry {
 /// A run in short.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SlotRun {
+    /// The run's id.
     #[schema(example = "run_0192f0c1a2b38def8123456789abcdef")]
     pub id: String,
+    /// Where it stands.
     #[schema(example = "succeeded")]
     pub state: &'static str,
+    /// The attempt under way or coming next; the last one, once ended.
     pub attempt: u32,
+    /// When its first attempt was handed to the target.
     #[schema(format = DateTime)]
     pub dispatched_at: Option<String>,
+    /// When it ended.
     #[schema(format = DateTime)]
     pub settled_at: Option<String>,
     /// How the last attempt ended.
     pub outcome: Option<&'static str>,
 }
 
+/// A page of slots, each with its fate.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SlotList {
     /// Oldest first.
     pub items: Vec<SlotEntry>,
     /// Where the next page begins; none on the last.
     pub next_cursor: Option<String>,
+    /// The first moment that is looked at.
     #[schema(format = DateTime)]
     pub from: String,
+    /// The first moment that is not looked at any more.
     #[schema(format = DateTime)]
     pub to: String,
     /// What became of slots before this moment is not kept any more.

@@ -21,6 +21,7 @@ mod lists;
 mod merges;
 mod nodes;
 mod preview;
+mod promised;
 mod refusals;
 mod requests;
 mod runs;

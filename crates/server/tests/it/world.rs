@@ -19,6 +19,8 @@ use store::mem::MemStore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::promised::is_promised;
+
 /// The address of a target; its path says what it does.
 pub const OK: &str = "http://target.example/ok";
 pub const FAIL: &str = "http://target.example/fail";
@@ -237,10 +239,12 @@ impl World {
 }
 
 pub async fn send(router: &Router, request: Request<Body>) -> Reply {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
+    is_promised(method.as_str(), &path, parts.status.as_u16(), &text);
     Reply {
         status: parts.status,
         headers: parts.headers,

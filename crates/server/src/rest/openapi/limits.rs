@@ -1,0 +1,300 @@
+//! Which words a field takes, and how much of something there may be: from the model, so that the contract says what is
+//! checked.
+
+use model::{
+    Backoff, CatchUp, CatchUpPolicy, Delivery, JobState, Lane, Outcome, Overlap, Reason, RunKind,
+    RunState, limits,
+};
+use serde_json::{Value, json};
+
+/// A field is named by its schema, `Job.state`; a form of several by its place, `OverlapForm#0`.
+pub(super) fn add(contract: &mut Value) {
+    for (words, fields) in WORDS {
+        for field in *fields {
+            set(contract, field, "enum", &json!(words()));
+        }
+    }
+    for (member, bound, fields) in BOUNDS {
+        for field in *fields {
+            set(contract, field, member, &json!(bound));
+        }
+    }
+    for (_, operations) in super::members(&mut contract["paths"]) {
+        for (_, operation) in super::members(operations) {
+            let parameters = operation
+                .get_mut("parameters")
+                .and_then(Value::as_array_mut);
+            parameters.into_iter().flatten().for_each(bound_parameter);
+        }
+    }
+}
+
+fn set(contract: &mut Value, field: &str, member: &str, value: &Value) {
+    // A test fails when a field is named that is not there.
+    let Some(schema) = contract.pointer_mut(&pointer(field)) else {
+        return;
+    };
+    let mut value = value.clone();
+    let null = Value::from("null");
+    let nullable = schema["type"]
+        .as_array()
+        .is_some_and(|types| types.contains(&null));
+    if let (true, Some(words)) = (nullable && member == "enum", value.as_array_mut()) {
+        words.push(Value::Null);
+    }
+    schema[member] = value;
+}
+
+fn pointer(field: &str) -> String {
+    let path = match field.split_once('#') {
+        Some((schema, form)) => format!("{schema}/oneOf/{form}"),
+        None => field.replacen('.', "/properties/", 1).replace('.', "/"),
+    };
+    format!("/components/schemas/{path}")
+}
+
+type Fields = &'static [&'static str];
+
+type Words = fn() -> Vec<&'static str>;
+
+/// Which words stand in which fields.
+const WORDS: &[(Words, Fields)] = &[
+    (
+        || JobState::ALL.map(JobState::as_str).to_vec(),
+        &["Job.state"],
+    ),
+    (
+        || RunState::ALL.map(RunState::as_str).to_vec(),
+        &["Run.state", "SlotRun.state"],
+    ),
+    (|| RunKind::ALL.map(RunKind::as_str).to_vec(), &["Run.kind"]),
+    (
+        || Outcome::ALL.map(Outcome::as_str).to_vec(),
+        &["Run.outcome", "Attempt.outcome", "SlotRun.outcome"],
+    ),
+    (
+        || Reason::ALL.map(Reason::as_str).to_vec(),
+        &["Run.reason", "SlotEntry.reason"],
+    ),
+    (
+        || Lane::ALL.map(Lane::as_str).to_vec(),
+        &["Job.lane", "Run.lane", "JobRequest.lane", "JobPatch.lane"],
+    ),
+    (
+        || Delivery::ALL.map(Delivery::as_str).to_vec(),
+        &["Job.delivery", "JobRequest.delivery", "JobPatch.delivery"],
+    ),
+    (
+        || Backoff::ALL.map(Backoff::as_str).to_vec(),
+        &["Retry.backoff", "RetryRequest.backoff"],
+    ),
+    (
+        || CatchUpPolicy::ALL.map(CatchUpPolicy::as_str).to_vec(),
+        &["CatchUp.policy", "CatchUpRequest.policy", "CatchUpForm#0"],
+    ),
+    (
+        || OVERLAPS.map(Overlap::as_str).to_vec(),
+        &["OverlapRequest.policy", "OverlapForm#0", "Overlap#0"],
+    ),
+    (
+        || vec!["unix", "quartz"],
+        &[
+            "Schedule.dialect",
+            "ScheduleRequest.dialect",
+            "PreviewBody.dialect",
+        ],
+    ),
+    (
+        || vec!["run_after", "skip"],
+        &[
+            "Schedule.dst_gap",
+            "ScheduleRequest.dst_gap",
+            "PreviewBody.dst_gap",
+        ],
+    ),
+    (
+        || vec!["first", "both"],
+        &[
+            "Schedule.dst_overlap",
+            "ScheduleRequest.dst_overlap",
+            "PreviewBody.dst_overlap",
+        ],
+    ),
+    (
+        || vec!["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"],
+        &[
+            "HttpTarget.method",
+            "HttpRequest.method",
+            "HttpPatch.method",
+        ],
+    ),
+    (
+        || vec!["api", "schedule", "execute"],
+        &["Node.parts.items", "VersionAnswer.parts.items"],
+    ),
+    (
+        || vec!["ran", "skipped", "missed", "planned", "unknown"],
+        &["SlotEntry.fate", "Explained.fate"],
+    ),
+    (|| vec!["utf8", "base64"], &["Attempt.output_encoding"]),
+    (|| vec!["well", "held"], &["HealthAnswer.status"]),
+    (|| vec!["ready"], &["ReadyAnswer.status"]),
+];
+
+const OVERLAPS: [Overlap; 5] = [
+    Overlap::Skip,
+    Overlap::QueueOne,
+    Overlap::QueueAll { max: 1 },
+    Overlap::CancelRunning,
+    Overlap::Allow,
+];
+
+/// How much of something there may be.
+const BOUNDS: &[(&str, usize, Fields)] = &[
+    (
+        "minimum",
+        1,
+        &[
+            "Retry.attempts_max",
+            "RetryRequest.attempts_max",
+            "CatchUp.max",
+            "CatchUpRequest.max",
+            "OverlapRequest.max",
+            "ScheduleRequest.runs_max",
+            "PreviewBody.runs_max",
+            "PreviewBody.count",
+            "BatchLine.line",
+            "Attempt.no",
+        ],
+    ),
+    (
+        "maximum",
+        limits::ATTEMPTS_MAX as usize,
+        &["Retry.attempts_max", "RetryRequest.attempts_max"],
+    ),
+    (
+        "maximum",
+        CatchUp::MAX_MAX as usize,
+        &["CatchUp.max", "CatchUpRequest.max"],
+    ),
+    (
+        "maximum",
+        Overlap::QUEUE_MAX as usize,
+        &["OverlapRequest.max"],
+    ),
+    (
+        "maximum",
+        u32::MAX as usize,
+        &["ScheduleRequest.runs_max", "PreviewBody.runs_max"],
+    ),
+    ("maximum", limits::PREVIEW_MAX, &["PreviewBody.count"]),
+    (
+        "maximum",
+        limits::OUTPUT_MAX,
+        &[
+            "HttpTarget.output_max",
+            "HttpRequest.output_max",
+            "HttpPatch.output_max",
+        ],
+    ),
+    ("minimum", 0, &["Retry.jitter", "RetryRequest.jitter"]),
+    ("maximum", 1, &["Retry.jitter", "RetryRequest.jitter"]),
+    ("minimum", 400, &["ProblemBody.status"]),
+    ("maximum", 599, &["ProblemBody.status", "BatchLine.status"]),
+    (
+        "minLength",
+        1,
+        &["JobRequest.key", "JobPatch.key", "CalendarRequest.name"],
+    ),
+    (
+        "maxLength",
+        limits::NAME_MAX,
+        &[
+            "Job.key",
+            "JobRequest.key",
+            "JobPatch.key",
+            "CalendarRequest.name",
+            "Calendar.name",
+            "JobRequest.labels.additionalProperties",
+            "JobPatch.labels.additionalProperties",
+        ],
+    ),
+    (
+        "maxLength",
+        limits::URL_MAX,
+        &["HttpTarget.url", "HttpRequest.url", "HttpPatch.url"],
+    ),
+    ("maxLength", limits::ERROR_MAX, &["Attempt.error"]),
+    (
+        "maxLength",
+        limits::NOTE_MAX,
+        &["PauseBody.note", "CalendarRequest.note"],
+    ),
+    (
+        "maxProperties",
+        limits::LABELS_MAX,
+        &["Job.labels", "JobRequest.labels"],
+    ),
+    (
+        "maxProperties",
+        limits::HEADERS_MAX,
+        &["HttpTarget.headers", "HttpRequest.headers"],
+    ),
+    (
+        "maxItems",
+        limits::CALENDARS_OF_JOB_MAX,
+        &[
+            "JobRequest.exclude",
+            "JobRequest.only",
+            "JobPatch.exclude",
+            "JobPatch.only",
+            "PreviewBody.exclude",
+            "PreviewBody.only",
+        ],
+    ),
+    (
+        "maxItems",
+        limits::CALENDAR_ENTRIES_MAX,
+        &[
+            "CalendarRequest.dates",
+            "CalendarRequest.yearly",
+            "CalendarRequest.weekly",
+            "CalendarRequest.ranges",
+        ],
+    ),
+];
+
+/// Parameters of one name are bounded alike wherever they stand. None can be null: there is no way to write that.
+fn bound_parameter(parameter: &mut Value) {
+    if let Some(named) = parameter["schema"]["type"]
+        .as_array()
+        .and_then(|types| types.first())
+    {
+        parameter["schema"]["type"] = named.clone();
+    }
+    let bounds: &[(&str, usize)] = match parameter["name"].as_str().unwrap_or_default() {
+        "limit" => &[("minimum", 1), ("maximum", limits::PAGE_MAX)],
+        "q" => &[("maxLength", limits::NAME_MAX)],
+        "key" | "name" | "Idempotency-Key" => &[("minLength", 1), ("maxLength", limits::NAME_MAX)],
+        _ => &[],
+    };
+    for (member, bound) in bounds {
+        parameter["schema"][*member] = json!(bound);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_that_is_named_is_there() {
+        let contract: Value = serde_json::from_str(&crate::openapi_json()).unwrap();
+        let bounded = BOUNDS.iter().flat_map(|(_, _, fields)| *fields);
+        let fields = WORDS.iter().flat_map(|(_, fields)| *fields).chain(bounded);
+        let gone: Vec<_> = fields
+            .filter(|field| contract.pointer(&pointer(field)).is_none())
+            .collect();
+        assert!(gone.is_empty(), "{gone:?}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The contract: made from the handlers and the wire types, committed as `api/openapi.json`, served.
+//!
+//! What no attribute can say is added here from where it is said already: `limits` (words and bounds of the model),
+//! `refusals` (the problems of each operation); examples are in `api/examples.json`.
+
+mod limits;
+mod refusals;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::OpenApi;
+
+use super::{batch, calendars, jobs, nodes, preview, runs, slots, system};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Punctual",
+        description = "A job scheduler: jobs that are due at a moment, on a cron expression or at an interval.",
+    ),
+    paths(
+        jobs::create, jobs::list, batch::create, jobs::show, jobs::patch, jobs::delete,
+        jobs::find, jobs::put, jobs::delete_by_key, jobs::pause, jobs::resume,
+        runs::start, runs::replay_last, runs::list_of_job, runs::list, runs::show, runs::cancel,
+        runs::replay, slots::list, slots::explain, preview::preview,
+        calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
+        nodes::list, system::healthz, system::readyz, system::version, system::metrics,
+    ),
+    tags(
+        (name = "jobs", description = "What is due, and where it goes"),
+        (name = "runs", description = "What came of each slot"),
+        (name = "schedules", description = "When something is due"),
+        (name = "calendars", description = "Named times that jobs leave out, or keep to"),
+        (name = "nodes", description = "Who does the work"),
+        (name = "system", description = "How the node is"),
+    ),
+)]
+struct Contract;
+
+/// One for each operation: a request, and its answer. A validator holds them against the schemas.
+const EXAMPLES: &str = include_str!("../../../../../api/examples.json");
+
+/// The contract as it is committed.
+pub fn openapi_json() -> String {
+    // It is made of texts and numbers, which always can be written; a test reads it back.
+    let mut text = complete().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn complete() -> serde_json::Result<String> {
+    let mut contract = serde_json::to_value(Contract::openapi())?;
+    raise_descriptions(&mut contract["components"]["schemas"]);
+    limits::add(&mut contract);
+    let examples: Value = serde_json::from_str(EXAMPLES)?;
+    for (path, operations) in members(&mut contract["paths"]) {
+        for (method, operation) in members(operations) {
+            refusals::add(method, path, operation);
+            add_examples(operation, &examples);
+        }
+    }
+    serde_json::to_string_pretty(&Document {
+        openapi: &contract["openapi"],
+        info: &contract["info"],
+        tags: &contract["tags"],
+        paths: &contract["paths"],
+        components: &contract["components"],
+    })
+}
+
+/// The order in which the contract is read best.
+#[derive(Serialize)]
+struct Document<'a> {
+    openapi: &'a Value,
+    info: &'a Value,
+    tags: &'a Value,
+    paths: &'a Value,
+    components: &'a Value,
+}
+
+fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    value.as_object_mut().into_iter().flatten()
+}
+
+/// What is said of a field that may be null belongs to the field, not to the form that is not null.
+fn raise_descriptions(schemas: &mut Value) {
+    for (_, schema) in members(schemas) {
+        raise_description(schema);
+        if let Some(properties) = schema.get_mut("properties") {
+            raise_descriptions(properties);
+        }
+        let parts = schema.get_mut("allOf").and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten() {
+            if let Some(properties) = part.get_mut("properties") {
+                raise_descriptions(properties);
+            }
+        }
+    }
+}
+
+fn raise_description(schema: &mut Value) {
+    let forms = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+    let forms = forms.into_iter().flatten();
+    let described = forms.filter_map(Value::as_object_mut);
+    let said = described
+        .filter_map(|form| form.remove("description"))
+        .last();
+    if let (Some(said), true) = (said, schema["description"].is_null()) {
+        schema["description"] = said;
+    }
+}
+
+/// Puts the examples beside the request and the answer that they belong to.
+fn add_examples(operation: &mut Value, examples: &Value) {
+    let name = operation["operationId"].as_str().unwrap_or_default();
+    let example = &examples[name];
+    let status = example["status"].to_string();
+    if let Some(request) = operation.get_mut("requestBody") {
+        set_example(request, &example["request"]);
+    }
+    if let Some(answer) = operation["responses"].get_mut(&status) {
+        set_example(answer, &example["answer"]);
+    }
+}
+
+fn set_example(of: &mut Value, example: &Value) {
+    let content = of.get_mut("content").and_then(Value::as_object_mut);
+    for body in content.into_iter().flat_map(|content| content.values_mut()) {
+        body["example"] = example.clone();
+    }
+}
+
+pub async fn serve() -> Response {
+    let mut response = Response::new(Body::from(openapi_json()));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_contract_can_be_written() {
+        super::complete().unwrap();
+    }
+}
