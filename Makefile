@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check tools fmt-check clippy nextest deny sim chaos bench soak api docs
+.PHONY: help run test check tools fmt-check clippy nextest deny contract sim chaos bench soak api docs
 
 # Where cargo builds, so that the binary is found wherever that is.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -36,7 +36,7 @@ run: ## Build the release binary and start it: `punctual serve` (more arguments:
 	@echo "==> starting it; stop it with Ctrl-C"
 	$(TARGET)/release/punctual serve $(ARGS)
 
-test: tools fmt-check clippy deny ## Install what tests need, then run them all: format, clippy, tidy, every suite.
+test: tools fmt-check contract clippy deny ## Install what tests need, then run them all: format, clippy, tidy, every suite.
 	@echo "==> the examples in the documentation"
 	cargo test --workspace --all-features --locked --doc --quiet
 	@echo "==> every test of the workspace; a missing program fails a test here instead of skipping it"
@@ -94,3 +94,7 @@ clippy:
 deny:
 	@echo "==> licences, versions and sources (advisories need a database from the network: cargo deny check advisories)"
 	cargo deny --all-features check licenses bans sources
+
+contract:
+	@echo "==> the contract: is it OpenAPI 3.1, and do its examples fit its schemas"
+	$(TARGET)/tools/openapi/bin/python scripts/check-openapi api/openapi.json
