@@ -319,6 +319,37 @@ async fn a_fence_that_waits_compares_with_the_row_as_it_is_then() {
     store.beat(other, &Vitals::default()).await.unwrap();
 }
 
+/// Two that find each other silent, at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_fence_each_other_one_lives_on() {
+    let server = PgServer::shared().unwrap();
+    let config = PgConfig::parse(&server.fresh_schema()).unwrap();
+    let schema = config.schema().to_owned();
+    let store = Arc::new(PgStore::connect(config).await.unwrap());
+    let first = store.join(&node("a")).await.unwrap();
+    let second = store.join(&node("b")).await.unwrap();
+    let living = store.beat(first, &Vitals::default()).await.unwrap().living;
+    let last = |of| {
+        let peer = living.iter().find(|peer| peer.presence == of).unwrap();
+        (of, peer.mark)
+    };
+    let holder = client(&server).await;
+    let lock = format!("BEGIN; SELECT FROM {schema}.presences FOR UPDATE");
+    holder.batch_execute(&lock).await.unwrap();
+    let fence = |by, of| {
+        let (fencer, of) = (Arc::clone(&store), last(of));
+        tokio::spawn(async move { fencer.fence(by, &[of]).await })
+    };
+    let fences = [fence(first, second), fence(second, first)];
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    holder.batch_execute("COMMIT").await.unwrap();
+    let mut fenced = Vec::new();
+    for fence in fences {
+        fenced.extend(fence.await.unwrap().unwrap());
+    }
+    assert_eq!(fenced.len(), 1, "{fenced:?}");
+}
+
 #[tokio::test]
 async fn beats_are_marked_and_timed_by_the_databases_clock() {
     let server = PgServer::shared().unwrap();
