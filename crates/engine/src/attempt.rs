@@ -106,7 +106,7 @@ async fn hand_back(context: &Context, work: Arc<Work>) -> Result<(), Gone> {
     {
         Some(verdict) => {
             let settlement = work.undispatched(verdict, now);
-            context.endings.send(Ending::judged(settlement)).await
+            context.endings.send(Ending::settled(settlement)).await
         }
         None => Ok(()),
     }

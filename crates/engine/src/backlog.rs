@@ -53,9 +53,10 @@ impl Backlog {
     pub async fn read(&mut self, context: &Context) -> Result<(), StoreError> {
         let shared = &context.shared;
         let nobody = context.has_heard() && schedulers(&lock(&shared.peers)).is_empty();
-        let shards = match nobody {
-            true => ShardSet::ALL,
-            false => context.leases().shards(),
+        let shards = if nobody {
+            ShardSet::ALL
+        } else {
+            context.leases().shards()
         };
         let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
         let from = self.begin(shards, now, uptime);

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Ask, RunId, Timestamp, limits};
-use store::{Offset, StoreError, Vitals};
+use model::{Mark, RunId, Timestamp, limits};
+use store::{NodeStatus, Offset, StoreError};
 use tracing::warn;
 
 use crate::duty::{Duty, Wake};
@@ -29,7 +29,7 @@ const GAP_MIN: Duration = Duration::from_millis(20);
 pub struct Heard {
     /// Beats that were answered, ever.
     pub beats: u64,
-    pub asks: Vec<(RunId, Ask)>,
+    pub marks: Vec<(RunId, Mark)>,
 }
 
 pub struct Beats {
@@ -68,12 +68,12 @@ impl Beats {
 
 impl Context {
     /// How this node is.
-    pub fn vitals(&self) -> Vitals {
+    pub fn node_status(&self) -> NodeStatus {
         let (parts, shared) = (self.config.parts, &self.shared);
         let closed = self.dispatch.is_closed();
         let micros = |seconds: f64| (seconds.clamp(-1e12, 1e12) * 1e6) as i64;
         let standing = shared.offset.as_ref().map(|offset| offset.standing());
-        Vitals {
+        NodeStatus {
             schedules: parts.schedule && !self.is_stopping() && shared.unfit().is_none(),
             executes: parts.execute && !closed,
             room: u32::try_from(self.free()).unwrap_or(u32::MAX),
@@ -99,7 +99,7 @@ impl Duty for Beats {
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = Arc::clone(&self.context);
         let shared = &context.shared;
-        let vitals = context.vitals();
+        let node_status = context.node_status();
         let sent = shared.clock.uptime();
         let since = self
             .sent
@@ -117,7 +117,7 @@ impl Duty for Beats {
         let was_present = context.is_present();
         let beat = tokio::select! {
             biased;
-            beat = context.store.beat(context.presence.id, &vitals) => beat?,
+            beat = context.store.beat(context.presence.id, &node_status) => beat?,
             () = shared.clock.sleep(ANSWER_MAX) => {
                 return Err(StoreError::unavailable("a beat was not answered in time"));
             }
@@ -141,12 +141,12 @@ impl Duty for Beats {
         {
             let mut heard = lock(&context.heard);
             heard.beats += 1;
-            heard.asks = beat.asks;
+            heard.marks = beat.marks;
         }
         shared.nudges.hold.now();
         shared.nudges.marks.now();
         shared.nudges.beaten.now();
-        if context.vitals().schedules != vitals.schedules {
+        if context.node_status().schedules != node_status.schedules {
             // The first answer has told the time: others are to hear that shards may fall to this node.
             return Ok(Wake::Now);
         }

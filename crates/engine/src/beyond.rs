@@ -79,7 +79,12 @@ impl Context {
     /// Hands back what is beyond this node.
     pub async fn hand_back(&self, beyond: Vec<Settlement>) {
         for settlement in beyond {
-            if self.endings.send(Ending::judged(settlement)).await.is_err() {
+            if self
+                .endings
+                .send(Ending::settled(settlement))
+                .await
+                .is_err()
+            {
                 return;
             }
         }

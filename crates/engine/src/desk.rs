@@ -51,7 +51,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    pub fn judged(settlement: Settlement) -> Self {
+    pub fn settled(settlement: Settlement) -> Self {
         Self::Judged(Box::new(settlement))
     }
 

@@ -61,7 +61,7 @@ pub fn planning(context: &Arc<Context>, offers: &Offers) -> Vec<Builder> {
             .recover(move || compared.compare_claims()),
         // Keeps nothing.
         Builder::new(move || Retention::new(Arc::clone(&retention))),
-        // Begins the rule again: aiming twice changes nothing.
+        // Begins the rule again: rescheduling twice changes nothing.
         Builder::new(move || Rules::new(Arc::clone(&rules))),
         // What it had heard is lost, so it may have been anything.
         Builder::new(move || Hints::new(Arc::clone(&hints)))

@@ -83,7 +83,7 @@ impl Panics {
 }
 
 /// Steps a duty until `stop`. Errors that may pass are waited out, ever longer; a duty that panics is built anew, and
-/// nobody else notices; a barred presence ends the duty, and with it this presence of the node.
+/// nobody else notices; a fenced presence ends the duty, and with it this presence of the node.
 pub async fn keep(
     mut builder: Builder,
     shared: Arc<Shared>,
@@ -112,7 +112,7 @@ pub async fn keep(
                 }
                 continue;
             }
-            Ok(Err(StoreError::Barred)) => return Err(StoreError::Barred),
+            Ok(Err(StoreError::Fenced)) => return Err(StoreError::Fenced),
             Ok(Err(error)) => {
                 shared.metrics.store_errors.inc();
                 if pause == PAUSE_FIRST {

@@ -109,10 +109,12 @@ impl Fire {
     fn lead(&self, now: Timestamp) -> Duration {
         let until = now.plus(limits::LEAD_MAX);
         let due = lock(&self.context.wheel).count_until(until);
-        let least = match () {
-            () if self.context.is_handing_over() => limits::LEAD_HAND_OVER,
-            () if !self.context.config.parts.execute => limits::LEAD_APART,
-            () => limits::LEAD_MIN,
+        let least = if self.context.is_handing_over() {
+            limits::LEAD_HAND_OVER
+        } else if self.context.config.parts.execute {
+            limits::LEAD_MIN
+        } else {
+            limits::LEAD_APART
         };
         self.lead.of(least, due)
     }
@@ -138,9 +140,10 @@ impl Fire {
         let mut room = self.room(age);
         let due = self.take(age, now, lead);
         let waiting = self.crowded.get(age).len();
-        let claims = match self.writes.has_patience(age) {
-            true => waiting.min(room).min(limits::FIRE_BATCH_MAX),
-            false => 0,
+        let claims = if self.writes.has_patience(age) {
+            waiting.min(room).min(limits::FIRE_BATCH_MAX)
+        } else {
+            0
         };
         if due.simple.is_empty() && due.close.is_empty() && claims == 0 {
             return false;
@@ -157,9 +160,10 @@ impl Fire {
         for job in due.simple {
             let claim = room > 0 && self.context.can_execute(&job);
             let firing = firing(&self.context, job, now, claim);
-            match firing.as_ref().is_some_and(is_simple) {
-                true => simple.extend(firing),
-                false => close.extend(firing),
+            if firing.as_ref().is_some_and(is_simple) {
+                simple.extend(firing)
+            } else {
+                close.extend(firing)
             }
             room = room.saturating_sub(1);
         }
@@ -174,9 +178,10 @@ impl Fire {
         let context = &self.context;
         let running_max = context.config.running_max;
         let crowded = context.dispatch.is_crowded(age, running_max) && context.others_have_room();
-        let room = match context.config.parts.execute && !crowded {
-            true => context.dispatch.room(),
-            false => 0,
+        let room = if context.config.parts.execute && !crowded {
+            context.dispatch.room()
+        } else {
+            0
         };
         match age {
             Age::OnTime => room,
@@ -216,19 +221,19 @@ impl Fire {
                 Entry::Slot(job) => {
                     let claiming = self.claiming.contains_key(&job.id);
                     let waits = job.def.overlap != Overlap::Allow && (claiming || lives(job.id));
-                    match () {
-                        () if waits => {
-                            let missed = due_at < now.minus(limits::LATE_MAX);
-                            let ask_at = if missed {
-                                // It is its turn when the run before it has ended.
-                                now.plus(limits::SLEEP_MAX)
-                            } else {
-                                context.dispatch.shows_at(job.id, due_at)
-                            };
-                            self.postponed.add(ask_at, job, false);
-                        }
-                        () if claiming => due.close.push(job),
-                        () => due.simple.push(job),
+                    if waits {
+                        let missed = due_at < now.minus(limits::LATE_MAX);
+                        let ask_at = if missed {
+                            // It is its turn when the run before it has ended.
+                            now.plus(limits::SLEEP_MAX)
+                        } else {
+                            context.dispatch.shows_at(job.id, due_at)
+                        };
+                        self.postponed.add(ask_at, job, false);
+                    } else if claiming {
+                        due.close.push(job);
+                    } else {
+                        due.simple.push(job);
                     }
                 }
             }

@@ -40,12 +40,12 @@ pub fn fired(
         wheel.answered(&Entry::Slot(Arc::clone(&job)));
         tally.count(&answer);
         tally.note_skips(&job, &decision, &answer);
-        let born = match answer {
+        let inserted = match answer {
             Fired::Claimed(run) => {
                 let start = decision
                     .start
                     .filter(|_| !wheel.has_ended(run, AttemptNo::FIRST));
-                works.extend(start.map(|slot| born(context, &job, slot)));
+                works.extend(start.map(|slot| claimed_run(context, &job, slot)));
                 true
             }
             Fired::Ready(run) => {
@@ -69,7 +69,7 @@ pub fn fired(
                 continue;
             }
         };
-        onward(&mut wheel, &job, &decision, born, horizon);
+        onward(&mut wheel, &job, &decision, inserted, horizon);
     }
     wheel.end_asking(runs.into_iter());
     // Still under the wheel's lock: settle must not end one of these in between.
@@ -194,16 +194,16 @@ impl Tally {
 }
 
 /// Puts in the slot that a decision leads to, if it is due soon.
-fn onward(wheel: &mut Wheel, job: &Job, decision: &Decision, born: bool, horizon: Timestamp) {
-    let stands = job.standing_after(decision, born);
+fn onward(wheel: &mut Wheel, job: &Job, decision: &Decision, inserted: bool, horizon: Timestamp) {
+    let stands = job.standing_after(decision, inserted);
     let due_at = stands.next_slot.map(|slot| job.due_at(slot));
     if due_at.is_some_and(|due_at| due_at <= horizon) {
         wheel.insert_job(Arc::new(job.at_standing(stands)));
     }
 }
 
-/// A run as it was just born, claimed by us.
-fn born(context: &Context, job: &Arc<Job>, slot: Slot) -> Work {
+/// A run that was just inserted, claimed by us.
+fn claimed_run(context: &Context, job: &Arc<Job>, slot: Slot) -> Work {
     let run = Run {
         claim: Some(context.presence.id),
         ..Run::of_slot(job, slot)

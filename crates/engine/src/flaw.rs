@@ -60,8 +60,8 @@ impl Flaw {
         }
     }
 
-    /// The end of an attempt of the gone, as a node with this bug judges it.
-    pub fn judge(self, mut settlement: Settlement, now: Timestamp) -> Settlement {
+    /// The end of an attempt of the gone, as a node with this bug settles it.
+    pub fn settle(self, mut settlement: Settlement, now: Timestamp) -> Settlement {
         match self {
             Self::RetryLost if settlement.verdict == Verdict::Bury(Reason::Lost) => {
                 settlement.verdict = Verdict::RetryAt(now);

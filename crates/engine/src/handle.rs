@@ -238,7 +238,7 @@ impl Handle {
         }
     }
 
-    /// A calendar was changed: jobs that name it are to be aimed anew.
+    /// A calendar was changed: jobs that name it are to be rescheduled.
     pub fn nudge_rules(&self) {
         self.shared.nudges.rules.now();
         self.shared.store.hint(&[Hint::Rules]);

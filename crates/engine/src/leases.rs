@@ -107,7 +107,7 @@ impl Context {
 
 /// Who schedules, of those that live.
 pub fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
-    let schedule = peers.iter().filter(|peer| peer.vitals.schedules);
+    let schedule = peers.iter().filter(|peer| peer.node_status.schedules);
     schedule.map(|peer| peer.presence).collect()
 }
 
@@ -116,7 +116,7 @@ pub fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
     if !schedulers(peers).is_empty() {
         return held;
     }
-    let hands = peers.iter().filter(|peer| peer.vitals.executes);
+    let hands = peers.iter().filter(|peer| peer.node_status.executes);
     let hands: Vec<PresenceId> = hands.map(|peer| peer.presence).collect();
     let shares = Shares::among(&hands);
     Shard::all()
@@ -131,7 +131,7 @@ fn left(peers: &[Peer], shares: &Shares, me: PresenceId) -> ShardSet {
     let kinds = peer(me).map_or(&[][..], |me| &me.node.kinds);
     let has_hands = |id: PresenceId| {
         let able = |peer: &Peer| kinds.iter().all(|kind| peer.node.kinds.contains(kind));
-        peer(id).is_some_and(|it| it.vitals.executes && it.vitals.room > 0 && able(it))
+        peer(id).is_some_and(|it| it.node_status.executes && it.node_status.room > 0 && able(it))
     };
     Shard::all()
         .filter(|shard| match shares.owner(*shard) {
@@ -168,8 +168,9 @@ impl Duty for Hold {
             self.short_since = None;
             // One to whom nothing falls has nothing to plan. The first beat cannot know the time, and says that it
             // does not schedule: only when others have heard how this node is, nothing fell to it.
-            let schedules = context.vitals().schedules;
-            let heard = |peer: &Peer| peer.presence == me && peer.vitals.schedules == schedules;
+            let schedules = context.node_status().schedules;
+            let heard =
+                |peer: &Peer| peer.presence == me && peer.node_status.schedules == schedules;
             let nothing = wanted.is_empty() && peers.iter().any(heard);
             lock(&context.shared.health).planned |= nothing;
             return Ok(Wake::Nudged);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Ask, RunId, Timestamp, limits};
+use model::{Mark, RunId, Timestamp, limits};
 use store::StoreError;
 
 use crate::desk::Ending;
@@ -26,14 +26,14 @@ impl Marks {
 
     /// Answers marks. What is to be settled is handed over by a task of its own: settle may be behind, and others
     /// wait for their answers.
-    async fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Result<(), StoreError> {
+    async fn answer(&self, marks: &[(RunId, Mark)], now: Timestamp) -> Result<(), StoreError> {
         let context = &self.context;
-        let answers = context.dispatch.answer(asks, now);
+        let answers = context.dispatch.answer(marks, now);
         if !answers.settlements.is_empty() {
             let (endings, kill) = (context.endings.clone(), context.kill.clone());
             tokio::spawn(kill.run_until_cancelled_owned(async move {
                 for settlement in answers.settlements {
-                    let ending = Ending::judged(settlement);
+                    let ending = Ending::settled(settlement);
                     if endings.send(ending).await.is_err() {
                         return;
                     }
@@ -57,7 +57,7 @@ impl Marks {
             match stands.filter(|run| run.claim == Some(context.presence.id)) {
                 None => gone.push((offer, run, attempt)),
                 // Nobody asks for it: it was decided anew, and is ours again.
-                Some(stands) if stands.ask.is_none() => context.dispatch.keep(run),
+                Some(stands) if stands.mark.is_none() => context.dispatch.keep(run),
                 Some(_) => {}
             }
         }
@@ -120,8 +120,8 @@ impl Duty for Marks {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let context = &self.context;
-        let asks = std::mem::take(&mut lock(&context.heard).asks);
-        self.answer(&asks, now).await?;
+        let marks = std::mem::take(&mut lock(&context.heard).marks);
+        self.answer(&marks, now).await?;
         let marks = context.dispatch.to_mark(context.shared.clock.uptime());
         if !marks.is_empty() {
             let (me, store) = (context.presence.id, &context.store);

@@ -1,5 +1,5 @@
 //! A node: one presence after another, each with its own duties. What a presence holds lives and
-//! dies with it, so being barred means starting over with empty hands.
+//! dies with it, so being fenced means starting over with empty hands.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -162,9 +162,10 @@ impl Context {
 
     /// How many more attempts could start here.
     pub fn free(&self) -> usize {
-        match self.config.parts.execute && !self.is_stopping() {
-            true => self.dispatch.free(self.config.running_max),
-            false => 0,
+        if self.config.parts.execute && !self.is_stopping() {
+            self.dispatch.free(self.config.running_max)
+        } else {
+            0
         }
     }
 
@@ -173,7 +174,7 @@ impl Context {
         let me = self.presence.id;
         let peers = lock(&self.shared.peers);
         let mut others = peers.iter().filter(|peer| peer.presence != me);
-        others.any(|peer| peer.vitals.executes && peer.vitals.room > 0)
+        others.any(|peer| peer.node_status.executes && peer.node_status.room > 0)
     }
 }
 
@@ -451,9 +452,9 @@ impl Body {
             (health.present, health.planned) = (false, false);
         }
         if !self.stop.is_cancelled() {
-            // It was barred: nobody should have to wait for it.
+            // It was fenced: nobody should have to wait for it.
             let again = async {
-                let _barred = self.store.leave(id).await;
+                let _fenced = self.store.leave(id).await;
                 self.shared.clock.sleep(REJOIN_AFTER).await;
             };
             self.stop.run_until_cancelled(again).await;

@@ -193,7 +193,7 @@ impl Plan {
 
     /// Whether there is something to read, and from where. A scan under way is finished first, or
     /// a store that is written to all the time would have its beginning read over and over.
-    fn aim(&mut self, now: Timestamp) {
+    fn choose_scan(&mut self, now: Timestamp) {
         let uptime = self.context.shared.clock.uptime();
         let stepped_back = now < self.last_now;
         self.last_now = now;
@@ -414,7 +414,7 @@ impl Duty for Plan {
             // A scan begun now would have to be made again as soon as there are some.
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        self.aim(now);
+        self.choose_scan(now);
         let picked = self.pick(now);
         if let Some((age, scan)) = picked {
             self.read(age, scan, &shards).await?;

@@ -1,8 +1,8 @@
 //! Rules: when a calendar changes, or a new release brings other tables for a time zone, the jobs under it
-//! are aimed anew, page by page. One node does it: the one that holds the first shard.
+//! are rescheduled, page by page. One node does it: the one that holds the first shard.
 //!
-//! What always holds: a rule is marked as applied after every job under it was aimed by it, so whoever
-//! comes after a crash begins that rule again; aiming twice changes nothing. An error of the store costs no progress.
+//! What always holds: a rule is marked as applied after every job under it was scheduled by it, so whoever
+//! comes after a crash begins that rule again; rescheduling twice changes nothing. An error of the store costs no progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ struct UnderWay {
     after: Option<JobId>,
     jobs: u64,
     moved: u64,
-    /// Every job has been aimed.
+    /// Every job has been rescheduled.
     through: bool,
 }
 
@@ -62,7 +62,7 @@ impl Rules {
         }))
     }
 
-    /// A node with other tables would aim the same jobs elsewhere at their next slot: while one lives,
+    /// A node with other tables would schedule the same jobs elsewhere at their next slot: while one lives,
     /// zones wait.
     fn may_apply(&self, rule: &Rule) -> bool {
         match rule {
@@ -87,11 +87,11 @@ impl Rules {
             Rule::Calendar { .. } => false,
             Rule::Zone { .. } => true,
         };
-        let aim = |(tenant, job)| aim(Arc::clone(context), tenant, job, tables);
-        let mut aims = stream::iter(page).map(aim).buffered(AT_ONCE);
+        let reschedule = |(tenant, job)| reschedule(Arc::clone(context), tenant, job, tables);
+        let mut moved = stream::iter(page).map(reschedule).buffered(AT_ONCE);
         // They come in order, so whatever fails, those before it are done.
         for (_, job) in jobs {
-            if let Some(moved) = aims.next().await {
+            if let Some(moved) = moved.next().await {
                 work.moved += u64::from(moved?);
             }
             work.jobs += 1;
@@ -102,7 +102,7 @@ impl Rules {
 }
 
 /// Aims one job by its rules as they are now; true if that moved its next slot.
-async fn aim(
+async fn reschedule(
     context: Arc<Context>,
     tenant: TenantId,
     id: JobId,
@@ -130,9 +130,9 @@ async fn aim(
             return Ok(true);
         }
         let (after, skipped) = if tables {
-            before.aimed_by_tables(now, &context.node)
+            before.rescheduled_by_tables(now, &context.node)
         } else {
-            before.aimed_anew(now, &context.node)
+            before.rescheduled(now, &context.node)
         };
         if skipped.is_empty() && is_settled(&before, &after, now, tables) {
             return Ok(false);
@@ -150,19 +150,19 @@ async fn aim(
                     context.shared.nudges.beat.now();
                     context.store.hint(&[Hint::Marks]);
                 }
-                return Ok(aimed(&context, &change.before, &job));
+                return Ok(log_rescheduled(&context, &change.before, &job));
             }
             JobChanged::Conflict(found) => before = *found,
             JobChanged::KeyTaken(_) | JobChanged::CalendarMissing(_) | JobChanged::Missing => {
                 return Ok(false);
             }
             JobChanged::Refused(why) => {
-                warn!(job = %id, error = %why, "cannot be aimed anew: the store refuses it");
+                warn!(job = %id, error = %why, "cannot be rescheduled: the store refuses it");
                 return Ok(false);
             }
         }
     }
-    // It changes all the time; whoever changes it aims it by the rules as they are.
+    // It changes all the time; whoever changes it schedules it by the rules as they are.
     Ok(false)
 }
 
@@ -178,7 +178,7 @@ fn is_settled(before: &Job, after: &Job, now: Timestamp, tables: bool) -> bool {
     stays && !is_ahead && (is_far || tables)
 }
 
-fn aimed(context: &Context, before: &Job, after: &Job) -> bool {
+fn log_rescheduled(context: &Context, before: &Job, after: &Job) -> bool {
     let horizon = context.now().plus(limits::HORIZON);
     if after.next_due_at().is_some_and(|due_at| due_at <= horizon) {
         context.shared.offer((after.tenant, after.id));
@@ -191,7 +191,7 @@ fn aimed(context: &Context, before: &Job, after: &Job) -> bool {
         };
         info!(job = %after.id, before = shown(before), after = shown(after), "next slot has moved");
     } else {
-        debug!(job = %after.id, "was aimed anew");
+        debug!(job = %after.id, "was rescheduled");
     }
     moved
 }
@@ -209,7 +209,7 @@ impl Duty for Rules {
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let first = Shard::all().next();
         if first.is_none_or(|first| self.context.leases().epoch(first).is_none()) {
-            // Whoever has it now begins again, and so does this node when it is back: others may have aimed meanwhile.
+            // Whoever has it now begins again, and so does this node when it is back: others may have scheduled meanwhile.
             self.under_way = None;
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }

@@ -102,7 +102,7 @@ async fn hand_over(context: &Arc<Context>, grace: Duration) {
     for settlement in cut_off(context) {
         if context
             .endings
-            .send(Ending::judged(settlement))
+            .send(Ending::settled(settlement))
             .await
             .is_err()
         {
@@ -124,7 +124,7 @@ fn others_schedule(context: &Context) -> bool {
     let me = context.presence.id;
     let peers = lock(&context.shared.peers);
     let mut others = peers.iter().filter(|peer| peer.presence != me);
-    others.any(|peer| peer.vitals.schedules)
+    others.any(|peer| peer.node_status.schedules)
 }
 
 async fn fire_out(context: &Context) {
@@ -167,9 +167,10 @@ async fn give_up_shards(context: &Context) {
     let given_up = async {
         // Some may just be being asked for.
         let _one = context.leasing.lock().await;
-        match context.leases().epochs.is_empty() {
-            true => Ok(None),
-            false => context.lease(&ShardSet::default()).await.map(Some),
+        if context.leases().epochs.is_empty() {
+            Ok(None)
+        } else {
+            context.lease(&ShardSet::default()).await.map(Some)
         }
     };
     let answer = tokio::select! {
@@ -200,7 +201,7 @@ async fn start_what_waits(context: &Context) {
 /// Hands back what has not been started, as soon as it is known: a write under way may still bring some.
 async fn release(context: &Context) {
     for settlement in context.dispatch.release_waiting() {
-        let ending = Ending::judged(settlement);
+        let ending = Ending::settled(settlement);
         if context.endings.send(ending).await.is_err() {
             return;
         }

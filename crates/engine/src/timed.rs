@@ -66,7 +66,7 @@ macro_rules! timed {
 
 timed! {
     join(node: &NodeInfo) -> PresenceId;
-    beat(presence: PresenceId, vitals: &Vitals) -> Beat;
+    beat(presence: PresenceId, node_status: &NodeStatus) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
     leave(presence: PresenceId) -> ();
     fence(by: PresenceId, lapsed: &[LastBeat]) -> Vec<PresenceId>;

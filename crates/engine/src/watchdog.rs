@@ -101,9 +101,10 @@ impl Watchdog {
     async fn end_orphans(&self, now: Timestamp) -> Result<bool, StoreError> {
         let context = &self.context;
         let (me, held) = (context.presence.id, context.leases().shards());
-        let shards = match context.has_heard() {
-            true => cared_for(&lock(&context.shared.peers), me, held),
-            false => held,
+        let shards = if context.has_heard() {
+            cared_for(&lock(&context.shared.peers), me, held)
+        } else {
+            held
         };
         if shards.is_empty() {
             return Ok(false);
@@ -118,7 +119,7 @@ impl Watchdog {
             .into_iter()
             .map(|orphan| {
                 let job = Arc::clone(&orphan.job);
-                let settlement = context.config.flaw.judge(lost(orphan, now), now);
+                let settlement = context.config.flaw.settle(lost(orphan, now), now);
                 context.observe_end(&job, &settlement);
                 settlement
             })
@@ -126,7 +127,7 @@ impl Watchdog {
         for settlement in settlements {
             if context
                 .endings
-                .send(Ending::judged(settlement))
+                .send(Ending::settled(settlement))
                 .await
                 .is_err()
             {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Ask, Attempt, AttemptNo, Job, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict,
+    Attempt, AttemptNo, Job, Mark, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict,
 };
 use store::Settlement;
 
@@ -42,17 +42,17 @@ impl Work {
 
 impl Dispatch {
     /// What becomes of marked claims. Whoever was dispatched is beyond taking back.
-    pub fn answer(&self, asks: &[(RunId, Ask)], now: Timestamp) -> Answers {
+    pub fn answer(&self, marks: &[(RunId, Mark)], now: Timestamp) -> Answers {
         let mut answers = Answers::default();
         let mut state = lock(&self.state);
-        for (run, ask) in asks {
+        for (run, mark) in marks {
             let Some(holding) = state.claims.get_mut(run) else {
                 continue;
             };
-            match ask {
-                Ask::TakeBack => Self::take_back(holding, *run, &mut answers),
-                Ask::Cancel(reason) => Self::cancel(holding, *reason, now, &mut answers),
-                Ask::TooLate => {}
+            match mark {
+                Mark::TakeBack => Self::take_back(holding, *run, &mut answers),
+                Mark::Cancel(reason) => Self::cancel(holding, *reason, now, &mut answers),
+                Mark::TooLate => {}
             }
         }
         answers

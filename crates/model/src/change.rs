@@ -69,7 +69,7 @@ impl Job {
                 if !same_schedule {
                     job.begin(now);
                 }
-                job.aim(now);
+                job.compute_next(now);
                 if job.state == self.state {
                     job.state_at = self.state_at;
                 }
@@ -104,19 +104,24 @@ impl Job {
 
     /// The same definition after one of its calendars has changed: from that change on, not from now, so
     /// that a slot which came since is late and not lost.
-    pub fn aimed_anew(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
+    pub fn rescheduled(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
         let changed_at = self.def.schedule.calendars.changed_at();
         let since = changed_at.map_or(now, |at| at.max(self.updated_at));
-        self.aimed_since(since.min(now), now, by)
+        self.rescheduled_since(since.min(now), now, by)
     }
 
     /// The same definition under other tables of its zone. Tables say nothing of when they changed: no
     /// slot of theirs lies in the past.
-    pub fn aimed_by_tables(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
-        self.aimed_since(now, now, by)
+    pub fn rescheduled_by_tables(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
+        self.rescheduled_since(now, now, by)
     }
 
-    fn aimed_since(&self, since: Timestamp, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
+    fn rescheduled_since(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+        by: &Arc<str>,
+    ) -> (Self, Vec<Skip>) {
         let mut job = self.clone();
         let (state_at, note, paused_by) = (job.state_at, job.note.clone(), job.paused_by.clone());
         job.turn(now, note);
@@ -125,7 +130,7 @@ impl Job {
             JobState::Active if !self.keeps_its_slot(now) => {
                 let skips = self.undecided(since, Reason::Missed, by);
                 job.account(&skips);
-                job.aim(since);
+                job.compute_next(since);
                 if job.state != self.state {
                     job.state_at = now;
                 }
@@ -177,12 +182,12 @@ impl Job {
         let mut job = self.clone();
         job.turn(now, None);
         if catch_up && !self.def.schedule.after_completion() {
-            job.aim(self.slot_last.unwrap_or(self.state_at));
+            job.compute_next(self.slot_last.unwrap_or(self.state_at));
             return (job, Vec::new());
         }
         let skips: Vec<Skip> = self.passed_while_paused(now, by).into_iter().collect();
         job.account(&skips);
-        job.aim(now);
+        job.compute_next(now);
         (job, self.by_day(skips))
     }
 
@@ -287,13 +292,13 @@ impl Job {
                 job.next_slot = job.next_slot.filter(|_| !spent);
                 job.state = JobState::Active;
                 if job.next_slot.is_none() {
-                    job.aim(now);
+                    job.compute_next(now);
                 }
             }
             JobState::Active | JobState::Finished => {
                 // From the last decided slot, not from `now`: an earlier one may have been taken
                 // back before this one, and must not be passed over.
-                job.aim(now.min(decided));
+                job.compute_next(now.min(decided));
             }
             JobState::Paused | JobState::Invalid | JobState::Deleted => {}
         }
@@ -304,7 +309,7 @@ impl Job {
     pub fn rested(&self, ended_at: Timestamp) -> Self {
         let mut job = self.clone();
         if self.is_resting() {
-            job.aim(ended_at);
+            job.compute_next(ended_at);
             if job.state != self.state {
                 job.state_at = ended_at;
             }

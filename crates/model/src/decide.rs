@@ -286,9 +286,9 @@ impl Job {
         decision
     }
 
-    /// Where a decision leaves the job. `born` says whether the slot that starts has made a run:
+    /// Where a decision leaves the job. `inserted` says whether the slot that starts has made a run:
     /// overlap may have it skipped instead.
-    pub fn standing_after(&self, decision: &Decision, born: bool) -> Standing {
+    pub fn standing_after(&self, decision: &Decision, inserted: bool) -> Standing {
         let mut stands = Standing {
             slot_last: decision.slot_last().or(self.slot_last),
             next_slot: decision.next,
@@ -296,13 +296,13 @@ impl Job {
             ..self.standing()
         };
         let mut rests = false;
-        if born {
+        if inserted {
             let bounded = self.def.schedule.bounds.runs_max.is_some();
             stands.runs_made = self.runs_made.saturating_add(u32::from(bounded));
             rests = self.def.schedule.after_completion();
         }
         let spent = self.left_after(stands.runs_made) == Some(0);
-        if born && (rests || spent) {
+        if inserted && (rests || spent) {
             stands.next_slot = None;
         }
         if stands.next_slot.is_none() && (spent || !rests) {

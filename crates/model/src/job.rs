@@ -239,7 +239,7 @@ impl Job {
             payload_left: None,
             def: Arc::new(def),
         };
-        job.aim(now);
+        job.compute_next(now);
         job
     }
 
@@ -323,7 +323,7 @@ impl Job {
 
     /// Points an active job at its first slot after both `from` and the last decided one. A one-off
     /// that lies in the past is still due: whoever accepted it decided that it may.
-    pub(crate) fn aim(&mut self, from: Timestamp) {
+    pub(crate) fn compute_next(&mut self, from: Timestamp) {
         let after = self.slot_last.map_or(from, |last| last.max(from));
         self.catch_up_to = None;
         let schedule = &self.def.schedule;

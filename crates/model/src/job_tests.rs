@@ -289,9 +289,12 @@ fn a_job_that_cannot_be_read_any_more_is_invalid_and_not_finished() {
     };
     let mut active = job(every(60));
     Arc::make_mut(&mut active.def).schedule = broken();
-    let (aimed, _) = active.aimed_anew(at(30), &me());
-    assert_eq!((aimed.state, aimed.state_at), (JobState::Invalid, at(30)));
-    assert_eq!(aimed.note.as_deref(), Some("the zone is gone"));
+    let (rescheduled, _) = active.rescheduled(at(30), &me());
+    assert_eq!(
+        (rescheduled.state, rescheduled.state_at),
+        (JobState::Invalid, at(30))
+    );
+    assert_eq!(rescheduled.note.as_deref(), Some("the zone is gone"));
     let (mut held, _) = job(every(60)).paused(at(1), None, &me());
     Arc::make_mut(&mut held.def).schedule = broken();
     let (resumed, _) = held.resumed(at(30), false, &me());
@@ -315,9 +318,12 @@ fn other_tables_make_no_slot_of_the_past() {
     if let Kind::Every(every) = &mut Arc::make_mut(&mut moved.def).schedule.kind {
         every.anchor = at(20);
     }
-    let (aimed, skips) = moved.aimed_anew(at(150), &me());
-    assert_eq!((aimed.next_slot, skips), (Some(slot(200)), Vec::new()));
-    assert_eq!(aimed.version, Version(2));
+    let (rescheduled, skips) = moved.rescheduled(at(150), &me());
+    assert_eq!(
+        (rescheduled.next_slot, skips),
+        (Some(slot(200)), Vec::new())
+    );
+    assert_eq!(rescheduled.version, Version(2));
 }
 
 #[test]
@@ -382,10 +388,10 @@ fn limited(runs_max: u32) -> Job {
     job(schedule)
 }
 
-fn fired(job: &Job, born: bool) -> Job {
+fn fired(job: &Job, inserted: bool) -> Job {
     let next = job.next_slot.unwrap();
     let decision = job.decide(next, next.0, &me());
-    job.at_standing(job.standing_after(&decision, born))
+    job.at_standing(job.standing_after(&decision, inserted))
 }
 
 #[test]
@@ -518,11 +524,11 @@ fn other_tables_make_no_slot_in_the_past_also_beside_a_calendar() {
     let mut moved = job(schedule);
     // Older tables had it later.
     moved.next_slot = Some(slot(600));
-    let (aimed, _) = moved.aimed_by_tables(at(300), &me());
-    assert_eq!(aimed.next_slot, Some(slot(360)));
-    let (aimed, _) = moved.aimed_anew(at(300), &me());
+    let (rescheduled, _) = moved.rescheduled_by_tables(at(300), &me());
+    assert_eq!(rescheduled.next_slot, Some(slot(360)));
+    let (rescheduled, _) = moved.rescheduled(at(300), &me());
     assert_eq!(
-        aimed.next_slot,
+        rescheduled.next_slot,
         Some(slot(60)),
         "a calendar's slots are late"
     );

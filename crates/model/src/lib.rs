@@ -41,7 +41,7 @@ pub use parts::Parts;
 pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 pub use presence::{BeatMark, Observer};
 pub use retry::{Backoff, RetryPolicy, Verdict};
-pub use run::{Ask, Claim, Reason, Run, RunKind, RunState, Skip, Stretch};
+pub use run::{Claim, Mark, Reason, Run, RunKind, RunState, Skip, Stretch};
 pub use schedule::{Calendar, CalendarName, Schedule};
 pub use shard::Shard;
 pub use target::Target;

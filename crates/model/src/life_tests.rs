@@ -25,7 +25,7 @@ enum Op {
     /// Its next slot is decided, `late` seconds after it is due, and makes a run unless another lives.
     Fire {
         late: i64,
-        born: bool,
+        inserted: bool,
     },
     Pause {
         after: i64,
@@ -44,8 +44,8 @@ enum Op {
         after: i64,
         calendars: u64,
     },
-    /// And it is aimed by them.
-    Aim {
+    /// And it is scheduled by them.
+    Reschedule {
         after: i64,
     },
     /// It could not be planned.
@@ -67,7 +67,7 @@ impl Op {
             | Self::Resume { after, .. }
             | Self::Edit { after, .. }
             | Self::Swap { after, .. }
-            | Self::Aim { after }
+            | Self::Reschedule { after }
             | Self::Park { after } => *after %= 20,
             Self::Withdraw { .. } => {}
         }
@@ -94,7 +94,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => 0_i64..8 * DAY,
     ];
     prop_oneof![
-        12 => (late, prop::bool::weighted(0.8)).prop_map(|(late, born)| Op::Fire { late, born }),
+        12 => (late, prop::bool::weighted(0.8)).prop_map(|(late, inserted)| Op::Fire { late, inserted }),
         2 => a_while().prop_map(|after| Op::Pause { after }),
         4 => (a_while(), any::<bool>())
             .prop_map(|(after, catch_up)| Op::Resume { after, catch_up }),
@@ -102,7 +102,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(after, schedule)| Op::Edit { after, schedule }),
         1 => (a_while(), any::<u64>())
             .prop_map(|(after, calendars)| Op::Swap { after, calendars }),
-        1 => a_while().prop_map(|after| Op::Aim { after }),
+        1 => a_while().prop_map(|after| Op::Reschedule { after }),
         1 => a_while().prop_map(|after| Op::Park { after }),
         1 => any::<bool>().prop_map(|too_late| Op::Withdraw { too_late }),
     ]
@@ -235,10 +235,11 @@ impl Life {
             asked: Vec::new(),
             told: Vec::new(),
         };
-        let from = match life.job.def.schedule.is_recurring() {
-            true => now,
-            // A one-off that lies in the past is due.
-            false => Timestamp::MIN,
+        // A one-off that lies in the past is due.
+        let from = if life.job.def.schedule.is_recurring() {
+            now
+        } else {
+            Timestamp::MIN
         };
         life.open(from);
         life
@@ -280,7 +281,7 @@ impl Life {
 
     fn step_by(&mut self, op: &Op) {
         match op {
-            Op::Fire { late, born } => self.fire(*late, *born),
+            Op::Fire { late, inserted } => self.fire(*late, *inserted),
             Op::Pause { after } => {
                 self.wait(*after);
                 if self.job.state == JobState::Active {
@@ -311,9 +312,9 @@ impl Life {
                     }
                 }
             }
-            Op::Aim { after } => {
+            Op::Reschedule { after } => {
                 self.wait(*after);
-                let (job, skips) = self.job.aimed_anew(self.now, &node());
+                let (job, skips) = self.job.rescheduled(self.now, &node());
                 self.change(job, skips, *after);
                 self.close_if_finished();
             }
@@ -337,7 +338,7 @@ impl Life {
         self.now = self.now.plus(Duration::from_secs(seconds as u64));
     }
 
-    fn fire(&mut self, late: i64, born: bool) {
+    fn fire(&mut self, late: i64, inserted: bool) {
         let Some(next) = self.job.next_slot else {
             return;
         };
@@ -356,7 +357,7 @@ impl Life {
         let decision = self.job.decide(next, self.now, &node());
         self.write(&decision.passed);
         // Ahead of its time it is fired only if nothing else lives.
-        let mut born = (born || late < 0) && decision.start.is_some();
+        let mut inserted = (inserted || late < 0) && decision.start.is_some();
         if let Some(slot) = decision.start {
             let schedule = &self.job.def.schedule;
             assert!(schedule.keeps(slot), "{}", self.tale());
@@ -364,11 +365,11 @@ impl Life {
             assert!(slot >= next || Some(slot.0) > changed_at, "{}", self.tale());
             // The store knows the slot of an edited job that ran before the edit.
             let known = self.entries.iter().any(|entry| entry.slots == [slot.0]);
-            born &= !known;
+            inserted &= !known;
             if !known {
                 self.entries.push(Entry {
                     slots: vec![slot.0],
-                    reason: (!born).then_some(Reason::Overlap),
+                    reason: (!inserted).then_some(Reason::Overlap),
                 });
             }
         }
@@ -381,7 +382,7 @@ impl Life {
         );
         self.job = self
             .job
-            .at_standing(self.job.standing_after(&decision, born));
+            .at_standing(self.job.standing_after(&decision, inserted));
         self.close_if_finished();
     }
 

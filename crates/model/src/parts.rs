@@ -92,9 +92,10 @@ impl FromStr for Parts {
                 other => return Err(PartsError::Unknown(other.to_owned())),
             }
         }
-        match parts == Self::NONE {
-            true => Err(PartsError::None),
-            false => Ok(parts),
+        if parts == Self::NONE {
+            Err(PartsError::None)
+        } else {
+            Ok(parts)
         }
     }
 }

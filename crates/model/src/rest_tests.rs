@@ -20,13 +20,13 @@ const DAY: i64 = 86_400;
 
 #[derive(Debug, Clone)]
 enum Op {
-    Fire { late: i64, born: bool },
+    Fire { late: i64, inserted: bool },
     End { after: i64 },
     Pause { after: i64 },
     Resume { after: i64, catch_up: bool },
     Edit { after: i64, schedule: Option<u64> },
     Swap { after: i64, calendars: u64 },
-    Aim { after: i64 },
+    Reschedule { after: i64 },
     Withdraw { too_late: bool },
 }
 
@@ -37,7 +37,7 @@ fn a_while() -> impl Strategy<Value = i64> {
 fn op() -> impl Strategy<Value = Op> {
     let late = prop_oneof![3 => -2_i64..0, 3 => 0_i64..=10, 2 => 0_i64..2 * DAY];
     prop_oneof![
-        8 => (late, prop::bool::weighted(0.8)).prop_map(|(late, born)| Op::Fire { late, born }),
+        8 => (late, prop::bool::weighted(0.8)).prop_map(|(late, inserted)| Op::Fire { late, inserted }),
         6 => a_while().prop_map(|after| Op::End { after }),
         2 => a_while().prop_map(|after| Op::Pause { after }),
         4 => (a_while(), any::<bool>())
@@ -46,7 +46,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(after, schedule)| Op::Edit { after, schedule }),
         1 => (a_while(), any::<u64>())
             .prop_map(|(after, calendars)| Op::Swap { after, calendars }),
-        1 => a_while().prop_map(|after| Op::Aim { after }),
+        1 => a_while().prop_map(|after| Op::Reschedule { after }),
         1 => any::<bool>().prop_map(|too_late| Op::Withdraw { too_late }),
     ]
 }
@@ -173,7 +173,7 @@ impl Life {
     fn act(&mut self, op: &Op) {
         let me = node();
         match op {
-            Op::Fire { late, born } => self.fire(*late, *born),
+            Op::Fire { late, inserted } => self.fire(*late, *inserted),
             Op::End { after } => {
                 self.wait(*after);
                 if self.lives.take().is_some() {
@@ -213,9 +213,9 @@ impl Life {
                     Arc::make_mut(&mut self.job.def).schedule.calendars = calendars;
                 }
             }
-            Op::Aim { after } => {
+            Op::Reschedule { after } => {
                 self.wait(*after);
-                let (job, skips) = self.job.aimed_anew(self.now, &me);
+                let (job, skips) = self.job.rescheduled(self.now, &me);
                 self.change(job, &skips, *after);
             }
             Op::Withdraw { too_late } => self.withdraw(*too_late),
@@ -227,7 +227,7 @@ impl Life {
         self.now = self.now.plus(Duration::from_secs(seconds as u64));
     }
 
-    fn fire(&mut self, late: i64, born: bool) {
+    fn fire(&mut self, late: i64, inserted: bool) {
         self.withdraw(late % 2 == 0);
         let Some(next) = self.job.next_slot else {
             return;
@@ -245,23 +245,23 @@ impl Life {
             self.tell(slot);
         }
         // A run by hand may live, and overlap has the slot skipped.
-        let born = (born || late < 0) && decision.start.is_some();
-        if born {
+        let inserted = (inserted || late < 0) && decision.start.is_some();
+        if inserted {
             self.lives = decision.start;
             self.runs += 1;
         }
         assert!(
-            born || decision.next.is_none_or(|slot| slot > next),
+            inserted || decision.next.is_none_or(|slot| slot > next),
             "{}",
             self.tale()
         );
         let left = self.job.runs_left();
         self.job = self
             .job
-            .at_standing(self.job.standing_after(&decision, born));
+            .at_standing(self.job.standing_after(&decision, inserted));
         assert_eq!(
             self.job.runs_left(),
-            left.map(|left| left - u32::from(born)),
+            left.map(|left| left - u32::from(inserted)),
             "{}",
             self.tale()
         );

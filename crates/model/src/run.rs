@@ -8,7 +8,7 @@
 //!            │ due                │    ╲ settled      │ settled
 //!         Retrying ◀──────────────┴─────╲─────────────┤
 //!                                        ▼            ▼
-//!                          Succeeded · Dead · Cancelled      (Skipped is born ended)
+//!                          Succeeded · Dead · Cancelled      (Skipped is inserted ended)
 //! ```
 
 use std::fmt;
@@ -239,7 +239,7 @@ pub struct Claim {
 
 /// What a client asked the holder of a claim to do; the mark of a withdrawal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ask {
+pub enum Mark {
     /// Take it back as if it had never been fired: its job was paused or edited.
     TakeBack,
     /// End it.
@@ -303,7 +303,7 @@ pub struct Run {
     /// The job's version at the attempt's claim.
     pub version: Version,
     pub claim: Option<PresenceId>,
-    pub ask: Option<Ask>,
+    pub mark: Option<Mark>,
     /// Waits for the job's run before it to end.
     pub waiting: bool,
     /// When its first attempt was, as far as is known; each attempt has its own.
@@ -324,7 +324,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run of a slot as it is born: `Ready`, its first attempt to come, held by nobody.
+    /// The run of a slot as it is inserted: `Ready`, its first attempt to come, held by nobody.
     pub fn of_slot(job: &Job, slot: Slot) -> Self {
         Self {
             id: RunId::for_slot(job.id, slot),
@@ -341,7 +341,7 @@ impl Run {
             lost: 0,
             version: job.version,
             claim: None,
-            ask: None,
+            mark: None,
             waiting: false,
             dispatched_at: None,
             settled_at: None,

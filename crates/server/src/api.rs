@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 use crate::ops::Changing;
-use crate::seat::SEATS_MAX;
+use crate::permit::PERMITS_MAX;
 
 /// The doors to the store and to the engine, and what the server counts.
 pub struct Api {
@@ -27,7 +27,7 @@ pub struct Api {
     /// Room for batches; each needs memory of its own.
     pub(crate) batches: Arc<Semaphore>,
     /// Room for what only computes.
-    pub(crate) seats: Arc<Semaphore>,
+    pub(crate) permits: Arc<Semaphore>,
 }
 
 /// Batches under way at once.
@@ -45,7 +45,7 @@ impl Api {
             stopping: CancellationToken::new(),
             changing: Changing::default(),
             batches: Arc::new(Semaphore::new(BATCHES_MAX)),
-            seats: Arc::new(Semaphore::new(SEATS_MAX)),
+            permits: Arc::new(Semaphore::new(PERMITS_MAX)),
         }
     }
 

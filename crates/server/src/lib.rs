@@ -11,7 +11,7 @@ pub mod rest;
 mod api;
 mod docs;
 mod metrics;
-mod seat;
+mod permit;
 mod serve;
 
 pub use api::Api;

@@ -218,7 +218,7 @@ impl From<StoreError> for Problem {
             StoreError::Slow(why) => Self::new(Kind::TimedOut, why).retry_after(5),
             error @ (StoreError::InUse(_)
             | StoreError::Unusable(_)
-            | StoreError::Barred
+            | StoreError::Fenced
             | StoreError::BadRow { .. }) => {
                 tracing::error!(%error, "a request met an error of the store");
                 Self::new(

@@ -187,9 +187,10 @@ impl store::StoreClock for StoreTime {
     }
 
     fn uptime(&self) -> Duration {
-        match self.by_wall {
-            true => Duration::from_millis(Clock::now(&self.clock).as_u64()),
-            false => Clock::uptime(&self.clock),
+        if self.by_wall {
+            Duration::from_millis(Clock::now(&self.clock).as_u64())
+        } else {
+            Clock::uptime(&self.clock)
         }
     }
 }

@@ -117,7 +117,7 @@ impl FaultStore {
         }
     }
 
-    fn draw(&self) -> Fate {
+    fn pick(&self) -> Fate {
         let badness = *lock(&self.badness);
         let mut rng = lock(&self.rng);
         let slow = badness.slow.max(self.distance).as_micros() as u64 + 1;
@@ -151,9 +151,10 @@ impl FaultStore {
     async fn there(&self, fate: &Fate) -> Result<(), StoreError> {
         self.clock.sleep(fate.there).await;
         self.open(fate.patience).await?;
-        match fate.lost_before {
-            true => Err(StoreError::unavailable("lost before it was written")),
-            false => Ok(()),
+        if fate.lost_before {
+            Err(StoreError::unavailable("lost before it was written"))
+        } else {
+            Ok(())
         }
     }
 
@@ -162,20 +163,21 @@ impl FaultStore {
         let open = self.open(fate.patience).await;
         self.pause.over(&self.clock).await;
         open?;
-        match fate.lost_after {
-            true => Err(StoreError::unavailable("the answer was lost")),
-            false => answer,
+        if fate.lost_after {
+            Err(StoreError::unavailable("the answer was lost"))
+        } else {
+            answer
         }
     }
 
     /// A call that asks.
-    async fn ask<T>(
+    async fn read<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.pause.over(&self.clock).await;
         self.panic();
-        let fate = self.draw();
+        let fate = self.pick();
         let answer = match self.there(&fate).await {
             Ok(()) => call.await,
             Err(error) => Err(error),
@@ -197,7 +199,7 @@ impl FaultStore {
         call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.pause.over(&self.clock).await;
-        let fate = self.draw();
+        let fate = self.pick();
         let at_once = fate.there.is_zero() && lock(&self.cut).until <= Clock::uptime(&self.clock);
         let answer = if at_once && !fate.lost_before {
             call.await
@@ -215,7 +217,7 @@ impl FaultStore {
 
     /// Hints are lost like anything else, and nobody learns of it.
     fn pass_hints(&self, hints: &[Hint]) {
-        let fate = self.draw();
+        let fate = self.pick();
         let is_cut = lock(&self.cut).until > Clock::uptime(&self.clock);
         if is_cut || fate.lost_before || fate.lost_after {
             return;
@@ -238,7 +240,7 @@ macro_rules! faulty {
         #[async_trait]
         impl Store for FaultStore {
             $(async fn $name(&self, $($arg: $kind),*) -> Result<$answer, StoreError> {
-                self.ask(self.inner.$name($($arg),*)).await
+                self.read(self.inner.$name($($arg),*)).await
             })*
 
             async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
@@ -247,9 +249,9 @@ macro_rules! faulty {
                 self.carry(async move { store.join_watched(&node).await }).await
             }
 
-            async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
-                let (store, vitals) = (self.clone(), *vitals);
-                self.send(async move { store.inner.beat(presence, &vitals).await }).await
+            async fn beat(&self, presence: PresenceId, node_status: &NodeStatus) -> Result<Beat, StoreError> {
+                let (store, node_status) = (self.clone(), *node_status);
+                self.send(async move { store.inner.beat(presence, &node_status).await }).await
             }
 
             async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {

@@ -89,9 +89,10 @@ pub fn definition(
     long: bool,
 ) -> Definition {
     // Most of a long story is told by jobs that are seldom due.
-    let scale = match long && rng.random_bool(0.7) {
-        true => rng.random_range(2..100),
-        false => 1,
+    let scale = if long && rng.random_bool(0.7) {
+        rng.random_range(2..100)
+    } else {
+        1
     };
     let mut schedule = schedule(rng, now, scale);
     if schedule.is_recurring() {

@@ -67,17 +67,17 @@ impl Ledger {
 
 impl Book {
     /// Tells what happens to everyone.
-    pub fn tell(&self, at: Duration, what: impl FnOnce() -> String) {
+    pub fn note(&self, at: Duration, what: impl FnOnce() -> String) {
         if self.traced.is_some() {
             let _ = writeln!(std::io::stderr(), "{at:?} {}", what());
         }
     }
 
     /// Tells what happens to a job, if it is the one.
-    pub fn tell_of(&self, job: JobId, at: Duration, what: impl FnOnce() -> String) {
+    pub fn note_of(&self, job: JobId, at: Duration, what: impl FnOnce() -> String) {
         let is_it = |traced: &String| *traced == "all" || *traced == job.to_string();
         if self.traced.as_ref().is_some_and(is_it) {
-            self.tell(at, what);
+            self.note(at, what);
         }
     }
 
@@ -152,7 +152,7 @@ impl Book {
         }
     }
 
-    /// An attempt reaches its target: only a presence that nobody has barred may let it.
+    /// An attempt reaches its target: only a presence that nobody has fenced may let it.
     pub fn dispatched(&mut self, start: u32, run: RunId, attempt: AttemptNo, at: Duration) {
         let Some(presence) = self.granted.get(&(start, run, attempt)).copied() else {
             let seen = format!("attempt {attempt} of {run} was dispatched without a claim");

@@ -22,4 +22,4 @@ mod watch;
 pub mod world;
 
 pub use checks::Broken;
-pub use world::{Plan, Told, run};
+pub use world::{Findings, Plan, run};

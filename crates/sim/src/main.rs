@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sim::{Broken, Plan, Told, run};
+use sim::{Broken, Findings, Plan, run};
 
 /// Seeds between two lines of progress.
 const PROGRESS: u64 = 50;
@@ -29,17 +29,17 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, seed: u64, told: &Told, total: u64) {
+    fn add(&mut self, seed: u64, found: &Findings, total: u64) {
         let mut out = std::io::stderr();
         self.seeds += 1;
-        self.runs += told.runs.len();
-        self.deliveries += told.deliveries.len();
-        if !told.broken.is_empty() {
+        self.runs += found.runs.len();
+        self.deliveries += found.deliveries.len();
+        if !found.broken.is_empty() {
             self.broken.push(seed);
-            for broken in told.broken.iter().take(SHOWN) {
+            for broken in found.broken.iter().take(SHOWN) {
                 let _ = writeln!(out, "seed {seed}: {broken}");
             }
-            let count = told.broken.len();
+            let count = found.broken.len();
             let _ = writeln!(
                 out,
                 "seed {seed}: {count} broken; alone: make sim SEED={seed}"
@@ -58,8 +58,8 @@ impl Sum {
     }
 }
 
-fn told(plan: Plan) -> Told {
-    let panicked = |_| Told {
+fn findings(plan: Plan) -> Findings {
+    let panicked = |_| Findings {
         broken: vec![Broken::new("runtime", "it panicked".to_owned())],
         deliveries: Vec::new(),
         runs: Vec::new(),
@@ -90,9 +90,9 @@ fn main() -> ExitCode {
             if seed >= seeds.end {
                 return;
             }
-            let told = told(Plan::hour(seed).lasting(Duration::from_secs(minutes * 60)));
+            let found = findings(Plan::hour(seed).lasting(Duration::from_secs(minutes * 60)));
             let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
-            sum.add(seed, &told, total);
+            sum.add(seed, &found, total);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -102,11 +102,10 @@ fn main() -> ExitCode {
         }
     });
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match sum.broken.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => {
-            let _ = writeln!(std::io::stderr(), "broken seeds: {:?}", sum.broken);
-            ExitCode::FAILURE
-        }
+    if sum.broken.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        let _ = writeln!(std::io::stderr(), "broken seeds: {:?}", sum.broken);
+        ExitCode::FAILURE
     }
 }

@@ -66,14 +66,15 @@ impl World {
 
     /// The way that people have to the store is bad now and then.
     fn worsen(&mut self) {
-        let badness = match self.rng.random_bool(0.4) {
-            true => Badness {
+        let badness = if self.rng.random_bool(0.4) {
+            Badness {
                 before: self.rng.random_range(0..300),
                 after: self.rng.random_range(0..500),
                 slow: Duration::from_millis([0, 1, 20, 300][self.rng.random_range(0..4)]),
                 panics: 0,
-            },
-            false => Badness::default(),
+            }
+        } else {
+            Badness::default()
         };
         self.door.spoil(badness);
     }
@@ -221,7 +222,7 @@ impl World {
             lost: 0,
             version: job.version,
             claim: None,
-            ask: None,
+            mark: None,
             waiting: false,
             dispatched_at: None,
             settled_at: None,
@@ -244,7 +245,7 @@ impl World {
         let (mut book, now) = (self.ledger.book(), self.clock.uptime());
         // It may have replaced the run that its job rested for.
         book.changed(job.id, now);
-        book.tell_of(job.id, now, || format!("start {id}: {started:?}"));
+        book.note_of(job.id, now, || format!("start {id}: {started:?}"));
     }
 
     async fn cancel_one(&mut self, now: Timestamp) {
@@ -264,7 +265,7 @@ impl World {
         }
         let (mut book, now) = (self.ledger.book(), self.clock.uptime());
         book.changed(run.job, now);
-        book.tell_of(run.job, now, || format!("cancel {}: {cancelled:?}", run.id));
+        book.note_of(run.job, now, || format!("cancel {}: {cancelled:?}", run.id));
     }
 
     pub(crate) async fn pause_all(&mut self) {

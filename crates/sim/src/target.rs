@@ -64,7 +64,7 @@ impl SimTarget {
         let from = self.clock.uptime();
         let mut book = self.ledger.book();
         book.dispatched(self.node, order.run, order.attempt, from);
-        book.tell_of(order.job.id, from, || {
+        book.note_of(order.job.id, from, || {
             let (start, attempt) = (self.node, order.attempt);
             format!(
                 "start {start} dispatches attempt {attempt} of {}",

@@ -22,9 +22,10 @@ impl World {
     pub(crate) async fn go_wrong(&mut self) {
         let end = self.clock.uptime() + self.plan.trouble;
         while self.clock.uptime() < end {
-            let burst = match self.plan.is_long() {
-                true => self.millis(15_000, BURST.as_millis() as u64),
-                false => self.plan.trouble,
+            let burst = if self.plan.is_long() {
+                self.millis(15_000, BURST.as_millis() as u64)
+            } else {
+                self.plan.trouble
             };
             let until = (self.clock.uptime() + burst).min(end);
             while self.clock.uptime() < until {
@@ -37,9 +38,10 @@ impl World {
                 self.calm();
             }
             self.blow().await;
-            let peace = match self.plan.is_long() {
-                true => self.millis(20_000, 200_000),
-                false => Duration::from_secs(12),
+            let peace = if self.plan.is_long() {
+                self.millis(20_000, 200_000)
+            } else {
+                Duration::from_secs(12)
             };
             self.clock.sleep(peace).await;
         }
@@ -134,7 +136,7 @@ impl World {
             node.crash();
             member.back_at = now + away;
             self.spells.begin(index, Ill::Down, now, None);
-            self.tell(|| format!("node {index} crashes"));
+            self.note(|| format!("node {index} crashes"));
         }
     }
 
@@ -146,7 +148,7 @@ impl World {
         };
         let now = self.clock.uptime();
         self.spells.begin(index, Ill::Leaving, now, None);
-        self.tell(|| format!("node {index} stops"));
+        self.note(|| format!("node {index} stops"));
         node.stop(Duration::from_secs(1)).await;
         self.members[index].back_at = self.clock.uptime() + away;
         if away.is_zero() {
@@ -157,19 +159,21 @@ impl World {
     fn spoil(&mut self, index: usize) {
         let badness = Badness {
             before: self.rng.random_range(0..200),
-            after: match self.rng.random_bool(0.1) {
+            after: if self.rng.random_bool(0.1) {
                 // Everything is written, and hardly anyone hears of it.
-                true => 800,
-                false => self.rng.random_range(0..200),
+                800
+            } else {
+                self.rng.random_range(0..200)
             },
             slow: Duration::from_millis([0, 1, 20, 700][self.rng.random_range(0..4)]),
-            panics: match DUTIES_PANIC {
-                true => self.rng.random_range(0..5),
-                false => 0,
+            panics: if DUTIES_PANIC {
+                self.rng.random_range(0..5)
+            } else {
+                0
             },
         };
         self.members[index].store.spoil(badness);
-        self.tell(|| format!("node {index} has {badness:?}"));
+        self.note(|| format!("node {index} has {badness:?}"));
         let now = self.clock.uptime();
         self.spells.begin(index, Ill::Hurt, now, None);
     }
@@ -184,7 +188,7 @@ impl World {
         let now = self.clock.uptime();
         self.spells.begin(index, Ill::Away, now, Some(until));
         self.members[index].store.cut(Cut { until, silent });
-        self.tell(|| format!("node {index} is cut off until {until:?}, silently: {silent}"));
+        self.note(|| format!("node {index} is cut off until {until:?}, silently: {silent}"));
     }
 
     /// Nobody reaches the store. Some are told so at once, others wait in silence.
@@ -196,7 +200,7 @@ impl World {
             let until = self.away(index, span);
             self.members[index].store.cut(Cut { until, silent });
         }
-        self.tell(|| format!("the store is away for {span:?}"));
+        self.note(|| format!("the store is away for {span:?}"));
     }
 
     /// Until when a node is away that is away for `span` from now on.
@@ -222,7 +226,7 @@ impl World {
         let now = self.clock.uptime();
         self.spells.begin(index, Ill::Away, now, Some(until));
         self.members[index].clock.pause.until(until);
-        self.tell(|| format!("node {index} stands still until {until:?}"));
+        self.note(|| format!("node {index} stands still until {until:?}"));
     }
 
     /// The store's clock is stepped, and everyone who tells the time by it has to learn that.
@@ -242,7 +246,7 @@ impl World {
         let step = if back { -step } else { step };
         self.latest = self.latest.max(Clock::now(&self.clock));
         self.clock.step(step);
-        self.tell(|| format!("the store's clock is stepped by {step} ms"));
+        self.note(|| format!("the store's clock is stepped by {step} ms"));
     }
 
     /// The wall clock of one node is set, rarely so far off that it must not fire.
@@ -253,7 +257,7 @@ impl World {
         }
         let clock = &self.members[index].clock;
         clock.skew.store(skew, Ordering::SeqCst);
-        self.tell(|| format!("the clock of node {index} is {skew} ms off"));
+        self.note(|| format!("the clock of node {index} is {skew} ms off"));
         if skew.unsigned_abs() as u128 > limits::CLOCK_SKEW_MAX.as_millis() / 2 {
             let now = self.clock.uptime();
             self.spells.begin(index, Ill::Unfit, now, None);

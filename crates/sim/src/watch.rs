@@ -8,7 +8,7 @@ use model::policy::Living;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Ask, AttemptNo, Job, JobId, JobState, Lane, PresenceId, Run, RunId, Skip, Stretch, Timestamp,
+    AttemptNo, Job, JobId, JobState, Lane, Mark, PresenceId, Run, RunId, Skip, Stretch, Timestamp,
 };
 use store::*;
 
@@ -34,7 +34,7 @@ impl FaultStore {
         let presence = self.inner.join(node).await?;
         let mut book = self.ledger.book();
         book.joined(self.node, self.start, presence);
-        book.tell(self.uptime(), || {
+        book.note(self.uptime(), || {
             format!("{} joins as {presence}", self.who())
         });
         Ok(presence)
@@ -44,7 +44,7 @@ impl FaultStore {
         self.inner.leave(presence).await?;
         let mut book = self.ledger.book();
         book.ended(presence, self.uptime());
-        book.tell(self.uptime(), || {
+        book.note(self.uptime(), || {
             format!("{} leaves as {presence}", self.who())
         });
         Ok(())
@@ -59,7 +59,7 @@ impl FaultStore {
         for presence in &fenced {
             let mut book = self.ledger.book();
             book.fenced(*presence, self.uptime());
-            book.tell(self.uptime(), || {
+            book.note(self.uptime(), || {
                 format!("{} fences {presence}", self.who())
             });
         }
@@ -74,7 +74,7 @@ impl FaultStore {
         let leases = self.inner.lease(presence, wanted).await?;
         let (count, of) = (leases.epochs.len(), wanted.len());
         let told = || format!("{} wants {of} shards and holds {count}", self.who());
-        self.ledger.book().tell(self.uptime(), told);
+        self.ledger.book().note(self.uptime(), told);
         Ok(leases)
     }
 
@@ -82,7 +82,7 @@ impl FaultStore {
         let answers = self.inner.create_jobs(jobs).await?;
         let mut book = self.ledger.book();
         for (NewJob { job, .. }, answer) in jobs.iter().zip(&answers) {
-            book.tell_of(job.id, self.uptime(), || {
+            book.note_of(job.id, self.uptime(), || {
                 format!("{} creates {job:?}: {answer:?}", self.who())
             });
             if *answer == Created::Done {
@@ -107,7 +107,7 @@ impl FaultStore {
         let JobChange { before, after, .. } = change;
         book.changed(before.id, at);
         let told = || format!("{}: {change:?}: {changed:?}", self.who());
-        book.tell_of(before.id, at, told);
+        book.note_of(before.id, at, told);
         if let JobChanged::Done { job, .. } = &changed {
             book.record.begin(Era {
                 job: Arc::new(Job::clone(job)),
@@ -192,7 +192,7 @@ impl FaultStore {
         let mut book = self.ledger.book();
         let asked = firings.iter().zip(rights).zip(stands);
         for (((firing, right), stood), answer) in asked.zip(&answers) {
-            book.tell_of(firing.job.id, self.uptime(), || {
+            book.note_of(firing.job.id, self.uptime(), || {
                 let (decision, claim) = (&firing.decision, firing.claim);
                 format!(
                     "{} fires {decision:?}, claim {claim}: {answer:?}",
@@ -236,7 +236,7 @@ impl FaultStore {
                 let mut book = self.ledger.book();
                 book.granted(self.start, run.id, run.attempt, leases.presence);
                 let told = || format!("{} claims {} {}", self.who(), run.id, run.attempt);
-                book.tell_of(run.job, self.uptime(), told);
+                book.note_of(run.job, self.uptime(), told);
             }
         }
         Ok(answers)
@@ -254,7 +254,7 @@ impl FaultStore {
             let mut book = self.ledger.book();
             book.granted(self.start, run.id, run.attempt, presence);
             let told = || format!("{} takes {} {}", self.who(), run.id, run.attempt);
-            book.tell_of(run.job, self.uptime(), told);
+            book.note_of(run.job, self.uptime(), told);
         }
         Ok(taken)
     }
@@ -274,7 +274,7 @@ impl FaultStore {
         for before in stood {
             let after = self.inner.live_run(before.id);
             let told = || format!("{} answers {answers:?}", self.who());
-            book.tell_of(before.job, self.uptime(), told);
+            book.note_of(before.job, self.uptime(), told);
             if after.is_none_or(|after| after.claim.is_none()) {
                 book.released(before.id, before.attempt);
                 book.changed(before.job, self.uptime());
@@ -296,7 +296,7 @@ impl FaultStore {
         let mut book = self.ledger.book();
         for ((settlement, stood), answer) in settlements.iter().zip(stand).zip(&answers) {
             let run = &settlement.run;
-            book.tell_of(run.job, self.uptime(), || {
+            book.note_of(run.job, self.uptime(), || {
                 let (id, attempt, verdict) = (run.id, run.attempt, settlement.verdict);
                 format!(
                     "{} settles {id} {attempt}: {verdict:?}: {answer:?}",
@@ -314,7 +314,7 @@ impl FaultStore {
             if self.inner.live_run(run.id).is_none() {
                 book.gone.insert(run.id, self.uptime());
             }
-            let taken_back = stood.is_some_and(|run| run.ask == Some(Ask::TakeBack));
+            let taken_back = stood.is_some_and(|run| run.mark == Some(Mark::TakeBack));
             if due_at.is_some() || taken_back {
                 book.changed(run.job, self.uptime());
             }
@@ -327,9 +327,10 @@ impl FaultStore {
 fn living(live: &[Run], job: JobId) -> Living {
     let mut living = Living::default();
     for run in live.iter().filter(|run| run.job == job) {
-        match run.waiting {
-            true => living.waiting += 1,
-            false => living.moving += 1,
+        if run.waiting {
+            living.waiting += 1
+        } else {
+            living.moving += 1
         }
     }
     living

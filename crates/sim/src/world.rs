@@ -114,7 +114,7 @@ impl Plan {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Told {
+pub struct Findings {
     pub broken: Vec<Broken>,
     pub deliveries: Vec<Delivery>,
     pub runs: Vec<Run>,
@@ -123,14 +123,14 @@ pub struct Told {
 }
 
 /// Runs one seed on a runtime of its own.
-pub fn run(plan: Plan) -> Told {
+pub fn run(plan: Plan) -> Findings {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build();
     match runtime {
         Ok(runtime) => runtime.block_on(async move { World::new(plan).live().await }),
-        Err(error) => Told {
+        Err(error) => Findings {
             broken: vec![Broken::new("runtime", error.to_string())],
             deliveries: Vec::new(),
             runs: Vec::new(),
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    async fn live(mut self) -> Told {
+    async fn live(mut self) -> Findings {
         for name in ["one", "two"] {
             self.put_calendar(name).await;
         }
@@ -294,7 +294,7 @@ impl World {
         broken.extend(checks::all(&self));
         let (deliveries, runs) = (self.story.deliveries(), self.mem.all_runs());
         let digest = checks::digest(&deliveries, &runs);
-        Told {
+        Findings {
             broken,
             deliveries,
             runs,
@@ -302,8 +302,8 @@ impl World {
         }
     }
 
-    pub fn tell(&self, what: impl FnOnce() -> String) {
-        self.ledger.book().tell(self.clock.uptime(), what);
+    pub fn note(&self, what: impl FnOnce() -> String) {
+        self.ledger.book().note(self.clock.uptime(), what);
     }
 
     pub fn is_fleet(&self) -> bool {
@@ -349,7 +349,7 @@ impl World {
                 self.members[index].node = Some(node);
                 self.spells.up(index, self.clock.uptime());
                 let start = self.starts;
-                self.tell(|| format!("node {index} starts, {start}"));
+                self.note(|| format!("node {index} starts, {start}"));
                 return;
             }
             self.clock.sleep(Duration::from_millis(100)).await;

@@ -3,7 +3,7 @@
 //! them all.
 
 use model::{
-    Ask, JobId, JobState, Lane, Outcome, Reason, Run, RunId, RunKind, RunState, Slot, Stretch,
+    JobId, JobState, Lane, Mark, Outcome, Reason, Run, RunId, RunKind, RunState, Slot, Stretch,
     Timestamp,
 };
 
@@ -50,11 +50,11 @@ codes! {
     }
 }
 
-/// Reasons of `Ask::Cancel` are counted from here.
+/// Reasons of `Mark::Cancel` are counted from here.
 const ASK_CANCEL: i16 = 16;
 
-impl Code for Ask {
-    const WHAT: &'static str = "Ask";
+impl Code for Mark {
+    const WHAT: &'static str = "Mark";
 
     fn code(self) -> i16 {
         match self {
@@ -107,7 +107,7 @@ pub(crate) fn stretch_columns(stretch: Option<Stretch>) -> (Option<i64>, Option<
 }
 
 /// The slots that a skipped entry stands for, by its columns.
-pub(crate) fn read_told(id: RunId, last: Option<i64>, count: Option<i64>) -> Stretch {
+pub(crate) fn read_stretch(id: RunId, last: Option<i64>, count: Option<i64>) -> Stretch {
     let first = Slot(id.at());
     Stretch {
         first,
@@ -163,13 +163,13 @@ mod tests {
             &Reason::ALL,
             &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
         );
-        let asks = [
-            Ask::TakeBack,
-            Ask::TooLate,
-            Ask::Cancel(Reason::Overlap),
-            Ask::Cancel(Reason::Asked),
-            Ask::Cancel(Reason::Invalid),
+        let marks = [
+            Mark::TakeBack,
+            Mark::TooLate,
+            Mark::Cancel(Reason::Overlap),
+            Mark::Cancel(Reason::Asked),
+            Mark::Cancel(Reason::Invalid),
         ];
-        check(&asks, &[1, 2, 16, 24, 29]);
+        check(&marks, &[1, 2, 16, 24, 29]);
     }
 }

@@ -23,9 +23,9 @@ pub enum StoreError {
     /// The data was written by a newer version, is damaged, or is not ours.
     #[error("{0}")]
     Unusable(String),
-    /// The presence was barred, or has left: join again.
+    /// The presence was fenced, or has left: join again.
     #[error("this node's presence has ended")]
-    Barred,
+    Fenced,
     /// One row cannot be read.
     #[error("{what} cannot be read: {detail}")]
     BadRow { what: String, detail: String },
@@ -49,7 +49,7 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::Full | Self::Slow(_) => true,
-            Self::InUse(_) | Self::Unusable(_) | Self::Barred | Self::BadRow { .. } => false,
+            Self::InUse(_) | Self::Unusable(_) | Self::Fenced | Self::BadRow { .. } => false,
         }
     }
 }

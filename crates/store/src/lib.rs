@@ -41,15 +41,19 @@ pub trait Store: Send + Sync + 'static {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError>;
 
     /// Shows that the presence lives, and brings what its holder should know. A presence that was
-    /// barred gets `StoreError::Barred`: it must join again as another.
-    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError>;
+    /// fenced gets `StoreError::Fenced`: it must join again as another.
+    async fn beat(
+        &self,
+        presence: PresenceId,
+        node_status: &NodeStatus,
+    ) -> Result<Beat, StoreError>;
 
     /// Takes every shard of `wanted` that nobody living holds, keeps those already held, gives up
     /// the others. Every change of hands raises the shard's epoch.
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError>;
 
     /// Ends the presence in good order: its leases are free at once, claims it still has are
-    /// treated as those of a barred presence.
+    /// treated as those of a fenced presence.
     async fn leave(&self, presence: PresenceId) -> Result<(), StoreError>;
 
     /// Fences each of these presences whose last beat is still the one that is named: its leases are free, its tokens
@@ -61,7 +65,7 @@ pub trait Store: Send + Sync + 'static {
         lapsed: &[LastBeat],
     ) -> Result<Vec<PresenceId>, StoreError>;
 
-    /// Claims of presences that were barred or have left, for settle as `Lost`; with the moment
+    /// Claims of presences that were fenced or have left, for settle as `Lost`; with the moment
     /// each presence ended and the job as it stands. Runs of `shards` only.
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError>;
 
@@ -92,7 +96,7 @@ pub trait Store: Send + Sync + 'static {
 
     // Create and change: what clients do to jobs.
 
-    /// A job that was aimed by another version of a calendar than the one that stands has `rules_changed` name
+    /// A job that was scheduled by another version of a calendar than the one that stands has `rules_changed` name
     /// that calendar. One that cannot be kept is refused by itself.
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError>;
 
@@ -119,7 +123,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Writes a calendar if it still stands at `before` (none: there is none of that name yet). Jobs
     /// that name it read it as it is now from the next read on; `rules_changed` names it until they
-    /// have all been aimed anew.
+    /// have all been rescheduled.
     async fn put_calendar(
         &self,
         tenant: TenantId,
@@ -150,7 +154,7 @@ pub trait Store: Send + Sync + 'static {
         before: Option<Version>,
     ) -> Result<CalendarDropped, StoreError>;
 
-    /// Rules that have changed since all jobs under them were aimed: calendars by their version, and
+    /// Rules that have changed since all jobs under them were rescheduled: calendars by their version, and
     /// zones that jobs follow by the digest of their tables, compared with those of this binary.
     async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError>;
 
@@ -162,7 +166,7 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(TenantId, JobId)>, StoreError>;
 
-    /// All jobs under it have been aimed by it. One that has changed again stays changed, and so does one that there
+    /// All jobs under it have been scheduled by it. One that has changed again stays changed, and so does one that there
     /// is another doubt about.
     async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError>;
 
@@ -199,7 +203,7 @@ pub trait Store: Send + Sync + 'static {
     /// One decision per slot. Each firing moves its job onward if the job is active, at the firing's
     /// version and next slot, and its shard's lease has the epoch in `leases`; the overlap rule is
     /// applied to the runs alive in the same write. Where the job goes on is
-    /// [`Job::standing_after`], by whether a run was born. A run that overlap does not let start or wait is decided
+    /// [`Job::standing_after`], by whether a run was inserted. A run that overlap does not let start or wait is decided
     /// when it is due, not before: until then the answer is `Early`. Asked again by the same presence, it answers
     /// as it did. A batch holds a job once at most.
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
@@ -221,7 +225,7 @@ pub trait Store: Send + Sync + 'static {
     /// Payloads that were left in the store. None where a run is gone, or a job at another version.
     async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError>;
 
-    /// A manual run or a replay, born `Ready` (or waiting, as overlap says).
+    /// A manual run or a replay, inserted `Ready` (or waiting, as overlap says).
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError>;
 
     /// Runs that have been under way for a while: `Running`, for readers.
@@ -241,7 +245,7 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Cancelled, StoreError>;
 
-    /// The holder's answer to `Ask::TakeBack`: taken back as if never fired, or too late.
+    /// The holder's answer to `Mark::TakeBack`: taken back as if never fired, or too late.
     async fn withdraw(
         &self,
         presence: PresenceId,

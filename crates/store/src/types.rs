@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::schedule::Calendars;
 use model::{
-    Ask, AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Level, Parts,
+    AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Level, Mark, Parts,
     PresenceId, Run, RunId, RunState, Shard, TenantId, Timestamp, Version, limits,
 };
 
@@ -41,7 +41,7 @@ pub enum Raised {
 
 /// What a node says of itself with every beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Vitals {
+pub struct NodeStatus {
     /// Shards may fall to it: it has the part, its clock is fit, and it is not about to stop.
     pub schedules: bool,
     /// It takes runs that others leave.
@@ -69,7 +69,7 @@ pub struct Peer {
     pub presence: PresenceId,
     pub node: NodeInfo,
     /// As of its last beat.
-    pub vitals: Vitals,
+    pub node_status: NodeStatus,
     pub joined_at: Timestamp,
     /// Its last beat, and how long ago that was by the store's clock, for people.
     pub mark: BeatMark,
@@ -114,7 +114,7 @@ pub struct Beat {
     /// What passed between the two: the store's own time, no doubt about its clock.
     pub took: Duration,
     /// Marks on claims of this presence, oldest run first.
-    pub asks: Vec<(RunId, Ask)>,
+    pub marks: Vec<(RunId, Mark)>,
     /// Every presence that lives, this one included.
     pub living: Vec<Peer>,
 }
@@ -154,7 +154,7 @@ pub struct HeldClaim {
     pub run: RunId,
     pub attempt: AttemptNo,
     pub due_at: Timestamp,
-    pub ask: Option<Ask>,
+    pub mark: Option<Mark>,
 }
 
 /// A job to be written, with what makes the request repeatable.
@@ -186,8 +186,8 @@ pub enum Created {
     Refused(String),
 }
 
-/// The calendars that a job is aimed by, by name; a deleted one names none.
-pub(crate) fn aimed_by(job: &Job) -> BTreeMap<&CalendarName, Version> {
+/// The calendars that a job is scheduled by, by name; a deleted one names none.
+pub(crate) fn calendars_of(job: &Job) -> BTreeMap<&CalendarName, Version> {
     let Calendars { exclude, only } = &job.def.schedule.calendars;
     let all = exclude.iter().chain(only);
     all.filter(|_| job.state != JobState::Deleted)
@@ -236,7 +236,7 @@ pub struct CalendarUse {
     pub calendar: Arc<Calendar>,
     /// Jobs that name it, deleted ones not.
     pub jobs: u64,
-    /// Whether all of them have been aimed by it as it stands.
+    /// Whether all of them have been scheduled by it as it stands.
     pub applied: bool,
 }
 
@@ -249,14 +249,14 @@ pub enum CalendarDropped {
     Missing,
 }
 
-/// What slots depend on besides their job: when it changes, jobs under it are aimed anew.
+/// What slots depend on besides their job: when it changes, jobs under it are rescheduled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
     Calendar {
         tenant: TenantId,
         name: CalendarName,
         version: Version,
-        /// How many times a job was written that another version of it had aimed.
+        /// How many times a job was written that another version of it had scheduled.
         doubts: u32,
     },
     Zone {

@@ -325,24 +325,25 @@ fn what_any_excludes_and_what_none_includes_is_left_out() {
 
 /// The slow reference: whether the clock on the wall shows a time that one of the entries names, with
 /// jiff's dates and no arithmetic of ours.
-fn slowly(entries: &[String], shown: DateTime) -> bool {
+fn one_by_one(entries: &[String], shown: DateTime) -> bool {
     entries.iter().any(|entry| {
         if let Some((from, to)) = entry.split_once('/') {
             let start: DateTime = from.parse().unwrap();
-            let end: DateTime = match to.contains('T') {
-                true => to.parse().unwrap(),
-                false => to.parse::<Date>().unwrap().tomorrow().unwrap().into(),
+            let end: DateTime = if to.contains('T') {
+                to.parse().unwrap()
+            } else {
+                to.parse::<Date>().unwrap().tomorrow().unwrap().into()
             };
             return start <= shown && shown < end;
         }
         if entry.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return slowly_in_week(entry, shown);
+            return is_in_week(entry, shown);
         }
         shown.date().to_string().ends_with(entry.as_str())
     })
 }
 
-fn slowly_in_week(entry: &str, shown: DateTime) -> bool {
+fn is_in_week(entry: &str, shown: DateTime) -> bool {
     let order = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
     let place = |name: &str| order.iter().position(|day| *day == name).unwrap();
     let (days, window) = match entry.split_once(' ') {
@@ -385,7 +386,7 @@ fn compare(entries: &[String], zone_name: &str, first: i64, last: i64, step: i64
     for moment in (first..last).step_by(step as usize) {
         let context = || format!("{entries:?} in {zone_name} at {moment}");
         let shown = time_zone.to_datetime(jiff::Timestamp::from_second(moment).unwrap());
-        let expected = slowly(entries, shown);
+        let expected = one_by_one(entries, shown);
         if moment >= held.until {
             held = calendar.look(moment, &zone);
             assert!(held.until > moment, "{}", context());

@@ -127,17 +127,18 @@ impl Times {
         let windows = windows.map_or(&[][..], Vec::as_slice);
         let window = find(windows, local - morning, (0, DAY));
         let (since, until) = (morning + window.since, morning + window.until);
-        match window.inside {
-            true => Around {
+        if window.inside {
+            Around {
                 inside: true,
                 since,
                 until,
-            },
-            false => Around {
+            }
+        } else {
+            Around {
                 inside: false,
                 since: since.max(around.since),
                 until: until.min(around.until),
-            },
+            }
         }
     }
 }

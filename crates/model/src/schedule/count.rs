@@ -307,9 +307,10 @@ fn days_of(rule: &Rule, year: i32, month: u32) -> u32 {
                 within && (year - years.first).is_multiple_of(years.step.max(1))
             })
         });
-    match in_year && rule.months >> month & 1 == 1 {
-        true => rule.days.in_month(year, month),
-        false => 0,
+    if in_year && rule.months >> month & 1 == 1 {
+        rule.days.in_month(year, month)
+    } else {
+        0
     }
 }
 

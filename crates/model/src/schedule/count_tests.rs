@@ -60,16 +60,16 @@ fn numbers(chance: &mut Chance, lowest: u64, highest: u64) -> String {
 
 /// An expression of seven fields. Seconds are few unless `dense`.
 fn expression(chance: &mut Chance, dense: bool) -> String {
-    let seconds = match dense {
-        true => chance.pick(&["*", "*/7", "0", "10-50", "58-3"]),
-        false => chance.pick(&["0", "0", "0", "30", "59", "0,59"]),
+    let seconds = if dense {
+        chance.pick(&["*", "*/7", "0", "10-50", "58-3"])
+    } else {
+        chance.pick(&["0", "0", "0", "30", "59", "0,59"])
     };
-    let minutes = match dense {
-        true => numbers(chance, 0, 59),
-        false => {
-            let some = ["0", "30", "0", "*/15", "59", "0,1", "*", "0-59/20"];
-            chance.pick(&some).to_owned()
-        }
+    let minutes = if dense {
+        numbers(chance, 0, 59)
+    } else {
+        let some = ["0", "30", "0", "*/15", "59", "0,1", "*", "0-59/20"];
+        chance.pick(&some).to_owned()
     };
     // Clocks change by night.
     let hours = match chance.below(3) {

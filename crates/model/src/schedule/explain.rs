@@ -51,9 +51,10 @@ fn local(text: &str) -> Option<i64> {
             .filter(|part| fits && *part < bound)
     };
     let (hour, minute) = (part(24)?, part(60)?);
-    let second = match time.len() > "02:30".len() {
-        true => part(60)?,
-        false => 0,
+    let second = if time.len() > "02:30".len() {
+        part(60)?
+    } else {
+        0
     };
     let day = Day::parse(date).ok()?.days();
     Some(day * DAY + hour * 3_600 + minute * 60 + second)
@@ -406,20 +407,20 @@ pub(super) fn second_time(local: i64) -> String {
 
 pub(super) fn first_time(local: i64, both: bool) -> String {
     let (clock, date) = (names::clock(local), names::date(local));
-    match both {
-        true => format!("{clock} comes twice on {date}: it runs both times"),
-        false => {
-            format!("{clock} comes twice on {date}, and this is the first time: it runs now only")
-        }
+    if both {
+        format!("{clock} comes twice on {date}: it runs both times")
+    } else {
+        format!("{clock} comes twice on {date}, and this is the first time: it runs now only")
     }
 }
 
 /// "03:00", with its date if it is another than that of `near`.
 fn clock_on(local: i64, near: i64) -> String {
     let clock = names::clock(local);
-    match local.div_euclid(DAY) == near.div_euclid(DAY) {
-        true => clock,
-        false => format!("{clock} on {}", names::date(local)),
+    if local.div_euclid(DAY) == near.div_euclid(DAY) {
+        clock
+    } else {
+        format!("{clock} on {}", names::date(local))
     }
 }
 

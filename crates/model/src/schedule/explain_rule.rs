@@ -145,9 +145,10 @@ fn of_change(rule: &Rule, cron: &Cron, at: i64, local: i64) -> Option<(bool, Str
             };
         }
         if shift.is_overlap() && local < shift.local_before() && named {
-            return match both {
-                true => Some((true, first_time(local, true))),
-                false => Some((false, second_time(local))),
+            return if both {
+                Some((true, first_time(local, true)))
+            } else {
+                Some((false, second_time(local)))
             };
         }
     }

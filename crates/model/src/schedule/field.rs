@@ -195,16 +195,15 @@ impl Reader {
             last = 7;
         }
         if let Some(value) = digits(text) {
-            return match (first..=last).contains(&value) {
-                true if quartz_weekday => Ok(value - 1),
-                true => Ok(value),
-                false => Err(ScheduleError::OutOfRange {
+            if !(first..=last).contains(&value) {
+                return Err(ScheduleError::OutOfRange {
                     field: self.field,
                     value,
                     first,
                     last,
-                }),
-            };
+                });
+            }
+            return Ok(if quartz_weekday { value - 1 } else { value });
         }
         let named = match self.field {
             Field::Month => names::month_number(text),

@@ -13,7 +13,11 @@ fn slot(text: &str) -> Slot {
 }
 
 /// Slots after a moment and up to another, one by one, each with who leaves it out.
-fn slowly(schedule: &Schedule, after: Timestamp, until: Timestamp) -> Vec<(Slot, Option<String>)> {
+fn one_by_one(
+    schedule: &Schedule,
+    after: Timestamp,
+    until: Timestamp,
+) -> Vec<(Slot, Option<String>)> {
     let zone = schedule.zone();
     let slots = std::iter::successors(schedule.next_after(after), |slot| {
         schedule.next_after(slot.0)
@@ -61,7 +65,7 @@ fn the_slot_found_is_the_first_that_a_slow_walk_finds_kept() {
         match schedule.find_kept(after) {
             Found::Kept(slot) => {
                 found[0] += 1;
-                let mut all = slowly(&schedule, after, slot.0);
+                let mut all = one_by_one(&schedule, after, slot.0);
                 assert_eq!(all.pop(), Some((slot, None)), "{}", context());
                 assert!(all.iter().all(|(_, by)| by.is_some()), "{}", context());
                 assert!(schedule.keeps(slot), "{}", context());
@@ -69,7 +73,7 @@ fn the_slot_found_is_the_first_that_a_slow_walk_finds_kept() {
             Found::LeftOut(last) => {
                 found[1] += 1;
                 let month = after.plus(Duration::from_secs(30 * DAY));
-                let all = slowly(&schedule, after, last.0.min(month));
+                let all = one_by_one(&schedule, after, last.0.min(month));
                 assert!(all.iter().all(|(_, by)| by.is_some()), "{}", context());
                 assert!(!schedule.keeps(last), "{}", context());
                 match schedule.bounds.ends_at {
@@ -96,7 +100,7 @@ fn stretches_left_out_are_those_of_a_slow_walk() {
         let after = near(&mut chance, around);
         let until = after.plus(Duration::from_secs(chance.below(10 * DAY)));
         let context = || format!("{schedule:?} after {after} until {until}");
-        let all = slowly(&schedule, after, until);
+        let all = one_by_one(&schedule, after, until);
         let (left_out, rest): (Vec<_>, Vec<_>) = {
             let first_kept = all.iter().position(|(_, by)| by.is_none());
             let (out, rest) = all.split_at(first_kept.unwrap_or(all.len()));
@@ -136,7 +140,7 @@ fn what_is_kept_goes_on_as_a_slow_walk_says() {
         let until = first.0.plus(Duration::from_secs(chance.below(10 * DAY)));
         let stretch = schedule.kept_stretch(first, until);
         let before = first.0.minus(MILLISECOND);
-        let covered = slowly(&schedule, before, stretch.last.0);
+        let covered = one_by_one(&schedule, before, stretch.last.0);
         assert_eq!(covered.len() as u64, stretch.count);
         assert!(covered.iter().all(|(_, by)| by.is_none()), "{schedule:?}");
         assert!(stretch.last.0 <= until);
@@ -348,7 +352,7 @@ fn edges_say_of_slots_in_order_what_calendars_say_of_each() {
         let schedule = narrowed(&mut chance, around);
         let after = near(&mut chance, around);
         let mut edges = schedule.edges();
-        for (slot, by) in slowly(&schedule, after, after.plus(Duration::from_secs(3 * DAY))) {
+        for (slot, by) in one_by_one(&schedule, after, after.plus(Duration::from_secs(3 * DAY))) {
             assert_eq!(edges.keep(slot), by.is_none(), "{schedule:?} {slot}");
             let next = edges.next();
             assert!(next.is_none_or(|next| next > slot), "{schedule:?} {slot}");

@@ -58,9 +58,10 @@ fn of_next(schedule: &Schedule, from: Timestamp) -> Vec<String> {
         }
         Found::LeftOut(last) => {
             let (until, by) = (date(last.0), schedule.calendars.named());
-            vec![match schedule.is_last(last) {
-                true => format!("every slot is left out by {by}; the last is on {until}"),
-                false => format!("every slot up to {until} is left out by {by}, no further looked"),
+            vec![if schedule.is_last(last) {
+                format!("every slot is left out by {by}; the last is on {until}")
+            } else {
+                format!("every slot up to {until} is left out by {by}, no further looked")
             }]
         }
     };
@@ -233,9 +234,12 @@ fn of_months(rule: &Rule) -> Option<String> {
     let (common, leap) = (empty(2_023), empty(2_024));
     let named: Vec<String> = common
         .iter()
-        .map(|month| match leap.contains(month) {
-            true => names::month(*month).to_owned(),
-            false => format!("{} except in leap years", names::month(*month)),
+        .map(|month| {
+            if leap.contains(month) {
+                names::month(*month).to_owned()
+            } else {
+                format!("{} except in leap years", names::month(*month))
+            }
         })
         .collect();
     (!named.is_empty()).then(|| format!("has no slot in {}", names::join(&named, "or")))
@@ -247,9 +251,10 @@ fn of_change(rule: &Rule, cron: &Cron, shift: Shift) -> Option<String> {
     if rule.elapsed && rule.hours == 0xff_ffff {
         return None;
     }
-    let (from, to) = match shift.is_gap() {
-        true => (shift.local_before(), shift.local_after()),
-        false => (shift.local_after(), shift.local_before()),
+    let (from, to) = if shift.is_gap() {
+        (shift.local_before(), shift.local_after())
+    } else {
+        (shift.local_after(), shift.local_before())
     };
     let time = rule.next_local(from).filter(|local| *local < to)?;
     let more = rule.next_local(time + 1).is_some_and(|local| local < to);
@@ -270,15 +275,14 @@ fn of_gap(time: i64, more: bool, shift: Shift, made_up: bool) -> String {
         missing = format!("{missing} on {}", names::date(time));
     }
     let does = if more { "and what follows do" } else { "does" };
-    match made_up {
-        true => {
-            let (date, clock) = (names::date(end), names::clock(end));
-            format!("runs once on {date} at {clock} because {missing} {does} not exist")
-        }
-        false => format!(
+    if made_up {
+        let (date, clock) = (names::date(end), names::clock(end));
+        format!("runs once on {date} at {clock} because {missing} {does} not exist")
+    } else {
+        format!(
             "does not run on {} because {missing} {does} not exist",
             names::date(time)
-        ),
+        )
     }
 }
 
@@ -289,9 +293,10 @@ fn of_overlap(time: i64, more: bool, once: bool) -> String {
     } else {
         "comes"
     };
-    match once {
-        true => format!("runs once on {date}, the first time, although {clock} {comes} twice"),
-        false => format!("runs twice on {date} because {clock} {comes} twice"),
+    if once {
+        format!("runs once on {date}, the first time, although {clock} {comes} twice")
+    } else {
+        format!("runs twice on {date} because {clock} {comes} twice")
     }
 }
 

@@ -127,9 +127,10 @@ pub(crate) fn entries(chance: &mut Chance, around: i64) -> Vec<String> {
             _ => {
                 let days = format!("{}-{}", chance.pick(&weekdays), chance.pick(&weekdays));
                 let (from, to) = (clock(chance), clock(chance));
-                match from == to {
-                    true => format!("{days} {from}-24:00"),
-                    false => format!("{days} {from}-{to}"),
+                if from == to {
+                    format!("{days} {from}-24:00")
+                } else {
+                    format!("{days} {from}-{to}")
                 }
             }
         })

@@ -82,9 +82,10 @@ fn ours(row: &Row<'_>, column: &str) -> String {
     let slots = std::iter::successors(cron.next_after(from), |slot| cron.next_after(slot.0));
     let wanted = column.split_whitespace().count();
     let slots: Vec<String> = slots.take(wanted).map(|slot| slot.to_string()).collect();
-    match slots.is_empty() {
-        true => "none".to_owned(),
-        false => slots.join(" "),
+    if slots.is_empty() {
+        "none".to_owned()
+    } else {
+        slots.join(" ")
     }
 }
 

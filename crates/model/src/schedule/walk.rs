@@ -56,9 +56,10 @@ fn quick(rule: &Rule, zone: &Zone, after: i64) -> Quick {
     };
     let moment = local - offset;
     if moment - after <= APART - MOVE_MAX {
-        return match zone.offset_at(moment) == offset {
-            true => Quick::Found(moment),
-            false => Quick::Unknown,
+        return if zone.offset_at(moment) == offset {
+            Quick::Found(moment)
+        } else {
+            Quick::Unknown
         };
     }
     // Far ahead. Nothing can match in between but what a change near `after` repeats.
@@ -67,9 +68,10 @@ fn quick(rule: &Rule, zone: &Zone, after: i64) -> Quick {
     }
     let there = zone.offset_at(moment - MOVE_MAX);
     let moment = local - there;
-    match zone.offset_at(moment) == there && zone.offset_at(moment - MOVE_MAX) == there {
-        true => Quick::Found(moment),
-        false => Quick::Unknown,
+    if zone.offset_at(moment) == there && zone.offset_at(moment - MOVE_MAX) == there {
+        Quick::Found(moment)
+    } else {
+        Quick::Unknown
     }
 }
 

@@ -6,7 +6,7 @@ use super::{MILLISECOND, Needs, View};
 use crate::id::RunId;
 use crate::job::{Job, JobState};
 use crate::policy::Overlap;
-use crate::run::{Ask, Reason, Run, Skip};
+use crate::run::{Mark, Reason, Run, Skip};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobChange {
@@ -104,7 +104,7 @@ impl View {
             match claim {
                 None => self.take_back(id, after.updated_at),
                 Some(_) => {
-                    self.mark(id, Ask::TakeBack);
+                    self.mark(id, Mark::TakeBack);
                     marked.push(id);
                 }
             }
@@ -123,7 +123,7 @@ impl View {
                     self.cancel(id, Reason::JobDeleted, after.updated_at);
                 }
                 Some(_) => {
-                    self.mark(id, Ask::Cancel(Reason::JobDeleted));
+                    self.mark(id, Mark::Cancel(Reason::JobDeleted));
                     marked.push(id);
                 }
             }

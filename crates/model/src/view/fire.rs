@@ -9,7 +9,7 @@ use crate::decide::Decision;
 use crate::id::{PresenceId, RunId};
 use crate::job::{Job, JobState, Version};
 use crate::policy::{Admission, Overlap};
-use crate::run::{Ask, Reason, Run, RunState};
+use crate::run::{Mark, Reason, Run, RunState};
 use crate::time::Timestamp;
 
 /// A slot to be decided, and how.
@@ -137,8 +137,8 @@ impl View {
         };
         let claim = firing.claim.then_some(by);
         let fired = self.admit_slot(overlap, run, claim, decision);
-        let born = !matches!(fired, Fired::Skipped(_));
-        self.decide(&job, decision, born);
+        let inserted = !matches!(fired, Fired::Skipped(_));
+        self.decide(&job, decision, inserted);
         fired
     }
 
@@ -150,9 +150,9 @@ impl View {
     }
 
     /// Moves the job onward, and records what it passes over.
-    fn decide(&mut self, job: &Job, decision: &Decision, born: bool) {
+    fn decide(&mut self, job: &Job, decision: &Decision, inserted: bool) {
         self.record_skips(job, &job.def.schedule, &decision.passed, decision.at);
-        let stands = job.standing_after(decision, born);
+        let stands = job.standing_after(decision, inserted);
         self.put_job(job.at_standing(stands));
     }
 
@@ -206,7 +206,7 @@ impl View {
                         None => {
                             self.cancel(id, Reason::Replaced, due_at);
                         }
-                        Some(_) => self.mark(id, Ask::Cancel(Reason::Replaced)),
+                        Some(_) => self.mark(id, Mark::Cancel(Reason::Replaced)),
                     }
                 }
                 match self.living().moving {

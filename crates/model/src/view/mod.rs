@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::id::RunId;
 use crate::job::Job;
 use crate::policy::Living;
-use crate::run::{Ask, Reason, Run, RunEvent, RunKind, RunState, Skip, Stretch};
+use crate::run::{Mark, Reason, Run, RunEvent, RunKind, RunState, Skip, Stretch};
 use crate::schedule::{Kind, Schedule};
 use crate::time::{Slot, Timestamp};
 
@@ -234,7 +234,7 @@ impl View {
             reason: Some(reason),
             settled_at: Some(at),
             claim: None,
-            ask: None,
+            mark: None,
             waiting: false,
             ..run
         };
@@ -243,17 +243,17 @@ impl View {
     }
 
     /// Marks a run that someone holds. A mark to end it is never weakened to one to take it back.
-    fn mark(&mut self, id: RunId, ask: Ask) {
+    fn mark(&mut self, id: RunId, mark: Mark) {
         let Some(run) = self.live.get(&id) else {
             return;
         };
-        let ask = match (run.ask, ask) {
-            (Some(Ask::Cancel(reason)), Ask::TakeBack | Ask::TooLate) => Ask::Cancel(reason),
-            (Some(Ask::Cancel(_)), Ask::Cancel(_))
-            | (None | Some(Ask::TakeBack | Ask::TooLate), _) => ask,
+        let mark = match (run.mark, mark) {
+            (Some(Mark::Cancel(reason)), Mark::TakeBack | Mark::TooLate) => Mark::Cancel(reason),
+            (Some(Mark::Cancel(_)), Mark::Cancel(_))
+            | (None | Some(Mark::TakeBack | Mark::TooLate), _) => mark,
         };
         self.change_run(Run {
-            ask: Some(ask),
+            mark: Some(mark),
             ..run.clone()
         });
     }

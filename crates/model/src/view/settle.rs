@@ -4,7 +4,7 @@ use super::{Needs, View};
 use crate::attempt::{Attempt, AttemptNo, Outcome};
 use crate::id::PresenceId;
 use crate::retry::Verdict;
-use crate::run::{Ask, Reason, Run, RunEvent, RunState};
+use crate::run::{Mark, Reason, Run, RunEvent, RunState};
 use crate::time::Timestamp;
 
 /// The end of an attempt.
@@ -66,7 +66,7 @@ impl Settlement {
             lost: self.lost(),
             version: run.version,
             claim: None,
-            ask: None,
+            mark: None,
             waiting: false,
             dispatched_at: run.dispatched_at.or(self.dispatched_at()),
             settled_at: Some(self.ended_at(now)),
@@ -106,7 +106,7 @@ impl View {
     /// What of history it may take to settle.
     pub fn needs_to_settle(&self, settlement: &Settlement) -> Needs {
         let live = self.live.get(&settlement.run.id);
-        let marked = live.is_some_and(|run| run.ask == Some(Ask::TakeBack));
+        let marked = live.is_some_and(|run| run.mark == Some(Mark::TakeBack));
         if marked && settlement.verdict == Verdict::Release {
             self.needs_to_take_back()
         } else {
@@ -137,8 +137,8 @@ impl View {
 
     /// The same without a look at who holds the claim.
     pub fn settle_held(&mut self, settlement: &Settlement, live: Run, now: Timestamp) -> Settled {
-        match (settlement.verdict, live.ask) {
-            (Verdict::Release, None | Some(Ask::TooLate)) => {
+        match (settlement.verdict, live.mark) {
+            (Verdict::Release, None | Some(Mark::TooLate)) => {
                 // A first attempt that is released was never dispatched.
                 let first = live.attempt == AttemptNo::FIRST;
                 let released = Run {
@@ -148,11 +148,11 @@ impl View {
                 self.go_on(released, settlement.verdict);
                 return Settled::DONE;
             }
-            (Verdict::Release, Some(Ask::TakeBack)) => {
+            (Verdict::Release, Some(Mark::TakeBack)) => {
                 self.take_back(live.id, now);
                 self.rest();
             }
-            (Verdict::RetryAt(at), None | Some(Ask::TakeBack | Ask::TooLate)) => {
+            (Verdict::RetryAt(at), None | Some(Mark::TakeBack | Mark::TooLate)) => {
                 let retried = Run {
                     attempt: live.attempt.next(),
                     due_at: at,
@@ -164,7 +164,7 @@ impl View {
                 self.go_on(retried, settlement.verdict);
                 return Settled::DONE;
             }
-            (Verdict::Release | Verdict::RetryAt(_), Some(Ask::Cancel(reason))) => {
+            (Verdict::Release | Verdict::RetryAt(_), Some(Mark::Cancel(reason))) => {
                 self.end_run(settlement, RunState::Cancelled, Some(reason), now);
             }
             (Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_), _) => {
@@ -186,7 +186,7 @@ impl View {
         self.change_run(Run {
             state,
             claim: None,
-            ask: None,
+            mark: None,
             ..run
         });
     }

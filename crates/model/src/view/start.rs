@@ -5,7 +5,7 @@ use super::fire::Entry;
 use crate::id::{RunId, TenantId};
 use crate::job::{Job, JobState};
 use crate::policy::Admission;
-use crate::run::{Ask, Reason, Run, RunState};
+use crate::run::{Mark, Reason, Run, RunState};
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +76,7 @@ impl View {
         self.insert_run(Run {
             state: RunState::Ready,
             claim: None,
-            ask: None,
+            mark: None,
             waiting,
             ..asked.clone()
         });
@@ -93,7 +93,7 @@ impl View {
             return Cancelled::Missing;
         }
         if run.claim.is_some() {
-            self.mark(id, Ask::Cancel(Reason::Asked));
+            self.mark(id, Mark::Cancel(Reason::Asked));
             return Cancelled::Asked;
         }
         let Some(ended) = self.cancel(id, Reason::Asked, now) else {
@@ -113,7 +113,7 @@ impl View {
             reason: Some(Reason::Unreadable),
             settled_at: Some(now),
             claim: None,
-            ask: None,
+            mark: None,
             ..run
         });
         self.free(now);

@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::id::{PresenceId, RunId};
-use crate::run::Ask;
+use crate::run::Mark;
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +16,8 @@ impl View {
     /// Taken back as if never fired, or too late. Anything but an answer to a mark that stands changes nothing.
     pub fn withdraw(&mut self, answer: Withdrawal, by: PresenceId, now: Timestamp) {
         let run = self.live.get(&answer.run);
-        let marked = |ask: Option<Ask>| ask == Some(Ask::TakeBack);
-        if !run.is_some_and(|run| run.claim == Some(by) && marked(run.ask)) {
+        let marked = |mark: Option<Mark>| mark == Some(Mark::TakeBack);
+        if !run.is_some_and(|run| run.claim == Some(by) && marked(run.mark)) {
             return;
         }
         if answer.taken_back {
@@ -25,7 +25,7 @@ impl View {
             self.rest();
             self.free(now);
         } else {
-            self.mark(answer.run, Ask::TooLate);
+            self.mark(answer.run, Mark::TooLate);
         }
     }
 }

@@ -176,9 +176,10 @@ pub fn execute(bench: &Bench, json: bool) -> Result<(), Failure> {
     let mut all = Vec::new();
     for workload in bench.chosen() {
         let mut rounds: Vec<Vec<Figures>> = Vec::new();
-        let times = match base.is_database() && workload.is_long() {
-            true => 1,
-            false => bench.rounds,
+        let times = if base.is_database() && workload.is_long() {
+            1
+        } else {
+            bench.rounds
         };
         for round in 1..=times {
             output::note(&format!("{} ({round} of {times})", name(workload)));

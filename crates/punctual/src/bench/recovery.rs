@@ -139,9 +139,12 @@ async fn catch_up(place: &Place) -> Result<Seen, Failure> {
         };
         late.push((at - slot.as_millis() * 1_000) as f64 / 1e3);
     }
-    let slots = |first: &Timestamp| match *first <= end {
-        true => end.since(*first).as_secs() as usize + 1,
-        false => 0,
+    let slots = |first: &Timestamp| {
+        if *first <= end {
+            end.since(*first).as_secs() as usize + 1
+        } else {
+            0
+        }
     };
     let count: usize = firsts.values().map(|(_, first)| slots(first)).sum();
     let ran: usize = late.iter().map(Vec::len).sum();

@@ -72,7 +72,7 @@ pub async fn snapshot(base: &Base, beside: Beside) -> Result<Figures, Failure> {
     };
     let (before, during) = run(&place, schema, beside).await?;
     place.end().await?;
-    Ok(judge(beside, before, during))
+    Ok(figures(beside, before, during))
 }
 
 /// Jobs all over the period, as those of many people are.
@@ -136,7 +136,7 @@ async fn stretch(reader: &Client, notes: &Notes, seconds: u32) -> Result<Stretch
     })
 }
 
-fn judge(beside: Beside, before: Stretch, during: Stretch) -> Figures {
+fn figures(beside: Beside, before: Stretch, during: Stretch) -> Figures {
     let (later, more) = beside.bars();
     Figures::new("snapshot")
         .with("p99", during.high, " ms")

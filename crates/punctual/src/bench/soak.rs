@@ -33,7 +33,7 @@ pub async fn soak(base: &Base, minutes: u32) -> Result<Figures, Failure> {
     };
     let samples = run(&place, schema, minutes).await?;
     place.end().await?;
-    Ok(judge(&samples))
+    Ok(figures(&samples))
 }
 
 async fn run(place: &Place, schema: &Schema, minutes: u32) -> Result<Vec<Sizes>, Failure> {
@@ -94,7 +94,7 @@ async fn sizes(schema: &Schema, runs: usize) -> Result<Sizes, Failure> {
 type Of = fn(&Sizes) -> i64;
 
 /// A table keeps its size when the last third of the time shows none that the third before did not.
-fn judge(samples: &[Sizes]) -> Figures {
+fn figures(samples: &[Sizes]) -> Figures {
     let last = samples.last().copied().unwrap_or_default();
     let third = (samples.len() / 3).max(1);
     let most = |part: &[Sizes], of: Of| part.iter().map(of).max().unwrap_or(0);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_table_that_grows_is_not_level() {
-        let level = judge(&[
+        let level = figures(&[
             sample(50),
             sample(90),
             sample(100),
@@ -150,7 +150,7 @@ mod tests {
             sample(90),
         ]);
         assert!(level.bars.iter().all(|bar| bar.met));
-        let growing = judge(&[
+        let growing = figures(&[
             sample(10),
             sample(20),
             sample(30),

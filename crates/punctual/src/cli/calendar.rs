@@ -239,9 +239,10 @@ fn calendar(calendar: &Value) -> Result<(), Failure> {
 }
 
 fn lines(calendar: &Value) -> Vec<(&'static str, String)> {
-    let zone = match calendar["timezone"].is_null() {
-        true => "that of each job".to_owned(),
-        false => text(&calendar["timezone"]),
+    let zone = if calendar["timezone"].is_null() {
+        "that of each job".to_owned()
+    } else {
+        text(&calendar["timezone"])
     };
     let mut lines = vec![("name", text(&calendar["name"]))];
     if !calendar["note"].is_null() {

@@ -81,22 +81,24 @@ fn parts(node: &Value) -> String {
             Some("execute") => node["executes"] == false,
             Some(_) | None => false,
         };
-        match rests {
-            true => format!("({})", text(part)),
-            false => text(part),
+        if rests {
+            format!("({})", text(part))
+        } else {
+            text(part)
         }
     });
     shown.collect::<Vec<_>>().join(",")
 }
 
 fn clock(node: &Value) -> String {
-    match node["clock_offset"].is_null() {
-        true => String::new(),
-        false => format!(
+    if node["clock_offset"].is_null() {
+        String::new()
+    } else {
+        format!(
             "{} ± {}",
             text(&node["clock_offset"]),
             text(&node["clock_uncertainty"])
-        ),
+        )
     }
 }
 

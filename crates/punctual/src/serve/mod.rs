@@ -133,9 +133,10 @@ impl Running {
             let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
             Node::start(store, clock, registry.clone(), node.clone())
         };
-        let joined = match config.store.is_some() {
-            true => Patience::default().wait_for(join).await,
-            false => join().await,
+        let joined = if config.store.is_some() {
+            Patience::default().wait_for(join).await
+        } else {
+            join().await
         };
         let node = joined.map_err(|error| unusable(config, &error))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());

@@ -73,13 +73,13 @@ mod tests {
     /// What comes of it, and after how many tries, when the first so many fail like this.
     async fn tried(failures: u32, error: fn() -> StoreError) -> (Result<(), StoreError>, u32) {
         let tries = AtomicU32::new(0);
-        let done =
-            SHORT.wait_for(
-                async || match tries.fetch_add(1, Ordering::Relaxed) < failures {
-                    true => Err(error()),
-                    false => Ok(()),
-                },
-            );
+        let done = SHORT.wait_for(async || {
+            if tries.fetch_add(1, Ordering::Relaxed) < failures {
+                Err(error())
+            } else {
+                Ok(())
+            }
+        });
         let done = done.await;
         (done, tries.into_inner())
     }

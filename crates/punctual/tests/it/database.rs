@@ -113,10 +113,10 @@ fn what_will_not_pass_by_itself_ends_a_node_at_once() {
     let Some(database) = private() else { return };
     let folder = TempDir::new().unwrap();
     let make = "CREATE ROLE ann LOGIN SUPERUSER PASSWORD 's3cret'";
-    database.ask(make).unwrap();
+    database.query(make).unwrap();
     let rules = "host all ann all scram-sha-256\nhost all all all trust\n";
     std::fs::write(database.folder().join("pg_hba.conf"), rules).unwrap();
-    database.ask("SELECT pg_reload_conf()").unwrap();
+    database.query("SELECT pg_reload_conf()").unwrap();
     pause(Duration::from_millis(300));
     let at = format!("127.0.0.1:{}", database.port());
     for (store, says) in [
@@ -175,7 +175,7 @@ fn clients_that_ask_for_too_much_or_give_up_delay_no_slot() {
         "BEGIN; LOCK TABLE punctual.labels IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(14); ROLLBACK";
     let (mut from, mut begun) = (0, 0);
     thread::scope(|scope| {
-        scope.spawn(|| database.ask(hold).unwrap());
+        scope.spawn(|| database.query(hold).unwrap());
         pause(Duration::from_millis(500));
         (from, begun) = (receiver.count(), now());
         for _ in 0..12 {

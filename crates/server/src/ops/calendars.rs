@@ -84,13 +84,14 @@ pub async fn list(
             .await?;
         // A store leaves out what it cannot read: nothing is the end only if more than there can be was
         // asked for.
-        least = match read.is_empty() {
-            true if wanted >= limits::CALENDARS_MAX => {
-                return Ok(CalendarPage { items, next: None });
-            }
-            true if wanted >= READ_MAX => limits::CALENDARS_MAX,
-            true => READ_MAX,
-            false => 1,
+        least = if !read.is_empty() {
+            1
+        } else if wanted >= limits::CALENDARS_MAX {
+            return Ok(CalendarPage { items, next: None });
+        } else if wanted >= READ_MAX {
+            limits::CALENDARS_MAX
+        } else {
+            READ_MAX
         };
         for used in read {
             if items.len() == limit || entries > ENTRIES_MAX {

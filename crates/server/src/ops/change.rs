@@ -167,9 +167,10 @@ pub async fn change(
 /// Waits for one's turn; the job as it stands then.
 async fn in_turn(api: &Api, tenant: TenantId, job: Job) -> Result<(Turn, Arc<Job>), OpError> {
     let turn = api.changing.turn(job.id).await;
-    let stands = match turn.waited {
-        true => api.store.get_job(tenant, job.id).await?,
-        false => Some(job),
+    let stands = if turn.waited {
+        api.store.get_job(tenant, job.id).await?
+    } else {
+        Some(job)
     };
     Ok((turn, Arc::new(stands.ok_or(OpError::JobMissing)?)))
 }
@@ -188,9 +189,10 @@ async fn finish(
     };
     let moved = !asked.is_empty();
     let runs = withdraw::confirm(api, tenant, asked, wish).await;
-    let again = match moved {
-        true => api.store.get_job(tenant, job.id).await.ok().flatten(),
-        false => None,
+    let again = if moved {
+        api.store.get_job(tenant, job.id).await.ok().flatten()
+    } else {
+        None
     };
     (again.unwrap_or(job), runs)
 }

@@ -81,8 +81,8 @@ pub async fn explain(
 ) -> Result<Explained, OpError> {
     let job = Arc::new(jobs::get(api, tenant, id).await?);
     let (of, asked) = (Arc::clone(&job), *asked);
-    let seat = api.seat().await?;
-    let explanation = seat.work(move || of.def.schedule.explain(&asked)).await?;
+    let permit = api.permit().await?;
+    let explanation = permit.work(move || of.def.schedule.explain(&asked)).await?;
     let first = explanation.moments.first().copied();
     let at = explanation.slot.map(|slot| slot.0).or(first);
     let found = match at {
@@ -266,7 +266,7 @@ impl View<'_> {
         let outcome = |holds, says: String| Step::new("outcome", holds, says);
         let Some(at) = self.at.filter(|_| slot == Some(true)) else {
             let says = match slot {
-                None => self.untold(),
+                None => self.unrecorded(),
                 Some(_) => self.no_slot(alive),
             };
             return vec![outcome(false, says)];
@@ -282,9 +282,10 @@ impl View<'_> {
                 steps.push(outcome(false, self.skipped(why)));
             }
             Some(Fate::Planned { overdue }) => {
-                let says = match overdue {
-                    true => "it is overdue: a node is about to decide about it",
-                    false => "it is planned",
+                let says = if *overdue {
+                    "it is overdue: a node is about to decide about it"
+                } else {
+                    "it is planned"
                 };
                 steps.push(outcome(true, says.to_owned()));
             }
@@ -304,17 +305,16 @@ impl View<'_> {
             return format!("the job will be finished before: {left} runs are left");
         }
         let passed = self.at.is_some_and(|at| at <= self.now);
-        match self.said && alive && passed {
-            true => {
-                let updated_at = self.job.updated_at;
-                format!("the job was changed {updated_at}: it was no slot then")
-            }
-            false => "it is no slot: nothing is due".to_owned(),
+        if self.said && alive && passed {
+            let updated_at = self.job.updated_at;
+            format!("the job was changed {updated_at}: it was no slot then")
+        } else {
+            "it is no slot: nothing is due".to_owned()
         }
     }
 
     /// Why it cannot be told whether the moment was a slot.
-    fn untold(&self) -> String {
+    fn unrecorded(&self) -> String {
         let Some(Entry { slots, fate, .. }) = self.found.entry() else {
             let kept = self.history_from;
             return format!(
@@ -340,12 +340,11 @@ impl View<'_> {
             .filter(|entry| entry.slots.first.0 == at)
             .map_or(self.job.due_at(Slot(at)), |entry| entry.due_at);
         let spread = self.job.def.spread;
-        let says = match spread.is_zero() {
-            true => format!("no spread: due {due_at}"),
-            false => {
-                let (offset, spread) = (format_span(due_at.since(at)), format_span(spread));
-                format!("due {due_at}, {offset} later, within a spread of {spread}")
-            }
+        let says = if spread.is_zero() {
+            format!("no spread: due {due_at}")
+        } else {
+            let (offset, spread) = (format_span(due_at.since(at)), format_span(spread));
+            format!("due {due_at}, {offset} later, within a spread of {spread}")
         };
         Step::new("spread", true, says)
     }
@@ -407,12 +406,12 @@ impl View<'_> {
 
     /// What became of a slot that did not run.
     fn skipped(&self, why: &Why) -> String {
-        let mut says = match why.reason == Reason::Missed {
-            true if self.by_change(why) => {
-                "missed: it passed undecided when the job was changed".to_owned()
-            }
-            true => "missed".to_owned(),
-            false => format!("skipped: {}", why.reason.as_str()),
+        let mut says = if why.reason != Reason::Missed {
+            format!("skipped: {}", why.reason.as_str())
+        } else if self.by_change(why) {
+            "missed: it passed undecided when the job was changed".to_owned()
+        } else {
+            "missed".to_owned()
         };
         if let Some(note) = &why.note {
             says.push_str(&format!(" ({note})"));

@@ -28,7 +28,7 @@ pub struct Made {
 }
 
 /// A draft becomes a job that can be written: its id is chosen here, once.
-pub fn draw(
+pub fn build(
     tenant: TenantId,
     draft: JobDraft,
     known: &Known,
@@ -53,7 +53,7 @@ pub async fn create(
     mode: Mode,
 ) -> Result<Made, OpError> {
     let known = calendars::known(api, tenant, draft.calendars()).await?;
-    let job = draw(tenant, draft, &known, api.engine.now())?;
+    let job = build(tenant, draft, &known, api.engine.now())?;
     if mode == Mode::Dry {
         change::key_free(api, &job).await?;
         return Ok(Made {
@@ -68,7 +68,7 @@ pub async fn create(
     };
     let created = api.store.create_jobs(std::slice::from_ref(&new)).await;
     let created = created.map_err(OpError::Write)?;
-    match judge(created.into_iter().next(), &job)? {
+    match to_answer(created.into_iter().next(), &job)? {
         Written::New => {
             api.metrics.created(Way::Single, 1);
             api.engine.offer(&job);
@@ -91,14 +91,14 @@ pub async fn create(
     }
 }
 
-/// One of many jobs, as far as it can be drawn by itself.
-pub enum Drawn {
+/// One of many jobs, as far as it can be built by itself.
+pub enum Built {
     Whole(NewJob),
     /// It names calendars, which are read for many at once.
     Named(Box<JobDraft>, Option<Idempotency>),
 }
 
-impl Drawn {
+impl Built {
     pub fn of(
         tenant: TenantId,
         draft: JobDraft,
@@ -108,7 +108,7 @@ impl Drawn {
         if draft.calendars().next().is_some() {
             return Ok(Self::Named(Box::new(draft), idempotency));
         }
-        let job = draw(tenant, draft, &Known::default(), now)?;
+        let job = build(tenant, draft, &Known::default(), now)?;
         Ok(Self::Whole(NewJob { job, idempotency }))
     }
 
@@ -124,7 +124,7 @@ impl Drawn {
         match self {
             Self::Whole(new) => Ok(new),
             Self::Named(draft, idempotency) => Ok(NewJob {
-                job: draw(tenant, *draft, known, now)?,
+                job: build(tenant, *draft, known, now)?,
                 idempotency,
             }),
         }
@@ -135,14 +135,14 @@ impl Drawn {
 pub async fn create_many(
     api: &Api,
     tenant: TenantId,
-    drawn: Vec<Drawn>,
+    built: Vec<Built>,
 ) -> Result<Vec<Result<(JobId, bool), OpError>>, OpError> {
-    let known = calendars::known(api, tenant, drawn.iter().flat_map(Drawn::calendars)).await?;
+    let known = calendars::known(api, tenant, built.iter().flat_map(Built::calendars)).await?;
     let now = api.engine.now();
-    let mut news = Vec::with_capacity(drawn.len());
+    let mut news = Vec::with_capacity(built.len());
     let mut refused = Vec::new();
-    for (index, drawn) in drawn.into_iter().enumerate() {
-        match finish(api, drawn, tenant, &known, now).await {
+    for (index, built) in built.into_iter().enumerate() {
+        match finish(api, built, tenant, &known, now).await {
             Ok(new) => news.push(new),
             Err(error) => refused.push((index, error)),
         }
@@ -157,12 +157,12 @@ pub async fn create_many(
 
 async fn finish(
     api: &Api,
-    drawn: Drawn,
+    built: Built,
     tenant: TenantId,
     known: &Known,
     now: Timestamp,
 ) -> Result<NewJob, OpError> {
-    let new = drawn.finish(tenant, known, now)?;
+    let new = built.finish(tenant, known, now)?;
     level::check(api, &new.job.def).await?;
     Ok(new)
 }
@@ -181,7 +181,7 @@ async fn write_many(
     let mut created = created.into_iter();
     for new in news {
         answers.push(
-            judge(created.next(), &new.job).map(|written| match written {
+            to_answer(created.next(), &new.job).map(|written| match written {
                 Written::New => {
                     count += 1;
                     api.engine.offer(&new.job);
@@ -200,7 +200,7 @@ enum Written {
     Before(JobId),
 }
 
-fn judge(created: Option<Created>, job: &Job) -> Result<Written, OpError> {
+fn to_answer(created: Option<Created>, job: &Job) -> Result<Written, OpError> {
     match created {
         // The id is ours: the store had written it and its first answer was lost.
         Some(Created::Repeated(id)) if id == job.id => Ok(Written::New),
@@ -285,7 +285,7 @@ pub async fn put(
             Expect::Existing | Expect::OneOf(_) => {
                 // Whoever sends nonsense hears about that first.
                 let known = calendars::known(api, tenant, draft.calendars()).await?;
-                draw(tenant, draft, &known, api.engine.now())?;
+                build(tenant, draft, &known, api.engine.now())?;
                 return Err(OpError::NothingToMatch);
             }
         }
@@ -354,10 +354,10 @@ async fn edit(
     job: Job,
     expect: &Expect,
     mode: Mode,
-    draw: impl Fn(&Job, Timestamp) -> Result<(Option<JobKey>, Definition), OpError> + Send + Sync,
+    build: impl Fn(&Job, Timestamp) -> Result<(Option<JobKey>, Definition), OpError> + Send + Sync,
 ) -> Result<Changed, OpError> {
     let changed = change::change(api, tenant, job, expect, mode, |job, now| {
-        let (key, def) = draw(job, now)?;
+        let (key, def) = build(job, now)?;
         if key == job.key && def == *job.def && job.state != JobState::Invalid {
             return Ok(None);
         }

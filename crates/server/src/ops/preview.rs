@@ -12,7 +12,7 @@ use super::draft::{KindDraft, ScheduleDraft};
 use super::error::OpError;
 use super::schedule::Context;
 use crate::api::Api;
-use crate::seat::Seat;
+use crate::permit::Permit;
 
 /// What is asked: a schedule, the calendars that it goes by, and how much of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,8 +58,9 @@ pub async fn preview(api: &Api, tenant: TenantId, asked: Asked) -> Result<Previe
     let said = [asked.exclude, asked.only].map(Patch::Set);
     let [exclude, only] = &said;
     schedule.calendars = context.calendars([exclude, only], &schedule.calendars)?;
-    let seat = api.seat().await?;
-    seat.work(move || look_ahead(&schedule, from, asked.count))
+    let permit = api.permit().await?;
+    permit
+        .work(move || look_ahead(&schedule, from, asked.count))
         .await
 }
 
@@ -122,33 +123,35 @@ pub struct Difference {
     pub added: Vec<Slot>,
 }
 
-/// A change that is about to be written, with a seat if there will be something to compare: whoever cannot
+/// A change that is about to be written, with a permit if there will be something to compare: whoever cannot
 /// have one is told before anything is written.
 pub struct Compared {
     before: Arc<Job>,
     after: Arc<Job>,
-    seat: Option<Seat>,
+    permit: Option<Permit>,
 }
 
 impl Compared {
     pub async fn new(api: &Api, before: &Arc<Job>, after: &Arc<Job>) -> Result<Self, OpError> {
-        let seat = match before.def.schedule == after.def.schedule {
-            true => None,
-            false => Some(api.seat().await?),
+        let permit = if before.def.schedule == after.def.schedule {
+            None
+        } else {
+            Some(api.permit().await?)
         };
         Ok(Self {
             before: Arc::clone(before),
             after: Arc::clone(after),
-            seat,
+            permit,
         })
     }
 
     pub async fn difference(self) -> Result<Option<Difference>, OpError> {
-        let Some(seat) = self.seat else {
+        let Some(permit) = self.permit else {
             return Ok(None);
         };
         let (before, after) = (self.before, self.after);
-        seat.work(move || difference(&before, &after, after.updated_at))
+        permit
+            .work(move || difference(&before, &after, after.updated_at))
             .await
     }
 }
@@ -170,7 +173,7 @@ fn difference(before: &Job, after: &Job, from: Timestamp) -> Option<Difference> 
 /// What a new job means: all of its slots come.
 pub async fn of_new(api: &Api, job: &Arc<Job>) -> Result<Difference, OpError> {
     let job = Arc::clone(job);
-    api.seat().await?.work(move || all_added(&job)).await
+    api.permit().await?.work(move || all_added(&job)).await
 }
 
 fn all_added(job: &Job) -> Difference {

@@ -59,7 +59,7 @@ pub async fn list(
 /// Runs a job now, also while it is paused or finished.
 pub async fn start(api: &Api, tenant: TenantId, id: JobId, asked: Asked) -> Result<Run, OpError> {
     let job = jobs::get(api, tenant, id).await?;
-    let run = draw(&job, RunKind::Manual, None, asked.payload, api.engine.now());
+    let run = build(&job, RunKind::Manual, None, asked.payload, api.engine.now());
     begin(api, run, asked.force)
         .await?
         .ok_or(OpError::JobMissing)
@@ -77,7 +77,7 @@ pub async fn replay(api: &Api, tenant: TenantId, id: RunId, asked: Asked) -> Res
         .await?
         .ok_or(OpError::JobOfRunGone(id))?;
     let payload = asked.payload.or_else(|| old.payload.clone());
-    let run = draw(&job, RunKind::Replay, Some(&old), payload, api.engine.now());
+    let run = build(&job, RunKind::Replay, Some(&old), payload, api.engine.now());
     begin(api, run, asked.force)
         .await?
         .ok_or(OpError::JobOfRunGone(id))
@@ -111,7 +111,7 @@ pub async fn replay_last(
 }
 
 /// The nonce is chosen here, once: a write that is repeated names the same run.
-fn draw(
+fn build(
     job: &Job,
     kind: RunKind,
     replay_of: Option<&Run>,
@@ -133,7 +133,7 @@ fn draw(
         lost: 0,
         version: job.version,
         claim: None,
-        ask: None,
+        mark: None,
         waiting: false,
         dispatched_at: None,
         settled_at: None,

@@ -14,7 +14,7 @@ use super::fault::{Fault, FieldError};
 /// The calendars that a request names, as far as they exist.
 ///
 /// They may be older than those that stand when the job is written, which does no harm: a store keeps their
-/// names and reads them anew, and whoever changes a calendar has every job under it aimed anew.
+/// names and reads them anew, and whoever changes a calendar has every job under it rescheduled.
 #[derive(Debug, Clone, Default)]
 pub struct Known(pub BTreeMap<CalendarName, Arc<Calendar>>);
 
@@ -87,9 +87,10 @@ fn calendar_unknown(field: &str, name: &CalendarName) -> FieldError {
 /// A calendar was dropped after the job's definition had been checked.
 pub fn calendar_gone(schedule: &Schedule, name: &CalendarName) -> FieldError {
     let mut excluded = schedule.calendars.exclude.iter();
-    let field = match excluded.any(|calendar| calendar.name == *name) {
-        true => "exclude",
-        false => "only",
+    let field = if excluded.any(|calendar| calendar.name == *name) {
+        "exclude"
+    } else {
+        "only"
     };
     calendar_unknown(field, name)
 }
@@ -362,9 +363,10 @@ pub fn check_ahead(schedule: &Schedule, now: Timestamp) -> Result<(), FieldError
             let by = schedule.calendars.look(first, &schedule.zone()).by;
             let name = by.unwrap_or_default();
             let excludes = |calendar: &Arc<Calendar>| calendar.name.as_str() == name;
-            let (field, fix) = match schedule.calendars.exclude.iter().any(excludes) {
-                true => ("exclude", "take it out, or change its days"),
-                false => ("only", "no slot of the schedule lies within it"),
+            let (field, fix) = if schedule.calendars.exclude.iter().any(excludes) {
+                ("exclude", "take it out, or change its days")
+            } else {
+                ("only", "no slot of the schedule lies within it")
             };
             let detail = format!("calendar {name} leaves out every slot up to {last}: {fix}");
             Err(never(field, detail))

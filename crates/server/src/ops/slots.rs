@@ -61,7 +61,7 @@ pub async fn list(
             };
             view.page(written)
         };
-        let (page, moved) = api.seat().await?.work(work).await?;
+        let (page, moved) = api.permit().await?.work(work).await?;
         tries += 1;
         if !moved || tries == TRIES_MAX {
             return Ok(page);

@@ -75,10 +75,10 @@ impl Life {
                 }
                 self.write(run);
             }
-            let born = decision.start.is_some() && !overlap;
+            let inserted = decision.start.is_some() && !overlap;
             self.job = self
                 .job
-                .at_standing(self.job.standing_after(&decision, born));
+                .at_standing(self.job.standing_after(&decision, inserted));
         }
     }
 
@@ -446,7 +446,7 @@ fn whatever_happens_every_slot_is_told_once() {
                     let catch_up = random.random_bool(0.3);
                     life.change(life.job.resumed(now, catch_up, &me));
                 }
-                (2, JobState::Active) => life.change(life.job.aimed_anew(now, &me)),
+                (2, JobState::Active) => life.change(life.job.rescheduled(now, &me)),
                 (3, JobState::Active | JobState::Paused) => {
                     let mut def = Definition::clone(&life.job.def);
                     def.timeout += Duration::from_secs(1);

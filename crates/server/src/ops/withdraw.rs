@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use model::{Ask, Run, RunId, RunState, TenantId, limits};
+use model::{Mark, Run, RunId, RunState, TenantId, limits};
 
 use crate::api::Api;
 
@@ -49,7 +49,7 @@ pub async fn confirm(api: &Api, tenant: TenantId, asked: Vec<RunId>, wish: Wish)
                 .store
                 .get_run(tenant, id)
                 .await
-                .map(|run| judge(run.as_ref(), wish))
+                .map(|run| to_answer(run.as_ref(), wish))
             {
                 Ok(News::Withdrawn) => answer.withdrawn.push(id),
                 Ok(News::Dispatched) => answer.dispatched.push(id),
@@ -72,7 +72,7 @@ enum News {
     Dispatched,
 }
 
-fn judge(run: Option<&Run>, wish: Wish) -> News {
+fn to_answer(run: Option<&Run>, wish: Wish) -> News {
     let Some(run) = run else {
         return News::Withdrawn;
     };
@@ -83,9 +83,9 @@ fn judge(run: Option<&Run>, wish: Wish) -> News {
         (RunState::Succeeded | RunState::Dead | RunState::Skipped, _) => News::Dispatched,
         (RunState::Ready | RunState::Retrying | RunState::Running, Wish::Cancel) => News::None,
         (RunState::Running | RunState::Retrying, Wish::TakeBack) => News::Dispatched,
-        (RunState::Ready, Wish::TakeBack) => match run.ask {
-            Some(Ask::TooLate) => News::Dispatched,
-            Some(Ask::TakeBack | Ask::Cancel(_)) | None => News::None,
+        (RunState::Ready, Wish::TakeBack) => match run.mark {
+            Some(Mark::TooLate) => News::Dispatched,
+            Some(Mark::TakeBack | Mark::Cancel(_)) | None => News::None,
         },
     }
 }
@@ -106,8 +106,14 @@ mod tests {
             state: RunState::Cancelled,
             ..Run::of_slot(&job, Slot(now))
         };
-        assert!(matches!(judge(Some(&run), Wish::Cancel), News::Withdrawn));
+        assert!(matches!(
+            to_answer(Some(&run), Wish::Cancel),
+            News::Withdrawn
+        ));
         run.dispatched_at = Some(now);
-        assert!(matches!(judge(Some(&run), Wish::Cancel), News::Dispatched));
+        assert!(matches!(
+            to_answer(Some(&run), Wish::Cancel),
+            News::Dispatched
+        ));
     }
 }

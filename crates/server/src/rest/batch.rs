@@ -28,7 +28,7 @@ use super::answer::Answer;
 use super::extract::{NoParams, check_media_type, idempotency, idempotency_key};
 use super::split::{Line, Splitter};
 use crate::api::{Api, BATCHES_MAX};
-use crate::ops::jobs::{self, Drawn};
+use crate::ops::jobs::{self, Built};
 use crate::problem::{Kind, Problem};
 use crate::wire::{self, schema};
 
@@ -95,7 +95,7 @@ struct Gone;
 struct Chunk {
     lines: Vec<(u64, Option<Problem>)>,
     /// One for each line without a problem.
-    news: Vec<Drawn>,
+    news: Vec<Built>,
     bytes: usize,
 }
 
@@ -193,13 +193,13 @@ impl Batch {
         self.make_room().await
     }
 
-    fn decode(&self, text: &[u8]) -> Result<Drawn, Problem> {
+    fn decode(&self, text: &[u8]) -> Result<Built, Problem> {
         let draft = wire::job_draft(text)?;
         let idempotency = self
             .key
             .as_ref()
             .map(|key| idempotency(format!("{key}#{}", self.line), text));
-        Ok(Drawn::of(
+        Ok(Built::of(
             TENANT,
             draft,
             idempotency,

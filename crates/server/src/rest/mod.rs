@@ -40,9 +40,10 @@ const TENANT: TenantId = TenantId::DEFAULT;
 /// Everything that clients can reach. A node without the api part only says how it is.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
-    let router = match api.engine.parts().api {
-        true => with_api(system()).fallback(route_unknown),
-        false => system().fallback(not_api),
+    let router = if api.engine.parts().api {
+        with_api(system()).fallback(route_unknown)
+    } else {
+        system().fallback(not_api)
     };
     router
         .method_not_allowed_fallback(method_not_allowed)

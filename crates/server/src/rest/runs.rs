@@ -128,9 +128,10 @@ pub async fn cancel(
 ) -> Answer {
     wire::nothing(&body)?;
     let cancelled = runs::cancel(&api, TENANT, id).await?;
-    let status = match cancelled.runs.unconfirmed.is_empty() {
-        true => StatusCode::OK,
-        false => StatusCode::ACCEPTED,
+    let status = if cancelled.runs.unconfirmed.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
     };
     answer::json(
         status,

@@ -86,8 +86,12 @@ impl NodeList {
 
 impl Node {
     fn of(peer: &Peer, heard_at: Timestamp, is_self: bool) -> Self {
-        let Peer { node, vitals, .. } = peer;
-        let clock = vitals.offset.filter(|clock| clock.uncertainty < UNKNOWN);
+        let Peer {
+            node, node_status, ..
+        } = peer;
+        let clock = node_status
+            .offset
+            .filter(|clock| clock.uncertainty < UNKNOWN);
         let shown = |micros: fn(&Offset) -> i64| clock.as_ref().map(micros).map(millis);
         Self {
             id: peer.presence.to_string(),
@@ -95,11 +99,11 @@ impl Node {
             version: node.version.clone(),
             tzdb: node.tables.clone(),
             parts: node.parts.names(),
-            schedules: vitals.schedules,
-            executes: vitals.executes,
+            schedules: node_status.schedules,
+            executes: node_status.executes,
             shards: peer.shards,
-            room: vitals.room,
-            lateness: format_span(std::time::Duration::from_millis(vitals.lag.into())),
+            room: node_status.room,
+            lateness: format_span(std::time::Duration::from_millis(node_status.lag.into())),
             clock_offset: shown(|clock| clock.ahead),
             clock_uncertainty: shown(|clock| clock.uncertainty),
             joined_at: moment(&peer.joined_at),

@@ -81,10 +81,7 @@ macro_rules! faulty {
                 let mut created = Vec::new();
                 for new in jobs {
                     let key = new.job.key.as_ref().map_or("", |key| key.as_str());
-                    match self.fault == Fault::Picky && key.starts_with('b') {
-                        true => created.push(Created::Refused("SECRET-CANARY".to_owned())),
-                        false => created.extend(self.store.create_jobs(std::slice::from_ref(new)).await?),
-                    }
+                    if self.fault == Fault::Picky && key.starts_with('b') { created.push(Created::Refused("SECRET-CANARY".to_owned())) } else { created.extend(self.store.create_jobs(std::slice::from_ref(new)).await?) }
                 }
                 Ok(created)
             }
@@ -92,10 +89,7 @@ macro_rules! faulty {
             async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
                 self.strike()?;
                 let key = change.after.key.as_ref().map_or("", |key| key.as_str());
-                match self.fault == Fault::Picky && key.starts_with('b') {
-                    true => Ok(JobChanged::Refused("SECRET-CANARY".to_owned())),
-                    false => self.store.change_job(change).await,
-                }
+                if self.fault == Fault::Picky && key.starts_with('b') { Ok(JobChanged::Refused("SECRET-CANARY".to_owned())) } else { self.store.change_job(change).await }
             }
 
             $(async fn $struck(&self, $($a: $at),*) -> Result<$ar, StoreError> {
@@ -129,7 +123,7 @@ faulty! {
         fn rules_changed() -> Vec<Rule>;
         fn jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
         fn rule_applied(rule: &Rule) -> ();
-        fn beat(presence: PresenceId, vitals: &Vitals) -> Beat;
+        fn beat(presence: PresenceId, node_status: &NodeStatus) -> Beat;
         fn lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
         fn leave(presence: PresenceId) -> ();
         fn fence(by: PresenceId, lapsed: &[model::presence::LastBeat]) -> Vec<PresenceId>;

@@ -102,12 +102,12 @@ impl End<'_> {
         let live: Vec<&Run> = self.runs.iter().filter(|run| run.state.is_live()).collect();
         let is_ahead = |run: &Run| !run.waiting && run.due_at > now;
         let due = |run: &&&Run| {
-            let excused = match run.waiting {
+            let excused = if run.waiting {
                 // It waits for one that is not due yet.
-                true => live
-                    .iter()
-                    .any(|other| other.job == run.job && is_ahead(other)),
-                false => is_ahead(run),
+                let mut others = live.iter().filter(|other| other.job == run.job);
+                others.any(|other| is_ahead(other))
+            } else {
+                is_ahead(run)
             };
             !excused
         };

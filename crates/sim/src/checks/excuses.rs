@@ -117,9 +117,10 @@ fn blame_change(passed: &Passed, from: JobState, to: JobState) -> Result<(), &'s
         | Reason::Replaced
         | Reason::Unreadable => false,
     };
-    match holds {
-        true => Ok(()),
-        false => Err("the change gives no such reason"),
+    if holds {
+        Ok(())
+    } else {
+        Err("the change gives no such reason")
     }
 }
 

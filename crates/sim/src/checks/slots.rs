@@ -70,9 +70,10 @@ impl End<'_> {
         // Everything up to the last decided slot has an answer.
         let Some(last) = now.slot_last else { return };
         let paused = now.state == JobState::Paused || now.state == JobState::Deleted;
-        let mut slot = match accepted.def.schedule.is_recurring() {
-            true => accepted.def.schedule.next_after(accepted.created_at),
-            false => accepted.next_slot,
+        let mut slot = if accepted.def.schedule.is_recurring() {
+            accepted.def.schedule.next_after(accepted.created_at)
+        } else {
+            accepted.next_slot
         };
         while let Some(at) = slot.filter(|slot| slot.0 <= last) {
             let explained = decided.contains_key(&at) || (paused && at.0 >= now.state_at);

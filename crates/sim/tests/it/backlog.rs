@@ -16,7 +16,7 @@ use model::{
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::FaultStore;
 use store::mem::MemStore;
-use store::{Firing, NewJob, NodeInfo, Settled, Settlement, Store, Vitals};
+use store::{Firing, NewJob, NodeInfo, NodeStatus, Settled, Settlement, Store};
 
 const RETRIES: u16 = 3_000;
 /// What a slow target takes.
@@ -52,7 +52,7 @@ async fn waiting(clock: &SimClock, wait: Duration) -> MemStore {
         ..NodeInfo::default()
     };
     let before = mem.join(&before).await.unwrap();
-    mem.beat(before, &Vitals::default()).await.unwrap();
+    mem.beat(before, &NodeStatus::default()).await.unwrap();
     let leases = mem.lease(before, &ShardSet::ALL).await.unwrap();
     let now = Clock::now(clock);
     let mut settlements = Vec::new();

@@ -39,7 +39,12 @@ async fn visit(after: Duration, cut: Duration) -> u16 {
     let guest = start(Arc::new(mem.clone()), &clock, "guest").await;
     for _ in 0..3_000 {
         let peers = stays.handle().nodes().peers;
-        if peers.iter().filter(|peer| peer.vitals.schedules).count() == 2 {
+        if peers
+            .iter()
+            .filter(|peer| peer.node_status.schedules)
+            .count()
+            == 2
+        {
             break;
         }
         clock.sleep(Duration::from_millis(1)).await;

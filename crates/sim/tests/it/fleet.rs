@@ -424,7 +424,7 @@ async fn nobody_is_ready_before_shards_can_fall_to_it() {
     let handle = node.handle().clone();
     for _ in 0..10_000 {
         let peers = handle.nodes().peers;
-        let said = peers.iter().any(|peer| peer.vitals.schedules);
+        let said = peers.iter().any(|peer| peer.node_status.schedules);
         assert!(said || !handle.health().is_ready());
         fleet.clock.sleep(Duration::from_micros(200)).await;
     }

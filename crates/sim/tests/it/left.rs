@@ -13,7 +13,7 @@ use model::{
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{Firing, Leases, NewJob, NodeInfo, Settlement, Store, Vitals};
+use store::{Firing, Leases, NewJob, NodeInfo, NodeStatus, Settlement, Store};
 
 struct Gone {
     clock: SimClock,
@@ -33,7 +33,7 @@ async fn gone() -> Gone {
         ..NodeInfo::default()
     };
     let me = mem.join(&info).await.unwrap();
-    mem.beat(me, &Vitals::default()).await.unwrap();
+    mem.beat(me, &NodeStatus::default()).await.unwrap();
     let leases = mem.lease(me, &ShardSet::ALL).await.unwrap();
     Gone {
         clock,

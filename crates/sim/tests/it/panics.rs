@@ -73,9 +73,10 @@ impl Executor for Counter {
         let key = (order.run, order.attempt);
         *self.deliveries.lock().unwrap().entry(key).or_default() += 1;
         let fourth = order.slot.unwrap().0.as_millis() / 1_000 % 4 == 0;
-        Report::of(match fourth && order.attempt == AttemptNo::FIRST {
-            true => Outcome::Failed,
-            false => Outcome::Succeeded,
+        Report::of(if fourth && order.attempt == AttemptNo::FIRST {
+            Outcome::Failed
+        } else {
+            Outcome::Succeeded
         })
     }
 }

@@ -17,7 +17,7 @@ use crate::wrapped::{Meddler, Wrapped};
 
 const ZONE: &str = "Europe/Berlin";
 
-/// A job at nine in the morning, aimed an hour late, as older tables may have had it.
+/// A job at nine in the morning, scheduled an hour late, as older tables may have had it.
 fn job(number: u16, zone: &str, clock: &SimClock) -> Job {
     let options = CronOptions {
         zone: Some(Zone::get(zone).unwrap()),
@@ -34,7 +34,7 @@ fn job(number: u16, zone: &str, clock: &SimClock) -> Job {
     job
 }
 
-/// A store whose jobs in Berlin were aimed by other tables than ours.
+/// A store whose jobs in Berlin were scheduled by other tables than ours.
 async fn upgraded(clock: &SimClock, jobs: u16) -> (MemStore, Vec<Job>) {
     let mem = MemStore::new(Arc::new(clock.clone()));
     let mut made = Vec::new();
@@ -79,7 +79,7 @@ async fn stands(mem: &MemStore, job: &Job) -> (Version, Option<Slot>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_of_a_zone_whose_tables_changed_are_aimed_anew_and_no_others() {
+async fn jobs_of_a_zone_whose_tables_changed_are_rescheduled_and_no_others() {
     let clock = SimClock::new();
     let (mem, jobs) = upgraded(&clock, 1_100).await;
     let node = start(&mem, &clock).await;
@@ -110,7 +110,9 @@ async fn tables_wait_until_no_node_with_others_lives() {
     let node = start(&mem, &clock).await;
     for _ in 0..20 {
         clock.sleep(Duration::from_secs(1)).await;
-        mem.beat(older, &store::Vitals::default()).await.unwrap();
+        mem.beat(older, &store::NodeStatus::default())
+            .await
+            .unwrap();
     }
     assert_ne!(tzdb_version(), "2019a");
     assert_eq!(stands(&mem, &jobs[0]).await.0, Version(1));

@@ -88,7 +88,7 @@ macro_rules! wrapped {
 }
 
 wrapped! {
-    beat(presence: PresenceId, vitals: &Vitals) -> Beat;
+    beat(presence: PresenceId, node_status: &NodeStatus) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
     leave(presence: PresenceId) -> ();
     fence(by: PresenceId, lapsed: &[model::presence::LastBeat]) -> Vec<PresenceId>;

@@ -1,4 +1,4 @@
-//! Bounds: how many runs are left is counted where runs are born, and nowhere else.
+//! Bounds: how many runs are left is counted where runs are inserted, and nowhere else.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ impl Subject {
     }
 }
 
-pub async fn runs_left_counts_down_with_every_run_that_is_born(subject: Subject) -> Kept {
+pub async fn runs_left_counts_down_with_every_run_that_is_inserted(subject: Subject) -> Kept {
     let job = subject.put(limited(1, 4, Overlap::QueueOne)?).await?;
     assert_eq!(subject.runs_left(&job).await?, Some(4));
     subject.claimed(job.id).await?;
     assert_eq!(subject.runs_left(&job).await?, Some(3));
     let waiting = subject.fire(job.id, true).await?;
     assert!(matches!(waiting, Fired::Waiting(_)), "{waiting:?}");
-    assert_eq!(subject.runs_left(&job).await?, Some(2), "it was born");
+    assert_eq!(subject.runs_left(&job).await?, Some(2), "it was inserted");
     let unbounded = subject.put(super::job(2)?).await?;
     subject.claimed(unbounded.id).await?;
     assert_eq!(subject.runs_left(&unbounded).await?, None);

@@ -58,8 +58,8 @@ pub async fn a_retry_claimed_long_before_it_is_due_is_due_now(subject: Subject) 
 pub async fn a_repeated_claim_answers_the_same(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let ready = subject.ready(job.id).await?;
-    let born = subject.claimed(job.id).await?;
-    let batch = [ready.id, born.id];
+    let inserted = subject.claimed(job.id).await?;
+    let batch = [ready.id, inserted.id];
     let first = subject.store.claim(&subject.leases, &batch).await?;
     assert!(
         first
@@ -73,11 +73,11 @@ pub async fn a_repeated_claim_answers_the_same(subject: Subject) -> Kept {
 
 pub async fn a_claim_is_its_holders_wherever_its_shard_has_gone(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    let born = subject.claimed(job.id).await?;
+    let inserted = subject.claimed(job.id).await?;
     subject.hand_over().await?;
     // Its answer may have been lost: its holder must be able to hand it back.
-    let again = subject.claim(&subject.leases, born.id).await?;
-    assert!(matches!(again, Claimed::Ours(run, _) if *run == born));
+    let again = subject.claim(&subject.leases, inserted.id).await?;
+    assert!(matches!(again, Claimed::Ours(run, _) if *run == inserted));
     Ok(())
 }
 

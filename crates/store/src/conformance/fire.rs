@@ -235,7 +235,7 @@ pub async fn an_old_epoch_fires_nothing(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn a_barred_presence_fires_nothing(subject: Subject) -> Kept {
+pub async fn a_fenced_presence_fires_nothing(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     let jobs = [subject.put(job(1)?).await?, subject.put(job(2)?).await?];
     subject.claimed(jobs[0].id).await?;

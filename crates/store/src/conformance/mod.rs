@@ -144,10 +144,10 @@ macro_rules! conformance_promises {
                 an_edit_makes_a_zone_known_too
                 jobs_under_a_zone_are_those_whose_slots_it_moves
                 a_calendars_own_zone_moves_the_slots_of_its_jobs
-                a_job_aimed_anew_goes_by_the_calendar_that_stands
+                a_job_rescheduled_goes_by_the_calendar_that_stands
                 a_job_names_only_calendars_that_are_there
-                a_job_written_by_an_older_calendar_is_to_be_aimed_anew
-                a_doubt_that_comes_while_jobs_are_aimed_stays
+                a_job_written_by_an_older_calendar_is_to_be_rescheduled
+                a_doubt_that_comes_while_jobs_are_rescheduled_stays
             }
             plan {
                 due_jobs_come_in_the_order_they_are_due
@@ -173,7 +173,7 @@ macro_rules! conformance_promises {
                 a_run_that_another_holds_is_stale
                 a_lapsed_lease_fires_nothing
                 an_old_epoch_fires_nothing
-                a_barred_presence_fires_nothing
+                a_fenced_presence_fires_nothing
                 an_edited_job_is_stale
                 a_paused_job_is_stale
                 a_deleted_job_is_stale
@@ -198,7 +198,7 @@ macro_rules! conformance_promises {
                 a_skip_never_takes_the_place_of_a_run
             }
             bounds {
-                runs_left_counts_down_with_every_run_that_is_born
+                runs_left_counts_down_with_every_run_that_is_inserted
                 the_last_run_allowed_finishes_its_job
                 a_repeated_fire_counts_once
                 a_slot_that_makes_no_run_does_not_count
@@ -265,7 +265,7 @@ macro_rules! conformance_promises {
                 only_runs_of_the_shards_asked_for_are_taken
                 what_is_due_later_is_not_taken
                 runs_that_wait_or_are_held_are_not_taken
-                a_barred_presence_takes_nothing
+                a_fenced_presence_takes_nothing
                 what_is_taken_is_an_attempt_at_the_job_as_it_stands
                 retries_are_taken_under_their_next_number
                 whoever_takes_a_run_settles_it
@@ -276,7 +276,7 @@ macro_rules! conformance_promises {
                 a_large_payload_of_a_run_stays_with_it
             }
             start {
-                a_manual_run_is_born_ready_with_its_own_payload
+                a_manual_run_is_inserted_ready_with_its_own_payload
                 a_run_is_started_once
                 a_job_that_is_gone_starts_nothing
                 a_paused_job_runs_by_hand
@@ -292,7 +292,7 @@ macro_rules! conformance_promises {
                 a_run_more_than_a_lead_ahead_is_not_taken_back
                 a_run_that_had_left_is_too_late
                 only_the_holder_answers_for_a_run
-                a_barred_presence_withdraws_nothing
+                a_fenced_presence_withdraws_nothing
                 a_paused_slot_goes_back_to_the_pause
                 a_deleted_job_cancels_its_runs
                 a_marked_run_of_a_deleted_job_ends_when_its_holder_says
@@ -311,7 +311,7 @@ macro_rules! conformance_promises {
                 every_verdict_is_kept_with_its_reason
                 a_claim_token_of_an_earlier_attempt_settles_nothing
                 a_run_that_nobody_holds_cannot_be_settled
-                a_barred_presence_settles_nothing
+                a_fenced_presence_settles_nothing
                 a_claim_of_the_living_is_settled_by_its_holder_only
                 a_lost_claim_is_settled_by_another
                 a_retry_waits_for_its_time

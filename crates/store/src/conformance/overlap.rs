@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Ask, Definition, Overlap, Reason, Run, RunId, RunState, TenantId, Verdict};
+use model::{Definition, Mark, Overlap, Reason, Run, RunId, RunState, TenantId, Verdict};
 
 use super::{DONE, Kept, Subject, at, firing, freed, job_with, settlement, skip, slot, someone};
 use crate::{
-    BoxError, Cancelled, Fired, Firing, RunsOfChange, StartRun, Started, Vitals, Withdrawal,
+    BoxError, Cancelled, Fired, Firing, NodeStatus, RunsOfChange, StartRun, Started, Withdrawal,
 };
 
 async fn put(subject: &Subject, overlap: Overlap) -> Result<Arc<model::Job>, BoxError> {
@@ -184,14 +184,14 @@ pub async fn a_newer_run_waits_for_the_one_it_stops(subject: Subject) -> Kept {
     let first = subject.claimed(job.id).await?;
     let second = id(&job, 120);
     assert_eq!(subject.fire(job.id, true).await?, Fired::Waiting(second));
-    let ask = Ask::Cancel(Reason::Replaced);
+    let mark = Mark::Cancel(Reason::Replaced);
     assert_eq!(
         subject
             .store
-            .beat(subject.presence(), &Vitals::default())
+            .beat(subject.presence(), &NodeStatus::default())
             .await?
-            .asks,
-        [(first.id, ask)]
+            .marks,
+        [(first.id, mark)]
     );
     let verdict = Verdict::Cancel(Reason::Replaced);
     let settled = subject.settle(settlement(&first, verdict)).await?;
@@ -339,8 +339,8 @@ pub async fn a_run_is_not_replaced_before_the_next_is_due(subject: Subject) -> K
     assert_eq!(subject.run(held.id).await?, held, "nobody is asked to stop");
     let second = id(&job, 120);
     assert_eq!(asked(&subject, &job, 120).await?, Fired::Waiting(second));
-    let ask = Some(Ask::Cancel(Reason::Replaced));
-    assert_eq!(subject.run(held.id).await?.ask, ask);
+    let mark = Some(Mark::Cancel(Reason::Replaced));
+    assert_eq!(subject.run(held.id).await?.mark, mark);
     let free = subject.put(job_with(2, |def| def.overlap = Overlap::CancelRunning)?);
     let free = free.await?;
     let ready = subject.ready(free.id).await?;

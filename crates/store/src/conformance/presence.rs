@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Ask, AttemptNo, BeatMark, Observer, PresenceId, Reason, RunId, Shard, TenantId};
+use model::{AttemptNo, BeatMark, Mark, Observer, PresenceId, Reason, RunId, Shard, TenantId};
 
 use super::{Kept, NODE, Subject, at, firing, job, node};
-use crate::{HeldClaim, Offset, Orphan, Peer, StoreClock as _, StoreError, Vitals};
+use crate::{HeldClaim, NodeStatus, Offset, Orphan, Peer, StoreClock as _, StoreError};
 
 pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
     let Subject {
@@ -15,7 +15,7 @@ pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
         other,
         ..
     } = &subject;
-    let mut beat = store.beat(leases.presence, &Vitals::default()).await?;
+    let mut beat = store.beat(leases.presence, &NodeStatus::default()).await?;
     beat.living.sort_by_key(|peer| peer.presence);
     beat.living.iter_mut().for_each(unmark);
     let first = Peer {
@@ -25,10 +25,10 @@ pub async fn a_presence_sees_who_lives(subject: Subject) -> Kept {
     let mut both = [first, peer(other.presence, "second")];
     both.sort_by_key(|peer| peer.presence);
     assert_eq!(beat.living, both, "and what each says of itself");
-    assert_eq!((beat.now_micros, beat.asks), (micros(0), vec![]));
+    assert_eq!((beat.now_micros, beat.marks), (micros(0), vec![]));
     let third = store.join(&node("third")).await?;
     let mut living = store
-        .beat(leases.presence, &Vitals::default())
+        .beat(leases.presence, &NodeStatus::default())
         .await?
         .living;
     living.iter_mut().for_each(unmark);
@@ -40,7 +40,7 @@ fn peer(presence: PresenceId, name: &str) -> Peer {
     Peer {
         presence,
         node: node(name),
-        vitals: Vitals::default(),
+        node_status: NodeStatus::default(),
         joined_at: at(0),
         mark: BeatMark::default(),
         beaten: Duration::ZERO,
@@ -72,14 +72,14 @@ pub async fn what_a_node_says_of_itself_is_what_others_hear(subject: Subject) ->
         uncertainty: 4_000_000_000,
     };
     let said = [
-        Vitals {
+        NodeStatus {
             schedules: true,
             executes: false,
             room: 0,
             lag: u32::MAX,
             offset: Some(offset),
         },
-        Vitals {
+        NodeStatus {
             schedules: false,
             executes: true,
             room: u32::MAX,
@@ -87,13 +87,16 @@ pub async fn what_a_node_says_of_itself_is_what_others_hear(subject: Subject) ->
             offset: None,
         },
     ];
-    for vitals in said {
-        store.beat(leases.presence, &vitals).await?;
+    for node_status in said {
+        store.beat(leases.presence, &node_status).await?;
         clock.advance(Duration::from_millis(250));
-        let mut living = store.beat(other.presence, &Vitals::default()).await?.living;
+        let mut living = store
+            .beat(other.presence, &NodeStatus::default())
+            .await?
+            .living;
         living.iter_mut().for_each(unmark);
         let heard = Peer {
-            vitals,
+            node_status,
             beaten: Duration::from_millis(250),
             shards: 256,
             ..peer(leases.presence, NODE)
@@ -114,13 +117,16 @@ pub async fn the_shards_of_each_are_counted(subject: Subject) -> Kept {
     store.lease(leases.presence, &few).await?;
     let rest: ShardSet = Shard::all().skip(250).collect();
     store.lease(other.presence, &rest).await?;
-    let mut living = store.beat(other.presence, &Vitals::default()).await?.living;
+    let mut living = store
+        .beat(other.presence, &NodeStatus::default())
+        .await?
+        .living;
     living.sort_by_key(|peer| peer.presence != leases.presence);
     let shards: Vec<_> = living.iter().map(|peer| peer.shards).collect();
     assert_eq!(shards, [100, 6]);
     store.leave(leases.presence).await?;
     let third = store.join(&node("third")).await?;
-    let living = store.beat(third, &Vitals::default()).await?.living;
+    let living = store.beat(third, &NodeStatus::default()).await?.living;
     let shards: u16 = living.iter().map(|peer| peer.shards).sum();
     assert_eq!(shards, 6, "what nobody holds is not counted");
     Ok(())
@@ -135,12 +141,18 @@ pub async fn a_silent_presence_lives_until_it_is_fenced(subject: Subject) -> Kep
         ..
     } = &subject;
     clock.advance(Duration::from_secs(3_600));
-    let living = store.beat(other.presence, &Vitals::default()).await?.living;
+    let living = store
+        .beat(other.presence, &NodeStatus::default())
+        .await?
+        .living;
     let silent = living.iter().find(|it| it.presence == leases.presence);
     let beaten = silent.map(|peer| peer.beaten);
     assert_eq!(beaten, Some(Duration::from_secs(3_600)), "{living:?}");
     subject.fence_first().await?;
-    let living = store.beat(other.presence, &Vitals::default()).await?.living;
+    let living = store
+        .beat(other.presence, &NodeStatus::default())
+        .await?
+        .living;
     let named: Vec<_> = living.iter().map(|peer| peer.presence).collect();
     assert_eq!(named, [other.presence]);
     Ok(())
@@ -155,7 +167,7 @@ pub async fn a_late_beat_is_as_good_as_any_unless_somebody_fenced(subject: Subje
     } = &subject;
     let job = subject.put(job(1)?).await?;
     clock.advance(Duration::from_secs(3_600));
-    store.beat(leases.presence, &Vitals::default()).await?;
+    store.beat(leases.presence, &NodeStatus::default()).await?;
     assert_eq!(subject.claimed(job.id).await?.claim, Some(leases.presence));
     Ok(())
 }
@@ -163,12 +175,12 @@ pub async fn a_late_beat_is_as_good_as_any_unless_somebody_fenced(subject: Subje
 pub async fn a_fenced_presence_must_join_again(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     subject.fence_first().await?;
-    let beat = store.beat(leases.presence, &Vitals::default()).await;
-    assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
+    let beat = store.beat(leases.presence, &NodeStatus::default()).await;
+    assert!(matches!(beat, Err(StoreError::Fenced)), "{beat:?}");
     let leased = store.lease(leases.presence, &ShardSet::ALL).await;
-    assert!(matches!(leased, Err(StoreError::Barred)), "{leased:?}");
+    assert!(matches!(leased, Err(StoreError::Fenced)), "{leased:?}");
     let marked = store.mark_running(leases.presence, &[]).await;
-    assert!(matches!(marked, Err(StoreError::Barred)), "{marked:?}");
+    assert!(matches!(marked, Err(StoreError::Fenced)), "{marked:?}");
     let again = store.join(&node("first")).await?;
     assert_ne!(again, leases.presence);
     assert_eq!(
@@ -180,12 +192,12 @@ pub async fn a_fenced_presence_must_join_again(subject: Subject) -> Kept {
 
 pub async fn a_presence_nobody_knows_is_fenced(subject: Subject) -> Kept {
     let stranger = PresenceId::new(at(9), [9; 10]);
-    let beat = subject.store.beat(stranger, &Vitals::default()).await;
-    assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
+    let beat = subject.store.beat(stranger, &NodeStatus::default()).await;
+    assert!(matches!(beat, Err(StoreError::Fenced)), "{beat:?}");
     let leased = subject.store.lease(stranger, &ShardSet::ALL).await;
-    assert!(matches!(leased, Err(StoreError::Barred)), "{leased:?}");
+    assert!(matches!(leased, Err(StoreError::Fenced)), "{leased:?}");
     let settled = subject.store.settle(stranger, &[]).await;
-    assert!(matches!(settled, Err(StoreError::Barred)), "{settled:?}");
+    assert!(matches!(settled, Err(StoreError::Fenced)), "{settled:?}");
     subject.store.leave(stranger).await?;
     Ok(())
 }
@@ -235,11 +247,11 @@ pub async fn whoever_has_beaten_since_is_not_fenced(subject: Subject) -> Kept {
         ..
     } = &subject;
     let last = subject.last_beat(other.presence, leases.presence).await?;
-    store.beat(leases.presence, &Vitals::default()).await?;
+    store.beat(leases.presence, &NodeStatus::default()).await?;
     assert_eq!(store.fence(other.presence, &[last]).await?, []);
     subject.pass(60, &[other.presence]).await?;
     assert_eq!(store.fence(other.presence, &[last]).await?, []);
-    store.beat(leases.presence, &Vitals::default()).await?;
+    store.beat(leases.presence, &NodeStatus::default()).await?;
     Ok(())
 }
 
@@ -263,7 +275,7 @@ pub async fn an_outage_of_the_store_costs_nobody_a_presence(subject: Subject) ->
         (1_000, other),
     ] {
         clock.advance(Duration::from_millis(after));
-        let beat = store.beat(beats.presence, &Vitals::default()).await?;
+        let beat = store.beat(beats.presence, &NodeStatus::default()).await?;
         let now = clock.uptime().saturating_sub(start);
         if beats == other {
             let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
@@ -287,10 +299,10 @@ pub async fn a_step_of_the_wall_clock_ends_no_presence(subject: Subject) -> Kept
         clock.step_wall(step);
         let heard = subject.last_beat(other.presence, leases.presence).await?;
         assert_eq!(heard, last, "a step is no beat");
-        store.beat(leases.presence, &Vitals::default()).await?;
+        store.beat(leases.presence, &NodeStatus::default()).await?;
         assert_eq!(store.fence(other.presence, &[last]).await?, []);
     }
-    let beat = store.beat(other.presence, &Vitals::default()).await?;
+    let beat = store.beat(other.presence, &NodeStatus::default()).await?;
     let now = micros(-3_600) - 100_000;
     assert_eq!((beat.living.len(), beat.now_micros), (2, now));
     Ok(())
@@ -417,14 +429,14 @@ pub async fn claims_are_read_page_by_page(subject: Subject) -> Kept {
             run,
             attempt: AttemptNo::FIRST,
             due_at,
-            ask: None,
+            mark: None,
         });
     }
     subject.ready(job.id).await?;
     store
         .cancel_run(TenantId::DEFAULT, expected[2].run, at(0))
         .await?;
-    expected[2].ask = Some(Ask::Cancel(Reason::Asked));
+    expected[2].mark = Some(Mark::Cancel(Reason::Asked));
     assert_eq!(store.claims(leases.presence, None, 9).await?, expected);
     assert_eq!(store.claims(leases.presence, None, 2).await?, expected[..2]);
     let after = Some(expected[1].run);
@@ -453,8 +465,8 @@ pub async fn opening_again_keeps_everything_but_presences(subject: Subject) -> K
         ..
     } = subject;
     let store = reopen(store).await?;
-    let beat = store.beat(leases.presence, &Vitals::default()).await;
-    assert!(matches!(beat, Err(StoreError::Barred)), "{beat:?}");
+    let beat = store.beat(leases.presence, &NodeStatus::default()).await;
+    assert!(matches!(beat, Err(StoreError::Fenced)), "{beat:?}");
     let fired = store.fire(&leases, &[firing(&stands, at(120))]).await?;
     assert_eq!(fired, [crate::Fired::LeaseLost]);
     let orphans = store.orphans(&ShardSet::ALL, 9).await?;

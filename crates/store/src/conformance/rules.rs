@@ -1,4 +1,4 @@
-//! Rules: calendars and zones that have changed are named until every job under them has been aimed anew.
+//! Rules: calendars and zones that have changed are named until every job under them has been rescheduled.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -217,7 +217,11 @@ pub async fn a_zone_is_named_while_its_tables_are_others(subject: Subject) -> Ke
     let berlin = zone("Europe/Berlin")?;
     subject.put(scheduled(1, cron("Europe/Berlin")?)?).await?;
     subject.put(scheduled(2, cron("Asia/Kolkata")?)?).await?;
-    assert_eq!(subject.changed().await?, [], "aimed by these very tables");
+    assert_eq!(
+        subject.changed().await?,
+        [],
+        "scheduled by these very tables"
+    );
     store.rule_applied(&otherwise("Europe/Berlin")).await?;
     assert_eq!(subject.changed().await?, from_ref(&berlin));
     subject.put(scheduled(3, cron("Europe/Berlin")?)?).await?;
@@ -334,7 +338,7 @@ pub async fn a_calendars_own_zone_moves_the_slots_of_its_jobs(subject: Subject) 
 }
 
 /// What the engine does about a rule, step by step.
-pub async fn a_job_aimed_anew_goes_by_the_calendar_that_stands(subject: Subject) -> Kept {
+pub async fn a_job_rescheduled_goes_by_the_calendar_that_stands(subject: Subject) -> Kept {
     let first = calendar("a", 1)?;
     subject.put_calendar(&first).await?;
     let job = subject.put(job_without(1, &[&first])?).await?;
@@ -346,12 +350,12 @@ pub async fn a_job_aimed_anew_goes_by_the_calendar_that_stands(subject: Subject)
     subject.put_calendar(&second).await?;
     let stands = subject.job(job.id).await?;
     assert_eq!(stands.next_slot, job.next_slot, "it stands where it stood");
-    let aimed = stands.aimed_anew(at(3), &someone());
-    let (aimed, _) = subject
-        .change(&stands, aimed, RunsOfChange::TakeBack)
+    let rescheduled = stands.rescheduled(at(3), &someone());
+    let (rescheduled, _) = subject
+        .change(&stands, rescheduled, RunsOfChange::TakeBack)
         .await?;
     let read = subject.job(job.id).await?;
-    assert_eq!(*read, aimed);
+    assert_eq!(*read, rescheduled);
     assert_eq!(
         (read.next_due_at(), read.version),
         (Some(at(60)), Version(2))
@@ -388,7 +392,7 @@ pub async fn a_job_names_only_calendars_that_are_there(subject: Subject) -> Kept
     Ok(())
 }
 
-pub async fn a_job_written_by_an_older_calendar_is_to_be_aimed_anew(subject: Subject) -> Kept {
+pub async fn a_job_written_by_an_older_calendar_is_to_be_rescheduled(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let old = calendar("c", 1)?;
     subject.put_calendar(&old).await?;
@@ -421,7 +425,7 @@ pub async fn a_job_written_by_an_older_calendar_is_to_be_aimed_anew(subject: Sub
     Ok(())
 }
 
-pub async fn a_doubt_that_comes_while_jobs_are_aimed_stays(subject: Subject) -> Kept {
+pub async fn a_doubt_that_comes_while_jobs_are_rescheduled_stays(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let old = calendar("c", 1)?;
     subject.put_calendar(&old).await?;
@@ -435,7 +439,7 @@ pub async fn a_doubt_that_comes_while_jobs_are_aimed_stays(subject: Subject) -> 
     let changed = rule("c", 2)?;
     assert_eq!(store.rules_changed().await?, from_ref(&changed));
     assert_eq!(store.jobs_under(&changed, None, 9).await?.len(), 1);
-    // One more, with a lesser id than those that were just aimed; whoever made it had read the calendar before.
+    // One more, with a lesser id than those that were just rescheduled; whoever made it had read the calendar before.
     let late = Arc::new(job_without(1, &[&old])?);
     assert_eq!(store.create_jobs(&[new(&late)]).await?, [Created::Done]);
     store.rule_applied(&changed).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::limits::OUTPUT_EARLIER_MAX;
 use model::shard::ShardSet;
-use model::{Ask, AttemptNo, Marks, Outcome, Reason, Run, RunState, TenantId, Verdict};
+use model::{AttemptNo, Mark, Marks, Outcome, Reason, Run, RunState, TenantId, Verdict};
 
 use super::subject::SECOND;
 use super::{DONE, Kept, NODE, Subject, at, attempt, job, settlement, slot, someone};
@@ -139,13 +139,13 @@ pub async fn a_run_that_nobody_holds_cannot_be_settled(subject: Subject) -> Kept
     Ok(())
 }
 
-pub async fn a_barred_presence_settles_nothing(subject: Subject) -> Kept {
+pub async fn a_fenced_presence_settles_nothing(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     subject.fence_first().await?;
     let batch = [settlement(&run, Verdict::Succeed)];
     let settled = subject.store.settle(subject.presence(), &batch).await;
-    assert!(matches!(settled, Err(StoreError::Barred)), "{settled:?}");
+    assert!(matches!(settled, Err(StoreError::Fenced)), "{settled:?}");
     assert_eq!(subject.run(run.id).await?, run);
     Ok(())
 }
@@ -435,7 +435,7 @@ pub async fn a_released_run_that_was_asked_back_is_decided_anew(subject: Subject
         runs,
     };
     subject.store.change_job(&change).await?;
-    assert_eq!(subject.run(run.id).await?.ask, Some(Ask::TakeBack));
+    assert_eq!(subject.run(run.id).await?.mark, Some(Mark::TakeBack));
     assert_eq!(
         subject.settle(settlement(&run, Verdict::Release)).await?,
         DONE

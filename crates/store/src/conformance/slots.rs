@@ -224,18 +224,18 @@ pub async fn runs_by_hand_are_no_slots(subject: Subject) -> Kept {
     subject
         .settle(settlement(&dead, Verdict::Bury(Reason::Refused)))
         .await?;
-    let born = Run::of_slot(&job, slot(60));
+    let inserted = Run::of_slot(&job, slot(60));
     let manual = Run {
         id: RunId::asked(job.id, at(61), 1),
         kind: RunKind::Manual,
         slot: None,
-        ..born.clone()
+        ..inserted.clone()
     };
     let replay = Run {
         id: RunId::asked(job.id, at(62), 2),
         kind: RunKind::Replay,
         replay_of: Some(dead.id),
-        ..born
+        ..inserted
     };
     for ended in [false, true] {
         for run in [&manual, &replay] {

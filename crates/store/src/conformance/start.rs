@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{Ask, Job, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Verdict};
+use model::{Job, Mark, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Verdict};
 
 use super::{Kept, Subject, at, freed, job, job_with, settlement, slot, someone};
 use crate::{Claimed, RunsOfChange, StartRun, Started};
@@ -21,7 +21,7 @@ fn by_hand(job: &Job, nonce: u64) -> StartRun {
     StartRun { run, force: false }
 }
 
-pub async fn a_manual_run_is_born_ready_with_its_own_payload(subject: Subject) -> Kept {
+pub async fn a_manual_run_is_inserted_ready_with_its_own_payload(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let start = by_hand(&job, 1);
     assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
@@ -178,7 +178,7 @@ pub async fn a_manual_run_replaces_like_any_other(subject: Subject) -> Kept {
         (RunState::Cancelled, Some(Reason::Replaced))
     );
     assert_eq!(first.settled_at, Some(at(30)));
-    let ask = Some(Ask::Cancel(Reason::Replaced));
-    assert_eq!(subject.run(held.id).await?.ask, ask);
+    let mark = Some(Mark::Cancel(Reason::Replaced));
+    assert_eq!(subject.run(held.id).await?.mark, mark);
     Ok(())
 }

@@ -20,8 +20,8 @@ use model::{
 
 use crate::mem::MemStore;
 use crate::{
-    BoxError, Created, Fired, Firing, JobChange, JobChanged, Leases, NewJob, NodeInfo, Page,
-    RunFilter, RunsOfChange, Settled, Settlement, Store, StoreClock, Vitals,
+    BoxError, Created, Fired, Firing, JobChange, JobChanged, Leases, NewJob, NodeInfo, NodeStatus,
+    Page, RunFilter, RunsOfChange, Settled, Settlement, Store, StoreClock,
 };
 
 /// What trying a promise comes to.
@@ -283,7 +283,7 @@ impl Subject {
         for _ in 0..secs {
             self.clock.advance(Duration::from_secs(1));
             for presence in beating {
-                self.store.beat(*presence, &Vitals::default()).await?;
+                self.store.beat(*presence, &NodeStatus::default()).await?;
             }
         }
         Ok(())
@@ -291,7 +291,7 @@ impl Subject {
 
     /// The last beat of a presence, as another hears it with its own.
     pub async fn last_beat(&self, by: PresenceId, of: PresenceId) -> Result<LastBeat, BoxError> {
-        let living = self.store.beat(by, &Vitals::default()).await?.living;
+        let living = self.store.beat(by, &NodeStatus::default()).await?.living;
         let peer = living.iter().find(|peer| peer.presence == of);
         let peer = peer.ok_or("it is not among the living")?;
         Ok((of, peer.mark))

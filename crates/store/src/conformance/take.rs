@@ -141,12 +141,12 @@ pub async fn runs_that_wait_or_are_held_are_not_taken(subject: Subject) -> Kept 
     Ok(())
 }
 
-pub async fn a_barred_presence_takes_nothing(subject: Subject) -> Kept {
+pub async fn a_fenced_presence_takes_nothing(subject: Subject) -> Kept {
     let run = subject.due_once(1, 1, Lane::Standard).await?;
     subject.fence_first().await?;
     for gone in [subject.presence(), PresenceId::new(at(9), [9; 10])] {
         let taken = subject.store.take(gone, &ShardSet::ALL, at(9), MUCH).await;
-        assert!(matches!(taken, Err(StoreError::Barred)), "{taken:?}");
+        assert!(matches!(taken, Err(StoreError::Fenced)), "{taken:?}");
     }
     assert_eq!(subject.run(run).await?.claim, None);
     Ok(())

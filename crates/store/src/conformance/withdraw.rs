@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use model::limits::{BEAT_EVERY, LEAD_MAX};
 use model::{
-    Ask, Definition, Job, JobState, Overlap, Reason, Run, RunId, RunKind, RunState, Stretch,
+    Definition, Job, JobState, Mark, Overlap, Reason, Run, RunId, RunKind, RunState, Stretch,
     TenantId, Verdict,
 };
 
 use super::{DONE, Kept, Subject, at, every, job, job_with, settlement, slot, someone};
-use crate::{BoxError, Cancelled, Fired, RunsOfChange, StartRun, StoreError, Vitals, Withdrawal};
+use crate::{
+    BoxError, Cancelled, Fired, NodeStatus, RunsOfChange, StartRun, StoreError, Withdrawal,
+};
 
 const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
@@ -56,9 +58,9 @@ pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
     assert_eq!((edited.next_slot, asked), (Some(slot(120)), vec![run.id]));
     let beat = subject
         .store
-        .beat(subject.presence(), &Vitals::default())
+        .beat(subject.presence(), &NodeStatus::default())
         .await?;
-    assert_eq!(beat.asks, [(run.id, Ask::TakeBack)]);
+    assert_eq!(beat.marks, [(run.id, Mark::TakeBack)]);
     subject.withdraw(run.id, true).await?;
     assert!(subject.is_gone(run.id).await?, "as if never fired");
     let stands = subject.job(job.id).await?;
@@ -173,7 +175,7 @@ pub async fn a_run_that_had_left_is_too_late(subject: Subject) -> Kept {
     subject.edit(job.id, 57).await?;
     let stands = subject.job(job.id).await?;
     subject.withdraw(run.id, false).await?;
-    assert_eq!(subject.run(run.id).await?.ask, Some(Ask::TooLate));
+    assert_eq!(subject.run(run.id).await?.mark, Some(Mark::TooLate));
     assert_eq!(subject.job(job.id).await?, stands);
     subject.withdraw(run.id, true).await?;
     assert!(!subject.is_gone(run.id).await?, "what was said is said");
@@ -194,13 +196,13 @@ pub async fn only_the_holder_answers_for_a_run(subject: Subject) -> Kept {
         .store
         .withdraw(subject.other.presence, &answers, at(58))
         .await?;
-    assert_eq!(subject.run(asked.id).await?.ask, Some(Ask::TakeBack));
+    assert_eq!(subject.run(asked.id).await?.mark, Some(Mark::TakeBack));
     let never = RunId::for_slot(job.id, slot(9_999));
     subject.withdraw(never, true).await?;
     Ok(())
 }
 
-pub async fn a_barred_presence_withdraws_nothing(subject: Subject) -> Kept {
+pub async fn a_fenced_presence_withdraws_nothing(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     subject.edit(job.id, 57).await?;
@@ -214,7 +216,7 @@ pub async fn a_barred_presence_withdraws_nothing(subject: Subject) -> Kept {
         .withdraw(subject.presence(), &[answer], at(58))
         .await;
     assert!(
-        matches!(withdrawn, Err(StoreError::Barred)),
+        matches!(withdrawn, Err(StoreError::Fenced)),
         "{withdrawn:?}"
     );
     assert!(!subject.is_gone(run.id).await?);
@@ -270,8 +272,8 @@ pub async fn a_deleted_job_cancels_its_runs(subject: Subject) -> Kept {
     );
     assert!(!cancelled.waiting);
     assert_eq!(
-        subject.run(held.id).await?.ask,
-        Some(Ask::Cancel(Reason::JobDeleted))
+        subject.run(held.id).await?.mark,
+        Some(Mark::Cancel(Reason::JobDeleted))
     );
     Ok(())
 }
@@ -337,13 +339,13 @@ pub async fn a_held_run_is_cancelled_by_asking(subject: Subject) -> Kept {
         store.cancel_run(TenantId::DEFAULT, held.id, at(91)).await?,
         Cancelled::Asked
     );
-    let ask = Ask::Cancel(Reason::Asked);
+    let mark = Mark::Cancel(Reason::Asked);
     assert_eq!(
         store
-            .beat(subject.presence(), &Vitals::default())
+            .beat(subject.presence(), &NodeStatus::default())
             .await?
-            .asks,
-        [(held.id, ask)]
+            .marks,
+        [(held.id, mark)]
     );
     subject
         .settle(settlement(&held, Verdict::Cancel(Reason::Asked)))
@@ -353,7 +355,7 @@ pub async fn a_held_run_is_cancelled_by_asking(subject: Subject) -> Kept {
         (ended.state, ended.reason),
         (RunState::Cancelled, Some(Reason::Asked))
     );
-    assert_eq!(ended.ask, None);
+    assert_eq!(ended.mark, None);
     Ok(())
 }
 
@@ -368,8 +370,8 @@ pub async fn a_cancel_is_never_weakened_to_a_take_back(subject: Subject) -> Kept
     assert_eq!(asked, [held.id]);
     subject.withdraw(held.id, true).await?;
     assert_eq!(
-        subject.run(held.id).await?.ask,
-        Some(Ask::Cancel(Reason::Asked))
+        subject.run(held.id).await?.mark,
+        Some(Mark::Cancel(Reason::Asked))
     );
     Ok(())
 }

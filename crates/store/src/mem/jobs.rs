@@ -22,9 +22,10 @@ impl State {
         if let Some(asked) = &new.idempotency
             && let Some(before) = self.requests.get(&(job.tenant, asked.key.clone()))
         {
-            return match before.digest == asked.digest {
-                true => Created::Repeated(before.job),
-                false => Created::Mismatch,
+            return if before.digest == asked.digest {
+                Created::Repeated(before.job)
+            } else {
+                Created::Mismatch
             };
         }
         if self.jobs.contains_key(&job.id) {
@@ -124,9 +125,10 @@ impl State {
 }
 
 fn fits(job: &Job, filter: &JobFilter) -> bool {
-    let state = match filter.states.is_empty() {
-        true => job.state != JobState::Deleted,
-        false => filter.states.contains(&job.state),
+    let state = if filter.states.is_empty() {
+        job.state != JobState::Deleted
+    } else {
+        filter.states.contains(&job.state)
     };
     let labels = filter
         .labels

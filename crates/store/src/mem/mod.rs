@@ -30,9 +30,9 @@ use model::{
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts,
-    JobFilter, Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule,
-    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock, StoreError, Vitals,
-    Withdrawal,
+    JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised,
+    Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock,
+    StoreError, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -122,9 +122,13 @@ impl Store for MemStore {
             .join(node, self.clock.now(), self.clock.uptime())
     }
 
-    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
+    async fn beat(
+        &self,
+        presence: PresenceId,
+        node_status: &NodeStatus,
+    ) -> Result<Beat, StoreError> {
         let (now, uptime) = (self.clock.now_micros(), self.clock.uptime());
-        self.state().beat(presence, vitals, now, uptime)
+        self.state().beat(presence, node_status, now, uptime)
     }
 
     fn hint(&self, hints: &[Hint]) {
@@ -181,9 +185,12 @@ impl Store for MemStore {
         let mut state = self.state();
         let drops =
             |new: &NewJob| self.flaw == Flaw::DropJob && new.job.shard().0.is_multiple_of(8);
-        let create = |new: &NewJob| match drops(new) {
-            true => Created::Done,
-            false => state.create_job(new),
+        let create = |new: &NewJob| {
+            if drops(new) {
+                Created::Done
+            } else {
+                state.create_job(new)
+            }
         };
         Ok(jobs.iter().map(create).collect())
     }

@@ -10,7 +10,7 @@ use model::{BeatMark, Level, PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
 use crate::{
-    Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, Orphan, Peer, Raised, StoreError, Vitals,
+    Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, NodeStatus, Orphan, Peer, Raised, StoreError,
     presence_end, silent_presence_end,
 };
 
@@ -38,7 +38,7 @@ impl State {
         let id = PresenceId::new(now, number);
         let presence = Presence {
             node: node.clone(),
-            vitals: Vitals::default(),
+            node_status: NodeStatus::default(),
             joined_at: now,
             hints: Vec::new(),
             beaten: uptime,
@@ -65,7 +65,7 @@ impl State {
     pub fn beat(
         &mut self,
         id: PresenceId,
-        vitals: &Vitals,
+        node_status: &NodeStatus,
         now_micros: i64,
         uptime: Duration,
     ) -> Result<Beat, StoreError> {
@@ -73,14 +73,14 @@ impl State {
             .presences
             .get_mut(&id)
             .filter(|presence| presence.ended_at.is_none());
-        let presence = presence.ok_or(StoreError::Barred)?;
-        presence.vitals = *vitals;
+        let presence = presence.ok_or(StoreError::Fenced)?;
+        presence.node_status = *node_status;
         presence.beaten = uptime;
         presence.mark = presence.mark.next(uptime);
         let now = Timestamp::from_millis(now_micros.div_euclid(1_000));
         presence.told = presence.told.max(now);
         let held = self.live.runs.values().filter(|run| run.claim == Some(id));
-        let asks = held.filter_map(|run| Some((run.id, run.ask?))).collect();
+        let marks = held.filter_map(|run| Some((run.id, run.mark?))).collect();
         let living = self
             .presences
             .iter()
@@ -88,7 +88,7 @@ impl State {
         let peer = |(id, presence): (&PresenceId, &Presence)| Peer {
             presence: *id,
             node: presence.node.clone(),
-            vitals: presence.vitals,
+            node_status: presence.node_status,
             joined_at: presence.joined_at,
             mark: presence.mark,
             beaten: uptime.saturating_sub(presence.beaten),
@@ -97,7 +97,7 @@ impl State {
         Ok(Beat {
             now_micros,
             took: Duration::ZERO,
-            asks,
+            marks,
             living: living.map(peer).collect(),
         })
     }
@@ -123,7 +123,7 @@ impl State {
         let presence = self.presences.get_mut(&id);
         let presence = presence.filter(|presence| presence.ended_at.is_none());
         Ok(std::mem::take(
-            &mut presence.ok_or(StoreError::Barred)?.hints,
+            &mut presence.ok_or(StoreError::Fenced)?.hints,
         ))
     }
 
@@ -226,7 +226,7 @@ impl State {
             run: run.id,
             attempt: run.attempt,
             due_at: run.due_at,
-            ask: run.ask,
+            mark: run.mark,
         });
         claims.take(limit).collect()
     }

@@ -7,7 +7,7 @@ use model::schedule::{Calendars, Zone};
 use model::{Calendar, CalendarName, Job, JobId, JobState, TenantId, Version, limits};
 
 use super::state::{Kept, State};
-use crate::types::aimed_by;
+use crate::types::calendars_of;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule};
 
 /// Jobs named to whoever wants to drop a calendar that is in use.
@@ -178,13 +178,13 @@ impl State {
 
     /// One that a job names and that is not there; a deleted job names none.
     pub fn calendar_missing(&self, job: &Job) -> Option<CalendarName> {
-        let mut named = aimed_by(job).into_keys().cloned();
+        let mut named = calendars_of(job).into_keys().cloned();
         named.find(|name| !self.calendars.contains_key(&(job.tenant, name.clone())))
     }
 
-    /// A job that was aimed by another version of a calendar than the one that stands is to be aimed anew.
+    /// A job that was scheduled by another version of a calendar than the one that stands is to be rescheduled.
     pub fn doubt_calendars(&mut self, job: &Job) {
-        for (name, version) in aimed_by(job) {
+        for (name, version) in calendars_of(job) {
             let kept = self.calendars.get_mut(&(job.tenant, name.clone()));
             if let Some(kept) = kept.filter(|kept| kept.calendar.version != version) {
                 kept.applied = Version(0);
@@ -225,9 +225,12 @@ fn names(job: &Job, name: &CalendarName) -> bool {
 /// The job, with one of its calendars as it is now.
 fn with_calendar(job: &Job, calendar: &Arc<Calendar>) -> Job {
     let now = |list: &[Arc<Calendar>]| {
-        let one = |it: &Arc<Calendar>| match it.name == calendar.name {
-            true => Arc::clone(calendar),
-            false => Arc::clone(it),
+        let one = |it: &Arc<Calendar>| {
+            if it.name == calendar.name {
+                Arc::clone(calendar)
+            } else {
+                Arc::clone(it)
+            }
         };
         list.iter().map(one).collect()
     };

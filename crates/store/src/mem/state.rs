@@ -10,7 +10,7 @@ use model::{
     RunKind, RunState, Shard, TenantId, Timestamp, Version,
 };
 
-use crate::{Epoch, Hint, Leases, NodeInfo, StoreError, Vitals};
+use crate::{Epoch, Hint, Leases, NodeInfo, NodeStatus, StoreError};
 
 /// Everything the store knows. What always holds: `keys` names jobs that are not deleted; a live run's job
 /// is in `jobs`; an id that is in both `live` and `history` was decided again, and `live` is what counts.
@@ -24,7 +24,7 @@ pub(super) struct State {
     pub jobs: BTreeMap<JobId, Arc<Job>>,
     pub keys: BTreeMap<(TenantId, JobKey), JobId>,
     pub calendars: BTreeMap<(TenantId, CalendarName), Kept>,
-    /// Zones that jobs follow, with the digest of the tables they were aimed by.
+    /// Zones that jobs follow, with the digest of the tables they were scheduled by.
     pub zones: BTreeMap<String, u64>,
     pub requests: BTreeMap<(TenantId, String), Request>,
     pub live: Live,
@@ -36,7 +36,7 @@ pub(super) struct State {
 /// A node that lives, or has lived. The end is wall time, for readers and verdicts.
 pub(super) struct Presence {
     pub node: NodeInfo,
-    pub vitals: Vitals,
+    pub node_status: NodeStatus,
     pub joined_at: Timestamp,
     /// What others told it since it last asked.
     pub hints: Vec<Hint>,
@@ -48,7 +48,7 @@ pub(super) struct Presence {
     pub ended_at: Option<Timestamp>,
 }
 
-/// A calendar, and the version that all jobs which name it were aimed by.
+/// A calendar, and the version that all jobs which name it were scheduled by.
 pub(super) struct Kept {
     pub calendar: Arc<Calendar>,
     pub applied: Version,
@@ -103,7 +103,7 @@ impl State {
             .presences
             .get(&id)
             .filter(|presence| presence.ended_at.is_none());
-        presence.ok_or(StoreError::Barred)
+        presence.ok_or(StoreError::Fenced)
     }
 
     /// Whether the leases still give the right to write about a shard.

@@ -37,9 +37,9 @@ fn beats_go_on_where_they_are_made_next() {
         let thread = std::thread::spawn(move || {
             small().block_on(async {
                 for _ in 0..3 {
-                    let vitals = Vitals::default();
+                    let node_status = NodeStatus::default();
                     let beat =
-                        tokio::time::timeout(Duration::from_secs(20), store.beat(me, &vitals));
+                        tokio::time::timeout(Duration::from_secs(20), store.beat(me, &node_status));
                     beat.await.unwrap().unwrap();
                 }
             });
@@ -55,18 +55,18 @@ fn a_beat_that_was_cut_off_with_its_runtime_is_in_nobodys_way() {
     let main = large();
     let (store, schema) = main.block_on(open(&server));
     let me = main.block_on(store.join(&node("a"))).unwrap();
-    let vitals = Vitals::default();
+    let node_status = NodeStatus::default();
     let holder = main.block_on(client(&server));
     let hold = format!("BEGIN; SELECT FROM {schema}.presences FOR UPDATE");
     main.block_on(holder.batch_execute(&hold)).unwrap();
     let first = small();
     let beat = first.block_on(async {
-        tokio::time::timeout(Duration::from_millis(300), store.beat(me, &vitals)).await
+        tokio::time::timeout(Duration::from_millis(300), store.beat(me, &node_status)).await
     });
     assert!(beat.is_err(), "it was to wait");
     drop(first);
     main.block_on(holder.batch_execute("ROLLBACK")).unwrap();
-    let beat = small().block_on(store.beat(me, &vitals)).unwrap();
+    let beat = small().block_on(store.beat(me, &node_status)).unwrap();
     assert_eq!(beat.living.len(), 1);
 }
 
@@ -77,15 +77,15 @@ fn a_beat_waits_no_longer_than_it_is_good_for() {
     let main = large();
     let (store, _) = main.block_on(open(&server));
     let me = main.block_on(store.join(&node("a"))).unwrap();
-    let vitals = Vitals::default();
+    let node_status = NodeStatus::default();
     let asleep = small();
-    asleep.block_on(store.beat(me, &vitals)).unwrap();
+    asleep.block_on(store.beat(me, &node_status)).unwrap();
     let awake = small();
-    let late = awake.block_on(store.beat(me, &vitals)).unwrap_err();
+    let late = awake.block_on(store.beat(me, &node_status)).unwrap_err();
     assert!(late.is_transient(), "{late:?}");
-    awake.block_on(store.beat(me, &vitals)).unwrap();
+    awake.block_on(store.beat(me, &node_status)).unwrap();
     drop(asleep);
-    awake.block_on(store.beat(me, &vitals)).unwrap();
+    awake.block_on(store.beat(me, &node_status)).unwrap();
 }
 
 /// One row is written, and no index.
@@ -96,12 +96,12 @@ async fn a_beat_is_one_small_write() {
     let me = store.join(&node("a")).await.unwrap();
     let mut last = 0;
     for room in 0..40 {
-        let vitals = Vitals {
+        let node_status = NodeStatus {
             room,
             schedules: room % 2 == 0,
-            ..Vitals::default()
+            ..NodeStatus::default()
         };
-        let beat = store.beat(me, &vitals).await.unwrap();
+        let beat = store.beat(me, &node_status).await.unwrap();
         assert!(beat.now_micros > last);
         last = beat.now_micros;
     }
@@ -127,8 +127,8 @@ fn a_beat_that_the_store_was_slow_to_write_says_so() {
     let main = large();
     let (store, schema) = main.block_on(open(&server));
     let me = main.block_on(store.join(&node("a"))).unwrap();
-    let vitals = Vitals::default();
-    main.block_on(store.beat(me, &vitals)).unwrap();
+    let node_status = NodeStatus::default();
+    main.block_on(store.beat(me, &node_status)).unwrap();
     let holder = main.block_on(client(&server));
     let hold = format!("BEGIN; SELECT FROM {schema}.presences FOR UPDATE");
     main.block_on(holder.batch_execute(&hold)).unwrap();
@@ -137,7 +137,7 @@ fn a_beat_that_the_store_was_slow_to_write_says_so() {
         holder.batch_execute("ROLLBACK").await.unwrap();
     });
     let sent = std::time::Instant::now();
-    let beat = main.block_on(store.beat(me, &vitals)).unwrap();
+    let beat = main.block_on(store.beat(me, &node_status)).unwrap();
     let waited = sent.elapsed();
     assert!(beat.took >= Duration::from_millis(300), "{:?}", beat.took);
     assert!(beat.took <= waited, "{:?} of {waited:?}", beat.took);

@@ -13,7 +13,7 @@ use super::pool::Conn;
 use super::rows::JobRow;
 use super::store::{PgStore, limit};
 use crate::code::Unreadable;
-use crate::types::aimed_by;
+use crate::types::calendars_of;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 
 /// Jobs named to whoever wants to drop a calendar that is in use.
@@ -257,7 +257,7 @@ pub(super) struct Standing(BTreeMap<(TenantId, CalendarName), Version>);
 impl Standing {
     pub async fn share(conn: &Conn, jobs: &[&Job]) -> Done<Self> {
         let named = jobs.iter().flat_map(|job| {
-            let names = aimed_by(job).into_keys();
+            let names = calendars_of(job).into_keys();
             names.map(|name| (job.tenant, name.as_str()))
         });
         let named: BTreeSet<(TenantId, &str)> = named.collect();
@@ -281,15 +281,15 @@ impl Standing {
 
     /// One that a job names and that is not there.
     pub fn missing(&self, job: &Job) -> Option<CalendarName> {
-        let mut names = aimed_by(job).into_keys().cloned();
+        let mut names = calendars_of(job).into_keys().cloned();
         names.find(|name| !self.0.contains_key(&(job.tenant, name.clone())))
     }
 
-    /// A job that was aimed by another version of a calendar than the one that stands is to be aimed anew.
+    /// A job that was scheduled by another version of a calendar than the one that stands is to be rescheduled.
     pub async fn doubt(&self, conn: &Conn, jobs: &[&Job]) -> Done<()> {
         let mut doubted: BTreeMap<(TenantId, &str), i32> = BTreeMap::new();
         for job in jobs {
-            for (name, version) in aimed_by(job) {
+            for (name, version) in calendars_of(job) {
                 let stands = self.0.get(&(job.tenant, name.clone()));
                 if stands.is_some_and(|stands| *stands != version) {
                     *doubted.entry((job.tenant, name.as_str())).or_default() += 1;

@@ -146,7 +146,7 @@ impl PgStore {
         let (no, _) = self
             .hold(&conn, presence)
             .await?
-            .ok_or(StoreError::Barred)?;
+            .ok_or(StoreError::Fenced)?;
         // In the order of ids, as others lock them.
         let sorted: BTreeMap<RunId, Timestamp> = runs.iter().copied().collect();
         let (ids, moments): (Vec<Uuid>, Vec<i64>) =

@@ -55,7 +55,7 @@ impl Shared {
     /// Until someone waits for a lock.
     async fn until_one_waits(&self) {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-        while self.server.ask(waiting).unwrap() == "0" {
+        while self.server.query(waiting).unwrap() == "0" {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -138,12 +138,12 @@ async fn start_and_withdraw(store: &PgStore, leases: &Leases, ids: &[JobId], tur
             .await
             .unwrap();
     }
-    let asks = store
-        .beat(leases.presence, &Vitals::default())
+    let marks = store
+        .beat(leases.presence, &NodeStatus::default())
         .await
         .unwrap()
-        .asks;
-    let answers: Vec<Withdrawal> = asks
+        .marks;
+    let answers: Vec<Withdrawal> = marks
         .iter()
         .map(|(run, _)| Withdrawal {
             run: *run,
@@ -301,7 +301,7 @@ async fn a_fence_that_waits_compares_with_the_row_as_it_is_then() {
     let store = Arc::new(PgStore::connect(config).await.unwrap());
     let me = store.join(&node("a")).await.unwrap();
     let other = store.join(&node("b")).await.unwrap();
-    let living = store.beat(me, &Vitals::default()).await.unwrap().living;
+    let living = store.beat(me, &NodeStatus::default()).await.unwrap().living;
     let peer = living.iter().find(|peer| peer.presence == other).unwrap();
     let last = (other, peer.mark);
     let holder = client(&server).await;
@@ -316,7 +316,7 @@ async fn a_fence_that_waits_compares_with_the_row_as_it_is_then() {
     assert!(!fence.is_finished(), "it waits for the beat");
     holder.batch_execute("COMMIT").await.unwrap();
     assert_eq!(fence.await.unwrap().unwrap(), []);
-    store.beat(other, &Vitals::default()).await.unwrap();
+    store.beat(other, &NodeStatus::default()).await.unwrap();
 }
 
 /// Two that find each other silent, at once.
@@ -328,7 +328,11 @@ async fn of_two_that_fence_each_other_one_lives_on() {
     let store = Arc::new(PgStore::connect(config).await.unwrap());
     let first = store.join(&node("a")).await.unwrap();
     let second = store.join(&node("b")).await.unwrap();
-    let living = store.beat(first, &Vitals::default()).await.unwrap().living;
+    let living = store
+        .beat(first, &NodeStatus::default())
+        .await
+        .unwrap()
+        .living;
     let last = |of| {
         let peer = living.iter().find(|peer| peer.presence == of).unwrap();
         (of, peer.mark)
@@ -362,7 +366,7 @@ async fn beats_are_marked_and_timed_by_the_databases_clock() {
     let (mut last, mut marks) = (0, std::collections::BTreeSet::new());
     let mut silent = None;
     for _ in 0..9 {
-        let beat = store.beat(first, &Vitals::default()).await.unwrap();
+        let beat = store.beat(first, &NodeStatus::default()).await.unwrap();
         assert!(beat.now_micros > last);
         last = beat.now_micros;
         for peer in &beat.living {
@@ -377,8 +381,8 @@ async fn beats_are_marked_and_timed_by_the_databases_clock() {
     let lapsed = [(second, silent.unwrap())];
     assert_eq!(store.fence(first, &lapsed).await.unwrap(), [second]);
     assert!(matches!(
-        store.beat(second, &Vitals::default()).await,
-        Err(StoreError::Barred)
+        store.beat(second, &NodeStatus::default()).await,
+        Err(StoreError::Fenced)
     ));
 }
 

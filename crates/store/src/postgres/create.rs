@@ -47,18 +47,18 @@ impl PgStore {
         let rows: Vec<CreateRow<'_>> = jobs.iter().map(row).collect();
         let plain = |row: &CreateRow<'_>| row.put.is_ok() && self.is_plain(row.new);
         if !rows.is_empty() && rows.iter().all(plain) {
-            match self.create_plainly(&rows).await {
+            match self.create_fast_path(&rows).await {
                 Ok(()) => return Ok(vec![Created::Done; jobs.len()]),
                 // Perhaps one is there already.
                 Err(fault) if fault.is_about_data() || fault.is_collision() => {}
                 Err(fault) => return Err(fault.into()),
             }
         }
-        self.create_slowly(&rows).await
+        self.create_slow_path(&rows).await
     }
 
     /// A batch that PostgreSQL refuses for its data is halved until the bad one stands alone.
-    async fn create_slowly(&self, rows: &[CreateRow<'_>]) -> Result<Vec<Created>, StoreError> {
+    async fn create_slow_path(&self, rows: &[CreateRow<'_>]) -> Result<Vec<Created>, StoreError> {
         let mut answers = Vec::with_capacity(rows.len());
         let mut batches = vec![rows];
         while let Some(batch) = batches.pop() {
@@ -92,16 +92,16 @@ impl PgStore {
             && job.state == JobState::Active
             && job.slot_last.is_none()
             && job.runs_made == 0;
-        let untold = job.note.is_none() && job.paused_by.is_none();
+        let without_notes = job.note.is_none() && job.paused_by.is_none();
         let nameless = idempotency.is_none() && job.key.is_none() && job.def.labels.is_empty();
         let made = job.created_at == job.state_at && job.created_at == job.updated_at;
         let zone = job.def.schedule.zone_followed().map(Zone::name);
         let known = zone.is_none_or(|zone| Self::known(&self.zones).contains(zone));
         let free = job.def.schedule.calendars.is_empty() && !is_broken(job);
-        unmoved && untold && nameless && made && known && free
+        unmoved && without_notes && nameless && made && known && free
     }
 
-    async fn create_plainly(&self, rows: &[CreateRow<'_>]) -> Done<()> {
+    async fn create_fast_path(&self, rows: &[CreateRow<'_>]) -> Done<()> {
         let mut columns = PlainColumns::default();
         for put in rows.iter().filter_map(|row| row.put.as_ref().ok()) {
             columns.push(put);
@@ -209,9 +209,10 @@ impl Before {
         if let Some((key, asked)) = &request
             && let Some((digest, id)) = self.requests.get(key)
         {
-            return match *digest == asked.digest {
-                true => Created::Repeated(*id),
-                false => Created::Mismatch,
+            return if *digest == asked.digest {
+                Created::Repeated(*id)
+            } else {
+                Created::Mismatch
             };
         }
         if self.jobs.contains(&job.id) {
@@ -221,9 +222,10 @@ impl Before {
         let key = key_of(job);
         if let Some(other) = key.as_ref().and_then(|key| self.keys.get(key)) {
             // Its first try may have come through between two looks.
-            return match *other == job.id {
-                true => Created::Repeated(job.id),
-                false => Created::KeyTaken(*other),
+            return if *other == job.id {
+                Created::Repeated(job.id)
+            } else {
+                Created::KeyTaken(*other)
             };
         }
         if let Some(name) = self.calendars.missing(job) {
@@ -250,7 +252,7 @@ async fn put_jobs(conn: &Conn, puts: &[&JobToPut]) -> Done<()> {
         .prepare(include_str!("sql/create_jobs_def.sql"))
         .await?;
     let (narrow, wide) = (narrow.params(), wide.params());
-    tokio::try_join!(biased; conn.tell(&jobs, &narrow), conn.tell(&defs, &wide))?;
+    tokio::try_join!(biased; conn.execute_prepared(&jobs, &narrow), conn.execute_prepared(&defs, &wide))?;
     Ok(())
 }
 

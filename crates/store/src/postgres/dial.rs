@@ -299,13 +299,15 @@ fn gathered<P: fmt::Display>(failures: Failures, place: impl Fn(usize) -> Option
         None => why(error),
     };
     let lines: Vec<String> = failures.iter().map(line).collect();
-    let text = match lines.is_empty() {
-        true => "the host has no address".to_owned(),
-        false => lines.join("; "),
+    let text = if lines.is_empty() {
+        "the host has no address".to_owned()
+    } else {
+        lines.join("; ")
     };
-    match failures.is_empty() || failures.values().any(StoreError::is_transient) {
-        true => StoreError::unavailable(text),
-        false => StoreError::Unusable(text),
+    if failures.is_empty() || failures.values().any(StoreError::is_transient) {
+        StoreError::unavailable(text)
+    } else {
+        StoreError::Unusable(text)
     }
 }
 
@@ -325,9 +327,10 @@ pub(super) fn why(error: &StoreError) -> String {
         }
         source = cause.source();
     }
-    match text.is_empty() {
-        true => first.to_string(),
-        false => text,
+    if text.is_empty() {
+        first.to_string()
+    } else {
+        text
     }
 }
 
@@ -343,8 +346,9 @@ fn refusal(error: Error) -> StoreError {
         "invalid configuration" | "authentication error" => true,
         _ => false,
     };
-    match lasts {
-        true => StoreError::Unusable(format!("the database cannot be used: {}", detail(&error))),
-        false => cannot_connect(error),
+    if lasts {
+        StoreError::Unusable(format!("the database cannot be used: {}", detail(&error)))
+    } else {
+        cannot_connect(error)
     }
 }

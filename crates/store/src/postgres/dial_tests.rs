@@ -148,8 +148,8 @@ async fn open(address: &str) -> Result<PgStore, StoreError> {
 async fn beaten(store: &PgStore, me: PresenceId) -> Duration {
     let begun = Instant::now();
     for _ in 0..40 {
-        let vitals = Vitals::default();
-        match timeout(ANSWER_MAX, store.beat(me, &vitals)).await {
+        let node_status = NodeStatus::default();
+        match timeout(ANSWER_MAX, store.beat(me, &node_status)).await {
             Ok(Ok(_)) => return begun.elapsed(),
             Ok(Err(error)) => assert!(error.is_transient(), "{error:?}"),
             Err(_) => {}
@@ -189,7 +189,7 @@ async fn everything_works_beside(bad: &Bad, server: &PgServer) {
     // Who took us is asked first from then on.
     let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                 WHERE application_name = 'punctual'";
-    server.ask(kill).unwrap();
+    server.query(kill).unwrap();
     let next = beaten(&store, me).await;
     assert!(next < Duration::from_millis(1_000), "{next:?}");
 }
@@ -218,7 +218,7 @@ async fn whoever_is_the_primary_is_found_wherever_it_stands() {
     let first = beaten(&store, me).await;
     assert!(first < SOON, "{first:?}");
     primary.stop(Stop::Immediate).unwrap();
-    let away = store.beat(me, &Vitals::default()).await.unwrap_err();
+    let away = store.beat(me, &NodeStatus::default()).await.unwrap_err();
     assert!(away.is_transient(), "{away:?}");
     standby.promote().unwrap();
     let next = beaten(&store, me).await;
@@ -301,7 +301,7 @@ async fn a_socket_of_this_machine_is_as_good() {
         let store = open(&address).await;
         let store = store.unwrap_or_else(|error| panic!("{mode}: {error:?}"));
         let me = store.join(&node("a")).await.unwrap();
-        store.beat(me, &Vitals::default()).await.unwrap();
+        store.beat(me, &NodeStatus::default()).await.unwrap();
     }
     let bare = PgConfig::parse("postgres:///postgres").unwrap_err();
     assert!(bare.to_string().contains("?host=/"), "{bare}");

@@ -177,7 +177,7 @@ async fn write_all(conn: &Conn, writes: &[Write<'_>]) -> Done<()> {
     }
     let in_flight = calls
         .iter()
-        .map(|(statement, write)| conn.tell(statement, &write.params));
+        .map(|(statement, write)| conn.execute_prepared(statement, &write.params));
     let written = try_join_all(in_flight).await?;
     for ((_, write), written) in calls.iter().zip(written) {
         if write.all && write.rows as u64 != written {

@@ -150,8 +150,9 @@ pub(super) fn cannot_connect(error: Error) -> StoreError {
         .code()
         .map(class)
         .is_some_and(|it| it == "28" || it == "3D");
-    match refused {
-        true => StoreError::Unusable(format!("the database refuses us: {}", detail(&error))),
-        false => StoreError::unavailable(error),
+    if refused {
+        StoreError::Unusable(format!("the database refuses us: {}", detail(&error)))
+    } else {
+        StoreError::unavailable(error)
     }
 }

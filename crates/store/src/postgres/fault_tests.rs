@@ -46,7 +46,7 @@ async fn keep_busy(
         }
         count(
             store
-                .beat(leases.presence, &Vitals::default())
+                .beat(leases.presence, &NodeStatus::default())
                 .await
                 .map(|_| ()),
         );

@@ -183,8 +183,8 @@ async fn fire_held(
     conn.begin()?;
     let (_, rows, ()) = tokio::try_join!(
         biased;
-        conn.ask(&hold, me),
-        conn.ask(&fire, params),
+        conn.query_prepared(&hold, me),
+        conn.query_prepared(&fire, params),
         conn.commit(),
     )?;
     Ok(rows)

@@ -40,7 +40,7 @@ impl Default for Gather {
 }
 
 impl Gather {
-    pub(super) fn ask(&self, jobs: &[NewJob]) -> oneshot::Receiver<Answer> {
+    pub(super) fn request(&self, jobs: &[NewJob]) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
             jobs: jobs.to_vec(),
@@ -75,7 +75,7 @@ fn payload(new: &NewJob) -> usize {
 impl PgStore {
     /// Writes a few jobs together with those of others.
     pub(super) async fn create_together(&self, jobs: &[NewJob]) -> Answer {
-        let mut answered = self.creates.ask(jobs);
+        let mut answered = self.creates.request(jobs);
         loop {
             let permit = tokio::select! {
                 biased;
@@ -130,7 +130,7 @@ fn fail(batch: Vec<Asked>, error: &StoreError) {
             StoreError::Slow(why) => StoreError::Slow(why.clone()),
             StoreError::InUse(why) => StoreError::InUse(why.clone()),
             StoreError::Unusable(why) => StoreError::Unusable(why.clone()),
-            StoreError::Barred => StoreError::Barred,
+            StoreError::Fenced => StoreError::Fenced,
             StoreError::BadRow { what, detail } => StoreError::BadRow {
                 what: what.clone(),
                 detail: detail.clone(),

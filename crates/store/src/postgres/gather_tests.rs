@@ -121,15 +121,17 @@ async fn one_bad_job_spoils_no_batch() {
             let bad = index == 3 || (index == 8 && from == 0);
             let there = store.get_job(TenantId::DEFAULT, new.job.id).await.unwrap();
             assert_eq!(there.is_some(), !bad, "{index}: {created:?}");
-            match bad {
-                true => assert!(refused(created, ""), "{index}: {created:?}"),
-                false => assert_eq!(*created, Created::Done, "{index}"),
+            if bad {
+                assert!(refused(created, ""), "{index}: {created:?}")
+            } else {
+                assert_eq!(*created, Created::Done, "{index}")
             }
         }
         let again = store.create_jobs(&batch).await.unwrap();
-        match keyed {
-            true => assert_eq!(again[3], Created::KeyTaken(batch[4].job.id)),
-            false => assert!(refused(&again[3], "index row"), "{:?}", again[3]),
+        if keyed {
+            assert_eq!(again[3], Created::KeyTaken(batch[4].job.id))
+        } else {
+            assert!(refused(&again[3], "index row"), "{:?}", again[3])
         }
         assert_eq!(again[10], Created::Repeated(batch[10].job.id));
     }
@@ -228,7 +230,7 @@ fn what_shares_a_write_is_bounded_in_bytes_too() {
         }
     };
     let _answers: Vec<_> = [(1, 3 << 20), (2, 5 << 20), (3, 1), (4, 9 << 20), (5, 1)]
-        .map(|(number, bytes)| gather.ask(&[large(number, bytes)]))
+        .map(|(number, bytes)| gather.request(&[large(number, bytes)]))
         .into_iter()
         .collect();
     let mut taken = Vec::new();

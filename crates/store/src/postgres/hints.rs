@@ -77,9 +77,10 @@ impl Gathered {
             text.push(format!("{SHARDS}{}", write_shards(&shards)));
         }
         for (tenant, job) in jobs {
-            let whose = match tenant == TenantId::DEFAULT {
-                true => String::new(),
-                false => tenant.0.simple().to_string(),
+            let whose = if tenant == TenantId::DEFAULT {
+                String::new()
+            } else {
+                tenant.0.simple().to_string()
             };
             text.push(format!("{JOB}{}{whose}", job.0.simple()));
         }
@@ -147,9 +148,10 @@ fn read_shards(text: &str) -> Option<ShardSet> {
 /// A job's id, and its tenant's unless that is the one that is always there.
 fn read_job(text: &str) -> Option<Hint> {
     let (job, tenant) = text.split_at_checked(32)?;
-    let tenant = match tenant.is_empty() {
-        true => TenantId::DEFAULT,
-        false => TenantId(Uuid::try_parse(tenant).ok()?),
+    let tenant = if tenant.is_empty() {
+        TenantId::DEFAULT
+    } else {
+        TenantId(Uuid::try_parse(tenant).ok()?)
     };
     Some(Hint::Job(tenant, JobId(Uuid::try_parse(job).ok()?)))
 }

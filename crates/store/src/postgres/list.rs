@@ -20,9 +20,12 @@ impl PgStore {
         filter: &JobFilter,
         page: Page<JobId>,
     ) -> Done<Vec<Job>> {
-        let wanted = |state: &JobState| match filter.states.is_empty() {
-            true => *state != JobState::Deleted,
-            false => filter.states.contains(state),
+        let wanted = |state: &JobState| {
+            if filter.states.is_empty() {
+                *state != JobState::Deleted
+            } else {
+                filter.states.contains(state)
+            }
         };
         let states: Vec<JobState> = JobState::ALL.into_iter().filter(wanted).collect();
         let codes: Vec<i16> = states.iter().map(|state| state.code()).collect();

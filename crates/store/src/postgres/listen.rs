@@ -37,7 +37,7 @@ pub(super) struct Listener {
 
 struct Shared {
     dialer: Arc<Dialer>,
-    to_tell: Mutex<Gathered>,
+    outgoing: Mutex<Gathered>,
     told: Notify,
     to_hear: Mutex<Gathered>,
     heard: Notify,
@@ -48,7 +48,7 @@ impl Listener {
     pub fn new(dialer: &Arc<Dialer>) -> Self {
         let shared = Shared {
             dialer: Arc::clone(dialer),
-            to_tell: Mutex::default(),
+            outgoing: Mutex::default(),
             told: Notify::new(),
             to_hear: Mutex::default(),
             heard: Notify::new(),
@@ -60,14 +60,14 @@ impl Listener {
         }
     }
 
-    pub fn tell(&self, hints: &[Hint]) {
+    pub fn announce(&self, hints: &[Hint]) {
         if hints.is_empty() {
             return;
         }
         self.start();
-        let mut to_tell = lock(&self.shared.to_tell);
-        hints.iter().for_each(|hint| to_tell.add(*hint));
-        drop(to_tell);
+        let mut outgoing = lock(&self.shared.outgoing);
+        hints.iter().for_each(|hint| outgoing.add(*hint));
+        drop(outgoing);
         self.shared.told.notify_one();
     }
 
@@ -141,7 +141,7 @@ impl Shared {
             if std::mem::take(lost) {
                 self.heard([Hint::Lost]);
             }
-            self.keep_telling(&client).await
+            self.keep_announcing(&client).await
         };
         tokio::pin!(talk);
         loop {
@@ -174,18 +174,18 @@ impl Shared {
 
     /// Sends what there is to tell; ends with the connection.
     #[expect(clippy::disallowed_methods, reason = "nothing is decided by this wait")]
-    async fn keep_telling(&self, client: &Client) -> Done<()> {
+    async fn keep_announcing(&self, client: &Client) -> Done<()> {
         let notify = client.prepare(include_str!("sql/hint.sql")).await?;
         let channel = self.dialer.schema();
         loop {
-            let text = lock(&self.to_tell).write();
+            let text = lock(&self.outgoing).write();
             if text.is_empty() {
                 self.told.notified().await;
                 continue;
             }
             if let Err(error) = client.execute(&notify, &[&channel, &text]).await {
                 // Told again when there is a connection.
-                lock(&self.to_tell).read(&text);
+                lock(&self.outgoing).read(&text);
                 return Err(error.into());
             }
             tokio::time::sleep(FLUSH_EVERY).await;

@@ -63,9 +63,10 @@ pub(super) async fn bring_up(conn: &Conn, schema: &str, tries: u32) -> Result<()
     match version(conn, schema).await? {
         Some(stands) if stands == newest() => {
             // Who has the lock makes them.
-            return match try_lock(conn, schema).await? {
-                true => make_apart(conn).await,
-                false => Ok(()),
+            return if try_lock(conn, schema).await? {
+                make_apart(conn).await
+            } else {
+                Ok(())
             };
         }
         Some(_) | None => {}

@@ -66,8 +66,9 @@ use model::{
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts,
-    JobFilter, Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule,
-    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised,
+    Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError,
+    Withdrawal,
 };
 use store::retrying;
 
@@ -81,9 +82,13 @@ impl Store for PgStore {
         retrying!(self, self.try_join(node))
     }
 
-    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
+    async fn beat(
+        &self,
+        presence: PresenceId,
+        node_status: &NodeStatus,
+    ) -> Result<Beat, StoreError> {
         self.now();
-        retrying!(self, self.beat_in_time(presence, vitals))
+        retrying!(self, self.beat_in_time(presence, node_status))
     }
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
@@ -128,7 +133,7 @@ impl Store for PgStore {
     }
 
     fn hint(&self, hints: &[Hint]) {
-        self.hints.tell(hints);
+        self.hints.announce(hints);
     }
 
     async fn hints(&self, _presence: PresenceId) -> Result<Vec<Hint>, StoreError> {

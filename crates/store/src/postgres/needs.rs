@@ -13,7 +13,7 @@ use super::pool::Conn;
 use super::rows::{maybe_word, moment, word};
 use super::store::limit;
 use super::views::Views;
-use crate::code::read_told;
+use crate::code::read_stretch;
 
 const DAY: i64 = 24 * 3_600 * 1_000;
 
@@ -90,7 +90,7 @@ impl Views {
         let sql = include_str!("sql/skip_records.sql");
         for row in &conn.rows(sql, &[&jobs, &first, &day]).await? {
             let (job, run) = (JobId(row.try_get(0)?), RunId(row.try_get(1)?));
-            let slots = read_told(run, row.try_get(2)?, row.try_get(3)?);
+            let slots = read_stretch(run, row.try_get(2)?, row.try_get(3)?);
             self.view(job).history.skips.insert(run, slots);
         }
         Ok(())

@@ -136,9 +136,10 @@ async fn no_statement_waits_for_workers() {
 pub(super) async fn plan(client: &tokio_postgres::Client, text: &str) -> String {
     let parameters = (1..40).rev().find(|no| text.contains(&format!("${no}")));
     let nothing = vec!["NULL"; parameters.unwrap_or(0)].join(", ");
-    let call = match nothing.is_empty() {
-        true => "q".to_owned(),
-        false => format!("q ({nothing})"),
+    let call = if nothing.is_empty() {
+        "q".to_owned()
+    } else {
+        format!("q ({nothing})")
     };
     let prepare = format!("DEALLOCATE ALL; PREPARE q AS {text}");
     client.batch_execute(&prepare).await.unwrap();
@@ -325,16 +326,16 @@ async fn nodes_of_the_version_before_may_go_on() {
     let beat = "UPDATE presences SET beaten_at = now_ms(), expires_at = now_ms() + 60000";
     client.batch_execute(beat).await.unwrap();
     let me = store.join(&crate::conformance::node("new")).await.unwrap();
-    let vitals = Vitals::default();
-    let living = store.beat(me, &vitals).await.unwrap().living;
+    let node_status = NodeStatus::default();
+    let living = store.beat(me, &node_status).await.unwrap().living;
     let (old, new): (Vec<_>, Vec<_>) = living.iter().partition(|peer| peer.presence != me);
     assert_eq!((old.len(), new.len()), (2, 1));
     for peer in old {
         let all = model::Parts::default();
         assert_eq!(peer.node.parts, all, "it does everything");
-        assert!(peer.vitals.schedules && peer.vitals.executes);
+        assert!(peer.node_status.schedules && peer.node_status.executes);
     }
-    assert!(!new.iter().any(|peer| peer.vitals.schedules));
+    assert!(!new.iter().any(|peer| peer.node_status.schedules));
 }
 
 /// What is due is found by an index of its own, for everyone and lane by lane.

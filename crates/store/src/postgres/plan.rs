@@ -93,8 +93,7 @@ impl PgStore {
         let runs = conn.prepare(include_str!("sql/due_of_runs.sql")).await?;
         let (of_slots, of_runs): (&Params<'_>, &Params<'_>) =
             (&[&ids, &up_to, &inline], &[&ids, &up_to]);
-        let (slots, runs) =
-            tokio::try_join!(biased; conn.ask(&slots, of_slots), conn.ask(&runs, of_runs))?;
+        let (slots, runs) = tokio::try_join!(biased; conn.query_prepared(&slots, of_slots), conn.query_prepared(&runs, of_runs))?;
         let mut due = DueOf {
             runs: runs.iter().map(due_run).collect::<Done<_>>()?,
             ..DueOf::default()

@@ -294,9 +294,10 @@ impl Conn {
             self.failed.store(true, Ordering::Relaxed);
             let patience = [&SqlState::QUERY_CANCELED, &SqlState::LOCK_NOT_AVAILABLE];
             let late = error.code().is_some_and(|code| patience.contains(&code));
-            match late && self.shared.reads {
-                true => Fault::Store(read_too_long()),
-                false => error.into(),
+            if late && self.shared.reads {
+                Fault::Store(read_too_long())
+            } else {
+                error.into()
             }
         })
     }
@@ -345,7 +346,7 @@ impl Conn {
 
     pub async fn rows(&self, sql: &'static str, params: &Params<'_>) -> Done<Vec<Row>> {
         let statement = self.prepare(sql).await?;
-        self.ask(&statement, params).await
+        self.query_prepared(&statement, params).await
     }
 
     pub async fn row(&self, sql: &'static str, params: &Params<'_>) -> Done<Option<Row>> {
@@ -354,16 +355,20 @@ impl Conn {
 
     pub async fn execute(&self, sql: &'static str, params: &Params<'_>) -> Done<u64> {
         let statement = self.prepare(sql).await?;
-        self.tell(&statement, params).await
+        self.execute_prepared(&statement, params).await
     }
 
     /// One that is prepared: it is sent at the first poll, so that several can be under way.
-    pub async fn ask(&self, statement: &Statement, params: &Params<'_>) -> Done<Vec<Row>> {
+    pub async fn query_prepared(
+        &self,
+        statement: &Statement,
+        params: &Params<'_>,
+    ) -> Done<Vec<Row>> {
         self.answer(self.link()?.client.query(statement, params))
             .await
     }
 
-    pub async fn tell(&self, statement: &Statement, params: &Params<'_>) -> Done<u64> {
+    pub async fn execute_prepared(&self, statement: &Statement, params: &Params<'_>) -> Done<u64> {
         self.answer(self.link()?.client.execute(statement, params))
             .await
     }

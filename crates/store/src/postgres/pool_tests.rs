@@ -222,7 +222,10 @@ async fn a_batch_that_failed_keeps_its_connection() {
     let before = pid().await;
     let conn = store.pool.begin().await.unwrap();
     let bad = conn.prepare("SELECT 1 / $1::int4").await.unwrap();
-    let failed = tokio::try_join!(conn.ask(&bad, &[&0]), conn.ask(&bad, &[&1]));
+    let failed = tokio::try_join!(
+        conn.query_prepared(&bad, &[&0]),
+        conn.query_prepared(&bad, &[&1])
+    );
     assert!(failed.is_err());
     drop(conn);
     assert_eq!(pid().await, before);

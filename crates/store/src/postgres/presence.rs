@@ -15,7 +15,9 @@ use super::fault::Done;
 use super::pool::Conn;
 use super::rows::{maybe_word, moment, read_text, text, word};
 use super::store::{PgStore, limit};
-use crate::{Beat, Epoch, HeldClaim, Leases, NodeInfo, Offset, Peer, Raised, StoreError, Vitals};
+use crate::{
+    Beat, Epoch, HeldClaim, Leases, NodeInfo, NodeStatus, Offset, Peer, Raised, StoreError,
+};
 
 type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
 
@@ -97,12 +99,17 @@ impl PgStore {
 
     /// A beat that nobody waits for any more, or that takes longer than it is good for, is given up together with its
     /// connection: whoever drives that may be gone, and the next beat is not to wait behind this one.
-    pub(super) async fn beat_in_time(&self, presence: PresenceId, vitals: &Vitals) -> Done<Beat> {
+    pub(super) async fn beat_in_time(
+        &self,
+        presence: PresenceId,
+        node_status: &NodeStatus,
+    ) -> Done<Beat> {
         let mut given_up = GivenUp(Some(self.beats.get().await?));
         let Some(conn) = &given_up.0 else {
             return Err(StoreError::unavailable("no connection").into());
         };
-        let beat = tokio::time::timeout(BEAT_EVERY, self.try_beat(conn, presence, vitals)).await;
+        let beat =
+            tokio::time::timeout(BEAT_EVERY, self.try_beat(conn, presence, node_status)).await;
         if beat.is_ok() {
             drop(given_up.0.take());
         }
@@ -111,47 +118,52 @@ impl PgStore {
 
     /// Three statements under way at once; the time is read before the first has written anything, and when that is
     /// written: how long that takes, be it seconds, is known and casts no doubt on the clock.
-    async fn try_beat(&self, conn: &Conn, presence: PresenceId, vitals: &Vitals) -> Done<Beat> {
+    async fn try_beat(
+        &self,
+        conn: &Conn,
+        presence: PresenceId,
+        node_status: &NodeStatus,
+    ) -> Done<Beat> {
         let beat = conn.prepare(include_str!("sql/beat.sql")).await?;
-        let asks = conn.prepare(include_str!("sql/beat_asks.sql")).await?;
+        let marks = conn.prepare(include_str!("sql/beat_marks.sql")).await?;
         let living = conn.prepare(include_str!("sql/beat_living.sql")).await?;
         let (now, uptime, ttl) = (self.now_micros(), self.uptime(), millis(PRESENCE_TTL));
-        let (room, lag) = (i64::from(vitals.room), i64::from(vitals.lag));
-        let ahead = vitals.offset.map(|offset| offset.ahead);
-        let uncertainty = vitals.offset.map(|offset| offset.uncertainty);
+        let (room, lag) = (i64::from(node_status.room), i64::from(node_status.lag));
+        let ahead = node_status.offset.map(|offset| offset.ahead);
+        let uncertainty = node_status.offset.map(|offset| offset.uncertainty);
         let heard: [Param<'_>; 10] = [
             &presence.0,
             &now,
             &uptime,
             &ttl,
-            &vitals.schedules,
-            &vitals.executes,
+            &node_status.schedules,
+            &node_status.executes,
             &room,
             &lag,
             &ahead,
             &uncertainty,
         ];
         let (up, me): ([Param<'_>; 3], [Param<'_>; 1]) = ([&uptime, &now, &ttl], [&presence.0]);
-        let (beat, asks, living) = tokio::try_join!(
+        let (beat, marked, living) = tokio::try_join!(
             biased;
-            conn.ask(&beat, &heard),
-            conn.ask(&asks, &me),
-            conn.ask(&living, &up),
+            conn.query_prepared(&beat, &heard),
+            conn.query_prepared(&marks, &me),
+            conn.query_prepared(&living, &up),
         )?;
-        let before: i64 = beat.first().ok_or(StoreError::Barred)?.try_get(0)?;
+        let before: i64 = beat.first().ok_or(StoreError::Fenced)?.try_get(0)?;
         let after = living.last().map_or(Ok(before), |row| row.try_get(15))?;
         // A clock that was stepped back meanwhile is believed as it is now.
         let before = before.min(after);
         let now_micros = before.midpoint(after);
         self.see(Timestamp::from_millis(now_micros / 1_000));
-        let mut marks = Vec::with_capacity(asks.len());
-        for row in &asks {
+        let mut marks = Vec::with_capacity(marked.len());
+        for row in &marked {
             marks.push((RunId(row.try_get(0)?), word(row, 1)?));
         }
         Ok(Beat {
             now_micros,
             took: Duration::from_micros(before.abs_diff(after)),
-            asks: marks,
+            marks,
             living: living.iter().map(peer).collect::<Done<_>>()?,
         })
     }
@@ -159,7 +171,7 @@ impl PgStore {
     pub(super) async fn try_lease(&self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {
         let conn = self.pool.begin().await?;
         let me = conn.row(include_str!("sql/lease_me.sql"), &[&id.0]).await?;
-        let no: i32 = me.ok_or(StoreError::Barred)?.try_get(0)?;
+        let no: i32 = me.ok_or(StoreError::Fenced)?.try_get(0)?;
         let wanted = shards(wanted);
         conn.execute(include_str!("sql/lease_give_up.sql"), &[&no, &wanted])
             .await?;
@@ -234,7 +246,7 @@ impl PgStore {
                 run: RunId(row.try_get(0)?),
                 attempt: AttemptNo(row.try_get::<_, i32>(1)?.cast_unsigned()),
                 due_at: Timestamp::from_millis(row.try_get(2)?),
-                ask: maybe_word(row, 3)?,
+                mark: maybe_word(row, 3)?,
             });
         }
         Ok(held)
@@ -273,7 +285,7 @@ fn peer(row: &Row) -> Done<Peer> {
     Ok(Peer {
         presence: PresenceId(row.try_get(0)?),
         node: node_info(row, [1, 2, 3, 4, 16, 17])?,
-        vitals: Vitals {
+        node_status: NodeStatus {
             schedules: row.try_get(5)?,
             executes: row.try_get(6)?,
             room: u32::try_from(number(7)?).unwrap_or(u32::MAX),

@@ -51,7 +51,7 @@ columns! {
         kind: i16,
         lane: i16,
         state: i16,
-        ask: Option<i16>,
+        mark: Option<i16>,
         waiting: bool,
         exclusive: bool,
         slot: Option<i64>,
@@ -82,7 +82,7 @@ impl<'a> LiveColumns<'a> {
         self.kind.push(run.kind.code());
         self.lane.push(run.lane.code());
         self.state.push(run.state.code());
-        self.ask.push(run.ask.map(Code::code));
+        self.mark.push(run.mark.map(Code::code));
         self.waiting.push(run.waiting);
         self.exclusive.push(exclusive);
         self.slot.push(slot_column(run));
@@ -250,7 +250,7 @@ columns! {
         id: Uuid,
         claim: Option<i32>,
         attempt: i32,
-        ask: Option<i16>,
+        mark: Option<i16>,
         exclusive: bool,
     }
 }
@@ -260,7 +260,7 @@ impl TokenColumns {
         self.id.push(run.id.0);
         self.claim.push(stored.no);
         self.attempt.push(run.attempt.0.cast_signed());
-        self.ask.push(run.ask.map(Code::code));
+        self.mark.push(run.mark.map(Code::code));
         self.exclusive.push(stored.exclusive);
     }
 }
@@ -271,13 +271,13 @@ columns! {
         id: Uuid,
         claim_was: Option<i32>,
         attempt_was: i32,
-        ask_was: Option<i16>,
+        mark_was: Option<i16>,
         claim: Option<i32>,
         attempt: i32,
         state: i16,
         due_at: i64,
         lost: i32,
-        ask: Option<i16>,
+        mark: Option<i16>,
         waiting: bool,
         dispatched_at: Option<i64>,
         attempts: Option<Vec<u8>>,
@@ -291,13 +291,13 @@ impl ChangeColumns {
         self.id.push(now.id.0);
         self.claim_was.push(stored.no);
         self.attempt_was.push(was.attempt.0.cast_signed());
-        self.ask_was.push(was.ask.map(Code::code));
+        self.mark_was.push(was.mark.map(Code::code));
         self.claim.push(now.claim.and(stored.no));
         self.attempt.push(now.attempt.0.cast_signed());
         self.state.push(now.state.code());
         self.due_at.push(now.due_at.as_millis());
         self.lost.push(now.lost.cast_signed());
-        self.ask.push(now.ask.map(Code::code));
+        self.mark.push(now.mark.map(Code::code));
         self.waiting.push(now.waiting);
         self.dispatched_at.push(millis(now.dispatched_at));
         self.attempts.push(attempts);

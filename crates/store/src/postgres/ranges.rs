@@ -59,9 +59,10 @@ enum Part {
 fn sql(template: &str, Partition(day): Partition) -> String {
     let bound = |day: i64| {
         let at = Timestamp::from_millis(day.saturating_mul(DAY));
-        match day.saturating_mul(DAY) > Timestamp::MAX.as_millis() {
-            true => "MAXVALUE".to_owned(),
-            false => format!("'{}'", RunId::least_at(at).0),
+        if day.saturating_mul(DAY) > Timestamp::MAX.as_millis() {
+            "MAXVALUE".to_owned()
+        } else {
+            format!("'{}'", RunId::least_at(at).0)
         }
     };
     template

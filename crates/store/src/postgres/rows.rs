@@ -62,9 +62,10 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
 }
 
 pub(super) fn read_text(stored: String) -> String {
-    match stored.contains('\u{1}') {
-        false => stored,
-        true => stored.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}"),
+    if stored.contains('\u{1}') {
+        stored.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}")
+    } else {
+        stored
     }
 }
 
@@ -257,7 +258,7 @@ impl LiveRow {
             attempt: AttemptNo(number(row, 9)?),
             lost: number(row, 10)?,
             version: Version(number(row, 11)?),
-            ask: maybe_word(row, 12)?,
+            mark: maybe_word(row, 12)?,
             waiting: row.try_get(13)?,
             dispatched_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 15)?,
@@ -354,7 +355,7 @@ impl EndedRow {
             payload: maybe_bytes(row, 21)?,
             payload_left: None,
             claim: None,
-            ask: None,
+            mark: None,
             waiting: false,
             stretch,
             note: maybe_text(row, 23)?,

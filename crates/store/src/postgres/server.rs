@@ -131,9 +131,10 @@ impl PgServer {
         fs::create_dir_all(&self.folder)?;
         fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))?;
         let owner = format!("{USER}:{USER}");
-        match is_root()? {
-            true => done(Command::new("chown").arg(owner).arg(&self.folder)),
-            false => Ok(()),
+        if is_root()? {
+            done(Command::new("chown").arg(owner).arg(&self.folder))
+        } else {
+            Ok(())
         }
     }
 
@@ -180,7 +181,7 @@ impl PgServer {
         done(as_user("pg_ctl")?.arg("-D").arg(&self.folder).arg("reload"))?;
         let following = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
         for _ in 0..600 {
-            if self.ask(following)? == "1" {
+            if self.query(following)? == "1" {
                 return Ok(standby);
             }
             thread::sleep(Duration::from_millis(50));
@@ -197,7 +198,7 @@ impl PgServer {
     }
 
     /// What the server answers to a query: one line for a row.
-    pub fn ask(&self, query: &str) -> Result<String, BoxError> {
+    pub fn query(&self, query: &str) -> Result<String, BoxError> {
         let mut ask = as_user("psql")?;
         ask.args(["-X", "-A", "-t", "-q", "-c", query]);
         Ok(said(ask.arg(self.address()))?.trim().to_owned())
@@ -258,9 +259,10 @@ pub fn address_at(port: u16) -> String {
 /// In memory where there is such a folder.
 fn base() -> PathBuf {
     let fast = Path::new("/dev/shm");
-    match fast.is_dir() {
-        true => fast.to_owned(),
-        false => std::env::temp_dir(),
+    if fast.is_dir() {
+        fast.to_owned()
+    } else {
+        std::env::temp_dir()
     }
 }
 
@@ -282,13 +284,12 @@ fn as_user(program: &str) -> Result<Command, BoxError> {
     let path = find(program).ok_or_else(|| {
         format!("{program} is not on this machine: it comes with the Debian package postgresql")
     })?;
-    let mut command = match is_root()? {
-        false => Command::new(path),
-        true => {
-            let mut command = Command::new("runuser");
-            command.args(["-u", USER, "--"]).arg(path);
-            command
-        }
+    let mut command = if is_root()? {
+        let mut command = Command::new("runuser");
+        command.args(["-u", USER, "--"]).arg(path);
+        command
+    } else {
+        Command::new(path)
     };
     command.current_dir("/");
     Ok(command)
@@ -330,9 +331,10 @@ fn said(command: &mut Command) -> Result<String, BoxError> {
         .map_err(|error| format!("{command:?}: {error}"))?;
     let text = fs::read_to_string(&said)?;
     fs::remove_file(&said)?;
-    match status.success() {
-        true => Ok(text),
-        false => Err(format!("{command:?}: {text}").into()),
+    if status.success() {
+        Ok(text)
+    } else {
+        Err(format!("{command:?}: {text}").into())
     }
 }
 
@@ -359,19 +361,19 @@ mod tests {
     #[test]
     fn a_promoted_standby_has_all_that_was_acknowledged() {
         let primary = PgServer::private(Mode::Durable).unwrap();
-        primary.ask("CREATE TABLE kept (number int)").unwrap();
+        primary.query("CREATE TABLE kept (number int)").unwrap();
         let standby = primary.standby().unwrap();
-        primary.ask("INSERT INTO kept VALUES (42)").unwrap();
-        assert!(standby.ask("INSERT INTO kept VALUES (1)").is_err());
+        primary.query("INSERT INTO kept VALUES (42)").unwrap();
+        assert!(standby.query("INSERT INTO kept VALUES (1)").is_err());
 
         primary.stop(Stop::Immediate).unwrap();
         standby.promote().unwrap();
-        assert_eq!(standby.ask("SELECT number FROM kept").unwrap(), "42");
-        standby.ask("INSERT INTO kept VALUES (1)").unwrap();
+        assert_eq!(standby.query("SELECT number FROM kept").unwrap(), "42");
+        standby.query("INSERT INTO kept VALUES (1)").unwrap();
 
         let third = standby.standby().unwrap();
         standby.stop(Stop::Fast).unwrap();
         third.promote().unwrap();
-        assert_eq!(third.ask("SELECT count(*) FROM kept").unwrap(), "2");
+        assert_eq!(third.query("SELECT count(*) FROM kept").unwrap(), "2");
     }
 }

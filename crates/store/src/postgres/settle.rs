@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Ask, PresenceId, RunId, Timestamp};
+use model::{Mark, PresenceId, RunId, Timestamp};
 use uuid::Uuid;
 
 use super::effects::ended;
@@ -122,8 +122,7 @@ impl PgStore {
         let settle = conn.prepare(include_str!("sql/settle.sql")).await?;
         let named: [Param<'_>; 1] = [&names];
         conn.begin()?;
-        let (locked, gone) =
-            tokio::try_join!(biased; conn.ask(&lock, &named), conn.ask(&settle, &params))?;
+        let (locked, gone) = tokio::try_join!(biased; conn.query_prepared(&lock, &named), conn.query_prepared(&settle, &params))?;
         let locked = locked.iter().map(|row| row.try_get(0));
         let locked: BTreeSet<Uuid> = locked.collect::<Result<_, _>>()?;
         let mut ended = BTreeSet::new();
@@ -181,7 +180,7 @@ impl PgStore {
     ) -> Done<Vec<Settled>> {
         let conn = self.pool.begin().await?;
         let held = self.hold(&conn, by).await?;
-        let (_, now) = held.ok_or(StoreError::Barred)?;
+        let (_, now) = held.ok_or(StoreError::Fenced)?;
         let mut views = views(&conn, settlements).await?;
         let others = settlements.iter().filter_map(|(_, it)| it.run.claim);
         let others: BTreeSet<Uuid> = others.filter(|it| *it != by).map(|it| it.0).collect();
@@ -204,7 +203,7 @@ async fn views(conn: &Conn, settlements: &[(usize, &Settlement)]) -> Done<Views>
     let live = live_named(conn, &names, Payloads::All).await?;
     let matter = live
         .iter()
-        .filter(|row| row.exclusive || row.run.ask.is_some());
+        .filter(|row| row.exclusive || row.run.mark.is_some());
     let jobs: BTreeSet<Uuid> = matter.map(|row| row.run.job.0).collect();
     let jobs: Vec<Uuid> = jobs.into_iter().collect();
     let mut views = if jobs.is_empty() {
@@ -220,7 +219,7 @@ async fn views(conn: &Conn, settlements: &[(usize, &Settlement)]) -> Done<Views>
     views.read_resting(conn).await?;
     let marked = settlements.iter().filter(|(_, it)| {
         let live = views.run(it.run.job, it.run.id);
-        live.is_some_and(|run| run.ask == Some(Ask::TakeBack))
+        live.is_some_and(|run| run.mark == Some(Mark::TakeBack))
     });
     let marked: BTreeSet<Uuid> = marked.map(|(_, it)| it.run.job.0).collect();
     let marked: Vec<Uuid> = marked.into_iter().collect();

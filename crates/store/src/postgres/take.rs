@@ -55,7 +55,7 @@ impl PgStore {
     async fn try_take(&self, presence: PresenceId, wanted: &Wanted<'_>) -> Done<Taken> {
         let conn = self.pool.begin().await?;
         let held = self.hold(&conn, presence).await?;
-        let (no, _) = held.ok_or(StoreError::Barred)?;
+        let (no, _) = held.ok_or(StoreError::Fenced)?;
         let free = free(&conn, wanted).await?;
         let jobs = jobs(&conn, &free).await?;
         let known = |job: &JobId| jobs.read.contains_key(job) || jobs.unreadable.contains(job);
@@ -67,7 +67,8 @@ impl PgStore {
         let claim = conn.prepare(include_str!("sql/take_claim.sql")).await?;
         let inline = Payloads::Small.max();
         let params: &Params<'_> = &[&names, &no, &presence.0, &inline];
-        let (rows, ()) = tokio::try_join!(biased; conn.ask(&claim, params), conn.commit())?;
+        let (rows, ()) =
+            tokio::try_join!(biased; conn.query_prepared(&claim, params), conn.commit())?;
         let mut live = BTreeMap::new();
         for row in &rows {
             let row = LiveRow::read(row)?;
@@ -92,7 +93,8 @@ async fn free(conn: &Conn, wanted: &Wanted<'_>) -> Done<Vec<(RunId, JobId)>> {
     let lanes = lanes.filter(|(_, room)| *room > 0);
     let lanes = lanes.map(async |(lane, room)| {
         let (lane, room) = (lane.code(), limit(room));
-        conn.ask(&take, &[&lane, &up_to, &room, &shards]).await
+        conn.query_prepared(&take, &[&lane, &up_to, &room, &shards])
+            .await
     });
     let mut free = Vec::new();
     for row in try_join_all(lanes).await?.iter().flatten() {

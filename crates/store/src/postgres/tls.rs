@@ -74,9 +74,10 @@ fn read_roots(path: &Path) -> Result<RootCertStore, BoxError> {
     for certificate in CertificateDer::pem_slice_iter(&text) {
         roots.add(certificate?)?;
     }
-    match roots.is_empty() {
-        true => Err("it holds no certificate".into()),
-        false => Ok(roots),
+    if roots.is_empty() {
+        Err("it holds no certificate".into())
+    } else {
+        Ok(roots)
     }
 }
 

@@ -43,7 +43,7 @@ async fn whoever_gets_no_connection_is_told_so_and_beats_go_on() {
     let beats = async {
         let mut beats = 0;
         while !over.load(Ordering::Relaxed) {
-            store.beat(me, &Vitals::default()).await.unwrap();
+            store.beat(me, &NodeStatus::default()).await.unwrap();
             beats += 1;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -468,7 +468,7 @@ async fn no_line_of_the_log_shows_the_password() {
                   SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'ann'";
     root.batch_execute(refuse).await.unwrap();
     for _ in 0..5 {
-        let error = store.beat(me, &Vitals::default()).await.unwrap_err();
+        let error = store.beat(me, &NodeStatus::default()).await.unwrap_err();
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("s3cret"), "{shown}");
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -80,8 +80,7 @@ impl Views {
         let jobs = conn.prepare(include_str!("sql/lock_jobs.sql")).await?;
         let live = conn.prepare(lock.sql()).await?;
         let (ids, living) = ([&ids as Param<'_>], [&living as Param<'_>]);
-        let (jobs, live) =
-            tokio::try_join!(biased; conn.ask(&jobs, &ids), conn.ask(&live, &living))?;
+        let (jobs, live) = tokio::try_join!(biased; conn.query_prepared(&jobs, &ids), conn.query_prepared(&live, &living))?;
         let mut views = Self::default();
         for row in &jobs {
             let narrow = Narrow::read(row)?;

@@ -49,12 +49,12 @@ impl PgStore {
         let conn = self.pool.begin().await?;
         self.hold(&conn, presence)
             .await?
-            .ok_or(StoreError::Barred)?;
+            .ok_or(StoreError::Fenced)?;
         let names: Vec<Uuid> = answers.iter().map(|answer| answer.run.0).collect();
         let live = live_named(&conn, &names, Payloads::Small).await?;
         let marked = live
             .iter()
-            .filter(|row| row.run.claim == Some(presence) && row.run.ask.is_some());
+            .filter(|row| row.run.claim == Some(presence) && row.run.mark.is_some());
         let jobs: BTreeSet<Uuid> = marked.map(|row| row.run.job.0).collect();
         let jobs: Vec<Uuid> = jobs.into_iter().collect();
         if jobs.is_empty() {

@@ -14,7 +14,7 @@ use super::jobs::{is_gone, job_row};
 use super::rows::{JobRow, Payloads, Tenant};
 use super::rules::jobs_naming;
 use crate::code::Unreadable;
-use crate::types::aimed_by;
+use crate::types::calendars_of;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 
 /// Jobs named to whoever wants to drop a calendar that is in use.
@@ -299,7 +299,7 @@ pub(super) fn follow_calendars(conn: &Connection, before: &Job, after: &Job) -> 
 
 /// One that a job names and that is not there.
 pub(super) fn calendar_missing(conn: &Connection, job: &Job) -> Done<Option<CalendarName>> {
-    for name in aimed_by(job).into_keys() {
+    for name in calendars_of(job).into_keys() {
         if calendar_version(conn, job.tenant, name)?.is_none() {
             return Ok(Some(name.clone()));
         }
@@ -307,9 +307,9 @@ pub(super) fn calendar_missing(conn: &Connection, job: &Job) -> Done<Option<Cale
     Ok(None)
 }
 
-/// A job that was aimed by another version of a calendar than the one that stands is to be aimed anew.
+/// A job that was scheduled by another version of a calendar than the one that stands is to be rescheduled.
 pub(super) fn doubt_calendars(conn: &Connection, job: &Job) -> Done<()> {
-    for (name, version) in aimed_by(job) {
+    for (name, version) in calendars_of(job) {
         let stands = calendar_version(conn, job.tenant, name)?;
         if stands.is_some_and(|stands| stands != version) {
             let mut update = conn.prepare_cached(include_str!("sql/doubt_calendar.sql"))?;

@@ -249,7 +249,7 @@ pub(super) fn insert_live(
         run.lost,
         run.version.0,
         claim,
-        run.ask.map(Code::code),
+        run.mark.map(Code::code),
         run.waiting,
         run.dispatched_at.map(Timestamp::as_millis),
         run.payload.as_deref(),

@@ -273,9 +273,10 @@ fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> 
         },
     };
     let mut select = conn.prepare_cached(include_str!("sql/job_exists.sql"))?;
-    Ok(Some(match select.exists([job.id.as_bytes()])? {
-        true => Created::Repeated(job.id),
-        false => refused,
+    Ok(Some(if select.exists([job.id.as_bytes()])? {
+        Created::Repeated(job.id)
+    } else {
+        refused
     }))
 }
 

@@ -35,9 +35,12 @@ pub(super) fn list_jobs(
     filter: &JobFilter,
     page: Page<JobId>,
 ) -> Done<Vec<Job>> {
-    let wanted = |state: &JobState| match filter.states.is_empty() {
-        true => *state != JobState::Deleted,
-        false => filter.states.contains(state),
+    let wanted = |state: &JobState| {
+        if filter.states.is_empty() {
+            *state != JobState::Deleted
+        } else {
+            filter.states.contains(state)
+        }
     };
     let states: Vec<_> = JobState::ALL.into_iter().filter(wanted).collect();
     let listing = Listing {

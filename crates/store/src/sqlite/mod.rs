@@ -50,8 +50,8 @@ use writer::By;
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
     DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter,
-    Settled, Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, Retained, Rule,
+    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError, Withdrawal,
 };
 
 pub use backup::backup;
@@ -78,20 +78,24 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn beat(&self, presence: PresenceId, vitals: &Vitals) -> Result<Beat, StoreError> {
+    async fn beat(
+        &self,
+        presence: PresenceId,
+        node_status: &NodeStatus,
+    ) -> Result<Beat, StoreError> {
         let shared = self.shared.clone();
         let now = shared.see();
         let (no, living) = {
             let mut presences = shared.presences();
-            let living = presences.beat(presence, vitals, (now, shared.clock.uptime()))?;
+            let living = presences.beat(presence, node_status, (now, shared.clock.uptime()))?;
             (presences.living(presence)?, living)
         };
-        let asks = move |conn: &_| plan::beat_asks(conn, no);
-        let asks = self.beats.call(asks).await?;
+        let marks = move |conn: &_| plan::beat_marks(conn, no);
+        let marks = self.beats.call(marks).await?;
         Ok(Beat {
             now_micros: shared.clock.now_micros(),
             took: Duration::ZERO,
-            asks,
+            marks,
             living,
         })
     }

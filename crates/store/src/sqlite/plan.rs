@@ -159,7 +159,7 @@ pub(super) fn claims(
             run: RunId::from_bytes(row.get(0)?),
             attempt: model::AttemptNo(row.get(1)?),
             due_at: Timestamp::from_millis(row.get(2)?),
-            ask: row.get::<_, Option<Word<_>>>(3)?.map(|word| word.0),
+            mark: row.get::<_, Option<Word<_>>>(3)?.map(|word| word.0),
         })
     })?;
     Ok(held.collect::<rusqlite::Result<_>>()?)
@@ -276,12 +276,12 @@ fn ended_presences(conn: &Connection, shared: &Shared) -> Done<BTreeMap<i64, Gon
     Ok(gone)
 }
 
-pub(super) fn beat_asks(conn: &Connection, no: i64) -> Done<Vec<(RunId, model::Ask)>> {
+pub(super) fn beat_marks(conn: &Connection, no: i64) -> Done<Vec<(RunId, model::Mark)>> {
     let mut select = conn.prepare_cached(include_str!("sql/beat.sql"))?;
-    let asks = select.query_map([no], |row| {
+    let marks = select.query_map([no], |row| {
         Ok((RunId::from_bytes(row.get(0)?), row.get::<_, Word<_>>(1)?.0))
     })?;
-    Ok(asks.collect::<rusqlite::Result<_>>()?)
+    Ok(marks.collect::<rusqlite::Result<_>>()?)
 }
 
 /// When the oldest slot or run was due that nobody holds.

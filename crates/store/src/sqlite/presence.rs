@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 
 use super::db::Db;
 use super::fault::Done;
-use crate::{Epoch, Leases, NodeInfo, Peer, Raised, StoreError, Vitals, silent_presence_end};
+use crate::{Epoch, Leases, NodeInfo, NodeStatus, Peer, Raised, StoreError, silent_presence_end};
 
 /// Every presence that lives, or has ended and may still have claims.
 #[derive(Default)]
@@ -31,7 +31,7 @@ struct Known {
     node: NodeInfo,
     joined_at: Timestamp,
     /// As of its last beat.
-    vitals: Vitals,
+    node_status: NodeStatus,
     ended_at: Option<Timestamp>,
     /// When its last beat was, by uptime, and its mark.
     beaten: Duration,
@@ -64,8 +64,8 @@ impl Presences {
             let ended_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
             let joined_at = Timestamp::from_millis(row.get(7)?);
             let heard = self.known.get(&id);
-            let (vitals, beaten, mark) = heard.map_or_else(Default::default, |known| {
-                (known.vitals, known.beaten, known.mark)
+            let (node_status, beaten, mark) = heard.map_or_else(Default::default, |known| {
+                (known.node_status, known.beaten, known.mark)
             });
             let told = heard.map_or(joined_at, |known| known.told);
             let node = NodeInfo {
@@ -82,7 +82,7 @@ impl Presences {
                     no,
                     node,
                     joined_at,
-                    vitals,
+                    node_status,
                     ended_at,
                     beaten,
                     mark,
@@ -101,7 +101,7 @@ impl Presences {
     /// The number of a presence that has not ended.
     pub fn living(&self, id: PresenceId) -> Result<i64, StoreError> {
         let known = self.known.get(&id).filter(|known| known.ended_at.is_none());
-        known.map(|known| known.no).ok_or(StoreError::Barred)
+        known.map(|known| known.no).ok_or(StoreError::Fenced)
     }
 
     /// The number behind a claim that `by` may settle: its own, or that of a presence that has ended.
@@ -127,15 +127,15 @@ impl Presences {
     pub fn beat(
         &mut self,
         id: PresenceId,
-        vitals: &Vitals,
+        node_status: &NodeStatus,
         (now, uptime): (Timestamp, Duration),
     ) -> Result<Vec<Peer>, StoreError> {
         let known = self
             .known
             .get_mut(&id)
             .filter(|known| known.ended_at.is_none());
-        let known = known.ok_or(StoreError::Barred)?;
-        known.vitals = *vitals;
+        let known = known.ok_or(StoreError::Fenced)?;
+        known.node_status = *node_status;
         known.beaten = uptime;
         known.mark = known.mark.next(uptime);
         known.told = known.told.max(now);
@@ -144,7 +144,7 @@ impl Presences {
         let peer = |(id, known): (&PresenceId, &Known)| Peer {
             presence: *id,
             node: known.node.clone(),
-            vitals: known.vitals,
+            node_status: known.node_status,
             joined_at: known.joined_at,
             mark: known.mark,
             beaten: uptime.saturating_sub(known.beaten),
@@ -188,7 +188,7 @@ impl Presences {
             no,
             node: node.clone(),
             joined_at,
-            vitals: Vitals::default(),
+            node_status: NodeStatus::default(),
             ended_at: None,
             beaten: uptime,
             mark: BeatMark::at(uptime),
@@ -301,9 +301,10 @@ impl Db {
     }
 
     pub fn raise_level(&mut self, to: Level) -> Done<Raised> {
-        let below = match self.level()? < to {
-            true => self.shared.presences().below(to),
-            false => None,
+        let below = if self.level()? < to {
+            self.shared.presences().below(to)
+        } else {
+            None
         };
         if let Some(node) = below {
             return Ok(Raised::Below(Box::new(node)));

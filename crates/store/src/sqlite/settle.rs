@@ -133,7 +133,7 @@ impl Db {
     ) -> Done<Settled> {
         let (job, id) = (settlement.run.job, settlement.run.id);
         let mut view = self.view_of_runs(job)?;
-        let marked = view.live.get(&id).is_some_and(|run| run.ask.is_some());
+        let marked = view.live.get(&id).is_some_and(|run| run.mark.is_some());
         if marked || self.resting.contains(job) {
             self.read_job(job, &mut view)?;
         }

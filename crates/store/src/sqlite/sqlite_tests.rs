@@ -356,11 +356,11 @@ async fn a_crash_ends_presences_at_the_moment_of_the_next_start() {
         [(run.id, at(100))]
     );
     let me = store.join(&node("next")).await.unwrap();
-    let beat = store.beat(me, &Vitals::default()).await.unwrap();
+    let beat = store.beat(me, &NodeStatus::default()).await.unwrap();
     let peer = Peer {
         presence: me,
         node: node("next"),
-        vitals: Vitals::default(),
+        node_status: NodeStatus::default(),
         joined_at: at(100),
         mark: beat.living[0].mark,
         beaten: std::time::Duration::ZERO,
@@ -392,8 +392,8 @@ async fn presences_that_hold_nothing_are_forgotten() {
     });
     assert_eq!(left.await.unwrap(), 0);
     assert!(matches!(
-        store.beat(gone, &Vitals::default()).await,
-        Err(StoreError::Barred)
+        store.beat(gone, &NodeStatus::default()).await,
+        Err(StoreError::Fenced)
     ));
 }
 
@@ -478,9 +478,10 @@ async fn listing_by_every_filter_agrees_with_reading_all() {
 }
 
 fn fits(job: &Job, filter: &JobFilter) -> bool {
-    let state = match filter.states.is_empty() {
-        true => job.state != JobState::Deleted,
-        false => filter.states.contains(&job.state),
+    let state = if filter.states.is_empty() {
+        job.state != JobState::Deleted
+    } else {
+        filter.states.contains(&job.state)
     };
     let labels = filter
         .labels

@@ -209,7 +209,7 @@ async fn a_calendar_that_cannot_be_read_hides_neither_its_jobs_nor_others() {
 }
 
 #[tokio::test]
-async fn a_zone_is_known_by_the_tables_its_first_job_was_aimed_by() {
+async fn a_zone_is_known_by_the_tables_its_first_job_was_scheduled_by() {
     let folder = folder();
     let store = open(folder.path()).unwrap();
     let zone = Zone::get("Europe/Berlin").unwrap();

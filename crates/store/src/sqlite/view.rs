@@ -13,7 +13,7 @@ use super::fault::{Done, Fault, bad_row};
 use super::history::ended_row;
 use super::jobs::load_job;
 use super::rows::{LiveRow, RunRow, Word};
-use crate::code::{Code, read_told, stretch_columns};
+use crate::code::{Code, read_stretch, stretch_columns};
 use crate::{StoreError, doc};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -121,7 +121,7 @@ impl Db {
             while let Some(row) = rows.next()? {
                 let id = RunId::from_bytes(row.get(0)?);
                 if row.get(3)? {
-                    found.push((id, read_told(id, row.get(1)?, row.get(2)?)));
+                    found.push((id, read_stretch(id, row.get(1)?, row.get(2)?)));
                 }
             }
             Ok(())
@@ -214,7 +214,7 @@ impl Db {
             now.due_at.as_millis(),
             now.lost,
             now.claim.is_some(),
-            now.ask.map(Code::code),
+            now.mark.map(Code::code),
             now.waiting,
             now.dispatched_at.map(Timestamp::as_millis),
             tried,

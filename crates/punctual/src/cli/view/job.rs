@@ -138,9 +138,10 @@ pub fn schedule(value: &Value) -> String {
             None => text(&value["cron"]),
         }
     } else if !value["every"].is_null() {
-        let after = match value["after_completion"] == true {
-            true => " after its run",
-            false => "",
+        let after = if value["after_completion"] == true {
+            " after its run"
+        } else {
+            ""
         };
         format!("every {}{after}", text(&value["every"]))
     } else if !value["at"].is_null() {

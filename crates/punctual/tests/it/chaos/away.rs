@@ -1,4 +1,4 @@
-//! A node that is told to stop while its database is gone.
+//! A node that is ordered to stop while its database is gone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

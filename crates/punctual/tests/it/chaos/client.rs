@@ -44,9 +44,10 @@ impl Client<'_> {
         let gap = Duration::from_secs_f64(1.0 / self.rate);
         for number in 0.. {
             // Half of them are due soon after; the others are known to everyone by then.
-            let ahead = match random.random() {
-                true => random.random_range(500..2_000),
-                false => random.random_range(8_000..15_000),
+            let ahead = if random.random() {
+                random.random_range(500..2_000)
+            } else {
+                random.random_range(8_000..15_000)
             };
             let due = now() + ahead;
             if self.stop.load(Ordering::Relaxed) || due > self.until {

@@ -95,12 +95,12 @@ impl Database {
         let lock = format!(
             "BEGIN; LOCK TABLE punctual.{table} IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep({seconds}); COMMIT"
         );
-        self.primary.ask(&lock).unwrap();
+        self.primary.query(&lock).unwrap();
     }
 
     /// What the database itself says; for the record of a run that went wrong.
     pub fn ask(&self, query: &str) -> String {
-        let answer = self.primary.ask(query);
+        let answer = self.primary.query(query);
         answer.unwrap_or_else(|error| format!("no answer: {error}"))
     }
 }

@@ -103,9 +103,10 @@ pub struct Strike {
 impl Strike {
     /// What it leaves behind has mostly passed so long after its end, in milliseconds.
     pub fn aftermath(&self) -> i64 {
-        match self.fault == Fault::Blackout {
-            true => 8_000,
-            false => 3_000,
+        if self.fault == Fault::Blackout {
+            8_000
+        } else {
+            3_000
         }
     }
 }
@@ -224,9 +225,10 @@ impl Faults<'_> {
                 None
             }
             Fault::Kill | Fault::Stop => {
-                match fault == Fault::Kill {
-                    true => self.fleet.kill(node),
-                    false => self.fleet.stop(node),
+                if fault == Fault::Kill {
+                    self.fleet.kill(node)
+                } else {
+                    self.fleet.stop(node)
                 }
                 pause(AWAY);
                 self.fleet.launch(node);

@@ -48,7 +48,7 @@ impl Addresses {
 }
 
 impl Fleet {
-    /// Each with all parts, unless told: `api,schedule/execute/api,execute`.
+    /// Each with all parts, unless said otherwise: `api,schedule/execute/api,execute`.
     pub fn start(binary: &Path, database: &Database, parts: Option<String>) -> Self {
         let all = || [ALL; NODES].join("/");
         let parts = parts.unwrap_or_else(all);

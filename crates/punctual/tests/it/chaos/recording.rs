@@ -87,7 +87,7 @@ impl Entry {
 
 /// A slot, or several in a row, as `GET /v1/jobs/{id}/slots` tells it.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct SlotAnswer {
     pub first: i64,
     pub last: i64,
     pub count: u64,
@@ -95,7 +95,7 @@ pub struct Told {
     pub run: Option<String>,
 }
 
-impl Told {
+impl SlotAnswer {
     fn of(item: &Value) -> Self {
         let several = |name: &str| {
             let found = &item[name];
@@ -121,7 +121,7 @@ pub struct Recording {
     pub entries: Vec<Entry>,
     pub arrivals: Vec<Arrival>,
     /// By job.
-    pub told: BTreeMap<String, Vec<Told>>,
+    pub answers: BTreeMap<String, Vec<SlotAnswer>>,
     pub strikes: Vec<Strike>,
 }
 
@@ -142,13 +142,13 @@ impl Recording {
                 !job.is_one_off() || one_offs <= ONE_OFFS_READ
             })
             .collect();
-        let told = tell_all(http, &read);
+        let answers = read_all_slots(http, &read);
         arrivals.sort_by_key(|arrival| arrival.at_micros);
         let recording = Self {
             entries: history.iter().map(Entry::of).collect(),
             jobs,
             arrivals,
-            told,
+            answers,
             strikes,
         };
         (recording, history)
@@ -156,12 +156,18 @@ impl Recording {
 }
 
 /// The slots of each job, several jobs at a time.
-fn tell_all(http: &Http, jobs: &[&LoadJob]) -> BTreeMap<String, Vec<Told>> {
+fn read_all_slots(http: &Http, jobs: &[&LoadJob]) -> BTreeMap<String, Vec<SlotAnswer>> {
     let share = jobs.len().div_ceil(4).max(1);
     thread::scope(|scope| {
         let threads: Vec<_> = jobs
             .chunks(share)
-            .map(|jobs| scope.spawn(|| jobs.iter().map(|job| tell(http, job)).collect::<Vec<_>>()))
+            .map(|jobs| {
+                scope.spawn(|| {
+                    jobs.iter()
+                        .map(|job| read_slots(http, job))
+                        .collect::<Vec<_>>()
+                })
+            })
             .collect();
         threads
             .into_iter()
@@ -170,7 +176,7 @@ fn tell_all(http: &Http, jobs: &[&LoadJob]) -> BTreeMap<String, Vec<Told>> {
     })
 }
 
-fn tell(http: &Http, job: &LoadJob) -> (String, Vec<Told>) {
+fn read_slots(http: &Http, job: &LoadJob) -> (String, Vec<SlotAnswer>) {
     let items = list(http, &format!("/v1/jobs/{}/slots?", job.id));
-    (job.id.clone(), items.iter().map(Told::of).collect())
+    (job.id.clone(), items.iter().map(SlotAnswer::of).collect())
 }

@@ -87,8 +87,8 @@ impl World {
     async fn make_as(&mut self, by: PresenceId, call: &PresenceCall, learn: bool) -> String {
         let store = self.store.clone();
         match call {
-            PresenceCall::Beat(vitals) => {
-                let mut beat = store.beat(by, vitals).await;
+            PresenceCall::Beat(node_status) => {
+                let mut beat = store.beat(by, node_status).await;
                 if let Ok(beat) = &mut beat {
                     self.in_order(&mut beat.living, |peer| peer.presence);
                     let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));

@@ -5,7 +5,7 @@ use model::shard::ShardSet;
 use model::{Calendar, CalendarName, JobId, Lane, PresenceId, RunId, TenantId, Timestamp, Version};
 
 use crate::{
-    Firing, JobChange, Keep, Leases, NewJob, Rule, Settlement, StartRun, Vitals, Withdrawal,
+    Firing, JobChange, Keep, Leases, NewJob, NodeStatus, Rule, Settlement, StartRun, Withdrawal,
 };
 
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(super) enum RuleCall {
 /// What is done as a presence, and refused when it has ended.
 #[derive(Debug, Clone)]
 pub(super) enum PresenceCall {
-    Beat(Vitals),
+    Beat(NodeStatus),
     Lease(ShardSet),
     Leave,
     Fence(Vec<LastBeat>),

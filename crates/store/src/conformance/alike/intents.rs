@@ -21,7 +21,7 @@ use super::world::{World, pick};
 use crate::conformance::{at, firing, someone};
 use crate::mem::MemStore;
 use crate::{
-    Firing, JobChange, Keep, Offset, RunsOfChange, Settlement, StartRun, Vitals, Withdrawal,
+    Firing, JobChange, Keep, NodeStatus, Offset, RunsOfChange, Settlement, StartRun, Withdrawal,
 };
 
 impl World {
@@ -89,7 +89,7 @@ impl World {
         let by = self.leases(by).presence;
         let call = match op {
             PresenceOp::Join => return Call::Join,
-            PresenceOp::Beat(number) => PresenceCall::Beat(vitals(number)),
+            PresenceOp::Beat(number) => PresenceCall::Beat(node_status(number)),
             PresenceOp::Lease(want) => PresenceCall::Lease(wanted(want)),
             PresenceOp::Leave => PresenceCall::Leave,
             PresenceOp::Fence => self.fence(by),
@@ -97,7 +97,7 @@ impl World {
                 for _ in 0..7 {
                     self.clock.advance(Duration::from_secs(1));
                     // Whether it lives is for the call that follows to find out.
-                    if let Ok(beat) = self.store.beat(by, &Vitals::default()).await {
+                    if let Ok(beat) = self.store.beat(by, &NodeStatus::default()).await {
                         let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
                         self.heard = last.collect();
                     }
@@ -168,7 +168,7 @@ impl World {
                 (edited, RunsOfChange::TakeBack)
             }
             Change::Rename(key) => (renamed(&before, key, now), RunsOfChange::TakeBack),
-            Change::AimAnew => (before.aimed_anew(now, &someone()), RunsOfChange::TakeBack),
+            Change::Reschedule => (before.rescheduled(now, &someone()), RunsOfChange::TakeBack),
             Change::Delete => (before.deleted(now, &someone()), RunsOfChange::Cancel),
         };
         JobChange {
@@ -186,7 +186,7 @@ impl World {
         // From a handful of moments, so that some ids come twice.
         let asked_at = at(i64::from(nonce) * 30);
         let id = RunId::asked(job.id, asked_at, u64::from(nonce));
-        let born = Run::of_slot(&job, Slot(asked_at));
+        let inserted = Run::of_slot(&job, Slot(asked_at));
         let large = usize::from(nonce % 2) * PAYLOAD_INLINE_MAX;
         let payload = Some(Bytes::from(vec![nonce; large + 3]));
         let run = Run {
@@ -195,7 +195,7 @@ impl World {
             slot: None,
             due_at: asked_at,
             payload,
-            ..born
+            ..inserted
         };
         Call::Start(Box::new(StartRun { run, force }))
     }
@@ -252,9 +252,10 @@ impl World {
             let Some(due_at) = job.next_due_at() else {
                 continue;
             };
-            let decided_at = match late < 0 {
-                true => due_at.minus(millis),
-                false => due_at.plus(millis),
+            let decided_at = if late < 0 {
+                due_at.minus(millis)
+            } else {
+                due_at.plus(millis)
             };
             firings.insert(
                 job.id,
@@ -335,12 +336,12 @@ impl World {
     }
 }
 
-fn vitals(number: u8) -> Vitals {
+fn node_status(number: u8) -> NodeStatus {
     let offset = Offset {
         ahead: -i64::from(number),
         uncertainty: 1,
     };
-    Vitals {
+    NodeStatus {
         schedules: number % 2 == 1,
         executes: number % 3 == 1,
         room: u32::from(number),

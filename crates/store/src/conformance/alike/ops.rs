@@ -179,7 +179,7 @@ pub(super) enum Change {
     },
     Rename(u8),
     /// A rule has changed, or not.
-    AimAnew,
+    Reschedule,
     Delete,
 }
 
@@ -321,7 +321,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => any::<bool>().prop_map(|catch_up| Change::Resume { catch_up }),
         4 => (0_u8..5, 0_u8..SCHEDULES)
             .prop_map(|(overlap, schedule)| Change::Edit { overlap, schedule }),
-        2 => Just(Change::AimAnew),
+        2 => Just(Change::Reschedule),
         1 => (0_u8..3).prop_map(Change::Rename),
         1 => Just(Change::Delete),
     ]

@@ -42,10 +42,7 @@ fn calendar(number: u8, holds: u8, version: Version, now: Timestamp) -> Calendar
 }
 
 fn tenant(ours: bool) -> TenantId {
-    match ours {
-        true => TenantId::DEFAULT,
-        false => STRANGER,
-    }
+    if ours { TenantId::DEFAULT } else { STRANGER }
 }
 
 impl World {
@@ -66,10 +63,7 @@ impl World {
             } => {
                 let known = self.calendars(tenant(ours)).await;
                 let stands = known.get(&name(number)).map(|it| it.version);
-                let before = match fresh {
-                    true => stands,
-                    false => Some(Version(2)),
-                };
+                let before = if fresh { stands } else { Some(Version(2)) };
                 let version = before.map_or(Version::FIRST, Version::next);
                 let calendar = calendar(number, holds, version, self.now());
                 RuleCall::Put(tenant(ours), Box::new(calendar), before)

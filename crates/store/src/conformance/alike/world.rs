@@ -15,7 +15,7 @@ use crate::{JobFilter, Leases, Page, RunFilter, Store, StoreClock};
 
 pub(super) const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
-const BARRED: &str = "Err(Barred)";
+const FENCED: &str = "Err(Fenced)";
 
 pub(super) struct World {
     pub store: Arc<dyn Store>,
@@ -74,7 +74,7 @@ impl World {
         }
         answers.push(self.make(&call, true).await);
         if let Call::Presence(by, _) = &call
-            && answers.last().is_some_and(|answer| answer == BARRED)
+            && answers.last().is_some_and(|answer| answer == FENCED)
         {
             // It knows now that it has nothing any more.
             for it in self.presences.iter_mut().filter(|it| it.presence == *by) {

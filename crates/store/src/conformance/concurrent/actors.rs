@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Ask, BeatMark, Job, JobId, PresenceId, Reason, Run, RunId, RunKind, Slot, Verdict};
+use model::{BeatMark, Job, JobId, Mark, PresenceId, Reason, Run, RunId, RunKind, Slot, Verdict};
 
 use super::calls::{Answer, Call, Named, firing_of};
 use super::chance::Chance;
@@ -80,7 +80,7 @@ impl Actor {
                 let back = self.chance.percent(70);
                 // Others too: the mark may be on its way.
                 let others = self.chance.percent(50);
-                let marked = |run: &Run| others || run.ask == Some(Ask::TakeBack);
+                let marked = |run: &Run| others || run.mark == Some(Mark::TakeBack);
                 let held = self
                     .runs(|run| run.claim == Some(me) && marked(run))
                     .await?;

@@ -11,8 +11,9 @@ use model::{
 };
 
 use crate::{
-    Cancelled, Claimed, Created, Epoch, Fired, Firing, JobChange, JobChanged, Leases, NewJob, Page,
-    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError, Vitals, Withdrawal,
+    Cancelled, Claimed, Created, Epoch, Fired, Firing, JobChange, JobChanged, Leases, NewJob,
+    NodeStatus, Page, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError,
+    Withdrawal,
 };
 
 /// More runs than a job has here.
@@ -111,7 +112,7 @@ fn claimed_names(runs: &[Named]) -> Vec<RunId> {
 fn one<T>(answer: Result<T, StoreError>, to: impl FnOnce(T) -> Answer) -> Answer {
     match answer {
         Ok(answer) => to(answer),
-        Err(StoreError::Barred) => Answer::Fenced,
+        Err(StoreError::Fenced) => Answer::Fenced,
         Err(error) => Answer::Failed(format!("{error:?}")),
     }
 }
@@ -124,7 +125,7 @@ fn each<T>(
 ) -> Vec<Answer> {
     match answers {
         Ok(answers) => answers.into_iter().map(to).collect(),
-        Err(StoreError::Barred) => vec![Answer::Fenced; count],
+        Err(StoreError::Fenced) => vec![Answer::Fenced; count],
         Err(error) => vec![Answer::Failed(format!("{error:?}")); count],
     }
 }
@@ -161,7 +162,7 @@ impl Call {
             Self::Lease(by, wanted) => (About::All, one(store.lease(*by, wanted).await, leased)),
             Self::Leave(by) => (About::All, one(store.leave(*by).await, |()| Answer::Done)),
             Self::Beat(by) => {
-                let beat = store.beat(*by, &Vitals::default()).await;
+                let beat = store.beat(*by, &NodeStatus::default()).await;
                 (About::All, one(beat, |_| Answer::Done))
             }
             Self::Fence(by, last) => (About::All, one(store.fence(*by, &[*last]).await, ended)),

@@ -13,7 +13,7 @@ use super::history::Opening;
 use crate::conformance::{TestClock, at, node};
 use crate::mem::MemStore;
 use crate::{
-    Claimed, Epoch, Leases, NewJob, Settlement, Store, StoreClock as _, StoreError, Vitals,
+    Claimed, Epoch, Leases, NewJob, NodeStatus, Settlement, Store, StoreClock as _, StoreError,
 };
 
 /// How long a presence must be silent to be fenced: so many beats of the others.
@@ -48,7 +48,7 @@ impl Replay {
             clock.advance(SILENCE);
             for ((_, ours), (.., heard)) in presences.iter().zip(&opening.presences) {
                 if *heard {
-                    store.beat(*ours, &Vitals::default()).await?;
+                    store.beat(*ours, &NodeStatus::default()).await?;
                 }
             }
         }

@@ -19,8 +19,8 @@ use super::jobs::new_job;
 use super::replay::{BEATS, SILENCE, TENANT};
 use crate::conformance::{TestClock, node, settlement, someone};
 use crate::{
-    BoxError, Epoch, JobChange, Leases, NewJob, Page, RunFilter, RunsOfChange, Store,
-    StoreClock as _, Vitals,
+    BoxError, Epoch, JobChange, Leases, NewJob, NodeStatus, Page, RunFilter, RunsOfChange, Store,
+    StoreClock as _,
 };
 
 /// Presences that act from the start, and those that take over from one that ends.
@@ -171,7 +171,7 @@ async fn open(
     for _ in 0..BEATS {
         arena.clock.advance(SILENCE);
         for (presence, ..) in presences.iter().filter(|(.., heard)| *heard) {
-            store.beat(*presence, &Vitals::default()).await?;
+            store.beat(*presence, &NodeStatus::default()).await?;
         }
     }
     let mut epochs: BTreeMap<Shard, Epoch> = BTreeMap::new();

@@ -86,9 +86,10 @@ fn on_time(books: &Books<'_>, entry: &Entry, arrival: &Arrival, findings: &mut F
         findings.add(Kind::Stranger, what);
     }
     // History has the due time of the last attempt; those between were due later than the first.
-    let due = match arrival.attempt == entry.attempt {
-        true => due.max(entry.due_at),
-        false => due,
+    let due = if arrival.attempt == entry.attempt {
+        due.max(entry.due_at)
+    } else {
+        due
     };
     let early = due * 1_000 - arrival.at_micros;
     if early > 0 {

@@ -32,7 +32,7 @@ pub enum Kind {
     /// A decision about a slot that its job does not have, or about no job that was made.
     Stranger,
     /// What the API tells of a slot is not what history says.
-    ToldOtherwise,
+    AnsweredOtherwise,
     /// A skip or an end that its job's policy does not explain.
     Unexplained,
     /// A run that never ended.

@@ -6,7 +6,7 @@ use model::Timestamp;
 
 use super::{Books, Findings, Kind};
 use crate::chaos::load::LoadJob;
-use crate::chaos::recording::{Entry, Told};
+use crate::chaos::recording::{Entry, SlotAnswer};
 
 pub fn check(books: &Books<'_>, findings: &mut Findings) {
     let (mut slots, mut runs) = (0, 0);
@@ -19,8 +19,8 @@ pub fn check(books: &Books<'_>, findings: &mut Findings) {
         slots += expected.len();
         runs += entries.iter().filter(|it| it.state != "skipped").count();
         in_history(job, &expected, entries, findings);
-        if let Some(told) = books.recording.told.get(*id) {
-            as_told(job, &expected, told, entries, findings);
+        if let Some(answers) = books.recording.answers.get(*id) {
+            compare(job, &expected, answers, entries, findings);
         }
     }
     for (id, entries) in &books.entries {
@@ -92,18 +92,18 @@ fn in_history(job: &LoadJob, expected: &[i64], entries: &[&Entry], findings: &mu
 }
 
 /// The API's own answer must account for the same slots in the same way.
-fn as_told(
+fn compare(
     job: &LoadJob,
     expected: &[i64],
-    told: &[Told],
+    answers: &[SlotAnswer],
     entries: &[&Entry],
     findings: &mut Findings,
 ) {
     let mut left = expected.to_vec();
     let mut odd = |what: String| {
-        findings.add(Kind::ToldOtherwise, format!("{}: {what}", job.id));
+        findings.add(Kind::AnsweredOtherwise, format!("{}: {what}", job.id));
     };
-    for item in told {
+    for item in answers {
         let slots = within(expected, item.first, item.last);
         if slots.len() as u64 != item.count {
             odd(format!("{item:?} stands for {} slots", slots.len()));
@@ -111,7 +111,7 @@ fn as_told(
         for slot in slots {
             match left.binary_search(&slot) {
                 Ok(at) => drop(left.remove(at)),
-                Err(_) => odd(format!("{} is told twice", text(slot))),
+                Err(_) => odd(format!("{} is listed twice", text(slot))),
             }
         }
         let ran = item.run.as_ref();
@@ -131,7 +131,7 @@ fn as_told(
     }
     if !left.is_empty() {
         let slots: Vec<String> = left.iter().take(5).map(|slot| text(*slot)).collect();
-        odd(format!("{} slots are not told: {slots:?}", left.len()));
+        odd(format!("{} slots are not listed: {slots:?}", left.len()));
     }
 }
 

@@ -6,7 +6,7 @@ use model::{CatchUpPolicy, Delivery, Overlap, RunId, Slot, Timestamp};
 use super::*;
 use crate::chaos::faults::{Fault, Strike};
 use crate::chaos::load::Manner;
-use crate::chaos::recording::Told;
+use crate::chaos::recording::SlotAnswer;
 
 const SECOND: i64 = 1_000;
 const FROM: i64 = 1_800_000_000_000;
@@ -48,14 +48,18 @@ fn sound() -> Recording {
             attempt: 1,
             at_micros: slot * 1_000 + 2_000,
         });
-        let told = Told {
+        let answers = SlotAnswer {
             first: slot,
             last: slot,
             count: 1,
             fate: "ran".to_owned(),
             run: Some(run),
         };
-        recording.told.entry(job.id.clone()).or_default().push(told);
+        recording
+            .answers
+            .entry(job.id.clone())
+            .or_default()
+            .push(answers);
     }
     recording.jobs.push(job);
     recording
@@ -71,8 +75,8 @@ fn found(harm: impl FnOnce(&mut Recording)) -> Vec<Kind> {
 
 /// The same, when the API says so too.
 fn forget(recording: &mut Recording, slot: usize) {
-    for told in recording.told.values_mut() {
-        told.remove(slot);
+    for answers in recording.answers.values_mut() {
+        answers.remove(slot);
     }
 }
 
@@ -82,9 +86,9 @@ fn skip(recording: &mut Recording, slot: usize, reason: &str) {
     entry.reason = Some(reason.to_owned());
     let id = entry.id.clone();
     recording.arrivals.retain(|arrival| *arrival.run != *id);
-    for told in recording.told.values_mut() {
-        told[slot].fate = "skipped".to_owned();
-        told[slot].run = None;
+    for answers in recording.answers.values_mut() {
+        answers[slot].fate = "skipped".to_owned();
+        answers[slot].run = None;
     }
 }
 
@@ -114,24 +118,24 @@ fn a_lost_slot_is_named() {
         it.arrivals.retain(|arrival| *arrival.run != *run);
         forget(it, ODD);
     });
-    assert_eq!(lost, [Kind::Lost, Kind::ToldOtherwise]);
+    assert_eq!(lost, [Kind::Lost, Kind::AnsweredOtherwise]);
     let at_the_end = found(|it| {
         let run = it.entries.pop().unwrap().id;
         it.arrivals.retain(|arrival| *arrival.run != *run);
     });
-    assert_eq!(at_the_end, [Kind::Lost, Kind::ToldOtherwise]);
+    assert_eq!(at_the_end, [Kind::Lost, Kind::AnsweredOtherwise]);
     let of_a_whole_job = found(|it| {
         it.entries.clear();
         it.arrivals.clear();
-        it.told.clear();
+        it.answers.clear();
     });
     assert_eq!(of_a_whole_job, [Kind::Lost]);
     let unknown = found(|it| {
-        for told in it.told.values_mut() {
-            told[ODD].fate = "unknown".to_owned();
+        for answers in it.answers.values_mut() {
+            answers[ODD].fate = "unknown".to_owned();
         }
     });
-    assert_eq!(unknown, [Kind::ToldOtherwise]);
+    assert_eq!(unknown, [Kind::AnsweredOtherwise]);
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn a_job_whose_runs_set_the_next_slot_must_not_stand_still() {
     let stopped = linked(&|it| {
         it.entries.pop();
         it.arrivals.pop();
-        it.told.clear();
+        it.answers.clear();
     });
     assert_eq!(stopped, [Kind::Lost]);
     let without_cause = linked(&|it| it.entries[ODD].settled_at = Some(FROM));
@@ -160,7 +164,7 @@ fn a_job_whose_runs_set_the_next_slot_must_not_stand_still() {
     let never_begun = linked(&|it| {
         it.entries.clear();
         it.arrivals.clear();
-        it.told.clear();
+        it.answers.clear();
     });
     assert_eq!(never_begun, [Kind::Lost]);
 }
@@ -187,7 +191,7 @@ fn whatever_nobody_asked_for_is_named() {
     let no_slot = found(|it| {
         it.entries[ODD].slot += 1;
         it.arrivals[ODD].slot += 1;
-        it.told.clear();
+        it.answers.clear();
     });
     assert_eq!(no_slot, [Kind::Lost, Kind::Stranger]);
     let no_job = found(|it| {

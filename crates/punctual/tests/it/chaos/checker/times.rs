@@ -44,7 +44,7 @@ impl First<'_> {
         self.job.known_at + KNOWN_BEFORE > self.due
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         format!(
             "{} ms late, by {} as attempt {}: {:?}",
             self.late(),
@@ -200,7 +200,7 @@ fn taken_over(
         felt += 1;
         again = again.max(after);
         if after > TAKEOVER_MAX && strike.fault == Fault::Kill {
-            let what = format!("{after} ms after the kill: {}", first.told());
+            let what = format!("{after} ms after the kill: {}", first.describe());
             findings.add(Kind::LateTakeover, what);
         }
     }
@@ -214,7 +214,7 @@ fn handed_over(strike: &Strike, firsts: &[First<'_>], findings: &mut Findings) -
     let until = strike.begun + HAND_OVER_WATCHED;
     for first in due_within(firsts, strike.begun, until) {
         if first.late() > HAND_OVER_MAX {
-            findings.add(Kind::LateHandOver, first.told());
+            findings.add(Kind::LateHandOver, first.describe());
         }
     }
     latest(strike.begun, until, firsts)

@@ -1,4 +1,4 @@
-//! Seats for what only computes. Schedules under large calendars take a processor for long, and the runtime's
+//! Permits for what only computes. Schedules under large calendars take a processor for long, and the runtime's
 //! threads are few: other requests wait for them, and so does the engine. So such work is done beside them,
 //! and only so much of it at once.
 
@@ -11,43 +11,43 @@ use crate::api::Api;
 use crate::ops::OpError;
 
 /// Work under way at once.
-pub(crate) const SEATS_MAX: usize = 2;
-/// How long a request waits for a seat before it is refused.
+pub(crate) const PERMITS_MAX: usize = 2;
+/// How long a request waits for a permit before it is refused.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Leave to compute.
 #[derive(Debug)]
-pub struct Seat(OwnedSemaphorePermit);
+pub struct Permit(OwnedSemaphorePermit);
 
 impl Api {
-    /// Waits for a seat; not for long.
-    pub(crate) async fn seat(&self) -> Result<Seat, OpError> {
+    /// Waits for a permit; not for long.
+    pub(crate) async fn permit(&self) -> Result<Permit, OpError> {
         let wait = self.engine.clock().sleep(WAIT_MAX);
-        take(&self.seats, wait).await
+        take(&self.permits, wait).await
     }
 }
 
-async fn take(seats: &Arc<Semaphore>, wait: impl Future<Output = ()>) -> Result<Seat, OpError> {
+async fn take(permits: &Arc<Semaphore>, wait: impl Future<Output = ()>) -> Result<Permit, OpError> {
     tokio::select! {
         biased;
-        seat = Arc::clone(seats).acquire_owned() => seat.map(Seat).map_err(|_| OpError::Overloaded),
+        permit = Arc::clone(permits).acquire_owned() => permit.map(Permit).map_err(|_| OpError::Overloaded),
         () = wait => Err(OpError::Overloaded),
     }
 }
 
-impl Seat {
-    /// Computes beside the runtime. The seat is taken until it is done, also if nobody waits for it any more.
+impl Permit {
+    /// Computes beside the runtime. The permit is taken until it is done, also if nobody waits for it any more.
     pub async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, OpError> {
         let Self(permit) = self;
-        let seated = move || {
+        let with_permit = move || {
             let done = work();
             drop(permit);
             done
         };
-        match tokio::task::spawn_blocking(seated).await {
+        match tokio::task::spawn_blocking(with_permit).await {
             Ok(done) => Ok(done),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
@@ -71,43 +71,43 @@ mod tests {
 
     use super::*;
 
-    fn seats() -> Arc<Semaphore> {
-        Arc::new(Semaphore::new(SEATS_MAX))
+    fn permits() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(PERMITS_MAX))
     }
 
     #[tokio::test]
     async fn work_does_not_hold_up_the_runtime_and_only_so_much_is_done_at_once() {
-        let seats = seats();
+        let permits = permits();
         let mut ends = Vec::new();
         let mut works = Vec::new();
-        for number in 0..SEATS_MAX {
+        for number in 0..PERMITS_MAX {
             let (end, ended) = mpsc::channel::<()>();
-            let seat = take(&seats, std::future::pending()).await.unwrap();
-            works.push(tokio::spawn(seat.work(move || {
+            let permit = take(&permits, std::future::pending()).await.unwrap();
+            works.push(tokio::spawn(permit.work(move || {
                 ended.recv().unwrap();
                 number
             })));
             ends.push(end);
         }
         // This test has one thread, and still gets here.
-        let none = take(&seats, tokio::task::yield_now()).await;
+        let none = take(&permits, tokio::task::yield_now()).await;
         assert!(matches!(none, Err(OpError::Overloaded)));
         // Whoever does not wait for it any more has not ended it.
         works.remove(0).abort();
-        let none = take(&seats, tokio::task::yield_now()).await;
+        let none = take(&permits, tokio::task::yield_now()).await;
         assert!(matches!(none, Err(OpError::Overloaded)));
         for end in ends {
             end.send(()).unwrap();
         }
         assert_eq!(works.remove(0).await.unwrap().unwrap(), 1);
-        take(&seats, std::future::pending()).await.unwrap();
+        take(&permits, std::future::pending()).await.unwrap();
     }
 
     #[tokio::test]
     #[should_panic(expected = "as it was")]
     async fn a_panic_goes_on() {
-        let seat = take(&seats(), std::future::pending()).await.unwrap();
-        let _ = seat.work(|| panic!("as it was")).await;
+        let permit = take(&permits(), std::future::pending()).await.unwrap();
+        let _ = permit.work(|| panic!("as it was")).await;
     }
 
     async fn call(router: &axum::Router, method: &str, path: &str, body: Value) -> (u16, Value) {
@@ -124,19 +124,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_seat_nothing_is_computed_and_nothing_is_written() {
+    async fn without_a_permit_nothing_is_computed_and_nothing_is_written() {
         let store = Arc::new(MemStore::new(Arc::new(SystemClock)));
         let (clock, config) = (Arc::new(SystemClock), NodeConfig::default());
         let node = Node::start(store.clone(), clock, Registry::default(), config);
         let node = node.await.unwrap();
         let api = Api::new(store, node.handle());
-        let seats = Arc::clone(&api.seats);
+        let permits = Arc::clone(&api.permits);
         let router = &crate::router(api);
         let body = json!({"schedule": "@daily", "target": "http://target.example/"});
         let (status, job) = call(router, "POST", "/v1/jobs", body.clone()).await;
         assert_eq!(status, 201, "{job}");
         let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
-        let all = seats.acquire_many(SEATS_MAX as u32).await.unwrap();
+        let all = permits.acquire_many(PERMITS_MAX as u32).await.unwrap();
         let (dry, slots, explain) = (
             format!("{path}?dry_run=true"),
             format!("{path}/slots"),
