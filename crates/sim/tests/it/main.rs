@@ -12,6 +12,7 @@ mod far;
 mod fleet;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod left;
+mod moment;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod outage;
 #[expect(clippy::unwrap_used, reason = "a test")]
@@ -39,8 +40,8 @@ fn seeds() -> u64 {
 fn holds(seeds: u64, plan: impl Fn(u64) -> Plan) {
     let mut broken = Vec::new();
     for seed in 0..seeds {
-        let told = run(plan(seed));
-        broken.extend(told.broken.into_iter().map(|it| (seed, it)));
+        let found = run(plan(seed));
+        broken.extend(found.broken.into_iter().map(|it| (seed, it)));
     }
     assert!(broken.is_empty(), "{broken:#?}");
 }
