@@ -143,6 +143,9 @@ pub const LATE_MAX: Duration = Duration::from_secs(10);
 /// How much longer a run that started late may be under way, at the most, before it counts against a slot. Little: runs that
 /// last longer than their period must not have those after them wait for ever.
 pub const GRACE_MAX: Duration = Duration::from_millis(250);
+/// How long after an attempt has ended its end is in the store, nearly always. So long is a run that another node holds not
+/// taken for one that is still under way.
+pub const END_WRITTEN_AFTER: Duration = Duration::from_millis(250);
 /// How soon a slot is asked about again while another node has yet to say whether it dispatched the run in its way.
 pub const EARLY_AGAIN: Duration = Duration::from_millis(250);
 /// How long a presence lives without a beat, and how often it beats.

@@ -158,7 +158,14 @@ fn against(job: &Job, run: &Run, due_at: Timestamp, firing: &Firing, by: Presenc
         return Against::Other;
     }
     if let Some(dispatched_at) = dispatched(run, known) {
-        let until = due_at.plus(grace(dispatched_at, first_due(job, run)));
+        // One that another node holds may have ended before, and its end is on the way.
+        let elsewhere = run.claim.is_some_and(|holder| holder != by);
+        let written = if elsewhere {
+            limits::END_WRITTEN_AFTER
+        } else {
+            Duration::ZERO
+        };
+        let until = due_at.plus(grace(dispatched_at, first_due(job, run)) + written);
         return if dispatched_at >= due_at {
             Against::Other
         } else if now < until {

@@ -5,6 +5,7 @@ use super::*;
 use crate::attempt::{Attempt, AttemptNo, Outcome, Report};
 use crate::id::{JobId, PresenceId, TenantId};
 use crate::job::{Definition, Version};
+use crate::limits;
 use crate::policy::Overlap;
 use crate::retry::Verdict;
 use crate::schedule::{Every, Period, Zone};
@@ -129,6 +130,32 @@ fn only_who_holds_the_claim_settles_unless_its_holder_has_ended() {
         view.settle(&settlement, ME, |_| false, at(60)),
         Settled::Stale
     );
+}
+
+/// Its end may have been on the way when the slot was due.
+#[test]
+fn a_run_of_another_node_counts_when_its_end_would_have_been_written() {
+    let mut view = View::new(job(Overlap::Skip), []);
+    let Fired::Claimed(first) = fire(&mut view, true) else {
+        panic!("nothing lives")
+    };
+    view.live.get_mut(&first).unwrap().dispatched_at = Some(at(60));
+    let job = Arc::new(view.job.clone().unwrap());
+    let slot = job.next_slot.unwrap();
+    let written_at = at(120).plus(limits::END_WRITTEN_AFTER);
+    let fires = |by, now| {
+        let firing = Firing {
+            decision: job.decide(slot, now, &Arc::from("node")),
+            job: Arc::clone(&job),
+            claim: true,
+            knows: Vec::new(),
+        };
+        view.clone().fire(&firing, by, true)
+    };
+    let skipped = Fired::Skipped(Reason::Overlap);
+    assert_eq!(fires(ME, at(120)), skipped, "its holder would know");
+    assert_eq!(fires(OTHER, at(120)), Fired::Early(written_at));
+    assert_eq!(fires(OTHER, written_at), skipped);
 }
 
 #[test]

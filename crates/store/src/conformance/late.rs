@@ -253,7 +253,9 @@ pub async fn what_another_node_holds_counts_when_it_says_so(subject: Subject) ->
         .store
         .mark_running(subject.presence(), &marks)
         .await?;
-    assert_eq!(ask(at(61)).await?, Fired::Skipped(Reason::Overlap));
+    // Its end may be on the way.
+    assert_eq!(ask(at(61)).await?, Fired::Early(millis(61, 250)));
+    assert_eq!(ask(millis(61, 250)).await?, Fired::Skipped(Reason::Overlap));
     Ok(())
 }
 
