@@ -333,6 +333,19 @@ fn lines_with(file: &File, words: &[&str]) -> Vec<String> {
     found
 }
 
+/// A word whose file has moved is looked for in vain.
+#[test]
+fn every_file_that_the_glossary_names_is_there() {
+    let glossary = read("docs/glossary.md");
+    let named: Vec<&str> = glossary.split('`').skip(1).step_by(2).collect();
+    let files = named.iter().filter(|name| name.contains("/src/"));
+    let gone: Vec<String> = files
+        .filter(|name| !root().join("crates").join(name).exists())
+        .map(|name| format!("docs/glossary.md: {name} is not there"))
+        .collect();
+    none(&gone);
+}
+
 #[test]
 fn every_problem_has_its_page_and_every_page_its_problem() {
     let pages: BTreeSet<String> = names("docs/problems").into_iter().collect();

@@ -49,6 +49,7 @@ pub(crate) const PAGES: &[Page] = pages! {
     "/docs/monitoring", "Monitoring", "docs/guides/monitoring.md";
     "/docs/backup", "Backups", "docs/guides/backup.md";
     "/docs/upgrade", "Upgrades", "docs/guides/upgrade.md";
+    "/docs/glossary", "Words", "docs/glossary.md";
     "/docs/benchmarks", "Benchmarks", "docs/benchmarks.md";
     "/docs/changelog", "Changelog", "CHANGELOG.md";
 };
