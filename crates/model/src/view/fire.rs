@@ -47,11 +47,12 @@ impl Firing {
         self.job.slot_last.filter(|_| leaves_out)
     }
 
-    /// What of history it takes to decide, given whether the job stands. Slots of an edited job may have been
-    /// dispatched before the edit could take them back.
-    pub fn needs(&self, stands: bool) -> Needs {
+    /// What of history it takes to decide, given the job if it stands where plan saw it. Slots of an edited job may have
+    /// been dispatched before the edit could take them back. A job that never had a run had none in the way.
+    pub fn needs(&self, stands: Option<&Job>) -> Needs {
         let edited = self.job.version > Version::FIRST;
-        let ran_before = edited || self.job.slot_last.is_some() || self.job.manual_runs > 0;
+        let ran = |job: &Job| job.slot_last.is_some() || job.manual_runs > 0;
+        let ran_before = edited || stands.is_none_or(ran);
         let passed = &self.decision.passed;
         let span = passed.first().zip(passed.last());
         Needs {
@@ -62,16 +63,16 @@ impl Firing {
                 )
             }),
             skips: false,
-            named: self.name().filter(|_| edited || !stands),
+            named: self.name().filter(|_| edited || stands.is_none()),
             past: self.past().filter(|_| ran_before),
         }
     }
 
     /// When a late slot was due that is skipped for a run which was in its way then, also if that has ended meanwhile.
     fn past(&self) -> Option<Timestamp> {
-        let Job { def, .. } = &*self.job;
+        let skips = self.job.def.overlap == Overlap::Skip;
         let due_at = self.job.due_at(self.decision.start?);
-        Some(due_at).filter(|at| def.overlap == Overlap::Skip && *at < self.decision.at)
+        Some(due_at).filter(|due_at| skips && *due_at < self.decision.at)
     }
 }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use model::policy::CatchUp;
 use model::view::Known;
 use model::{
-    CatchUpPolicy, Job, Overlap, Reason, Run, RunId, RunState, TenantId, Timestamp, Verdict,
+    CatchUpPolicy, Job, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Timestamp,
+    Verdict,
 };
 
 use super::{Kept, Subject, at, every, firing, job_with, settlement, slot};
-use crate::{BoxError, Claimed, Fired, Firing, RunsOfChange};
+use crate::{BoxError, Claimed, Fired, Firing, RunsOfChange, StartRun};
 
 /// Every policy that keeps runs apart.
 const APART: [Overlap; 4] = [
@@ -183,6 +184,27 @@ pub async fn a_run_that_ended_meanwhile_counts_for_skip_alone(subject: Subject) 
             assert_eq!(fired, Fired::Claimed(id(&job, 62)));
         }
     }
+    Ok(())
+}
+
+/// Plan read the job before it ever had a run.
+pub async fn a_manual_run_that_came_and_ended_since_plan_counts(subject: Subject) -> Kept {
+    let planned = put(&subject, 1, Overlap::Skip).await?;
+    let run = Run {
+        id: RunId::asked(planned.id, at(59), 1),
+        kind: RunKind::Manual,
+        slot: None,
+        due_at: at(59),
+        ..Run::of_slot(&planned, slot(59))
+    };
+    let asked = run.id;
+    let start = StartRun { run, force: false };
+    subject.store.start_run(&start).await?;
+    subject.claim(&subject.leases, asked).await?;
+    end(&subject, asked, at(59), millis(60, 500)).await?;
+    let batch = [firing(&planned, at(62))];
+    let fired = subject.store.fire(&subject.leases, &batch).await?;
+    assert_eq!(fired, [Fired::Skipped(Reason::Overlap)]);
     Ok(())
 }
 

@@ -236,6 +236,7 @@ macro_rules! conformance_promises {
                 a_run_that_counts_has_the_policy_decide
                 a_run_that_started_late_is_given_as_much_longer
                 a_run_that_ended_meanwhile_counts_for_skip_alone
+                a_manual_run_that_came_and_ended_since_plan_counts
                 missed_slots_run_one_after_another
                 a_job_that_allows_overlap_catches_up_at_once
                 so_many_late_slots_wait_and_no_more

@@ -25,7 +25,7 @@ impl State {
                 job.state = JobState::Active;
             }
         }
-        let stands = view.job.as_ref().is_some_and(|job| firing.stands(job));
+        let stands = view.job.as_ref().filter(|job| firing.stands(job));
         let mut needs = firing.needs(stands);
         needs.named = needs.named.filter(|_| flaw != Flaw::SkipCompareAndSwap);
         view.history = self.read_history(planned.id, needs);

@@ -17,16 +17,20 @@ pub(super) trait Columns: Default {
     fn params(&self) -> Vec<&(dyn ToSql + Sync)>;
 }
 
+/// The statement takes the job only if it is as plan saw it.
+fn past(firing: &Firing) -> Option<Timestamp> {
+    firing.needs(Some(&firing.job)).past
+}
+
 /// Where ids begin of runs that came too late to be in a slot's way, if one that has ended since may have been: the slot
 /// is late, and skipped for it.
 fn late(firing: &Firing) -> Option<Uuid> {
-    let due_at = firing.needs(true).past?;
-    Some(RunId::least_at(due_at).0)
+    Some(RunId::least_at(past(firing)?).0)
 }
 
 /// Between which ids lie the runs that may have been in the way of a batch: days are left out by them before any is read.
 pub(super) fn past_ids(firings: &[&Firing]) -> (Uuid, Uuid) {
-    let late = || firings.iter().filter_map(|it| it.needs(true).past);
+    let late = || firings.iter().filter_map(|it| past(it));
     let id = |at: Option<Timestamp>| at.map_or(Uuid::nil(), |at| RunId::least_at(at).0);
     let first = late().min().map(|at| at.minus(PAST_BACK));
     (id(first), id(late().max()))

@@ -169,8 +169,8 @@ impl PgStore {
     }
 }
 
-/// Two statements and their commit under way at once. The presence is held by one of its own, because a statement sees what was
-/// so when it began: one that waited for a lease to be given up would still see it held.
+/// Two statements and their commit under way at once. The presence is held by one of its own, because a statement sees
+/// what was so when it began: one that waited for a lease to be given up would still see it held.
 async fn fire_held(
     conn: &Conn,
     leases: &Leases,
@@ -243,7 +243,7 @@ async fn views(conn: &Conn, no: i32, firings: &[&Firing]) -> Done<Views> {
     for firing in firings {
         views.know(&firing.job);
         let job = views.view(firing.job.id).job.as_ref();
-        let stands = job.is_some_and(|job| firing.stands(job));
+        let stands = job.filter(|job| firing.stands(job));
         needs.push((firing.job.id, firing.needs(stands)));
     }
     views.read_history(conn, &needs).await?;

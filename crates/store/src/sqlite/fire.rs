@@ -40,7 +40,7 @@ impl FiringRow {
             Ok::<_, StoreError>(Fast {
                 run: LiveRow::new(run).map_err(|error| bad_row(id, &error))?,
                 stands: job.standing_after(decision, true),
-                past: firing.needs(true).past,
+                past: firing.needs(Some(job)).past,
             })
         });
         Ok(Self {
@@ -126,7 +126,7 @@ impl Db {
     fn fire_slow_path(&mut self, leases: &Leases, firing: &Firing) -> Done<Fired> {
         let id = firing.job.id;
         let mut view = self.view_as_planned(&firing.job)?;
-        let stands = view.job.as_ref().is_some_and(|job| firing.stands(job));
+        let stands = view.job.as_ref().filter(|job| firing.stands(job));
         view.history = self.read_history(id, firing.needs(stands))?;
         let fired = view.fire(firing, leases.presence, true);
         self.apply(id, view.effects)?;
@@ -203,6 +203,7 @@ impl Fire<'_> {
             job.next_slot.map(millis),
             job.runs_made,
             last.map(Timestamp::as_millis),
+            job.manual_runs,
         ])? == 1;
         if swapped && stands.state == JobState::Active && stands.next_slot.is_none() {
             self.resting.insert(job.id);
