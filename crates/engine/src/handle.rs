@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::age::ByAge;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::node::NodeConfig;
 use crate::offset::OffsetClock;
 use crate::trouble::Trouble;
 
@@ -138,6 +139,41 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Of a node over a store, by a clock that may be told from the store's; and what plan is offered.
+    pub fn new(
+        config: &NodeConfig,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        offset: Option<Arc<OffsetClock>>,
+        metrics: Metrics,
+    ) -> (Arc<Self>, mpsc::Receiver<Offer>) {
+        let (offers, offered) = mpsc::channel(limits::OFFERS_MAX);
+        let health = HealthRecord {
+            looked_at: clock.uptime(),
+            ..HealthRecord::default()
+        };
+        let shared = Self {
+            nudges: Nudges::default(),
+            metrics,
+            trouble: Trouble::new(&config.name),
+            health: Mutex::new(health),
+            offers,
+            health_bound: config.health_bound,
+            hold: config.hold,
+            parts: config.parts,
+            offset,
+            clock_skew_max: config.clock_skew_max,
+            store,
+            shards: Mutex::default(),
+            lease_lost: Mutex::default(),
+            peers: Mutex::default(),
+            me: Mutex::default(),
+            heard_at: Mutex::new(clock.uptime()),
+            clock,
+        };
+        (Arc::new(shared), offered)
+    }
+
     /// Why this node may not fire by its clock.
     pub fn unfit(&self) -> Option<String> {
         let offset = self.offset.as_ref()?;

@@ -47,6 +47,9 @@ pub mod retention;
 pub mod rules;
 pub mod watchdog;
 
+#[cfg(test)]
+mod tests;
+
 pub use clock::{Alarm, Clock, SystemClock};
 pub use flaw::Flaw;
 pub use handle::{Handle, Health, Nodes};

@@ -26,13 +26,12 @@ use crate::dispatch::Dispatch;
 use crate::duties;
 use crate::duty::{self, Builder};
 use crate::flaw::Flaw;
-use crate::handle::{Handle, HealthRecord, Nudges, Offer, Shared};
+use crate::handle::{Handle, Offer, Shared};
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::offset::OffsetClock;
 use crate::payloads::Payloads;
-use crate::timed::Timed;
-use crate::trouble::Trouble;
+use crate::timed::{Between, Timed};
 use crate::wheel::Wheel;
 
 /// Whose clock a node fires by.
@@ -125,6 +124,43 @@ pub struct Context {
 }
 
 impl Context {
+    /// Of a presence that was just joined, with an executor for nothing.
+    pub fn new(
+        shared: &Arc<Shared>,
+        config: &NodeConfig,
+        presence: Presence,
+        endings: Endings,
+        (stopping, kill): (CancellationToken, CancellationToken),
+    ) -> Self {
+        let leases = Leases {
+            presence: presence.id,
+            epochs: BTreeMap::new(),
+        };
+        Self {
+            shared: Arc::clone(shared),
+            store: Arc::clone(&shared.store),
+            registry: Registry::default(),
+            config: config.clone(),
+            node: Arc::from(config.name.as_str()),
+            leases: Mutex::new(Arc::new(leases)),
+            heard: Mutex::default(),
+            observer: Mutex::new(config.flaw.observer()),
+            left: Mutex::default(),
+            stopping,
+            leasing: tokio::sync::Mutex::default(),
+            pausing: AtomicBool::new(false),
+            handing_over: AtomicBool::new(false),
+            presence,
+            wheel: Mutex::new(Wheel::default()),
+            dispatch: Dispatch::new(&shared.metrics),
+            beyond: Beyond::default(),
+            endings,
+            payloads: Payloads::default(),
+            kill,
+            rng: Mutex::new(StdRng::seed_from_u64(config.seed)),
+        }
+    }
+
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }
@@ -188,7 +224,7 @@ pub struct Presence {
 }
 
 impl Presence {
-    fn new(id: PresenceId, joined: Duration, flaw: Flaw) -> Self {
+    pub fn new(id: PresenceId, joined: Duration, flaw: Flaw) -> Self {
         let presence = Self {
             id,
             until: AtomicU64::new(0),
@@ -231,8 +267,14 @@ impl Node {
             (config.parts.schedule, config.parts.execute) = (false, false);
         }
         let metrics = Metrics::default();
-        let timed = Timed::new(store, Arc::clone(&clock), metrics.clone());
-        let store: Arc<dyn Store> = Arc::new(timed);
+        let timed = Timed {
+            clock: Arc::clone(&clock),
+            metrics: metrics.clone(),
+        };
+        let store: Arc<dyn Store> = Arc::new(Between {
+            inner: store,
+            around: timed,
+        });
         let offset = match config.clock {
             ClockOf::Machine => None,
             ClockOf::Store => Some(Arc::new(OffsetClock::new(Arc::clone(&clock)))),
@@ -241,29 +283,7 @@ impl Node {
             None => clock,
             Some(offset) => Arc::clone(offset) as Arc<dyn Clock>,
         };
-        let (offers, offered) = mpsc::channel(limits::OFFERS_MAX);
-        let shared = Arc::new(Shared {
-            nudges: Nudges::default(),
-            metrics,
-            trouble: Trouble::new(&config.name),
-            health: Mutex::new(HealthRecord {
-                looked_at: clock.uptime(),
-                ..HealthRecord::default()
-            }),
-            offers,
-            health_bound: config.health_bound,
-            hold: config.hold,
-            parts: config.parts,
-            offset,
-            clock_skew_max: config.clock_skew_max,
-            store: Arc::clone(&store),
-            shards: Mutex::default(),
-            lease_lost: Mutex::default(),
-            peers: Mutex::default(),
-            me: Mutex::default(),
-            heard_at: Mutex::new(clock.uptime()),
-            clock,
-        });
+        let (shared, offered) = Shared::new(&config, Arc::clone(&store), clock, offset, metrics);
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let grace = Arc::new(Mutex::new(Duration::ZERO));
         let body = Body {
@@ -356,36 +376,6 @@ impl Body {
         }
     }
 
-    fn context(&self, presence: Presence, endings: Endings) -> Arc<Context> {
-        let leases = Leases {
-            presence: presence.id,
-            epochs: BTreeMap::new(),
-        };
-        Arc::new(Context {
-            shared: Arc::clone(&self.shared),
-            store: Arc::clone(&self.store),
-            registry: self.registry.clone(),
-            config: self.config.clone(),
-            node: Arc::from(self.config.name.as_str()),
-            leases: Mutex::new(Arc::new(leases)),
-            heard: Mutex::default(),
-            observer: Mutex::new(self.config.flaw.observer()),
-            left: Mutex::default(),
-            stopping: self.stop.child_token(),
-            leasing: tokio::sync::Mutex::default(),
-            pausing: AtomicBool::new(false),
-            handing_over: AtomicBool::new(false),
-            presence,
-            wheel: Mutex::new(Wheel::default()),
-            dispatch: Dispatch::new(&self.shared.metrics),
-            beyond: Beyond::default(),
-            endings,
-            payloads: Payloads::default(),
-            kill: self.kill.child_token(),
-            rng: Mutex::new(StdRng::seed_from_u64(self.config.seed)),
-        })
-    }
-
     fn keep(&self, duties: impl IntoIterator<Item = Builder>) -> Kept {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -423,7 +413,11 @@ impl Body {
         offered: mpsc::Receiver<Offer>,
     ) -> mpsc::Receiver<Offer> {
         let (endings, desk) = Desk::new();
-        let context = self.context(presence, endings);
+        let tokens = (self.stop.child_token(), self.kill.child_token());
+        let context = Arc::new(Context {
+            registry: self.registry.clone(),
+            ..Context::new(&self.shared, &self.config, presence, endings, tokens)
+        });
         let id = context.presence.id;
         // Whatever ends this future ends the attempts too: no attempt outlives its presence.
         let _killer = context.kill.clone().drop_guard();

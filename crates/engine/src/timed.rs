@@ -16,22 +16,33 @@ use store::*;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 
-pub struct Timed {
-    inner: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    metrics: Metrics,
+/// What stands between a caller and a store, around every call.
+pub trait Around: Send + Sync + 'static {
+    fn around<T: Send>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send;
 }
 
-impl Timed {
-    pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>, metrics: Metrics) -> Self {
-        Self {
-            inner,
-            clock,
-            metrics,
-        }
-    }
+/// A store with something around every call.
+pub struct Between<A> {
+    pub inner: Arc<dyn Store>,
+    pub around: A,
+}
 
-    async fn timed<T>(&self, operation: &'static str, call: impl Future<Output = T>) -> T {
+/// Times every call.
+pub struct Timed {
+    pub clock: Arc<dyn Clock>,
+    pub metrics: Metrics,
+}
+
+impl Around for Timed {
+    async fn around<T: Send>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
         let begun = self.clock.uptime();
         let answer = call.await;
         let took = self.clock.uptime().saturating_sub(begun);
@@ -40,12 +51,13 @@ impl Timed {
     }
 }
 
-macro_rules! timed {
+macro_rules! between {
     ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
-        impl Store for Timed {
+        impl<A: Around> Store for Between<A> {
             $(async fn $name(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
-                self.timed(stringify!($name), self.inner.$name($($arg),*)).await
+                let call = self.inner.$name($($arg),*);
+                self.around.around(stringify!($name), call).await
             })*
 
             fn hint(&self, hints: &[Hint]) {
@@ -64,7 +76,7 @@ macro_rules! timed {
     };
 }
 
-timed! {
+between! {
     join(node: &NodeInfo) -> PresenceId;
     beat(presence: PresenceId, node_status: &NodeStatus) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;

@@ -1,0 +1,455 @@
+//! The bench: one presence of a node over the reference store, none of its duties running. A test builds the duties that
+//! it is about and steps them.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use executor::{Executor, Registry};
+use futures_util::{FutureExt, poll};
+use model::schedule::tzdb_version;
+use model::shard::ShardSet;
+use model::{Job, JobId, Level, Parts, PresenceId, RunId, Slot, Timestamp};
+use store::mem::MemStore;
+use store::{Leases, NodeInfo, NodeStatus, Store, StoreError};
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::world::{Answering, Calls, HandClock, at};
+use crate::beats::Beats;
+use crate::clock::Clock;
+use crate::desk::Desk;
+use crate::dispatch::DispatchDuty;
+use crate::duty::{self, Builder, Duty, Wake};
+use crate::fire::Fire;
+use crate::handle::{Handle, Health, Nudge, Nudges, Offer, Shared};
+use crate::hints::Hints;
+use crate::leases::Hold;
+use crate::lock;
+use crate::marks::Marks;
+use crate::metrics::Metrics;
+use crate::node::{Context, NodeConfig, Presence};
+use crate::payloads::ReadPayloads;
+use crate::plan::Plan;
+use crate::retention::Retention;
+use crate::rules::Rules;
+use crate::settle::Settle;
+use crate::stop;
+use crate::take::Take;
+use crate::timed::Between;
+use crate::watchdog::Watchdog;
+
+/// A step that waits for longer than this waits for ever.
+const PATIENCE_MAX: Duration = Duration::from_secs(60);
+
+pub(super) struct Bench {
+    pub(super) clock: HandClock,
+    /// What is in the store; calls by this way never fail.
+    pub(super) mem: MemStore,
+    /// The calls that duties make.
+    pub(super) calls: Calls,
+    pub(super) target: Answering,
+    context: Arc<Context>,
+    offers: Arc<Mutex<mpsc::Receiver<Offer>>>,
+    desk: Arc<Mutex<Desk>>,
+}
+
+/// What a node says of itself that has an executor for `kinds`.
+pub(super) fn node(name: &str, kinds: &[&str]) -> NodeInfo {
+    NodeInfo {
+        name: name.to_owned(),
+        version: "1".to_owned(),
+        tables: tzdb_version().to_owned(),
+        parts: Parts::default(),
+        level: Level::OURS,
+        kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+    }
+}
+
+/// One that schedules, and executes nothing.
+pub(super) const SCHEDULES: NodeStatus = NodeStatus {
+    schedules: true,
+    executes: false,
+    room: 0,
+    lag: 0,
+    offset: None,
+};
+
+/// One that does everything and has room.
+pub(super) const ABLE: NodeStatus = NodeStatus {
+    schedules: true,
+    executes: true,
+    room: 100,
+    lag: 0,
+    offset: None,
+};
+
+impl Bench {
+    /// A node that has joined and holds nothing.
+    pub(super) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// The same, holding every shard.
+    pub(super) async fn holding() -> Self {
+        let bench = Self::new().await;
+        bench.hold(&ShardSet::ALL).await;
+        bench
+    }
+
+    pub(super) async fn with(change: impl FnOnce(&mut NodeConfig)) -> Self {
+        let target = Answering::default();
+        let registry = Registry::default().with("fake", Arc::new(target.clone()));
+        Self::of(change, registry, target).await
+    }
+
+    /// One with this executor.
+    pub(super) async fn executing(executor: Arc<dyn Executor>) -> Self {
+        let registry = Registry::default().with("fake", executor);
+        Self::of(|_| {}, registry, Answering::default()).await
+    }
+
+    /// One that has no executor for anything.
+    pub(super) async fn without_executors() -> Self {
+        Self::of(|_| {}, Registry::default(), Answering::default()).await
+    }
+
+    async fn of(
+        change: impl FnOnce(&mut NodeConfig),
+        registry: Registry,
+        target: Answering,
+    ) -> Self {
+        let mut config = NodeConfig {
+            name: "first".to_owned(),
+            ..NodeConfig::default()
+        };
+        change(&mut config);
+        let (clock, calls) = (HandClock::default(), Calls::default());
+        let mem = MemStore::new(Arc::new(clock.clone()));
+        let store: Arc<dyn Store> = Arc::new(Between {
+            inner: Arc::new(mem.clone()),
+            around: calls.clone(),
+        });
+        let time: Arc<dyn Clock> = Arc::new(clock.clone());
+        let (shared, offers) = Shared::new(&config, store, time, None, Metrics::default());
+        let kinds: Vec<&str> = registry.kinds().collect();
+        let id = mem.join(&node(&config.name, &kinds)).await.unwrap();
+        let presence = Presence::new(id, Clock::uptime(&clock), config.flaw);
+        let tokens = (CancellationToken::new(), CancellationToken::new());
+        let (endings, desk) = Desk::new();
+        let context = Arc::new(Context {
+            registry,
+            ..Context::new(&shared, &config, presence, endings, tokens)
+        });
+        Self {
+            clock,
+            mem,
+            calls,
+            target,
+            context,
+            offers: Arc::new(Mutex::new(offers)),
+            desk: Arc::new(Mutex::new(desk)),
+        }
+    }
+
+    fn context(&self) -> Arc<Context> {
+        Arc::clone(&self.context)
+    }
+}
+
+/// The duties, each with what it works on.
+impl Bench {
+    pub(super) fn beats(&self) -> Beats {
+        Beats::new(self.context())
+    }
+
+    pub(super) fn leases(&self) -> Hold {
+        Hold::new(self.context())
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        Plan::new(self.context(), Arc::clone(&self.offers))
+    }
+
+    pub(super) fn fire(&self) -> Fire {
+        Fire::new(self.context())
+    }
+
+    pub(super) fn take(&self) -> Take {
+        Take::new(self.context())
+    }
+
+    pub(super) fn dispatch(&self) -> DispatchDuty {
+        DispatchDuty::new(self.context())
+    }
+
+    pub(super) fn payloads(&self) -> ReadPayloads {
+        ReadPayloads::new(self.context())
+    }
+
+    pub(super) fn settle(&self) -> Settle {
+        Settle::new(self.context(), Arc::clone(&self.desk))
+    }
+
+    pub(super) fn marks(&self) -> Marks {
+        Marks::new(self.context())
+    }
+
+    pub(super) fn watchdog(&self) -> Watchdog {
+        Watchdog::new(self.context())
+    }
+
+    pub(super) fn retention(&self) -> Retention {
+        Retention::new(self.context())
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        Rules::new(self.context())
+    }
+
+    pub(super) fn hints(&self) -> Hints {
+        Hints::new(self.context())
+    }
+
+    /// Keeps up a duty.
+    pub(super) fn keep(
+        &self,
+        duty: Builder,
+        stop: CancellationToken,
+    ) -> JoinHandle<Result<(), StoreError>> {
+        let shared = Arc::clone(&self.context.shared);
+        tokio::spawn(duty::keep(duty, shared, stop))
+    }
+
+    pub(super) async fn wind_up(&self, grace: Duration) {
+        stop::wind_up(&self.context, grace).await;
+    }
+
+    pub(super) async fn leave(&self) {
+        stop::leave(&self.context).await;
+    }
+}
+
+/// What the node is given to know, without a duty that hears of it.
+impl Bench {
+    /// Takes every one of these shards that is free, and gives up the others.
+    pub(super) async fn hold(&self, shards: &ShardSet) {
+        let leases = self.mem.lease(self.me(), shards).await.unwrap();
+        self.context.hold(leases);
+    }
+
+    /// Others leave the runs of these shards.
+    pub(super) fn are_left(&self, shards: ShardSet) {
+        *lock(&self.context.left) = shards;
+    }
+
+    /// Time passes, and the presence is kept all the while.
+    pub(super) fn pass(&self, span: Duration) {
+        self.clock.advance(span);
+        self.context.presence.beaten(Clock::uptime(&self.clock));
+    }
+
+    /// Time passes up to this moment.
+    pub(super) fn pass_to(&self, moment: Timestamp) {
+        self.pass(moment.since(self.now()));
+    }
+
+    pub(super) fn offer(&self, job: &Job) {
+        self.context.shared.offer_here((job.tenant, job.id));
+    }
+
+    pub(super) fn doubt_leases(&self) {
+        self.context.shared.doubt_leases();
+    }
+
+    /// Whether writes that rely on leases may not begin.
+    pub(super) fn set_pausing(&self, pausing: bool) {
+        self.context.pausing.store(pausing, Ordering::Release);
+    }
+
+    pub(super) fn set_handing_over(&self) {
+        self.context.handing_over.store(true, Ordering::Release);
+    }
+
+    pub(super) fn begin_stopping(&self) {
+        self.context.stopping.cancel();
+    }
+
+    pub(super) fn compare_claims(&self) {
+        let nudges = self.nudges();
+        nudges.compare.store(true, Ordering::Release);
+    }
+
+    pub(super) fn close(&self) {
+        self.context.dispatch.close();
+    }
+}
+
+/// What the node knows.
+impl Bench {
+    pub(super) fn me(&self) -> PresenceId {
+        self.context.presence.id
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        Clock::now(&self.clock)
+    }
+
+    pub(super) fn is_present(&self) -> bool {
+        self.context.is_present()
+    }
+
+    pub(super) fn leased(&self) -> Arc<Leases> {
+        self.context.leases()
+    }
+
+    pub(super) fn left(&self) -> ShardSet {
+        *lock(&self.context.left)
+    }
+
+    pub(super) fn is_pausing(&self) -> bool {
+        self.context.is_pausing()
+    }
+
+    /// How many slots and runs the wheel has.
+    pub(super) fn in_wheel(&self) -> usize {
+        lock(&self.context.wheel).len()
+    }
+
+    /// When the next of them is due.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        let wheel = lock(&self.context.wheel);
+        let ages = crate::age::Age::ALL.into_iter();
+        ages.filter_map(|age| wheel.next_due(age)).min()
+    }
+
+    /// Claims whose end is not written.
+    pub(super) fn held(&self) -> usize {
+        self.context.dispatch.unwritten()
+    }
+
+    /// Attempts under way.
+    pub(super) fn running(&self) -> usize {
+        self.context.dispatch.running()
+    }
+
+    pub(super) fn health(&self) -> Health {
+        Handle::new(Arc::clone(&self.context.shared)).health()
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.context.shared.metrics
+    }
+
+    pub(super) fn nudges(&self) -> &Nudges {
+        &self.context.shared.nudges
+    }
+
+    /// Whether somebody was nudged since this was asked last.
+    pub(super) fn heard(&self, nudge: &Nudge) -> bool {
+        nudge.heard().now_or_never().is_some()
+    }
+
+    /// The jobs that plan is offered, taken from it.
+    pub(super) async fn offered(&self) -> Vec<JobId> {
+        let mut offers = self.offers.lock().await;
+        let mut jobs = Vec::new();
+        while let Ok((_, job)) = offers.try_recv() {
+            jobs.push(job);
+        }
+        jobs
+    }
+}
+
+/// Steps.
+impl Bench {
+    /// One step; time passes for as long as it waits for that.
+    pub(super) async fn step(&self, duty: &mut dyn Duty) -> Result<Wake, StoreError> {
+        let begun = Clock::uptime(&self.clock);
+        let mut step = pin!(duty.step(self.now()));
+        loop {
+            if let Poll::Ready(stepped) = poll!(&mut step) {
+                return stepped;
+            }
+            self.quiet().await;
+            if let Poll::Ready(stepped) = poll!(&mut step) {
+                return stepped;
+            }
+            self.pass(Duration::from_millis(1));
+            assert!(
+                Clock::uptime(&self.clock) - begun < PATIENCE_MAX,
+                "a step waits"
+            );
+        }
+    }
+
+    /// Steps until the duty wants to wait, and answers for what.
+    pub(super) async fn rest(&self, duty: &mut dyn Duty) -> Wake {
+        for _ in 0..100 {
+            match self.step(duty).await.unwrap() {
+                Wake::Now => {}
+                Wake::At(moment) if moment <= self.now() => {}
+                wake @ (Wake::At(_) | Wake::Nudged) => return wake,
+            }
+        }
+        panic!("{} does not come to rest", duty.name());
+    }
+
+    /// Steps for as long as something happens without waiting: for duties that wait within a step.
+    pub(super) async fn drain(&self, duty: &mut dyn Duty) {
+        for _ in 0..100 {
+            let stepped = duty.step(self.now()).now_or_never();
+            self.quiet().await;
+            match stepped {
+                Some(stepped) => assert_eq!(stepped.unwrap(), Wake::Now),
+                None => return,
+            }
+        }
+        panic!("{} goes on for ever", duty.name());
+    }
+
+    /// Lets attempts under way go as far as they can.
+    pub(super) async fn quiet(&self) {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Ways to go a few steps of a run's life at once.
+impl Bench {
+    /// Plans, and fires what is due at this moment a little before it.
+    pub(super) async fn fire_for(&self, fire: &mut Fire, due: i64) {
+        self.rest(&mut self.plan()).await;
+        self.pass_to(at(due - 30));
+        self.rest(fire).await;
+    }
+
+    /// A run of a job that is due then, claimed by this node and not yet due.
+    pub(super) async fn claimed(&self, job: Job, due: i64) -> RunId {
+        let job = self.put(job).await;
+        self.fire_for(&mut self.fire(), due).await;
+        let id = run_of(&job, due);
+        let run = self.mem.live_run(id).unwrap();
+        assert_eq!(run.claim, Some(self.me()));
+        id
+    }
+
+    /// The same at its due time, and under way.
+    pub(super) async fn started(&self, job: Job, due: i64) -> RunId {
+        let run = self.claimed(job, due).await;
+        self.pass_to(at(due));
+        self.rest(&mut self.dispatch()).await;
+        self.quiet().await;
+        assert!(self.target.runs().contains(&run));
+        run
+    }
+}
+
+/// The name of the run of a slot.
+pub(super) fn run_of(job: &Job, slot: i64) -> RunId {
+    RunId::for_slot(job.id, Slot(at(slot)))
+}

@@ -1,0 +1,204 @@
+//! Fire: slots that are due while a run of their job lives.
+
+use model::shard::ShardSet;
+use model::{Mark, Overlap, Reason, Report, RunId, RunState, Verdict};
+use store::{Settlement, Store};
+
+use super::bench::{ABLE, Bench, run_of};
+use super::world::{at, job_with, ms, seconds};
+use crate::duty::Wake;
+use crate::fire::Fire;
+
+/// A job that is due every second, by which slots overlap so.
+fn job(overlap: Overlap) -> model::Job {
+    job_with(1, seconds(1).into(), |def| def.overlap = overlap)
+}
+
+/// The job's first run is under way, and does not end before the target is told to answer.
+async fn under_way(bench: &Bench, overlap: Overlap) -> (RunId, Fire) {
+    bench.target.is_silent();
+    let mut fire = bench.fire();
+    let job = bench.put(job(overlap)).await;
+    bench.fire_for(&mut fire, 1_000).await;
+    bench.pass_to(at(1_000));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    let run = run_of(&job, 1_000);
+    assert_eq!(bench.target.runs(), [run]);
+    (run, fire)
+}
+
+/// Every attempt under way succeeds, and its end is written.
+async fn end(bench: &Bench) {
+    bench.target.answers(Report::succeeded());
+    bench.quiet().await;
+    bench.drain(&mut bench.settle()).await;
+}
+
+#[tokio::test]
+async fn a_slot_that_overlaps_is_skipped_when_it_is_due_and_not_before() {
+    let bench = Bench::holding().await;
+    let (_, mut fire) = under_way(&bench, Overlap::Skip).await;
+    let job = job(Overlap::Skip);
+    bench.pass_to(at(1_970));
+    assert_eq!(bench.rest(&mut fire).await, Wake::At(at(2_000)));
+    assert_eq!(bench.state(&job, 2_000).await, None);
+    bench.pass_to(at(2_000));
+    bench.rest(&mut fire).await;
+    let skipped = bench.slot(&job, 2_000).await.unwrap();
+    assert_eq!(
+        (skipped.state, skipped.reason),
+        (RunState::Skipped, Some(Reason::Overlap))
+    );
+    assert_eq!((bench.held(), bench.next_due()), (1, Some(at(3_000))));
+}
+
+#[tokio::test]
+async fn the_end_of_the_run_before_it_lets_a_slot_go() {
+    let bench = Bench::holding().await;
+    let (_, mut fire) = under_way(&bench, Overlap::Skip).await;
+    let job = job(Overlap::Skip);
+    bench.pass_to(at(1_970));
+    bench.rest(&mut fire).await;
+    bench.heard(&bench.nudges().fire);
+    bench.pass_to(at(1_980));
+    end(&bench).await;
+    assert!(bench.heard(&bench.nudges().fire), "fire waits for it");
+    bench.rest(&mut fire).await;
+    let run = bench.slot(&job, 2_000).await.unwrap();
+    assert_eq!((run.state, run.claim), (RunState::Ready, Some(bench.me())));
+}
+
+#[tokio::test]
+async fn an_end_that_is_not_written_yet_still_keeps_a_slot_waiting() {
+    let bench = Bench::holding().await;
+    let (_, mut fire) = under_way(&bench, Overlap::Skip).await;
+    bench.target.answers(Report::succeeded());
+    bench.quiet().await;
+    bench.pass_to(at(1_970));
+    assert_eq!(bench.rest(&mut fire).await, Wake::At(at(2_000)));
+    assert_eq!(bench.calls.count("fire"), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_started_late_is_given_as_long_before_it_counts() {
+    let bench = Bench::holding().await;
+    bench.target.is_silent();
+    let mut fire = bench.fire();
+    bench.put(job(Overlap::Skip)).await;
+    bench.fire_for(&mut fire, 1_000).await;
+    bench.pass_to(at(1_200));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    bench.pass_to(at(1_970));
+    assert_eq!(bench.rest(&mut fire).await, Wake::At(at(2_200)));
+}
+
+#[tokio::test]
+async fn a_slot_behind_a_run_that_was_not_dispatched_waits_its_turn() {
+    let bench = Bench::holding().await;
+    let mut fire = bench.fire();
+    let job = bench.put(job(Overlap::Skip)).await;
+    bench.fire_for(&mut fire, 1_000).await;
+    bench.pass_to(at(2_000));
+    bench.rest(&mut fire).await;
+    let second = bench.slot(&job, 2_000).await.unwrap();
+    assert_eq!((second.state, second.waiting), (RunState::Ready, true));
+    assert_eq!(second.claim, None);
+}
+
+#[tokio::test]
+async fn a_queued_slot_waits_in_the_store_and_is_claimed_when_it_is_freed() {
+    let bench = Bench::holding().await;
+    let (_, mut fire) = under_way(&bench, Overlap::QueueOne).await;
+    let queued = run_of(&job(Overlap::QueueOne), 2_000);
+    bench.pass_to(at(2_000));
+    bench.rest(&mut fire).await;
+    assert!(bench.mem.live_run(queued).unwrap().waiting);
+    assert_eq!(bench.held(), 1);
+    bench.pass_to(at(2_100));
+    end(&bench).await;
+    assert_eq!(
+        (bench.held(), bench.in_wheel()),
+        (0, 2),
+        "it and the next slot"
+    );
+    bench.rest(&mut fire).await;
+    let run = bench.mem.live_run(queued).unwrap();
+    assert_eq!((run.waiting, run.claim), (false, Some(bench.me())));
+}
+
+#[tokio::test]
+async fn a_slot_that_replaces_a_run_has_it_marked() {
+    let bench = Bench::holding().await;
+    let (first, mut fire) = under_way(&bench, Overlap::CancelRunning).await;
+    bench.pass_to(at(2_000));
+    bench.rest(&mut fire).await;
+    let mark = bench.mem.live_run(first).unwrap().mark;
+    assert_eq!(mark, Some(Mark::Cancel(Reason::Replaced)));
+    let second = run_of(&job(Overlap::CancelRunning), 2_000);
+    assert!(bench.mem.live_run(second).unwrap().waiting);
+}
+
+#[tokio::test]
+async fn slots_that_may_overlap_are_fired_ahead_as_ever() {
+    let bench = Bench::holding().await;
+    let (_, mut fire) = under_way(&bench, Overlap::Allow).await;
+    bench.pass_to(at(1_970));
+    bench.rest(&mut fire).await;
+    let state = bench.state(&job(Overlap::Allow), 2_000).await;
+    assert_eq!((state, bench.held()), (Some(RunState::Ready), 2));
+}
+
+#[tokio::test]
+async fn a_slot_behind_a_run_of_another_node_is_asked_about_again() {
+    let bench = Bench::holding().await;
+    let job = bench.put(job(Overlap::Skip)).await;
+    let by_hand = bench.start(&job).await;
+    let other = bench.other(ABLE).await;
+    let taken = bench
+        .mem
+        .take(other, &ShardSet::ALL, bench.now(), [9; 3])
+        .await;
+    assert_eq!(taken.unwrap().len(), 1);
+    let mut fire = bench.fire();
+    bench.rest(&mut bench.plan()).await;
+    bench.pass_to(at(970));
+    assert_eq!(bench.rest(&mut fire).await, Wake::At(at(1_000)));
+    bench.pass_to(at(1_000));
+    assert_eq!(bench.rest(&mut fire).await, Wake::At(at(1_250)));
+    assert_eq!(bench.state(&job, 1_000).await, None);
+    let settlement = Settlement {
+        run: bench.mem.live_run(by_hand).unwrap(),
+        verdict: Verdict::Succeed,
+        attempt: None,
+    };
+    bench.mem.settle(other, &[settlement]).await.unwrap();
+    bench.pass_to(at(1_250));
+    bench.rest(&mut fire).await;
+    assert_eq!(bench.state(&job, 1_000).await, Some(RunState::Ready));
+}
+
+#[tokio::test]
+async fn an_edit_takes_the_place_of_a_slot_that_waits() {
+    let bench = Bench::holding().await;
+    let (_, mut fire) = under_way(&bench, Overlap::Skip).await;
+    bench.pass_to(at(1_970));
+    bench.rest(&mut fire).await;
+    let stands = bench.job(job(Overlap::Skip).id).await;
+    let (now, def) = (bench.now(), job_with(1, seconds(5).into(), |_| {}).def);
+    let def = def.as_ref().clone();
+    bench
+        .change(stands.clone(), |job, by| job.edited(None, def, now, by))
+        .await;
+    bench.offer(&stands);
+    bench.rest(&mut bench.plan()).await;
+    bench.pass(ms(100));
+    bench.rest(&mut fire).await;
+    assert_eq!(
+        bench.state(&stands, 2_000).await,
+        None,
+        "it is no slot any more"
+    );
+    assert_eq!(bench.next_due(), Some(at(5_000)));
+}
