@@ -9,7 +9,7 @@ use store::StoreError;
 
 use crate::leases::schedulers;
 use crate::lock;
-use crate::node::Context;
+use crate::watchdog::Ports;
 
 /// How often everything is read that is due, however old: what lies behind is nearly always over, and costs much to
 /// read through while somebody's transaction keeps it in the database.
@@ -50,33 +50,37 @@ impl Backlog {
     }
 
     /// The oldest that is due of this node's shards; of all where nobody schedules.
-    pub async fn read(&mut self, context: &Context) -> Result<(), StoreError> {
-        let shared = &context.shared;
-        let nobody = context.has_heard() && schedulers(&lock(&shared.peers)).is_empty();
+    pub async fn read(&mut self, ports: &Ports) -> Result<(), StoreError> {
+        let Ports {
+            clock,
+            fleet,
+            metrics,
+            ..
+        } = ports;
+        let nobody =
+            fleet.has_heard(ports.presence.id) && fleet.look(|peers| schedulers(peers).is_empty());
         let shards = if nobody {
             ShardSet::ALL
         } else {
-            context.leases().shards()
+            ports.shards.leases().shards()
         };
-        let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
-        let from = self.begin(shards, now, uptime);
-        let oldest = context.store.oldest_due(&shards, from).await?;
+        let from = self.begin(shards, clock.now(), clock.uptime());
+        let oldest = ports.store.oldest_due(&shards, from).await?;
         self.found(oldest);
-        let (now, uptime) = (shared.clock.now(), shared.clock.uptime());
-        let mut health = lock(&shared.health);
+        let (now, uptime) = (clock.now(), clock.uptime());
+        let mut health = lock(&ports.health);
         health.oldest_due_at = oldest.filter(|due_at| *due_at < now);
         health.looked_at = uptime;
         let age = health
             .oldest_due_at
             .map_or(Duration::ZERO, |due_at| now.since(due_at));
         drop(health);
-        shared.metrics.oldest_due.set(age.as_secs_f64());
-        let waits = shared.store.waits();
-        let known = shared.metrics.pool_waits.get();
-        let more = waits.saturating_sub(known);
-        shared.metrics.pool_waits.inc_by(more);
-        shared.trouble.turn(uptime);
-        shared.metrics.live.set(context.dispatch.unwritten() as i64);
+        metrics.oldest_due.set(age.as_secs_f64());
+        let waits = ports.store.waits();
+        let known = metrics.pool_waits.get();
+        metrics.pool_waits.inc_by(waits.saturating_sub(known));
+        ports.by.trouble.turn();
+        metrics.live.set(ports.board.unwritten() as i64);
         Ok(())
     }
 }
@@ -92,10 +96,10 @@ pub struct Count {
 
 impl Count {
     /// One node counts for all: the one that holds the first shard.
-    pub async fn step(&mut self, context: &Context) -> Result<(), StoreError> {
-        let metrics = &context.shared.metrics;
-        let uptime = context.shared.clock.uptime();
-        if !context.shared.is_ours(Shard(0)) {
+    pub async fn step(&mut self, ports: &Ports) -> Result<(), StoreError> {
+        let metrics = &ports.metrics;
+        let uptime = ports.clock.uptime();
+        if !ports.offers.is_ours(Shard(0)) {
             metrics.count_no_jobs();
             *self = Self::default();
             return Ok(());
@@ -103,7 +107,7 @@ impl Count {
         if uptime < self.at {
             return Ok(());
         }
-        let page = context.store.count_jobs(self.after, COUNT_PAGE).await?;
+        let page = ports.store.count_jobs(self.after, COUNT_PAGE).await?;
         for (state, found) in page.counts {
             *self.counts.entry(state).or_default() += found;
         }

@@ -1,20 +1,27 @@
 //! Beats: once a second a node shows that it lives and how it is, and hears who else lives, what is asked of its
 //! claims, and what time it is. Nothing else is done here, because everything else hangs on it.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Mark, RunId, Timestamp, limits};
-use store::{NodeStatus, Offset, StoreError};
+use model::{Observer, Parts, Timestamp, limits};
+use store::{Beat, NodeStatus, Offset, Store, StoreError};
 use tracing::warn;
 
+use crate::board::Board;
+use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
 use crate::flaw::Flaw;
-use crate::handle::{Nudge, Shared};
+use crate::fleet::Fleet;
+use crate::handle::HealthRecord;
 use crate::lock;
-use crate::node::Context;
+use crate::marks::Marked;
+use crate::metrics::Metrics;
+use crate::nudge::Nudge;
+use crate::offers::Offers;
+use crate::offset::Skew;
+use crate::presence::Presence;
 
 /// A wall clock that moves this much against the other one was stepped.
 const STEP_MIN: Duration = Duration::from_millis(500);
@@ -24,16 +31,76 @@ const ANSWER_MAX: Duration = limits::BEAT_EVERY;
 /// Beats that are asked for come no faster than this.
 const GAP_MIN: Duration = Duration::from_millis(20);
 
-/// What the last beat brought for others to act on.
-#[derive(Debug, Default)]
-pub struct Heard {
-    /// Beats that were answered, ever.
-    pub beats: u64,
-    pub marks: Vec<(RunId, Mark)>,
+/// How this node is.
+pub struct Status {
+    pub parts: Parts,
+    pub presence: Arc<Presence>,
+    pub board: Arc<Board>,
+    pub clock: Arc<dyn Clock>,
+    pub skew: Skew,
+}
+
+impl Status {
+    /// Whether shards may fall to it.
+    pub fn schedules(&self) -> bool {
+        self.parts.schedule && !self.presence.is_stopping() && self.skew.unfit().is_none()
+    }
+
+    /// Whether attempts may start here.
+    pub fn may_start(&self) -> bool {
+        self.parts.execute && !self.presence.is_stopping()
+    }
+
+    /// How many more attempts could start here.
+    pub fn free(&self) -> usize {
+        if self.may_start() {
+            self.board.free()
+        } else {
+            0
+        }
+    }
+
+    /// What is said of it with a beat.
+    pub fn read(&self) -> NodeStatus {
+        let micros = |seconds: f64| (seconds.clamp(-1e12, 1e12) * 1e6) as i64;
+        let lag = self.board.lag(self.clock.now());
+        NodeStatus {
+            schedules: self.schedules(),
+            executes: self.parts.execute && !self.board.is_closed(),
+            room: u32::try_from(self.free()).unwrap_or(u32::MAX),
+            lag: u32::try_from(lag.as_millis()).unwrap_or(u32::MAX),
+            offset: self.skew.standing().map(|standing| Offset {
+                ahead: micros(standing.wall),
+                uncertainty: micros(standing.uncertainty),
+            }),
+        }
+    }
+}
+
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub presence: Arc<Presence>,
+    pub status: Arc<Status>,
+    pub skew: Skew,
+    /// What a beat brings, to whoever acts on it.
+    pub fleet: Arc<Fleet>,
+    pub observer: Arc<Mutex<Observer>>,
+    pub marked: Marked,
+    pub health: Arc<Mutex<HealthRecord>>,
+    pub offers: Offers,
+    pub metrics: Metrics,
+    pub flaw: Flaw,
+    pub nudge: Nudge,
+    pub fire: Nudge,
+    pub dispatch: Nudge,
+    pub hold: Nudge,
+    pub marks: Nudge,
+    pub beaten: Nudge,
 }
 
 pub struct Beats {
-    context: Arc<Context>,
+    ports: Ports,
     /// Wall time less uptime, in milliseconds, at the last beat.
     offset: Option<i64>,
     /// When, by uptime, the last beat was sent.
@@ -41,9 +108,9 @@ pub struct Beats {
 }
 
 impl Beats {
-    pub fn new(context: Arc<Context>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
+            ports,
             offset: None,
             sent: None,
         }
@@ -56,33 +123,51 @@ impl Beats {
         let step = offset.saturating_sub(before);
         if step.unsigned_abs() >= STEP_MIN.as_millis() as u64 {
             warn!(milliseconds = step, "the wall clock was stepped");
-            let shared = &self.context.shared;
-            shared.metrics.clock_steps.inc();
-            shared.nudges.replan.store(true, Ordering::Release);
-            shared.nudges.plan.now();
-            shared.nudges.fire.now();
-            shared.nudges.dispatch.now();
+            self.ports.metrics.clock_steps.inc();
+            self.ports.offers.replan();
+            self.ports.fire.now();
+            self.ports.dispatch.now();
         }
     }
 }
 
-impl Context {
-    /// How this node is.
-    pub fn node_status(&self) -> NodeStatus {
-        let (parts, shared) = (self.config.parts, &self.shared);
-        let closed = self.dispatch.is_closed();
-        let micros = |seconds: f64| (seconds.clamp(-1e12, 1e12) * 1e6) as i64;
-        let standing = shared.offset.as_ref().map(|offset| offset.standing());
-        NodeStatus {
-            schedules: parts.schedule && !self.is_stopping() && shared.unfit().is_none(),
-            executes: parts.execute && !closed,
-            room: u32::try_from(self.free()).unwrap_or(u32::MAX),
-            lag: u32::try_from(self.dispatch.lag(self.now()).as_millis()).unwrap_or(u32::MAX),
-            offset: standing.map(|standing| Offset {
-                ahead: micros(standing.wall),
-                uncertainty: micros(standing.uncertainty),
-            }),
+impl Ports {
+    /// Sends a beat, and waits for its answer as long as it may take.
+    async fn beat(&self, node_status: &NodeStatus) -> Result<Beat, StoreError> {
+        tokio::select! {
+            biased;
+            beat = self.store.beat(self.presence.id, node_status) => beat,
+            () = self.clock.sleep(ANSWER_MAX) => {
+                Err(StoreError::unavailable("a beat was not answered in time"))
+            }
         }
+    }
+
+    /// What a beat that was sent at this uptime brought goes to whoever acts on it.
+    fn hear(&self, beat: Beat, sent: Duration) {
+        let was_sure = self.presence.is_sure();
+        self.presence.beaten(sent);
+        let received = self.clock.uptime();
+        let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
+        lock(&self.observer).observe(sent, received, last);
+        if let Some(standing) = self
+            .skew
+            .observe(sent, received, beat.took, beat.now_micros)
+        {
+            self.metrics.observe_clock(&standing);
+        }
+        lock(&self.health).present = true;
+        if !was_sure {
+            // Whatever waited for the presence goes on.
+            self.dispatch.now();
+            self.fire.now();
+        }
+        self.metrics.nodes.set(beat.living.len() as i64);
+        *lock(&self.marked) = beat.marks;
+        self.fleet.heard(self.presence.id, beat.living, received);
+        self.hold.now();
+        self.marks.now();
+        self.beaten.now();
     }
 }
 
@@ -92,15 +177,13 @@ impl Duty for Beats {
         "beats"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.beat
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let context = Arc::clone(&self.context);
-        let shared = &context.shared;
-        let node_status = context.node_status();
-        let sent = shared.clock.uptime();
+        let node_status = self.ports.status.read();
+        let sent = self.ports.clock.uptime();
         let since = self
             .sent
             .map_or(GAP_MIN, |before| sent.saturating_sub(before));
@@ -111,47 +194,18 @@ impl Duty for Beats {
         }
         self.sent = Some(sent);
         self.watch_clock(now, sent);
-        if context.config.flaw == Flaw::SkipRenewal && lock(&context.heard).beats > 0 {
+        let ports = &self.ports;
+        if ports.flaw == Flaw::SkipRenewal && ports.fleet.has_heard(ports.presence.id) {
             return Ok(Wake::At(now.plus(limits::BEAT_EVERY)));
         }
-        let was_present = context.is_present();
-        let beat = tokio::select! {
-            biased;
-            beat = context.store.beat(context.presence.id, &node_status) => beat?,
-            () = shared.clock.sleep(ANSWER_MAX) => {
-                return Err(StoreError::unavailable("a beat was not answered in time"));
-            }
-        };
-        context.presence.beaten(sent);
-        let received = shared.clock.uptime();
-        let last = beat.living.iter().map(|peer| (peer.presence, peer.mark));
-        lock(&context.observer).observe(sent, received, last);
-        if let Some(offset) = &shared.offset {
-            offset.observe(sent, received, beat.took, beat.now_micros);
-            shared.metrics.observe_clock(&offset.standing());
-        }
-        lock(&shared.health).present = true;
-        if !was_present {
-            // Whatever waited for the presence goes on.
-            shared.nudges.dispatch.now();
-            shared.nudges.fire.now();
-        }
-        shared.metrics.nodes.set(beat.living.len() as i64);
-        shared.heard_of(context.presence.id, beat.living);
-        {
-            let mut heard = lock(&context.heard);
-            heard.beats += 1;
-            heard.marks = beat.marks;
-        }
-        shared.nudges.hold.now();
-        shared.nudges.marks.now();
-        shared.nudges.beaten.now();
-        if context.node_status().schedules != node_status.schedules {
+        let beat = ports.beat(&node_status).await?;
+        ports.hear(beat, sent);
+        if ports.status.schedules() != node_status.schedules {
             // The first answer has told the time: others are to hear that shards may fall to this node.
             return Ok(Wake::Now);
         }
         // This beat may have set the clock, and every second is meant, whatever it shows.
-        let left = (sent + limits::BEAT_EVERY).saturating_sub(shared.clock.uptime());
-        Ok(Wake::At(context.now().plus(left)))
+        let left = (sent + limits::BEAT_EVERY).saturating_sub(ports.clock.uptime());
+        Ok(Wake::At(ports.clock.now().plus(left)))
     }
 }

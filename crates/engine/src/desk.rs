@@ -4,14 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use model::schedule::format_span;
 use model::{Attempt, Job, Overlap, Report, Timestamp, Verdict, limits};
 use store::Settlement;
 use tokio::sync::mpsc;
 
-use crate::dispatch::Work;
-use crate::node::Context;
-use crate::trouble::What;
+use crate::board::Work;
+use crate::trouble::Trouble;
 
 /// An attempt that has ended.
 #[derive(Debug)]
@@ -25,21 +23,28 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn settlement(self, context: &Context) -> Settlement {
+    fn settlement(self, by: &By) -> Settlement {
         let (dispatched_at, settled_at) = (self.dispatched_at, self.settled_at);
         let (run, job) = self.work.into_parts();
         let marks = job.marks(&run, dispatched_at, settled_at);
         let attempt = Attempt::new(run.attempt, Some(dispatched_at), settled_at, self.report)
-            .made_by(&context.node)
+            .made_by(&by.node)
             .marked(marks);
         let settlement = Settlement {
             run,
             verdict: self.verdict,
             attempt: Some(attempt),
         };
-        context.observe_end(&job, &settlement);
+        by.trouble.observe_end(&job, &settlement);
         settlement
     }
+}
+
+/// Who says how an attempt ended, and to whom it is said that should know.
+#[derive(Clone)]
+pub struct By {
+    pub node: Arc<str>,
+    pub trouble: Arc<Trouble>,
 }
 
 /// What settle is given. It is put together there: the task that ran the attempt has the next one to start.
@@ -67,37 +72,11 @@ impl Ending {
         }
     }
 
-    fn settlement(self, context: &Context) -> Settlement {
+    fn settlement(self, by: &By) -> Settlement {
         match self {
-            Self::Attempt(ended) => ended.settlement(context),
+            Self::Attempt(ended) => ended.settlement(by),
             Self::Judged(settlement) => *settlement,
         }
-    }
-}
-
-impl Context {
-    /// What somebody should know of the end of an attempt.
-    pub fn observe_end(&self, job: &Job, settlement: &Settlement) {
-        if settlement.verdict == Verdict::Succeed
-            && settlement
-                .attempt
-                .as_ref()
-                .is_some_and(|it| it.long_by.is_none())
-        {
-            // Most of them: nothing is to be said.
-            return;
-        }
-        let (shared, run) = (&self.shared, &settlement.run);
-        let uptime = shared.clock.uptime();
-        let marked = |attempt: &Attempt| attempt.long_by;
-        if let Some(long_by) = settlement.attempt.as_ref().and_then(marked)
-            && run.attempts.iter().all(|attempt| attempt.long_by.is_none())
-        {
-            shared.metrics.long.inc();
-            let reason = format!("long by {}", format_span(long_by));
-            shared.trouble.log(uptime, What::Long, job, run.id, &reason);
-        }
-        shared.trouble.log_end(uptime, job, settlement);
     }
 }
 
@@ -119,6 +98,14 @@ impl Endings {
             Kind::Close => &self.close,
         };
         way.send(ending).await.map_err(|_| Gone)
+    }
+
+    /// Ends that did not come from attempts that ended here.
+    pub async fn send_all(&self, settlements: Vec<Settlement>) -> Result<(), Gone> {
+        for settlement in settlements {
+            self.send(Ending::settled(settlement)).await?;
+        }
+        Ok(())
     }
 }
 
@@ -187,11 +174,11 @@ impl Line {
     }
 
     /// Takes what has come, up to what one write may hold.
-    pub fn take(&mut self, context: &Context) {
+    pub fn take(&mut self, by: &By) {
         while self.waiting.len() < limits::SETTLE_BATCH_MAX
             && let Ok(ending) = self.ended.try_recv()
         {
-            self.waiting.push(ending.settlement(context));
+            self.waiting.push(ending.settlement(by));
         }
     }
 
@@ -229,12 +216,12 @@ impl Desk {
     }
 
     /// Waits for the next ending, of whichever kind.
-    pub async fn next(&mut self, context: &Context) {
+    pub async fn next(&mut self, by: &By) {
         let (simple, close) = (&mut self.simple, &mut self.close);
         tokio::select! {
             biased;
-            Some(ending) = simple.ended.recv() => simple.waiting.push(ending.settlement(context)),
-            Some(ending) = close.ended.recv() => close.waiting.push(ending.settlement(context)),
+            Some(ending) = simple.ended.recv() => simple.waiting.push(ending.settlement(by)),
+            Some(ending) = close.ended.recv() => close.waiting.push(ending.settlement(by)),
             else => {}
         }
     }

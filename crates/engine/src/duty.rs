@@ -13,8 +13,9 @@ use store::StoreError;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
-use crate::clock::Alarm;
-use crate::handle::{Nudge, Shared};
+use crate::clock::{Alarm, Clock};
+use crate::metrics::Metrics;
+use crate::nudge::Nudge;
 
 /// When a duty wants its next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub trait Duty: Send {
     fn name(&self) -> &'static str;
 
     /// The nudge this duty listens for.
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge;
+    fn nudge(&self) -> &Nudge;
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError>;
 }
@@ -82,19 +83,27 @@ impl Panics {
     }
 }
 
+/// What keeping a duty up takes.
+#[derive(Clone)]
+pub struct Keeper {
+    pub clock: Arc<dyn Clock>,
+    pub metrics: Metrics,
+}
+
 /// Steps a duty until `stop`. Errors that may pass are waited out, ever longer; a duty that panics is built anew, and
 /// nobody else notices; a fenced presence ends the duty, and with it this presence of the node.
 pub async fn keep(
     mut builder: Builder,
-    shared: Arc<Shared>,
+    keeper: Keeper,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
-    let mut alarm = shared.clock.alarm().map_err(StoreError::unavailable)?;
+    let Keeper { clock, metrics } = keeper;
+    let mut alarm = clock.alarm().map_err(StoreError::unavailable)?;
     let mut duty = (builder.build)();
     let mut pause = PAUSE_FIRST;
     let mut panics = Panics::default();
     loop {
-        let (now, began) = (shared.clock.now(), shared.clock.uptime());
+        let (now, began) = (clock.now(), clock.uptime());
         let stepped = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
@@ -106,7 +115,7 @@ pub async fn keep(
                     debug!(duty = duty.name(), "works again");
                 }
                 pause = PAUSE_FIRST;
-                let waited = wait(wake, duty.nudge(&shared), alarm.as_mut());
+                let waited = wait(wake, duty.nudge(), alarm.as_mut());
                 if stop.run_until_cancelled(waited).await.is_none() {
                     return Ok(());
                 }
@@ -114,19 +123,19 @@ pub async fn keep(
             }
             Ok(Err(StoreError::Fenced)) => return Err(StoreError::Fenced),
             Ok(Err(error)) => {
-                shared.metrics.store_errors.inc();
+                metrics.store_errors.inc();
                 if pause == PAUSE_FIRST {
                     warn!(duty = duty.name(), error = %describe(&error), "waits for the store");
                 }
                 // From try to try: one that took long to fail has waited already.
-                let took = shared.clock.uptime().saturating_sub(began);
+                let took = clock.uptime().saturating_sub(began);
                 let span = pause.saturating_sub(took).max(PAUSE_FIRST);
                 pause = (pause * 2).min(PAUSE_MAX);
                 span
             }
             Err(panic) => {
                 let name = duty.name();
-                shared.metrics.duty_panicked(name);
+                metrics.duty_panicked(name);
                 error!(
                     duty = name,
                     panic = text_of(panic.as_ref()),
@@ -136,10 +145,10 @@ pub async fn keep(
                 drop(duty);
                 (builder.recover)();
                 duty = (builder.build)();
-                panics.pause(shared.clock.uptime())
+                panics.pause(clock.uptime())
             }
         };
-        let paused = shared.clock.sleep(span);
+        let paused = clock.sleep(span);
         if stop.run_until_cancelled(paused).await.is_none() {
             return Ok(());
         }
@@ -169,7 +178,7 @@ pub fn text_of(panic: &(dyn Any + Send)) -> &str {
 /// The same on a thread of its own, which nothing else can keep busy.
 pub async fn keep_apart(
     builder: Builder,
-    shared: Arc<Shared>,
+    keeper: Keeper,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
     let (ended, end) = tokio::sync::oneshot::channel();
@@ -178,7 +187,7 @@ pub async fn keep_apart(
             .enable_all()
             .build();
         let kept = match runtime {
-            Ok(runtime) => runtime.block_on(keep(builder, shared, stop)),
+            Ok(runtime) => runtime.block_on(keep(builder, keeper, stop)),
             Err(error) => Err(StoreError::unavailable(error)),
         };
         let _nobody_waits = ended.send(kept);

@@ -3,131 +3,133 @@
 use std::sync::Arc;
 
 use model::job::Decision;
-use model::{
-    AttemptNo, Job, JobId, Reason, Run, RunId, RunState, Slot, Stretch, Timestamp, limits,
-};
+use model::{Job, JobId, Reason, Run, RunId, RunState, Slot, Stretch, Timestamp, limits};
 use store::{Claimed, DueRun, Fired, Firing, Hint, Settlement};
 
-use crate::dispatch::Work;
-use crate::fire::runs_of;
-use crate::lock;
-use crate::node::Context;
-use crate::postponed::Postponed;
+use crate::board::{Decided, Then, Work};
+use crate::fire::Ports;
 use crate::trouble::{What, is_trouble};
-use crate::wheel::{Entry, Wheel};
 
 /// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
 pub fn fired(
-    context: &Context,
-    postponed: &mut Postponed,
+    ports: &Ports,
     firings: Vec<Firing>,
     answers: Vec<Fired>,
     now: Timestamp,
 ) -> Vec<(JobId, String)> {
     let horizon = now.plus(limits::HORIZON);
-    let mut works = Vec::with_capacity(firings.len());
-    let mut refused = Vec::new();
+    let mut decided = Vec::with_capacity(firings.len());
+    let (mut refused, mut stale) = (Vec::new(), Vec::new());
+    let mut lease_lost = false;
     let mut tally = Tally::default();
-    let mut wheel = lock(&context.wheel);
-    let runs: Vec<RunId> = runs_of(&firings).collect();
     for (firing, answer) in firings.into_iter().zip(answers) {
         let Firing { job, decision, .. } = firing;
-        if let Fired::Early(at) = answer {
-            let elsewhere = !context.dispatch.lives(job.id);
-            postponed.add_early(&wheel, at, job, elsewhere);
-            continue;
-        }
-        wheel.answered(&Entry::Slot(Arc::clone(&job)));
         tally.count(&answer);
         tally.note_skips(&job, &decision, &answer);
-        let inserted = match answer {
-            Fired::Claimed(run) => {
-                let start = decision
-                    .start
-                    .filter(|_| !wheel.has_ended(run, AttemptNo::FIRST));
-                works.extend(start.map(|slot| claimed_run(context, &job, slot)));
-                true
-            }
-            Fired::Ready(run) => {
-                left_ready(context, &mut wheel, &job, due_run(run, &job, &decision));
-                true
-            }
-            Fired::Waiting(_) => true,
-            Fired::Skipped(_) | Fired::Decided => false,
-            Fired::Early(_) => continue,
+        let (then, inserted) = match answer {
+            Fired::Claimed(_) => (then_claimed(ports, &job, &decision, now), Some(true)),
+            Fired::Ready(run) => (left_ready(ports, run, &job, &decision), Some(true)),
+            Fired::Waiting(_) => (Then::Decided, Some(true)),
+            Fired::Skipped(_) | Fired::Decided => (Then::Decided, Some(false)),
+            Fired::Early(at) => (Then::Early(at), None),
             Fired::Stale => {
-                // Plan may have passed it over while this was under way.
-                context.shared.offer_here((job.tenant, job.id));
-                continue;
+                stale.push((job.tenant, job.id));
+                (Then::Gone, None)
             }
             Fired::LeaseLost => {
-                context.shared.doubt_leases();
-                continue;
+                lease_lost = true;
+                (Then::Gone, None)
             }
             Fired::Refused(why) => {
                 refused.push((job.id, why));
-                continue;
+                (Then::Gone, None)
             }
         };
-        onward(&mut wheel, &job, &decision, inserted, horizon);
+        decided.push(Decided {
+            run: decision.start.map(|slot| RunId::for_slot(job.id, slot)),
+            next: inserted.and_then(|inserted| onward(&job, &decision, inserted, horizon)),
+            then,
+            job,
+        });
     }
-    wheel.end_asking(runs.into_iter());
-    // Still under the wheel's lock: settle must not end one of these in between.
-    context.dispatch.take(works, now);
-    let has_room = wheel.has_room_again();
-    drop(wheel);
-    tally.tell(context);
-    context.shared.nudges.dispatch.now();
+    let has_room = ports.board.fired(decided, now);
+    tally.publish(ports);
+    ports.dispatch.now();
     if has_room {
-        context.shared.nudges.plan.now();
+        ports.offers.nudge_plan();
+    }
+    if lease_lost {
+        ports.shards.doubt.make();
+    }
+    for offer in stale {
+        // Plan may have passed it over while this was under way.
+        ports.offers.offer_here(offer);
     }
     refused
 }
 
-/// A run that was not claimed is, as soon as there is room for it; unless it is for others.
-fn left_ready(context: &Context, wheel: &mut Wheel, job: &Job, due: Option<DueRun>) {
-    let Some(due) = due.filter(|_| context.config.parts.execute) else {
-        return;
+/// A run that was just inserted, claimed by us.
+fn then_claimed(ports: &Ports, job: &Arc<Job>, decision: &Decision, now: Timestamp) -> Then {
+    let Some(slot) = decision.start else {
+        return Then::Decided;
     };
-    if context.can_execute(job) {
-        wheel.insert_run(due, due.due_at);
-    } else {
-        context.leave_beyond(job, due.run);
+    let run = Run {
+        claim: Some(ports.presence.id),
+        ..Run::of_slot(job, slot)
+    };
+    Then::Claimed(Work::new(run, Arc::clone(job), now))
+}
+
+/// A run that was not claimed is, as soon as there is room for it; unless it is for others.
+fn left_ready(ports: &Ports, run: RunId, job: &Job, decision: &Decision) -> Then {
+    let Some(slot) = decision.start.filter(|_| ports.executes) else {
+        return Then::Decided;
+    };
+    if !ports.executors.can_execute(job) {
+        ports.executors.leave(job, run);
+        return Then::Decided;
     }
+    Then::Ready(DueRun {
+        run,
+        tenant: job.tenant,
+        job: job.id,
+        due_at: job.due_at(slot),
+        state: RunState::Ready,
+    })
+}
+
+/// The job at the slot that a decision leads to, if it is due soon.
+fn onward(job: &Job, decision: &Decision, inserted: bool, horizon: Timestamp) -> Option<Arc<Job>> {
+    let stands = job.standing_after(decision, inserted);
+    let due_at = stands.next_slot.map(|slot| job.due_at(slot));
+    let is_soon = due_at.is_some_and(|due_at| due_at <= horizon);
+    is_soon.then(|| Arc::new(job.at_standing(stands)))
 }
 
 /// Takes the runs that were claimed. Answers those that are beyond this node, to be handed back.
 pub fn claimed(
-    context: &Context,
-    runs: Vec<(Timestamp, DueRun)>,
+    ports: &Ports,
+    runs: &[(Timestamp, DueRun)],
     answers: Vec<Claimed>,
     now: Timestamp,
 ) -> Vec<Settlement> {
-    let mut works = Vec::new();
-    let mut wheel = lock(&context.wheel);
-    for ((_, due), answer) in runs.into_iter().zip(answers) {
-        wheel.answered(&Entry::Run(due));
+    let mut works = Vec::with_capacity(answers.len());
+    for answer in answers {
         match answer {
-            Claimed::Ours(run, job) => {
-                if !wheel.has_ended(run.id, run.attempt) {
-                    works.push(Work::new(*run, job));
-                }
-            }
+            Claimed::Ours(run, job) => works.push(Work::new(*run, job, now)),
             Claimed::Stale => {
-                context.shared.metrics.collided.inc();
+                ports.metrics.collided.inc();
             }
             Claimed::LeaseLost => {
-                context.shared.metrics.collided.inc();
-                context.shared.doubt_leases();
+                ports.metrics.collided.inc();
+                ports.shards.doubt.make();
             }
         }
-        wheel.end_asking(std::iter::once(due.run));
     }
-    // Still under the wheel's lock, as in `fired`.
-    let beyond = context.take_claimed(works, now);
-    drop(wheel);
-    context.shared.nudges.dispatch.now();
-    beyond
+    let (works, beyond) = ports.executors.sort(works);
+    let back = ports.board.claimed(runs, works, beyond, now);
+    ports.dispatch.now();
+    back
 }
 
 /// What became of a batch, in numbers.
@@ -174,49 +176,21 @@ impl Tally {
         }
     }
 
-    fn tell(&self, context: &Context) {
-        let shared = &context.shared;
+    fn publish(&self, ports: &Ports) {
+        let Ports { metrics, by, .. } = ports;
         for (job, slot, reason, count) in &self.skips {
-            shared.metrics.slots_skipped(*reason, *count);
+            metrics.slots_skipped(*reason, *count);
             if is_trouble(*reason) {
-                let (uptime, run) = (shared.clock.uptime(), RunId::for_slot(job.id, *slot));
+                let run = RunId::for_slot(job.id, *slot);
                 let why = format!("{}: {count} from {slot}", reason.as_str());
-                shared.trouble.log(uptime, What::Skipped, job, run, &why);
+                by.trouble.log(What::Skipped, job, run, &why);
             }
         }
-        context.shared.metrics.fired.inc_by(self.fired);
-        context.shared.metrics.skipped.inc_by(self.skipped);
-        context.shared.metrics.collided.inc_by(self.collided);
+        metrics.fired.inc_by(self.fired);
+        metrics.skipped.inc_by(self.skipped);
+        metrics.collided.inc_by(self.collided);
         if self.left > 0 {
-            context.store.hint(&[Hint::Ready]);
+            ports.store.hint(&[Hint::Ready]);
         }
     }
-}
-
-/// Puts in the slot that a decision leads to, if it is due soon.
-fn onward(wheel: &mut Wheel, job: &Job, decision: &Decision, inserted: bool, horizon: Timestamp) {
-    let stands = job.standing_after(decision, inserted);
-    let due_at = stands.next_slot.map(|slot| job.due_at(slot));
-    if due_at.is_some_and(|due_at| due_at <= horizon) {
-        wheel.insert_job(Arc::new(job.at_standing(stands)));
-    }
-}
-
-/// A run that was just inserted, claimed by us.
-fn claimed_run(context: &Context, job: &Arc<Job>, slot: Slot) -> Work {
-    let run = Run {
-        claim: Some(context.presence.id),
-        ..Run::of_slot(job, slot)
-    };
-    Work::new(run, Arc::clone(job))
-}
-
-fn due_run(run: RunId, job: &Job, decision: &Decision) -> Option<DueRun> {
-    Some(DueRun {
-        run,
-        tenant: job.tenant,
-        job: job.id,
-        due_at: job.due_at(decision.start?),
-        state: RunState::Ready,
-    })
 }

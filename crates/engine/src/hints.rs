@@ -5,49 +5,64 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{Shard, Timestamp};
-use store::{Hint, StoreError};
+use store::{Hint, Store, StoreError};
 
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Shared};
-use crate::lock;
-use crate::node::Context;
+use crate::nudge::Nudge;
+use crate::offers::Offers;
+use crate::presence::Presence;
+use crate::shards::Shards;
+
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub presence: Arc<Presence>,
+    pub shards: Arc<Shards>,
+    pub offers: Offers,
+    pub nudge: Nudge,
+    pub take: Nudge,
+    pub beat: Nudge,
+    pub rules: Nudge,
+}
 
 pub struct Hints {
-    context: Arc<Context>,
+    ports: Ports,
 }
 
 impl Hints {
-    pub fn new(context: Arc<Context>) -> Self {
-        Self { context }
+    pub fn new(ports: Ports) -> Self {
+        Self { ports }
     }
 
     pub fn pass_on(&self, hint: Hint) {
-        let (context, nudges) = (&self.context, &self.context.shared.nudges);
+        let Ports { shards, offers, .. } = &self.ports;
+        let Ports {
+            take, beat, rules, ..
+        } = &self.ports;
         match hint {
             Hint::Job(tenant, job) => {
                 let shard = Shard::of(job);
-                if context.leases().epoch(shard).is_some() {
-                    context.shared.offer_here((tenant, job));
-                } else if lock(&context.left).contains(shard) {
-                    nudges.take.now();
+                if shards.leases().epoch(shard).is_some() {
+                    offers.offer_here((tenant, job));
+                } else if shards.left().contains(shard) {
+                    take.now();
                 }
             }
             Hint::Shard(shard) => {
-                if context.leases().epoch(shard).is_some() {
-                    context.replan();
-                } else if lock(&context.left).contains(shard) {
-                    nudges.take.now();
+                if shards.leases().epoch(shard).is_some() {
+                    offers.replan();
+                } else if shards.left().contains(shard) {
+                    take.now();
                 }
             }
-            Hint::Ready => nudges.take.now(),
+            Hint::Ready => take.now(),
             // The one that gave them up said so with its last beat, which is to be heard first.
-            Hint::Marks | Hint::Leases => nudges.beat.now(),
-            Hint::Rules => nudges.rules.now(),
+            Hint::Marks | Hint::Leases => beat.now(),
+            Hint::Rules => rules.now(),
             Hint::Lost => {
-                context.replan();
-                nudges.beat.now();
-                nudges.take.now();
-                nudges.rules.now();
+                offers.replan();
+                beat.now();
+                take.now();
+                rules.now();
             }
         }
     }
@@ -59,13 +74,15 @@ impl Duty for Hints {
         "hints"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.hints
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
-        let context = &self.context;
-        for hint in context.store.hints(context.presence.id).await? {
+        let Ports {
+            store, presence, ..
+        } = &self.ports;
+        for hint in store.hints(presence.id).await? {
             self.pass_on(hint);
         }
         Ok(Wake::Now)

@@ -1,28 +1,43 @@
 //! Leases: the shards that fall to this node among those that schedule. A node that comes, goes, or says that it
 //! schedules no more moves only its own share.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::shard::{ShardSet, Shares};
 use model::{PresenceId, Shard, Timestamp, limits};
-use store::{Hint, Leases, Peer, StoreError};
+use store::{Hint, Leases, Peer, Store, StoreError};
 use tracing::info;
 
+use crate::beats::Status;
+use crate::board::Board;
+use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Shared};
+use crate::fleet::Fleet;
+use crate::handle::HealthRecord;
 use crate::lock;
-use crate::node::Context;
+use crate::nudge::Nudge;
+use crate::offers::Offers;
+use crate::presence::Presence;
+use crate::shards::Shards;
 
 /// How often a shard is asked for that falls to this node while another still holds it, and for how long; after
 /// that, once a beat: whoever holds it is not giving it up but has to lapse.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 const ASK_FOR: Duration = Duration::from_secs(5);
 
+pub struct Ports {
+    pub leasing: Arc<Leasing>,
+    pub clock: Arc<dyn Clock>,
+    pub fleet: Arc<Fleet>,
+    pub status: Arc<Status>,
+    pub health: Arc<Mutex<HealthRecord>>,
+    pub nudge: Nudge,
+}
+
 pub struct Hold {
-    context: Arc<Context>,
+    ports: Ports,
     /// Since when, by uptime, shards are missing.
     short_since: Option<Duration>,
     /// The store may have it otherwise than memory: an answer was lost.
@@ -33,9 +48,9 @@ pub struct Hold {
 }
 
 impl Hold {
-    pub fn new(context: Arc<Context>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
+            ports,
             short_since: None,
             doubtful: false,
             schedulers: Vec::new(),
@@ -58,7 +73,7 @@ impl Hold {
             self.short_since = None;
             return Wake::Nudged;
         }
-        let uptime = self.context.shared.clock.uptime();
+        let uptime = self.ports.clock.uptime();
         let since = *self.short_since.get_or_insert(uptime);
         if uptime.saturating_sub(since) < ASK_FOR {
             Wake::At(now.plus(ASK_EVERY))
@@ -68,40 +83,47 @@ impl Hold {
     }
 }
 
+/// Asks for shards and gives them up: when they fall to a node, and when it stops.
+pub struct Leasing {
+    pub shards: Arc<Shards>,
+    pub presence: Arc<Presence>,
+    pub board: Arc<Board>,
+    pub store: Arc<dyn Store>,
+    pub offers: Offers,
+    pub fire: Nudge,
+    pub watchdog: Nudge,
+    /// One call at a time; nothing else is written meanwhile.
+    pub one: tokio::sync::Mutex<()>,
+}
+
 /// While it lives, no write that relies on leases begins. It ends also when the call is given up, or panics.
-struct Pause<'a>(&'a Context);
+struct Pause<'a>(&'a Leasing);
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        self.0.pausing.store(false, Ordering::Release);
-        self.0.shared.nudges.fire.now();
+        self.0.shards.set_pausing(false);
+        self.0.fire.now();
     }
 }
 
-impl Context {
+impl Leasing {
     /// Asks for shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
     /// it does not wait for ever new ones, none begin meanwhile.
     pub async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
-        self.pausing.store(true, Ordering::Release);
+        self.shards.set_pausing(true);
         let _pause = Pause(self);
         self.store.lease(self.presence.id, wanted).await
-    }
-
-    pub fn is_pausing(&self) -> bool {
-        self.pausing.load(Ordering::Acquire)
     }
 
     /// Takes note of the shards that are held from now on.
     pub fn hold(&self, leases: Leases) {
         let shards = leases.shards();
         info!(shards = shards.len(), "holds shards");
-        *lock(&self.leases) = Arc::new(leases);
-        *lock(&self.shared.shards) = shards;
-        lock(&self.wheel).keep_shards(&shards);
-        let nudges = &self.shared.nudges;
-        nudges.replan.store(true, Ordering::Release);
-        nudges.plan.now();
-        nudges.watchdog.now();
+        self.shards.set_leases(leases);
+        self.offers.set_ours(shards);
+        self.board.keep_shards(&shards);
+        self.offers.replan();
+        self.watchdog.now();
     }
 }
 
@@ -147,47 +169,52 @@ impl Duty for Hold {
         "leases"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.hold
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let context = Arc::clone(&self.context);
-        let me = context.presence.id;
-        let peers = lock(&context.shared.peers).clone();
+        let leasing = Arc::clone(&self.ports.leasing);
+        let Leasing {
+            shards: held,
+            presence,
+            ..
+        } = &*leasing;
+        let me = presence.id;
         // What was heard as another presence is not about this one.
-        if !context.has_heard() || context.is_stopping() {
+        if !self.ports.fleet.has_heard(me) || presence.is_stopping() {
             return Ok(Wake::Nudged);
         }
+        let peers = self.ports.fleet.peers();
         let shares = self.shares(&peers);
         let wanted = shares.of(me);
-        *lock(&context.left) = left(&peers, shares, me);
-        let held = context.leases();
-        let doubtful = std::mem::take(&mut *lock(&context.shared.lease_lost)) || self.doubtful;
-        if held.shards() == wanted && !doubtful {
+        held.set_left(left(&peers, shares, me));
+        let leases = held.leases();
+        let doubtful = held.doubt.take() || self.doubtful;
+        if leases.shards() == wanted && !doubtful {
             self.short_since = None;
             // One to whom nothing falls has nothing to plan. The first beat cannot know the time, and says that it
             // does not schedule: only when others have heard how this node is, nothing fell to it.
-            let schedules = context.node_status().schedules;
+            let schedules = self.ports.status.schedules();
             let heard =
                 |peer: &Peer| peer.presence == me && peer.node_status.schedules == schedules;
             let nothing = wanted.is_empty() && peers.iter().any(heard);
-            lock(&context.shared.health).planned |= nothing;
+            lock(&self.ports.health).planned |= nothing;
             return Ok(Wake::Nudged);
         }
-        let _one = context.leasing.lock().await;
-        if context.is_stopping() {
+        let _one = leasing.one.lock().await;
+        if presence.is_stopping() {
             return Ok(Wake::Nudged);
         }
         self.doubtful = true;
-        let leases = context.lease(&wanted).await?;
+        let answer = leasing.lease(&wanted).await?;
         self.doubtful = false;
-        let shards = leases.shards();
-        if leases != *held {
-            let gave_up = held.shards().iter().any(|shard| !shards.contains(shard));
-            context.hold(leases);
-            if gave_up {
-                context.store.hint(&[Hint::Leases]);
+        let shards = answer.shards();
+        if answer != *leases {
+            let before = leases.shards();
+            leasing.hold(answer);
+            if before.iter().any(|shard| !shards.contains(shard)) {
+                leasing.store.hint(&[Hint::Leases]);
             }
         }
         Ok(self.wake(now, &wanted, &shards))

@@ -1,58 +1,57 @@
 //! What moves: one file per step of a run, each a duty that takes bounded steps.
 
-mod backlog;
-mod by_id;
-pub mod clock;
-mod duties;
-pub mod duty;
+// A node, and what its duties are given.
+mod clock;
+mod duty;
 mod handle;
-pub mod metrics;
+mod metrics;
 mod node;
-pub mod offset;
+mod nudge;
+mod offset;
+mod rooms;
 mod stop;
 mod timed;
 mod trouble;
 
-pub mod beats;
-pub mod hints;
-pub mod leases;
-pub mod marks;
+// The rooms: what several duties know.
+mod age;
+mod board;
+mod by_id;
+mod desk;
+mod executors;
+mod fleet;
+mod offers;
+mod presence;
+mod shards;
 
-pub mod age;
-mod buckets;
-pub mod payloads;
-mod plan;
-pub mod wheel;
-
-pub mod fire;
+// The duties, in the order of a run's life.
+mod attempt;
+mod backlog;
+mod beats;
+mod dispatch;
+mod fire;
 mod fired;
 mod flaw;
+mod hints;
 mod lead;
-mod postponed;
+mod leases;
+mod marks;
+mod payloads;
+mod plan;
+mod retention;
+mod rules;
+mod settle;
+mod take;
+mod watchdog;
 mod writes;
-
-mod attempt;
-mod beyond;
-pub mod dispatch;
-mod known;
-pub mod lanes;
-pub mod take;
-mod width;
-pub mod withdraw;
-
-pub mod desk;
-pub mod settle;
-
-pub mod retention;
-pub mod rules;
-pub mod watchdog;
 
 #[cfg(test)]
 mod tests;
 
 pub use clock::{Alarm, Clock, SystemClock};
 pub use flaw::Flaw;
-pub use handle::{Handle, Health, Nodes};
+pub use fleet::Nodes;
+pub use handle::{Handle, Health};
 pub use metrics::Metrics;
 pub use node::{ClockOf, Node, NodeConfig};
 pub use offset::OffsetClock;

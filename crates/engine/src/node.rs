@@ -1,38 +1,27 @@
 //! A node: one presence after another, each with its own duties. What a presence holds lives and
 //! dies with it, so being fenced means starting over with empty hands.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use executor::Registry;
 use model::schedule::tzdb_version;
-use model::shard::ShardSet;
-use model::{Level, Observer, Parts, PresenceId, Timestamp, limits};
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use store::{Leases, NodeInfo, Store, StoreError};
-use tokio::sync::mpsc;
+use model::{Level, Parts, PresenceId, limits};
+use store::{NodeInfo, Store, StoreError};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
-use crate::beats::Heard;
-use crate::beyond::Beyond;
 use crate::clock::Clock;
-use crate::desk::{Desk, Endings};
-use crate::dispatch::Dispatch;
-use crate::duties;
 use crate::duty::{self, Builder};
 use crate::flaw::Flaw;
-use crate::handle::{Handle, Offer, Shared};
+use crate::handle::Handle;
 use crate::lock;
 use crate::metrics::Metrics;
-use crate::offset::OffsetClock;
-use crate::payloads::Payloads;
+use crate::offset::{OffsetClock, Skew};
+use crate::presence::Presence;
+use crate::rooms::{Common, Rooms};
 use crate::timed::{Between, Timed};
-use crate::wheel::Wheel;
 
 /// Whose clock a node fires by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,161 +80,6 @@ impl Default for NodeConfig {
     }
 }
 
-/// What a presence's duties share.
-pub struct Context {
-    pub shared: Arc<Shared>,
-    pub store: Arc<dyn Store>,
-    pub registry: Registry,
-    pub config: NodeConfig,
-    pub node: Arc<str>,
-    pub presence: Presence,
-    pub leases: Mutex<Arc<Leases>>,
-    /// What the last beat brought.
-    pub heard: Mutex<Heard>,
-    /// Since when which of the others are silent.
-    pub observer: Mutex<Observer>,
-    /// Shards whose runs others leave.
-    pub left: Mutex<ShardSet>,
-    /// Set when the node begins to stop: shards do not fall to it any more.
-    pub stopping: CancellationToken,
-    /// Shards are asked for and given up one call at a time; nothing else is written meanwhile.
-    pub leasing: tokio::sync::Mutex<()>,
-    pub pausing: AtomicBool,
-    /// Set while what is due soon is fired before the shards are given up.
-    pub handing_over: AtomicBool,
-    pub wheel: Mutex<Wheel>,
-    pub dispatch: Dispatch,
-    pub beyond: Beyond,
-    pub endings: Endings,
-    pub payloads: Payloads,
-    /// Ends every attempt where it stands: the presence is gone.
-    pub kill: CancellationToken,
-    pub rng: Mutex<StdRng>,
-}
-
-impl Context {
-    /// Of a presence that was just joined, with an executor for nothing.
-    pub fn new(
-        shared: &Arc<Shared>,
-        config: &NodeConfig,
-        presence: Presence,
-        endings: Endings,
-        (stopping, kill): (CancellationToken, CancellationToken),
-    ) -> Self {
-        let leases = Leases {
-            presence: presence.id,
-            epochs: BTreeMap::new(),
-        };
-        Self {
-            shared: Arc::clone(shared),
-            store: Arc::clone(&shared.store),
-            registry: Registry::default(),
-            config: config.clone(),
-            node: Arc::from(config.name.as_str()),
-            leases: Mutex::new(Arc::new(leases)),
-            heard: Mutex::default(),
-            observer: Mutex::new(config.flaw.observer()),
-            left: Mutex::default(),
-            stopping,
-            leasing: tokio::sync::Mutex::default(),
-            pausing: AtomicBool::new(false),
-            handing_over: AtomicBool::new(false),
-            presence,
-            wheel: Mutex::new(Wheel::default()),
-            dispatch: Dispatch::new(&shared.metrics),
-            beyond: Beyond::default(),
-            endings,
-            payloads: Payloads::default(),
-            kill,
-            rng: Mutex::new(StdRng::seed_from_u64(config.seed)),
-        }
-    }
-
-    pub fn now(&self) -> Timestamp {
-        self.shared.clock.now()
-    }
-
-    pub fn leases(&self) -> Arc<Leases> {
-        Arc::clone(&lock(&self.leases))
-    }
-
-    pub fn chance(&self) -> f64 {
-        lock(&self.rng).random::<f64>()
-    }
-
-    /// Whether this node may still act, by its own count.
-    pub fn is_present(&self) -> bool {
-        self.presence.holds(self.shared.clock.uptime())
-    }
-
-    /// Whether a beat of this presence has been answered: only then it knows who lives and what time it is.
-    pub fn has_heard(&self) -> bool {
-        lock(&self.heard).beats > 0
-    }
-
-    pub fn is_stopping(&self) -> bool {
-        self.stopping.is_cancelled()
-    }
-
-    pub fn is_handing_over(&self) -> bool {
-        self.handing_over.load(Ordering::Acquire)
-    }
-
-    /// Whether attempts may start here.
-    pub fn may_start(&self) -> bool {
-        self.config.parts.execute && !self.is_stopping() && self.is_present()
-    }
-
-    /// How many more attempts could start here.
-    pub fn free(&self) -> usize {
-        if self.config.parts.execute && !self.is_stopping() {
-            self.dispatch.free(self.config.running_max)
-        } else {
-            0
-        }
-    }
-
-    /// Whether another node would take what this one leaves.
-    pub fn others_have_room(&self) -> bool {
-        let me = self.presence.id;
-        let peers = lock(&self.shared.peers);
-        let mut others = peers.iter().filter(|peer| peer.presence != me);
-        others.any(|peer| peer.node_status.executes && peer.node_status.room > 0)
-    }
-}
-
-/// A presence as its own node counts it: from when the last successful beat was *sent*, less a
-/// margin, on a clock that nobody can step.
-#[derive(Debug)]
-pub struct Presence {
-    pub id: PresenceId,
-    until: AtomicU64,
-    flaw: Flaw,
-}
-
-impl Presence {
-    pub fn new(id: PresenceId, joined: Duration, flaw: Flaw) -> Self {
-        let presence = Self {
-            id,
-            until: AtomicU64::new(0),
-            flaw,
-        };
-        presence.beaten(joined);
-        presence
-    }
-
-    pub fn beaten(&self, sent: Duration) {
-        let until = sent + limits::PRESENCE_TTL - limits::PRESENCE_MARGIN;
-        self.until
-            .store(until.as_millis() as u64, Ordering::Release);
-    }
-
-    pub fn holds(&self, uptime: Duration) -> bool {
-        (uptime.as_millis() as u64) < self.until.load(Ordering::Acquire)
-            || self.flaw == Flaw::SkipPresenceCheck
-    }
-}
-
 /// A running node.
 pub struct Node {
     handle: Handle,
@@ -283,22 +117,21 @@ impl Node {
             None => clock,
             Some(offset) => Arc::clone(offset) as Arc<dyn Clock>,
         };
-        let (shared, offered) = Shared::new(&config, Arc::clone(&store), clock, offset, metrics);
+        let skew = Skew::new(offset, config.clock_skew_max);
+        let common = Common::new(config, store, (clock, skew), registry, metrics);
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let grace = Arc::new(Mutex::new(Duration::ZERO));
+        let handle = common.handle();
         let body = Body {
-            shared: Arc::clone(&shared),
-            store,
-            registry,
-            config,
+            common,
             stop: stop.clone(),
             kill: kill.clone(),
             grace: Arc::clone(&grace),
         };
         let first = body.join().await?;
-        let task = tokio::spawn(body.live(first, offered));
+        let task = tokio::spawn(body.live(first));
         Ok(Self {
-            handle: Handle::new(shared),
+            handle,
             stop,
             kill,
             grace,
@@ -330,10 +163,7 @@ impl Node {
 const REJOIN_AFTER: Duration = Duration::from_secs(1);
 
 struct Body {
-    shared: Arc<Shared>,
-    store: Arc<dyn Store>,
-    registry: Registry,
-    config: NodeConfig,
+    common: Common,
     stop: CancellationToken,
     kill: CancellationToken,
     grace: Arc<Mutex<Duration>>,
@@ -341,20 +171,23 @@ struct Body {
 
 impl Body {
     async fn join(&self) -> Result<Presence, StoreError> {
-        let sent = self.shared.clock.uptime();
+        let Common { config, clock, .. } = &self.common;
+        let asked = clock.uptime();
         let info = NodeInfo {
-            name: self.config.name.clone(),
-            version: self.config.version.clone(),
+            name: config.name.clone(),
+            version: config.version.clone(),
             tables: tzdb_version().to_owned(),
-            parts: self.config.parts,
+            parts: config.parts,
             level: Level::OURS,
-            kinds: self.registry.kinds().map(str::to_owned).collect(),
+            kinds: self.common.registry.kinds().map(str::to_owned).collect(),
         };
-        let id = self.store.join(&info).await?;
-        Ok(Presence::new(id, sent, self.config.flaw))
+        let id = self.common.store.join(&info).await?;
+        let tokens = (self.stop.child_token(), self.kill.child_token());
+        let clock = Arc::clone(clock);
+        Ok(Presence::new(id, asked, clock, tokens, config.flaw))
     }
 
-    async fn live(self, first: Presence, mut offered: mpsc::Receiver<Offer>) {
+    async fn live(self, first: Presence) {
         let mut presence = Some(first);
         while !self.stop.is_cancelled() {
             let joined = match presence.take() {
@@ -366,11 +199,11 @@ impl Body {
                 },
             };
             match joined {
-                Ok(presence) => offered = self.live_as(presence, offered).await,
+                Ok(presence) => self.live_as(presence).await,
                 Err(error) => {
-                    self.shared.metrics.store_errors.inc();
+                    self.common.metrics.store_errors.inc();
                     warn!(error = %duty::describe(&error), "cannot join");
-                    self.shared.clock.sleep(Duration::from_millis(500)).await;
+                    self.common.clock.sleep(Duration::from_millis(500)).await;
                 }
             }
         }
@@ -380,7 +213,7 @@ impl Body {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         for duty in duties {
-            tasks.spawn(duty::keep(duty, Arc::clone(&self.shared), stop.clone()));
+            tasks.spawn(duty::keep(duty, self.common.keeper(), stop.clone()));
         }
         let _stopper = stop.clone().drop_guard();
         Kept {
@@ -392,71 +225,52 @@ impl Body {
 
     /// Beats with the others, or on a thread of their own.
     fn keep_beats(&self, kept: &mut Kept, beats: Builder) {
-        let (shared, stop) = (Arc::clone(&self.shared), kept.stop.clone());
-        if self.config.beats_apart {
-            kept.tasks.spawn(duty::keep_apart(beats, shared, stop));
+        let (keeper, stop) = (self.common.keeper(), kept.stop.clone());
+        if self.common.config.beats_apart {
+            kept.tasks.spawn(duty::keep_apart(beats, keeper, stop));
         } else {
-            kept.tasks.spawn(duty::keep(beats, shared, stop));
+            kept.tasks.spawn(duty::keep(beats, keeper, stop));
         }
     }
 
     fn log_fenced(&self, presence: PresenceId) {
         let reason = "the others have not heard of it for as long as a presence lives";
-        let node = self.config.name.as_str();
+        let node = self.common.config.name.as_str();
         warn!(node, %presence, reason, "this node was fenced, and joins again");
     }
 
     /// One presence, from its first duty to its last.
-    async fn live_as(
-        &self,
-        presence: Presence,
-        offered: mpsc::Receiver<Offer>,
-    ) -> mpsc::Receiver<Offer> {
-        let (endings, desk) = Desk::new();
-        let tokens = (self.stop.child_token(), self.kill.child_token());
-        let context = Arc::new(Context {
-            registry: self.registry.clone(),
-            ..Context::new(&self.shared, &self.config, presence, endings, tokens)
-        });
-        let id = context.presence.id;
+    async fn live_as(&self, presence: Presence) {
+        let rooms = Arc::new(Rooms::new(&self.common, presence));
+        let (id, kill) = (rooms.presence.id, rooms.presence.kill.clone());
         // Whatever ends this future ends the attempts too: no attempt outlives its presence.
-        let _killer = context.kill.clone().drop_guard();
+        let _killer = kill.clone().drop_guard();
         info!(presence = %id, "joined");
-        let offers = Arc::new(tokio::sync::Mutex::new(offered));
-        let mut planning = self.keep(duties::planning(&context, &offers));
-        let mut ending = self.keep(duties::ending(&context, desk));
-        self.keep_beats(&mut ending, duties::beats(&context));
+        let mut planning = self.keep(rooms.planning());
+        let mut ending = self.keep(rooms.ending());
+        self.keep_beats(&mut ending, rooms.beating());
         tokio::select! {
             biased;
             () = self.stop.cancelled() => {
                 planning.end().await;
-                let grace = *lock(&self.grace);
-                crate::stop::wind_up(&context, grace).await;
+                let (grace, stop) = (*lock(&self.grace), rooms.stop());
+                stop.wind_up(grace).await;
                 ending.end().await;
-                crate::stop::leave(&context).await;
+                stop.leave().await;
             }
             _ = planning.tasks.join_next() => self.log_fenced(id),
             _ = ending.tasks.join_next() => self.log_fenced(id),
         }
-        context.kill.cancel();
-        drop((planning, ending, context));
-        *lock(&self.shared.shards) = ShardSet::default();
-        {
-            let mut health = lock(&self.shared.health);
-            (health.present, health.planned) = (false, false);
-        }
+        kill.cancel();
+        drop((planning, ending, rooms));
+        self.common.empty();
         if !self.stop.is_cancelled() {
             // It was fenced: nobody should have to wait for it.
             let again = async {
-                let _fenced = self.store.leave(id).await;
-                self.shared.clock.sleep(REJOIN_AFTER).await;
+                let _fenced = self.common.store.leave(id).await;
+                self.common.clock.sleep(REJOIN_AFTER).await;
             };
             self.stop.run_until_cancelled(again).await;
-        }
-        match Arc::try_unwrap(offers) {
-            Ok(offers) => offers.into_inner(),
-            // Plan is still being dropped; offers are only nudges, so an empty line will do.
-            Err(_) => mpsc::channel(1).1,
         }
     }
 }

@@ -81,6 +81,41 @@ pub struct OffsetClock {
     known: Arc<Mutex<Known>>,
 }
 
+/// How a node's clock stands to the store's, where it is told from that.
+#[derive(Clone)]
+pub struct Skew {
+    offset: Option<Arc<OffsetClock>>,
+    max: Duration,
+}
+
+impl Skew {
+    pub fn new(offset: Option<Arc<OffsetClock>>, max: Duration) -> Self {
+        Self { offset, max }
+    }
+
+    pub fn standing(&self) -> Option<Standing> {
+        self.offset.as_ref().map(|offset| offset.standing())
+    }
+
+    /// Why this node may not fire by its clock.
+    pub fn unfit(&self) -> Option<String> {
+        self.standing()?.unfit(self.max)
+    }
+
+    /// A beat was sent and answered; how the clock stands since.
+    pub fn observe(
+        &self,
+        sent: Duration,
+        received: Duration,
+        took: Duration,
+        store_micros: i64,
+    ) -> Option<Standing> {
+        let offset = self.offset.as_ref()?;
+        offset.observe(sent, received, took, store_micros);
+        Some(offset.standing())
+    }
+}
+
 /// What is known of the store's clock.
 #[derive(Debug, Default)]
 struct Known {

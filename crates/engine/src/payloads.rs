@@ -9,26 +9,29 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::{Report, Timestamp, limits};
-use store::{PayloadOf, StoreError};
+use store::{PayloadOf, Store, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
 
+use crate::board::Work;
 use crate::desk::Gone;
-use crate::dispatch::Work;
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Shared};
 use crate::lock;
-use crate::node::Context;
+use crate::nudge::Nudge;
 
 /// What attempts that start wait for, and those that end.
 pub struct Payloads {
     room: Arc<Semaphore>,
     outputs: Arc<Semaphore>,
     wanted: Mutex<VecDeque<Wanted>>,
+    /// Of whoever reads them.
+    nudge: Nudge,
 }
 
-impl Default for Payloads {
-    fn default() -> Self {
+impl Payloads {
+    pub fn new(nudge: Nudge) -> Self {
         Self {
+            nudge,
             room: Arc::new(Semaphore::new(limits::PAYLOADS_MAX)),
             outputs: Arc::new(Semaphore::new(limits::OUTPUTS_MAX)),
             wanted: Mutex::default(),
@@ -56,13 +59,13 @@ impl AsRef<[u8]> for Held {
 
 impl Payloads {
     /// Reads a payload that was left in the store. None when it is not there any more as it was.
-    async fn read(&self, of: PayloadOf, size: u32, shared: &Shared) -> Option<Bytes> {
+    async fn read(&self, of: PayloadOf, size: u32) -> Option<Bytes> {
         // Nobody closes it.
         let room = Arc::clone(&self.room).acquire_many_owned(size).await.ok();
         loop {
             let (answer, answered) = oneshot::channel();
             lock(&self.wanted).push_back(Wanted { of, size, answer });
-            shared.nudges.payloads.now();
+            self.nudge.now();
             // A read that failed answers nobody: then it is asked for again.
             if let Ok(read) = answered.await {
                 let held = |payload| Held {
@@ -110,17 +113,21 @@ pub enum Unsent {
     HandedBack,
 }
 
-impl Context {
+impl Payloads {
     /// What is sent with an attempt instead of its job's payload, if anything is.
-    pub async fn payload_of(&self, work: &Work) -> Result<Option<Bytes>, Unsent> {
+    pub async fn payload_of(
+        &self,
+        work: &Work,
+        kill: &CancellationToken,
+    ) -> Result<Option<Bytes>, Unsent> {
         let Some((of, size)) = work.payload_left() else {
             return Ok(work.run.payload.clone());
         };
         let read = tokio::select! {
             biased;
-            () = self.kill.cancelled() => return Err(Unsent::Killed),
+            () = kill.cancelled() => return Err(Unsent::Killed),
             () = work.stop.notified() => None,
-            read = self.payloads.read(of, size, &self.shared) => read,
+            read = self.read(of, size) => read,
         };
         if read.is_none() {
             return Err(Unsent::HandedBack);
@@ -129,26 +136,31 @@ impl Context {
     }
 
     /// Room for an answer until it is written; small ones take none. Waits for it while much is to be written.
-    pub async fn output_room(&self, report: &Report) -> Result<Option<OwnedSemaphorePermit>, Gone> {
+    pub async fn output_room(
+        &self,
+        report: &Report,
+        kill: &CancellationToken,
+    ) -> Result<Option<OwnedSemaphorePermit>, Gone> {
         let size = report.output.len();
         if size <= limits::PAYLOAD_INLINE_MAX {
             return Ok(None);
         }
         let size = u32::try_from(size.min(limits::OUTPUTS_MAX)).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.payloads.outputs).acquire_many_owned(size);
-        let room = self.kill.run_until_cancelled(room).await;
+        let room = Arc::clone(&self.outputs).acquire_many_owned(size);
+        let room = kill.run_until_cancelled(room).await;
         Ok(room.ok_or(Gone)?.ok())
     }
 }
 
 /// Reads what attempts wait for.
 pub struct ReadPayloads {
-    context: Arc<Context>,
+    payloads: Arc<Payloads>,
+    store: Arc<dyn Store>,
 }
 
 impl ReadPayloads {
-    pub fn new(context: Arc<Context>) -> Self {
-        Self { context }
+    pub fn new(payloads: Arc<Payloads>, store: Arc<dyn Store>) -> Self {
+        Self { payloads, store }
     }
 }
 
@@ -158,17 +170,17 @@ impl Duty for ReadPayloads {
         "payloads"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.payloads
+    fn nudge(&self) -> &Nudge {
+        &self.payloads.nudge
     }
 
     async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
-        let next = self.context.payloads.next();
+        let next = self.payloads.next();
         if next.is_empty() {
             return Ok(Wake::Nudged);
         }
         let of: Vec<PayloadOf> = next.iter().map(|wanted| wanted.of).collect();
-        let read = self.context.store.payloads(&of).await?;
+        let read = self.store.payloads(&of).await?;
         for (wanted, payload) in next.into_iter().zip(read) {
             // Whoever was cancelled meanwhile does not listen.
             let _gone = wanted.answer.send(payload);

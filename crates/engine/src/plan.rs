@@ -7,24 +7,28 @@
 //! somebody's transaction keeps it in the database.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future;
 use model::shard::ShardSet;
 use model::{Job, JobId, RunId, RunState, Shard, TenantId, Timestamp, limits};
-use store::{DueCursor, Hint, StoreError};
-use tokio::sync::{Mutex, mpsc};
+use prometheus_client::metrics::gauge::Gauge;
+use store::{DueCursor, DueRun, Hint, Store, StoreError};
 use tracing::error;
 use uuid::Uuid;
 
 use crate::age::{Age, ByAge, on_time_from};
+use crate::board::Board;
+use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Offer, Shared};
+use crate::executors::Executors;
+use crate::handle::HealthRecord;
 use crate::lock;
-use crate::node::Context;
+use crate::nudge::Nudge;
+use crate::offers::{Offer, Offered, Offers};
+use crate::shards::Shards;
 
 /// How often the whole window is read again.
 const REREAD: Duration = Duration::from_secs(5);
@@ -73,9 +77,25 @@ impl Scan {
     }
 }
 
+pub struct Ports {
+    pub board: Arc<Board>,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub shards: Arc<Shards>,
+    pub offers: Offers,
+    pub offered: Offered,
+    pub executors: Arc<Executors>,
+    /// Whether this node executes.
+    pub executes: bool,
+    pub health: Arc<Mutex<HealthRecord>>,
+    /// How many wait in the wheel.
+    pub wheel: Gauge,
+    pub nudge: Nudge,
+    pub fire: Nudge,
+}
+
 pub struct Plan {
-    context: Arc<Context>,
-    offers: Arc<Mutex<mpsc::Receiver<Offer>>>,
+    ports: Ports,
     /// Of the window, and of the backlog.
     scans: ByAge<Option<Scan>>,
     /// Everything due up to here has been read, but for the backlog.
@@ -97,10 +117,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(context: Arc<Context>, offers: Arc<Mutex<mpsc::Receiver<Offer>>>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
-            offers,
+            ports,
             scans: ByAge::default(),
             planned_to: Timestamp::MIN,
             reread_at: Duration::ZERO,
@@ -116,12 +135,12 @@ impl Plan {
 
     /// Looks at jobs that were just written, and at their runs; at nothing else.
     async fn take_offers(&self) -> Result<(), StoreError> {
-        let context = &self.context;
+        let Ports { board, store, .. } = &self.ports;
         let Some(offered) = self.offered().await else {
-            context.replan();
+            self.ports.offers.replan();
             return Ok(());
         };
-        let leases = context.leases();
+        let leases = self.ports.shards.leases();
         let is_ours = |(_, job): &Offer| leases.epoch(Shard::of(*job)).is_some();
         let (ours, moved): (Vec<Offer>, Vec<Offer>) = offered.into_iter().partition(is_ours);
         let moved = moved
@@ -130,34 +149,31 @@ impl Plan {
         let moved: Vec<Hint> = moved.collect();
         if !moved.is_empty() {
             // They have just gone to others.
-            context.store.hint(&moved);
+            store.hint(&moved);
         }
         if ours.is_empty() {
             return Ok(());
         }
         let jobs: Vec<JobId> = ours.into_iter().map(|(_, job)| job).collect();
-        let now = context.now();
-        lock(&context.wheel).begin_reading();
-        let read = context.store.due_of(&jobs, now.plus(limits::HORIZON)).await;
-        let due = read.inspect_err(|_| context.replan())?;
-        {
-            let mut wheel = lock(&context.wheel);
-            for job in due.jobs {
-                wheel.insert_read_job(job);
-            }
-            for run in due.runs {
-                if self.takes_runs(Age::of(run.due_at, now)) && !context.is_beyond(run.run) {
-                    wheel.insert_read_run(run, run.due_at);
-                }
-            }
-            wheel.end_reading();
-        }
+        let now = self.ports.clock.now();
+        board.begin_reading();
+        let read = store.due_of(&jobs, now.plus(limits::HORIZON)).await;
+        let due = read.inspect_err(|_| self.ports.offers.replan())?;
+        let mut runs = due.runs;
+        runs.retain(|run| self.takes_runs(Age::of(run.due_at, now)));
+        board.insert_read(due.jobs, self.within_reach(runs));
         self.park(&due.unreadable).await
+    }
+
+    /// Those that this node did not leave to others a while ago, each with the moment at which it is due.
+    fn within_reach(&self, mut runs: Vec<DueRun>) -> Vec<(Timestamp, DueRun)> {
+        runs.retain(|run| !self.ports.executors.is_beyond(run.run));
+        runs.into_iter().map(|run| (run.due_at, run)).collect()
     }
 
     /// The jobs that wait to be looked at; none when they are too many.
     async fn offered(&self) -> Option<Vec<Offer>> {
-        let mut offers = self.offers.lock().await;
+        let mut offers = self.ports.offered.lock().await;
         let mut offered = Vec::new();
         while offered.len() < OFFERS_STEP_MAX
             && let Ok(offer) = offers.try_recv()
@@ -174,9 +190,7 @@ impl Plan {
     /// Whether runs are read: fire may have more than it has room for, or none at all; what is left in the store waits
     /// there.
     fn takes_runs(&self, age: Age) -> bool {
-        let context = &self.context;
-        let crowded = context.shared.nudges.crowded.get(age);
-        context.config.parts.execute && !crowded.load(Ordering::Acquire)
+        self.ports.executes && !self.ports.board.has_crowd(age)
     }
 
     /// Takes jobs out of the plan that cannot be read.
@@ -187,18 +201,17 @@ impl Plan {
         for (job, why) in unreadable {
             error!(%job, error = %why, "cannot be read and is parked");
         }
-        let now = self.context.now();
-        self.context.store.park(unreadable, now).await
+        let now = self.ports.clock.now();
+        self.ports.store.park(unreadable, now).await
     }
 
     /// Whether there is something to read, and from where. A scan under way is finished first, or
     /// a store that is written to all the time would have its beginning read over and over.
     fn choose_scan(&mut self, now: Timestamp) {
-        let uptime = self.context.shared.clock.uptime();
+        let uptime = self.ports.clock.uptime();
         let stepped_back = now < self.last_now;
         self.last_now = now;
-        let nudges = &self.context.shared.nudges;
-        let replan = nudges.replan.swap(false, Ordering::AcqRel);
+        let replan = self.ports.offers.take_replan();
         if stepped_back {
             self.scans = ByAge::default();
         }
@@ -251,9 +264,7 @@ impl Plan {
 
     /// What to read now: the window if it is to be read and fits, or else the backlog.
     fn pick(&mut self, now: Timestamp) -> Option<(Age, Scan)> {
-        let mut wheel = lock(&self.context.wheel);
-        wheel.age(now);
-        if wheel.shed() {
+        if self.ports.board.shed(now) {
             // Some of it may lie before what the scan has come to.
             self.scans.backlog = Some(Scan::of_backlog(now));
             self.runs_read_to = None;
@@ -261,24 +272,17 @@ impl Plan {
         let scans = Age::ALL.map(|age| self.scans.get(age).map(|scan| (age, scan)));
         let mut scans = scans.into_iter().flatten();
         // Fire nudges when there is room again.
-        scans.find(|(age, _)| wheel.has_room(*age))
+        scans.find(|(age, _)| self.ports.board.has_room(*age))
     }
 
     /// Reads one page of jobs.
     async fn read_jobs(&self, mut scan: Scan, shards: &ShardSet) -> Result<Scan, StoreError> {
-        let context = &self.context;
-        lock(&context.wheel).begin_reading();
-        let due = context
-            .store
+        let Ports { board, store, .. } = &self.ports;
+        board.begin_reading();
+        let due = store
             .due_jobs(shards, scan.up_to, scan.after, limits::PLAN_PAGE_MAX)
             .await?;
-        {
-            let mut wheel = lock(&context.wheel);
-            for job in due.jobs {
-                wheel.insert_read_job(job);
-            }
-            wheel.end_reading();
-        }
+        board.insert_read(due.jobs, Vec::new());
         self.park(&due.unreadable).await?;
         scan.after = due.next;
         scan.jobs_done = due.next.is_none();
@@ -287,23 +291,15 @@ impl Plan {
 
     /// Reads one page of runs that nobody holds.
     async fn read_runs(&self, mut scan: Scan, shards: &ShardSet) -> Result<Scan, StoreError> {
-        let context = &self.context;
-        lock(&context.wheel).begin_reading();
+        let Ports { board, store, .. } = &self.ports;
+        board.begin_reading();
         let page = limits::PLAN_PAGE_MAX;
-        let due = context
-            .store
+        let due = store
             .due_runs(shards, scan.up_to, scan.runs_after, page)
             .await?;
-        let mut wheel = lock(&context.wheel);
-        for run in &due {
-            if !context.is_beyond(run.run) {
-                wheel.insert_read_run(*run, run.due_at);
-            }
-        }
-        wheel.end_reading();
-        drop(wheel);
         scan.runs_after = due.last().map(|run| (run.due_at, run.run));
         scan.runs_done = due.len() < page;
+        board.insert_read(Vec::new(), self.within_reach(due));
         Ok(scan)
     }
 
@@ -313,10 +309,9 @@ impl Plan {
         let Some(after) = self.astray_after else {
             return Ok(());
         };
-        let context = &self.context;
-        lock(&context.wheel).begin_reading();
-        let mut due = context
-            .store
+        let Ports { board, store, .. } = &self.ports;
+        board.begin_reading();
+        let mut due = store
             .due_runs(shards, Timestamp::MAX, Some(after), ASTRAY_PAGE)
             .await?;
         let last = due.last().map(|run| (run.due_at, run.run));
@@ -328,7 +323,7 @@ impl Plan {
         for some in jobs.chunks(ASTRAY_READS) {
             let reads = some
                 .iter()
-                .map(|(job, tenant)| context.store.get_job(*tenant, *job));
+                .map(|(job, tenant)| store.get_job(*tenant, *job));
             for read in future::join_all(reads).await {
                 let job: Option<Job> = match read {
                     // Nothing is known of its policy; its runs are due when their rows say so.
@@ -339,17 +334,12 @@ impl Plan {
                 bounds.extend(job.map(bound));
             }
         }
-        let mut wheel = lock(&context.wheel);
-        for run in &due {
-            if bounds
-                .get(&run.job)
-                .is_some_and(|bound| run.due_at > *bound)
-            {
-                wheel.insert_read_run(*run, now);
-            }
-        }
-        wheel.end_reading();
-        drop(wheel);
+        due.retain(|run| {
+            let bound = bounds.get(&run.job);
+            bound.is_some_and(|bound| run.due_at > *bound)
+        });
+        let due = due.into_iter().map(|run| (now, run));
+        board.insert_read(Vec::new(), due.collect());
         self.astray_after = last.filter(|_| !is_last);
         Ok(())
     }
@@ -364,7 +354,6 @@ impl Plan {
     /// Reads one page of each that a scan has not come to the end of.
     async fn read(&mut self, age: Age, scan: Scan, shards: &ShardSet) -> Result<(), StoreError> {
         let mut scan = scan;
-        let context = Arc::clone(&self.context);
         if !self.takes_runs(age) {
             scan.runs_done = true;
             self.mark_runs(age, None);
@@ -377,21 +366,26 @@ impl Plan {
             }
         }
         if !scan.jobs_done {
-            let begun = context.shared.clock.uptime();
+            let begun = self.ports.clock.uptime();
             scan = self.read_jobs(scan, shards).await?;
             if age == Age::Backlog {
-                let uptime = context.shared.clock.uptime();
+                let uptime = self.ports.clock.uptime();
                 self.backlog_took += uptime.saturating_sub(begun);
                 self.backlog_at = uptime + self.backlog_took * BACKLOG_REST;
             }
         }
-        let len = lock(&context.wheel).len();
-        context.shared.metrics.wheel.set(len as i64);
+        let Ports {
+            board,
+            wheel,
+            health,
+            ..
+        } = &self.ports;
+        wheel.set(board.in_wheel() as i64);
         let done = scan.jobs_done && scan.runs_done;
         *self.scans.get_mut(age) = Some(scan).filter(|_| !done);
         if done && age == Age::OnTime {
             self.planned_to = scan.up_to;
-            lock(&context.shared.health).planned = true;
+            lock(health).planned = true;
         }
         Ok(())
     }
@@ -403,13 +397,13 @@ impl Duty for Plan {
         "plan"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.plan
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         self.take_offers().await?;
-        let shards = self.context.leases().shards();
+        let shards = self.ports.shards.leases().shards();
         if shards.is_empty() {
             // A scan begun now would have to be made again as soon as there are some.
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
@@ -420,12 +414,12 @@ impl Duty for Plan {
             self.read(age, scan, &shards).await?;
         }
         let is_read = self.scans.on_time.is_none();
-        if is_read && self.context.config.parts.execute {
+        if is_read && self.ports.executes {
             self.read_astray(&shards, now).await?;
         } else if is_read {
             self.astray_after = None;
         }
-        self.context.shared.nudges.fire.now();
+        self.ports.fire.now();
         let unread = self.scans.on_time.is_some() || self.scans.backlog.is_some();
         let again = self.again.on_time || self.again.backlog;
         let more = picked.is_some() && (unread || again);

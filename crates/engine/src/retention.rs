@@ -5,25 +5,35 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::Timestamp;
-use store::{Keep, StoreError};
+use store::{Keep, Store, StoreError};
 use tracing::info;
 
+use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Shared};
-use crate::node::Context;
+use crate::nudge::Nudge;
 
 const EVERY: Duration = Duration::from_secs(60);
 
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub history_keep: Duration,
+    pub finished_keep: Duration,
+    /// A held node shows what it was given, and forgets none of it.
+    pub hold: bool,
+    pub nudge: Nudge,
+}
+
 pub struct Retention {
-    context: Arc<Context>,
+    ports: Ports,
     /// By uptime: sleeps are short, so most steps find that it is not time yet.
     next: Duration,
 }
 
 impl Retention {
-    pub fn new(context: Arc<Context>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
+            ports,
             next: Duration::ZERO,
         }
     }
@@ -35,24 +45,23 @@ impl Duty for Retention {
         "retention"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.retention
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let context = &self.context;
-        let uptime = context.shared.clock.uptime();
+        let ports = &self.ports;
+        let uptime = ports.clock.uptime();
         let later = now.plus(EVERY);
-        // A held node shows what it was given, and forgets none of it.
-        if uptime < self.next || context.config.hold {
+        if uptime < self.next || ports.hold {
             return Ok(Wake::At(later));
         }
         let keep = Keep {
             now,
-            history: context.config.history_keep,
-            finished: context.config.finished_keep,
+            history: ports.history_keep,
+            finished: ports.finished_keep,
         };
-        let retained = context.store.retain(&keep).await?;
+        let retained = ports.store.retain(&keep).await?;
         if retained.ranges > 0 || retained.jobs > 0 {
             info!(
                 ranges = retained.ranges,

@@ -11,13 +11,17 @@ use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use model::schedule::{Kind, tzdb_version};
 use model::{Job, JobId, JobState, Shard, TenantId, Timestamp, limits};
-use store::{Hint, JobChange, JobChanged, Peer, Rule, RunsOfChange, StoreError};
+use store::{Hint, JobChange, JobChanged, Peer, Rule, RunsOfChange, Store, StoreError};
 use tracing::{debug, info, warn};
 
+use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Shared};
-use crate::lock;
-use crate::node::Context;
+use crate::fleet::Fleet;
+use crate::metrics::Metrics;
+use crate::nudge::Nudge;
+use crate::offers::Offers;
+use crate::presence::Presence;
+use crate::shards::Shards;
 
 /// How often changed rules are looked for without a nudge.
 const EVERY: Duration = Duration::from_secs(5);
@@ -27,8 +31,22 @@ const AT_ONCE: usize = 64;
 /// How often one job is decided anew when others change it meanwhile.
 const TRIES_MAX: u32 = 32;
 
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub presence: Arc<Presence>,
+    pub shards: Arc<Shards>,
+    pub fleet: Arc<Fleet>,
+    pub offers: Offers,
+    pub metrics: Metrics,
+    /// The node that decides.
+    pub node: Arc<str>,
+    pub nudge: Nudge,
+    pub beat: Nudge,
+}
+
 pub struct Rules {
-    context: Arc<Context>,
+    ports: Ports,
     under_way: Option<UnderWay>,
 }
 
@@ -42,16 +60,16 @@ struct UnderWay {
 }
 
 impl Rules {
-    pub fn new(context: Arc<Context>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
+            ports,
             under_way: None,
         }
     }
 
     /// The first changed rule that may be applied now.
     async fn find(&self) -> Result<Option<UnderWay>, StoreError> {
-        let changed = self.context.store.rules_changed().await?;
+        let changed = self.ports.store.rules_changed().await?;
         let rule = changed.into_iter().find(|rule| self.may_apply(rule));
         Ok(rule.map(|rule| UnderWay {
             rule,
@@ -68,26 +86,23 @@ impl Rules {
         match rule {
             Rule::Calendar { .. } => true,
             Rule::Zone { .. } => {
-                let peers = lock(&self.context.shared.peers);
                 let alike = |peer: &Peer| peer.node.tables == tzdb_version();
-                !peers.is_empty() && peers.iter().all(alike)
+                let fleet = &self.ports.fleet;
+                fleet.look(|peers| !peers.is_empty() && peers.iter().all(alike))
             }
         }
     }
 
     /// One page of jobs; true when it was the last.
     async fn apply(&self, work: &mut UnderWay) -> Result<bool, StoreError> {
-        let context = &self.context;
-        let page = context
-            .store
-            .jobs_under(&work.rule, work.after, PAGE)
-            .await?;
+        let ports = &self.ports;
+        let page = ports.store.jobs_under(&work.rule, work.after, PAGE).await?;
         let (count, jobs) = (page.len(), page.clone());
         let tables = match work.rule {
             Rule::Calendar { .. } => false,
             Rule::Zone { .. } => true,
         };
-        let reschedule = |(tenant, job)| reschedule(Arc::clone(context), tenant, job, tables);
+        let reschedule = |(tenant, job)| reschedule(ports, tenant, job, tables);
         let mut moved = stream::iter(page).map(reschedule).buffered(AT_ONCE);
         // They come in order, so whatever fails, those before it are done.
         for (_, job) in jobs {
@@ -101,14 +116,14 @@ impl Rules {
     }
 }
 
-/// Aims one job by its rules as they are now; true if that moved its next slot.
+/// Reschedules one job by its rules as they are now; true if that moved its next slot.
 async fn reschedule(
-    context: Arc<Context>,
+    ports: &Ports,
     tenant: TenantId,
     id: JobId,
     tables: bool,
 ) -> Result<bool, StoreError> {
-    let job = match context.store.get_job(tenant, id).await {
+    let job = match ports.store.get_job(tenant, id).await {
         // Plan parks it when it is due.
         Err(StoreError::BadRow { .. }) => None,
         read => read?,
@@ -120,19 +135,16 @@ async fn reschedule(
         if before.state != JobState::Active {
             return Ok(false);
         }
-        let now = context.now();
+        let now = ports.clock.now();
         if let Kind::Broken(broken) = &before.def.schedule.kind {
             warn!(job = %id, error = %broken.error, "cannot be planned any more and is parked");
-            context
-                .store
-                .park(&[(id, broken.error.clone())], now)
-                .await?;
+            ports.store.park(&[(id, broken.error.clone())], now).await?;
             return Ok(true);
         }
         let (after, skipped) = if tables {
-            before.rescheduled_by_tables(now, &context.node)
+            before.rescheduled_by_tables(now, &ports.node)
         } else {
-            before.rescheduled(now, &context.node)
+            before.rescheduled(now, &ports.node)
         };
         if skipped.is_empty() && is_settled(&before, &after, now, tables) {
             return Ok(false);
@@ -143,14 +155,14 @@ async fn reschedule(
             skipped,
             runs: RunsOfChange::TakeBack,
         };
-        match context.store.change_job(&change).await? {
+        match ports.store.change_job(&change).await? {
             JobChanged::Done { job, asked } => {
-                context.shared.metrics.slots_recorded(&change.skipped);
+                ports.metrics.slots_recorded(&change.skipped);
                 if !asked.is_empty() {
-                    context.shared.nudges.beat.now();
-                    context.store.hint(&[Hint::Marks]);
+                    ports.beat.now();
+                    ports.store.hint(&[Hint::Marks]);
                 }
-                return Ok(log_rescheduled(&context, &change.before, &job));
+                return Ok(log_rescheduled(ports, &change.before, &job));
             }
             JobChanged::Conflict(found) => before = *found,
             JobChanged::KeyTaken(_) | JobChanged::CalendarMissing(_) | JobChanged::Missing => {
@@ -178,10 +190,10 @@ fn is_settled(before: &Job, after: &Job, now: Timestamp, tables: bool) -> bool {
     stays && !is_ahead && (is_far || tables)
 }
 
-fn log_rescheduled(context: &Context, before: &Job, after: &Job) -> bool {
-    let horizon = context.now().plus(limits::HORIZON);
+fn log_rescheduled(ports: &Ports, before: &Job, after: &Job) -> bool {
+    let horizon = ports.clock.now().plus(limits::HORIZON);
     if after.next_due_at().is_some_and(|due_at| due_at <= horizon) {
-        context.shared.offer((after.tenant, after.id));
+        ports.offers.offer((after.tenant, after.id));
     }
     let moved = before.next_slot != after.next_slot;
     if moved {
@@ -202,18 +214,18 @@ impl Duty for Rules {
         "rules"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.rules
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let first = Shard::all().next();
-        if first.is_none_or(|first| self.context.leases().epoch(first).is_none()) {
+        if first.is_none_or(|first| self.ports.shards.leases().epoch(first).is_none()) {
             // Whoever has it now begins again, and so does this node when it is back: others may have scheduled meanwhile.
             self.under_way = None;
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        if !self.context.is_present() {
+        if !self.ports.presence.is_sure() {
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
         let work = match self.under_way.take() {
@@ -231,7 +243,7 @@ impl Duty for Rules {
                 return applied.map(|_| Wake::Now);
             }
         }
-        if let Err(error) = self.context.store.rule_applied(&work.rule).await {
+        if let Err(error) = self.ports.store.rule_applied(&work.rule).await {
             self.under_way = Some(work);
             return Err(error);
         }

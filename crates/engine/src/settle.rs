@@ -18,18 +18,21 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{Attempt, AttemptNo, Job, RunId, RunState, Timestamp, Verdict, limits};
-use store::{DueRun, Hint, Settled, Settlement, StoreError};
+use model::{Attempt, Job, RunId, RunState, Timestamp, Verdict, limits};
+use store::{DueRun, Hint, Settled, Settlement, Store, StoreError};
 use tokio::sync::Mutex;
 use tracing::{debug, error};
 
-use crate::desk::{Batch, Desk, KINDS, Kind};
+use crate::board::{Board, EndedClaim};
+use crate::clock::Clock;
+use crate::desk::{Batch, By, Desk, KINDS, Kind};
 use crate::duty::{Duty, Wake, describe, text_of};
-use crate::handle::{Nudge, Shared};
-use crate::lock;
+use crate::executors::Executors;
 use crate::metrics::Metrics;
-use crate::node::Context;
-use crate::wheel::Wheel;
+use crate::nudge::Nudge;
+use crate::offers::Offers;
+use crate::presence::Presence;
+use crate::shards::Shards;
 
 /// Writes under way at once: of ends from which nothing follows, and of the others, which take longer. There are few
 /// connections.
@@ -59,32 +62,48 @@ enum Answer {
 /// The number of a write, and what came of it.
 type Done = (u64, Answer);
 
+pub struct Ports {
+    pub board: Arc<Board>,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub presence: Arc<Presence>,
+    pub shards: Arc<Shards>,
+    pub executors: Arc<Executors>,
+    pub offers: Offers,
+    /// It outlives a settle that panicked.
+    pub desk: Arc<Mutex<Desk>>,
+    pub by: By,
+    pub metrics: Metrics,
+    /// Whether this node executes.
+    pub executes: bool,
+    pub nudge: Nudge,
+    pub fire: Nudge,
+    pub take: Nudge,
+}
+
 pub struct Settle {
-    context: Arc<Context>,
-    desk: Arc<Mutex<Desk>>,
+    ports: Ports,
     /// Whether it has looked for what one before it left under way.
     begun: bool,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
 }
 
 impl Settle {
-    pub fn new(context: Arc<Context>, desk: Arc<Mutex<Desk>>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
-            desk,
+            ports,
             begun: false,
             in_flight: FuturesUnordered::new(),
         }
     }
 
     fn write(&mut self, desk: &mut Desk, kind: Kind, batch: Arc<Batch>) {
-        let context = Arc::clone(&self.context);
-        let metrics = &context.shared.metrics;
+        let metrics = &self.ports.metrics;
         metrics.settle_batch.observe(batch.settlements.len() as f64);
         let write = desk.begin(kind, &batch);
+        let (me, store) = (self.ports.presence.id, Arc::clone(&self.ports.store));
         self.in_flight.push(Box::pin(async move {
-            let (me, settlements) = (context.presence.id, &batch.settlements);
-            let settled = async { context.store.settle(me, settlements).await };
+            let settled = async { store.settle(me, &batch.settlements).await };
             let answer = match AssertUnwindSafe(settled).catch_unwind().await {
                 Ok(Ok(answers)) => Answer::Settled(answers),
                 Ok(Err(error)) => Answer::Failed(error),
@@ -104,7 +123,7 @@ impl Settle {
                     Kind::Close => DEPTH_CLOSE,
                 };
                 let line = desk.line(kind);
-                line.take(&self.context);
+                line.take(&self.ports.by);
                 let has_place = line.under_way < depth;
                 if let Some(batch) = has_place.then(|| line.next()).flatten() {
                     self.write(desk, kind, batch);
@@ -136,7 +155,7 @@ impl Settle {
                 return Err(error);
             }
             Answer::Panicked(panic) => {
-                self.context.shared.metrics.duty_panicked(self.name());
+                self.ports.metrics.duty_panicked(self.name());
                 error!(duty = self.name(), panic, "the store panicked over a batch");
                 if batch.panics + 1 < PANICS_MAX {
                     desk.again_after_panic(write);
@@ -163,7 +182,7 @@ impl Settle {
                 continue;
             };
             let (run, attempt) = (settlement.run.id, settlement.run.attempt);
-            self.context.shared.metrics.refused.inc();
+            self.ports.metrics.refused.inc();
             if batch.is_bare {
                 error!(%run, %attempt, error = why, "the end of an attempt cannot be written at all");
             } else {
@@ -176,59 +195,57 @@ impl Settle {
 
     /// What was settled is held no more, and what follows from it is passed on.
     fn settled(&self, batch: &[Settlement], answers: &[Settled]) {
-        let context = &self.context;
-        let horizon = context.now().plus(limits::HORIZON);
-        let mut wheel = lock(&context.wheel);
-        let answered = || batch.iter().zip(answers);
-        let gone = answered().filter(|(_, answer)| match answer {
-            Settled::Done { .. } | Settled::Stale => true,
-            Settled::Refused(_) => false,
-        });
-        forget(context, &mut wheel, gone.map(|(settlement, _)| settlement));
-        let mut nudge = false;
-        let mut elsewhere = BTreeSet::new();
-        for (settlement, answer) in answered() {
-            let run = &settlement.run;
+        let Ports {
+            offers,
+            presence,
+            executors,
+            ..
+        } = &self.ports;
+        let horizon = self.ports.clock.now().plus(limits::HORIZON);
+        let (mut ended, mut next) = (Vec::with_capacity(batch.len()), Vec::new());
+        let (mut offered, mut elsewhere) = (Vec::new(), BTreeSet::new());
+        for (settlement, answer) in batch.iter().zip(answers) {
+            let (run, released) = (&settlement.run, settlement.verdict == Verdict::Release);
+            let gone = EndedClaim {
+                run: run.id,
+                attempt: run.attempt,
+                released,
+            };
             let (freed, due_at) = match answer {
                 Settled::Done { freed, due_at } => {
-                    observe(&context.shared.metrics, settlement);
+                    observe(&self.ports.metrics, settlement);
                     (*freed, *due_at)
                 }
                 Settled::Refused(_) => continue,
                 Settled::Stale => {
                     debug!(run = %run.id, attempt = %run.attempt, "was not ours to settle any more");
+                    ended.extend((run.claim == Some(presence.id)).then_some(gone));
                     continue;
                 }
             };
-            for next in next_runs(settlement, freed, horizon) {
-                if context.config.parts.execute && context.shared.is_ours(run.shard()) {
-                    nudge |= wheel.insert_run(next, next.due_at);
+            ended.extend((run.claim == Some(presence.id)).then_some(gone));
+            for due in next_runs(settlement, freed, horizon) {
+                if self.ports.executes && offers.is_ours(run.shard()) {
+                    next.push(due);
                 } else {
                     elsewhere.insert(Hint::Job(run.tenant, run.job));
                 }
             }
             // What is beyond this node is looked for by others, in their own time.
-            let released = settlement.verdict == Verdict::Release
-                && !context.is_stopping()
-                && !context.is_beyond(run.id);
-            if released || due_at.is_some_and(|due_at| due_at <= horizon) {
-                context.shared.offer((run.tenant, run.job));
+            let again = released && !presence.is_stopping() && !executors.is_beyond(run.id);
+            if again || due_at.is_some_and(|due_at| due_at <= horizon) {
+                offered.push((run.tenant, run.job));
             }
         }
-        drop(wheel);
+        let fire_looks = self.ports.board.settled(&ended, &next);
+        offered.into_iter().for_each(|offer| offers.offer(offer));
         if !elsewhere.is_empty() {
             let hints: Vec<Hint> = elsewhere.into_iter().collect();
-            context.store.hint(&hints);
-            context.shared.nudges.take.now();
+            self.ports.store.hint(&hints);
+            self.ports.take.now();
         }
-        if nudge
-            || context
-                .shared
-                .nudges
-                .postponing
-                .load(std::sync::atomic::Ordering::Acquire)
-        {
-            context.shared.nudges.fire.now();
+        if fire_looks {
+            self.ports.fire.now();
         }
     }
 }
@@ -270,26 +287,6 @@ fn next_runs(
     retry.into_iter().chain(freed)
 }
 
-/// What was settled is held no more.
-fn forget<'a>(
-    context: &Context,
-    wheel: &mut Wheel,
-    settlements: impl Iterator<Item = &'a Settlement>,
-) {
-    let me = context.presence.id;
-    let ours = settlements.filter(|settlement| settlement.run.claim == Some(me));
-    let claims: Vec<(RunId, AttemptNo)> = ours
-        .map(|Settlement { run, verdict, .. }| {
-            // Before dispatch forgets them: nobody may find such a run neither known nor ended.
-            if *verdict != Verdict::Release {
-                wheel.end_claim(run.id, run.attempt);
-            }
-            (run.id, run.attempt)
-        })
-        .collect();
-    context.dispatch.forget(claims.into_iter());
-}
-
 /// All that is said of an attempt whose own words were refused.
 const UNSAID: &str = "the store refused what was reported of this attempt";
 
@@ -318,20 +315,20 @@ impl Duty for Settle {
         "settle"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.settle
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, _now: Timestamp) -> Result<Wake, StoreError> {
-        let clock = Arc::clone(&self.context.shared.clock);
+        let clock = Arc::clone(&self.ports.clock);
         // Nobody else has it: it is kept here so that it stays when this duty panics.
-        let desk = Arc::clone(&self.desk);
+        let desk = Arc::clone(&self.ports.desk);
         let mut desk = desk.lock().await;
         if !std::mem::replace(&mut self.begun, true) {
             desk.recover();
         }
         loop {
-            let pausing = self.context.is_pausing();
+            let pausing = self.ports.shards.is_pausing();
             if pausing && self.in_flight.is_empty() {
                 clock.sleep(PAUSE).await;
                 return Ok(Wake::Now);
@@ -341,7 +338,7 @@ impl Duty for Settle {
             }
             if self.in_flight.is_empty() {
                 // Nothing to write: wait for the next ending; whatever came with it is taken along.
-                desk.next(&self.context).await;
+                desk.next(&self.ports.by).await;
                 return Ok(Wake::Now);
             }
             tokio::select! {

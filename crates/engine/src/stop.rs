@@ -8,26 +8,30 @@
 //! by others, or at the next start, when this presence has lapsed.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use model::retry::LostClaim;
 use model::shard::ShardSet;
-use model::{Attempt, AttemptNo, Outcome, Report, Verdict, limits};
-use store::{Hint, Settlement, StoreError};
+use model::{Attempt, Outcome, Report, limits};
+use store::{Hint, Settlement, Store, StoreError};
 use tracing::{info, warn};
 
-use crate::desk::Ending;
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::desk::{By, Endings};
 use crate::duty::describe;
-use crate::lock;
-use crate::node::Context;
+use crate::fleet::Fleet;
+use crate::leases::Leasing;
+use crate::nudge::Nudge;
+use crate::presence::Presence;
 use crate::settle::window_of;
 
 /// How long the last writes of fire may take.
 const FIRE_OUT: Duration = Duration::from_secs(2);
 
 /// How long a beat may take that tells the others.
-const TELL: Duration = Duration::from_millis(500);
+const ANNOUNCE: Duration = Duration::from_millis(500);
 
 /// What the last settlements may take beyond the grace, while the store answers.
 const LAST: Duration = Duration::from_secs(2);
@@ -36,188 +40,184 @@ const LAST: Duration = Duration::from_secs(2);
 const MARGIN: Duration = Duration::from_secs(3);
 const LEAVE: Duration = Duration::from_secs(1);
 
-/// Hands over, for as long as there is time.
-pub async fn wind_up(context: &Arc<Context>, grace: Duration) {
-    tokio::select! {
-        biased;
-        () = hand_over(context, grace) => {}
-        () = context.shared.clock.sleep(grace + MARGIN) => {}
-    }
+/// How often it is looked whether what is waited for has come.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A node that stops.
+pub struct Stop {
+    pub board: Arc<Board>,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub presence: Arc<Presence>,
+    pub fleet: Arc<Fleet>,
+    pub leasing: Arc<Leasing>,
+    pub endings: Endings,
+    pub by: By,
+    pub fire: Nudge,
+    pub fired_out: Nudge,
+    pub beat: Nudge,
+    pub beaten: Nudge,
 }
 
-/// Gives the presence up, so that nobody has to wait until it lapses, and says what the store was not told.
-pub async fn leave(context: &Context) {
-    let (presence, unwritten) = (context.presence.id, context.dispatch.unwritten());
-    let answer = tokio::select! {
-        biased;
-        answer = context.store.leave(presence) => answer,
-        () = context.shared.clock.sleep(LEAVE) => Err(StoreError::unavailable("no answer in time")),
-    };
-    match answer {
-        Ok(()) if unwritten == 0 => info!(%presence, "left"),
-        Ok(()) => warn!(
-            %presence,
-            runs = unwritten,
-            "left, but how these runs went could not be written: others, or the next start, take them up as lost"
-        ),
-        Err(error) => warn!(
-            %presence,
-            runs = unwritten,
-            error = %describe(&error),
-            "stopped without the store: how these runs went is not written, and others, or the next start, take them up as lost once this presence has lapsed"
-        ),
-    }
-}
-
-async fn hand_over(context: &Arc<Context>, grace: Duration) {
-    let clock = &context.shared.clock;
-    let begun = clock.uptime();
-    // One that the store has not answered for so long holds nothing any more that others could wait for.
-    if others_schedule(context) && context.is_present() {
-        tell(context).await;
-        fire_out(context).await;
-        give_up_shards(context).await;
-        start_what_waits(context).await;
-    }
-    context.dispatch.close();
-    // Fire hears of what it wrote before.
-    fire_out(context).await;
-    // Whoever came meanwhile is not kept waiting for attempts under way.
-    give_up_shards(context).await;
-    release(context).await;
-    let mut told = false;
-    while (context.dispatch.is_busy() || lock(&context.wheel).is_taking())
-        && clock.uptime().saturating_sub(begun) < grace
-    {
-        if !told && context.dispatch.running() > 0 {
-            info!(
-                attempts = context.dispatch.running(),
-                "waiting for attempts under way"
-            );
-            told = true;
-        }
-        release(context).await;
-        clock.sleep(Duration::from_millis(5)).await;
-    }
-    for settlement in cut_off(context) {
-        if context
-            .endings
-            .send(Ending::settled(settlement))
-            .await
-            .is_err()
-        {
-            break;
-        }
-    }
-    // What was just sent must reach the store; it is quick or the store is down.
-    let begun = clock.uptime();
-    while context.dispatch.is_busy()
-        && context.is_present()
-        && clock.uptime().saturating_sub(begun) < LAST
-    {
-        release(context).await;
-        clock.sleep(Duration::from_millis(5)).await;
-    }
-}
-
-fn others_schedule(context: &Context) -> bool {
-    let me = context.presence.id;
-    let peers = lock(&context.shared.peers);
-    let mut others = peers.iter().filter(|peer| peer.presence != me);
-    others.any(|peer| peer.node_status.schedules)
-}
-
-async fn fire_out(context: &Context) {
-    let (nudges, clock) = (&context.shared.nudges, &context.shared.clock);
-    if !context.is_present() {
-        return;
-    }
-    context.handing_over.store(true, Ordering::Release);
-    // What was said before is not about now.
-    let _before = nudges.fired_out.heard().now_or_never();
-    nudges.fire.now();
-    tokio::select! {
-        biased;
-        () = nudges.fired_out.heard() => {}
-        () = clock.sleep(FIRE_OUT) => warn!("not everything due soon could be fired"),
-    }
-}
-
-/// Says with a beat that shards do not fall to this node any more.
-async fn tell(context: &Context) {
-    let (nudges, clock) = (&context.shared.nudges, &context.shared.clock);
-    // A beat under way may have been sent before the stop; the one after it says so.
-    let told = lock(&context.heard).beats + 2;
-    let begun = clock.uptime();
-    while lock(&context.heard).beats < told && clock.uptime().saturating_sub(begun) < TELL {
-        nudges.beat.now();
+impl Stop {
+    /// Hands over, for as long as there is time.
+    pub async fn wind_up(&self, grace: Duration) {
         tokio::select! {
             biased;
-            () = nudges.beaten.heard() => {}
-            () = clock.sleep(TELL) => {}
+            () = self.hand_over(grace) => {}
+            () = self.clock.sleep(grace + MARGIN) => {}
         }
     }
-}
 
-/// Lets the others have the shards, with as little of a gap as can be.
-async fn give_up_shards(context: &Context) {
-    if !context.is_present() {
-        return;
-    }
-    let given_up = async {
-        // Some may just be being asked for.
-        let _one = context.leasing.lock().await;
-        if context.leases().epochs.is_empty() {
-            Ok(None)
-        } else {
-            context.lease(&ShardSet::default()).await.map(Some)
+    /// Gives the presence up, so that nobody has to wait until it lapses, and says what the store was not told.
+    pub async fn leave(&self) {
+        let (presence, unwritten) = (self.presence.id, self.board.unwritten());
+        let answer = tokio::select! {
+            biased;
+            answer = self.store.leave(presence) => answer,
+            () = self.clock.sleep(LEAVE) => Err(StoreError::unavailable("no answer in time")),
+        };
+        match answer {
+            Ok(()) if unwritten == 0 => info!(%presence, "left"),
+            Ok(()) => warn!(
+                %presence,
+                runs = unwritten,
+                "left, but how these runs went could not be written: others, or the next start, take them up as lost"
+            ),
+            Err(error) => warn!(
+                %presence,
+                runs = unwritten,
+                error = %describe(&error),
+                "stopped without the store: how these runs went is not written, and others, or the next start, take them up as lost once this presence has lapsed"
+            ),
         }
-    };
-    let answer = tokio::select! {
-        biased;
-        answer = given_up => answer,
-        () = context.shared.clock.sleep(FIRE_OUT) => Err(StoreError::unavailable("no answer in time")),
-    };
-    match answer {
-        Ok(None) => return,
-        Ok(Some(leases)) => context.hold(leases),
-        Err(error) => warn!(error = %describe(&error), "could not give up its shards"),
     }
-    context.pausing.store(false, Ordering::Release);
-    context.store.hint(&[Hint::Leases]);
-}
 
-/// What is claimed and due in a moment starts here.
-async fn start_what_waits(context: &Context) {
-    let clock = &context.shared.clock;
-    let begun = clock.uptime();
-    while context.dispatch.is_waiting()
-        && clock.uptime().saturating_sub(begun) < limits::LEAD_HAND_OVER * 2
-    {
-        clock.sleep(Duration::from_millis(5)).await;
+    async fn hand_over(&self, grace: Duration) {
+        let begun = self.clock.uptime();
+        // One that the store has not answered for so long holds nothing any more that others could wait for.
+        if self.fleet.others_schedule(self.presence.id) && self.presence.is_sure() {
+            self.announce().await;
+            self.fire_out().await;
+            self.give_up_shards().await;
+            self.start_what_waits().await;
+        }
+        self.board.close();
+        // Fire hears of what it wrote before.
+        self.fire_out().await;
+        // Whoever came meanwhile is not kept waiting for attempts under way.
+        self.give_up_shards().await;
+        self.release().await;
+        self.wait_for_attempts(begun, grace).await;
+        // Settle is gone only with the presence.
+        let _gone = self.endings.send_all(self.cut_off()).await;
+        // What was just sent must reach the store; it is quick or the store is down.
+        let begun = self.clock.uptime();
+        while self.board.unwritten() > 0 && self.presence.is_sure() && self.since(begun) < LAST {
+            self.release().await;
+            self.clock.sleep(LOOK).await;
+        }
     }
-}
 
-/// Hands back what has not been started, as soon as it is known: a write under way may still bring some.
-async fn release(context: &Context) {
-    for settlement in context.dispatch.release_waiting() {
-        let ending = Ending::settled(settlement);
-        if context.endings.send(ending).await.is_err() {
+    fn since(&self, begun: Duration) -> Duration {
+        self.clock.uptime().saturating_sub(begun)
+    }
+
+    /// What runs gets its grace; what comes meanwhile is handed back.
+    async fn wait_for_attempts(&self, begun: Duration, grace: Duration) {
+        let mut said = false;
+        let is_busy = || self.board.unwritten() > 0 || self.board.is_taking();
+        while is_busy() && self.since(begun) < grace {
+            let attempts = self.board.running();
+            if !said && attempts > 0 {
+                info!(attempts, "waiting for attempts under way");
+                said = true;
+            }
+            self.release().await;
+            self.clock.sleep(LOOK).await;
+        }
+    }
+
+    async fn fire_out(&self) {
+        if !self.presence.is_sure() {
             return;
         }
+        self.presence.hand_over();
+        // What was said before is not about now.
+        let _before = self.fired_out.heard().now_or_never();
+        self.fire.now();
+        tokio::select! {
+            biased;
+            () = self.fired_out.heard() => {}
+            () = self.clock.sleep(FIRE_OUT) => warn!("not everything due soon could be fired"),
+        }
     }
-}
 
-/// Attempts that did not finish in time: they may have run, so they are lost.
-fn cut_off(context: &Arc<Context>) -> Vec<Settlement> {
-    let now = context.now();
-    context
-        .dispatch
-        .cut_off()
-        .into_iter()
-        .map(|(run, job, dispatched_at)| {
-            let claim = model::retry::LostClaim {
-                attempt: AttemptNo(run.attempt.0),
+    /// Says with a beat that shards do not fall to this node any more.
+    async fn announce(&self) {
+        // A beat under way may have been sent before the stop; the one after it says so.
+        let heard = self.fleet.beats() + 2;
+        let begun = self.clock.uptime();
+        while self.fleet.beats() < heard && self.since(begun) < ANNOUNCE {
+            self.beat.now();
+            tokio::select! {
+                biased;
+                () = self.beaten.heard() => {}
+                () = self.clock.sleep(ANNOUNCE) => {}
+            }
+        }
+    }
+
+    /// Lets the others have the shards, with as little of a gap as can be.
+    async fn give_up_shards(&self) {
+        if !self.presence.is_sure() {
+            return;
+        }
+        let leasing = &self.leasing;
+        let given_up = async {
+            // Some may just be being asked for.
+            let _one = leasing.one.lock().await;
+            if leasing.shards.leases().epochs.is_empty() {
+                Ok(None)
+            } else {
+                leasing.lease(&ShardSet::default()).await.map(Some)
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = given_up => answer,
+            () = self.clock.sleep(FIRE_OUT) => Err(StoreError::unavailable("no answer in time")),
+        };
+        match answer {
+            Ok(None) => return,
+            Ok(Some(leases)) => leasing.hold(leases),
+            Err(error) => warn!(error = %describe(&error), "could not give up its shards"),
+        }
+        leasing.shards.set_pausing(false);
+        self.store.hint(&[Hint::Leases]);
+    }
+
+    /// What is claimed and due in a moment starts here.
+    async fn start_what_waits(&self) {
+        let begun = self.clock.uptime();
+        while self.board.is_waiting() && self.since(begun) < limits::LEAD_HAND_OVER * 2 {
+            self.clock.sleep(LOOK).await;
+        }
+    }
+
+    /// Hands back what has not been started, as soon as it is known: a write under way may still bring some.
+    async fn release(&self) {
+        // Settle is gone only with the presence.
+        let _gone = self.endings.send_all(self.board.release_waiting()).await;
+    }
+
+    /// Attempts that did not finish in time: they may have run, so they are lost.
+    fn cut_off(&self) -> Vec<Settlement> {
+        let now = self.clock.now();
+        let cut = self.board.cut_off().into_iter();
+        let settlements = cut.map(|(run, job, dispatched_at)| {
+            let claim = LostClaim {
+                attempt: run.attempt,
                 lost: run.lost,
                 due_at: run.due_at.min(now),
                 ended_at: now,
@@ -227,14 +227,14 @@ fn cut_off(context: &Arc<Context>) -> Vec<Settlement> {
             let mut report = Report::of(Outcome::Lost);
             report.error = Some("the node stopped before the attempt ended".to_owned());
             let attempt = Attempt::new(run.attempt, dispatched_at, now, report);
-            let verdict: Verdict = claim.verdict(now);
             let settlement = Settlement {
                 run,
-                verdict,
-                attempt: Some(attempt.made_by(&context.node)),
+                verdict: claim.verdict(now),
+                attempt: Some(attempt.made_by(&self.by.node)),
             };
-            context.observe_end(&job, &settlement);
+            self.by.trouble.observe_end(&job, &settlement);
             settlement
-        })
-        .collect()
+        });
+        settlements.collect()
+    }
 }

@@ -3,18 +3,22 @@
 //! on the moment wherever they start.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{Job, Lane, Run, Timestamp, limits};
-use store::{Settlement, StoreError};
+use store::{Settlement, Store, StoreError};
 
-use crate::dispatch::Work;
+use crate::beats::Status;
+use crate::board::{Board, Work};
+use crate::clock::Clock;
+use crate::desk::Endings;
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Shared};
-use crate::lock;
-use crate::node::Context;
+use crate::executors::Executors;
+use crate::fleet::Fleet;
+use crate::nudge::{Nudge, Request};
+use crate::presence::Presence;
+use crate::shards::Shards;
 
 /// How far ahead runs are taken.
 const AHEAD: Duration = Duration::from_secs(1);
@@ -27,16 +31,32 @@ const BATCH: usize = 200;
 
 type Answer = Result<Vec<(Run, Arc<Job>)>, StoreError>;
 
+pub struct Ports {
+    pub board: Arc<Board>,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub presence: Arc<Presence>,
+    pub shards: Arc<Shards>,
+    pub fleet: Arc<Fleet>,
+    pub status: Arc<Status>,
+    pub executors: Arc<Executors>,
+    pub endings: Endings,
+    /// Claims are to be compared: some may have been made that nobody here knows of.
+    pub compare: Request,
+    pub nudge: Nudge,
+    pub dispatch: Nudge,
+}
+
 pub struct Take {
-    context: Arc<Context>,
+    ports: Ports,
     /// Lanes that had as many as were asked for, the last time.
     full: [bool; Lane::COUNT],
 }
 
 impl Take {
-    pub fn new(context: Arc<Context>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
+            ports,
             full: [true; Lane::COUNT],
         }
     }
@@ -46,34 +66,34 @@ impl Take {
         &self,
         answer: Answer,
     ) -> Result<([usize; Lane::COUNT], Vec<Settlement>), StoreError> {
-        let context = &self.context;
-        // The wheel's lock is kept until dispatch knows them: settle must not end one of these in between.
-        let mut wheel = lock(&context.wheel);
-        let ended = wheel.end_taking();
+        let Ports {
+            board,
+            clock,
+            executors,
+            ..
+        } = &self.ports;
         let taken = match answer {
             Ok(taken) => taken,
             Err(error) => {
+                board.taken(Vec::new(), Vec::new(), clock.now());
                 // They may be ours: then the store has them under our name.
-                context.shared.nudges.compare.store(true, Ordering::Release);
-                context.shared.nudges.watchdog.now();
+                self.ports.compare.make();
                 return Err(error);
             }
         };
+        let now = clock.now();
+        let works = taken.into_iter();
+        let works = works.map(|(run, job)| Work::new(run, job, now));
+        let (works, beyond) = executors.sort(works.collect());
         let mut counts = [0; Lane::COUNT];
-        for (run, _) in taken.iter().filter(|(_, job)| context.can_execute(job)) {
-            if let Some(count) = counts.get_mut(run.lane.index()) {
+        for work in &works {
+            if let Some(count) = counts.get_mut(work.run.lane.index()) {
                 *count += 1;
             }
         }
-        let stands = |run: &Run| ended.get(&run.id).is_none_or(|ended| *ended < run.attempt);
-        let taken = taken.into_iter().filter(|(run, _)| stands(run));
-        let works: Vec<Work> = taken.map(|(run, job)| Work::new(run, job)).collect();
-        if works.is_empty() {
-            return Ok((counts, Vec::new()));
-        }
-        let beyond = context.take_claimed(works, context.now());
-        context.shared.nudges.dispatch.now();
-        Ok((counts, beyond))
+        let back = board.taken(works, beyond, now);
+        self.ports.dispatch.now();
+        Ok((counts, back))
     }
 }
 
@@ -95,32 +115,39 @@ impl Duty for Take {
         "take"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.take
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let context = Arc::clone(&self.context);
-        let left = *lock(&context.left);
-        if left.is_empty() || !context.has_heard() || !context.may_start() {
+        let Ports {
+            board,
+            store,
+            presence,
+            shards,
+            ..
+        } = &self.ports;
+        let left = shards.left();
+        let may_start = self.ports.status.may_start() && presence.is_sure();
+        if left.is_empty() || !self.ports.fleet.has_heard(presence.id) || !may_start {
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        if context.is_pausing() {
+        if shards.is_pausing() {
             return Ok(Wake::At(now.plus(PAUSE)));
         }
-        let asked = shares(context.free().min(BATCH), self.full);
+        let asked = shares(self.ports.status.free().min(BATCH), self.full);
         if asked == [0; Lane::COUNT] {
             return Ok(Wake::At(now.plus(EVERY)));
         }
         // What is beyond this node may stand before what it can execute.
-        let beyond = context.beyond.len(context.shared.clock.uptime());
+        let beyond = self.ports.executors.count_beyond();
         let room = asked.map(|share| share + beyond);
-        let me = context.presence.id;
-        lock(&context.wheel).begin_taking();
+        board.begin_taking();
         let up_to = now.plus(AHEAD);
-        let answer = context.store.take(me, &left, up_to, room).await;
-        let (counts, beyond) = self.accept(answer)?;
-        context.hand_back(beyond).await;
+        let answer = store.take(presence.id, &left, up_to, room).await;
+        let (counts, back) = self.accept(answer)?;
+        // Settle is gone only with the presence.
+        let _gone = self.ports.endings.send_all(back).await;
         for ((full, count), asked) in self.full.iter_mut().zip(counts).zip(asked) {
             *full = count >= asked;
         }

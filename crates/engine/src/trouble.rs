@@ -7,11 +7,14 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model::{Job, JobId, JobKey, Outcome, Reason, RunId, Verdict, limits};
+use model::schedule::format_span;
+use model::{Attempt, Job, JobId, JobKey, Outcome, Reason, RunId, Verdict, limits};
 use store::Settlement;
 use tracing::warn;
 
+use crate::clock::Clock;
 use crate::lock;
+use crate::metrics::Metrics;
 
 /// How long a job has had its say.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -88,22 +91,26 @@ impl Lines {
     }
 }
 
-#[derive(Debug)]
 pub struct Trouble {
     node: Arc<str>,
+    clock: Arc<dyn Clock>,
+    metrics: Metrics,
     lines: Mutex<Lines>,
 }
 
 impl Trouble {
-    pub fn new(node: &str) -> Self {
+    pub fn new(node: &str, clock: Arc<dyn Clock>, metrics: Metrics) -> Self {
         Self {
             node: Arc::from(node),
+            clock,
+            metrics,
             lines: Mutex::default(),
         }
     }
 
     /// Says how much was left out, when there is something to say.
-    pub fn turn(&self, uptime: Duration) {
+    pub fn turn(&self) {
+        let uptime = self.clock.uptime();
         let left_out = lock(&self.lines).turn(uptime);
         if left_out > 0 {
             let seconds = WINDOW.as_secs();
@@ -116,40 +123,54 @@ impl Trouble {
     }
 
     /// Of a run that is with this node.
-    pub fn log(&self, uptime: Duration, what: What, job: &Job, run: RunId, reason: &dyn Display) {
-        self.log_of(uptime, what, job, run, &self.node, reason);
+    pub fn log(&self, what: What, job: &Job, run: RunId, reason: &dyn Display) {
+        self.log_of(what, job, run, &self.node, reason);
     }
 
-    fn log_of(
-        &self,
-        uptime: Duration,
-        what: What,
-        job: &Job,
-        run: RunId,
-        node: &str,
-        reason: &dyn Display,
-    ) {
-        self.turn(uptime);
+    fn log_of(&self, what: What, job: &Job, run: RunId, node: &str, reason: &dyn Display) {
+        self.turn();
         if lock(&self.lines).admit(job.id, what) {
             let (key, reason) = (job.key.as_ref().map(JobKey::as_str), reason.to_string());
             warn!(job = %job.id, key, %run, node, reason, "{}", what.text());
         }
     }
 
+    /// What somebody should know of the end of an attempt.
+    pub fn observe_end(&self, job: &Job, settlement: &Settlement) {
+        let long_by = settlement.attempt.as_ref().and_then(|it| it.long_by);
+        if settlement.verdict == Verdict::Succeed
+            && long_by.is_none()
+            && settlement.attempt.is_some()
+        {
+            // Most of them: nothing is to be said.
+            return;
+        }
+        let run = &settlement.run;
+        let is_first = |former: &Attempt| former.long_by.is_none();
+        if let Some(long_by) = long_by
+            && run.attempts.iter().all(is_first)
+        {
+            self.metrics.long.inc();
+            let reason = format!("long by {}", format_span(long_by));
+            self.log(What::Long, job, run.id, &reason);
+        }
+        self.log_end(job, settlement);
+    }
+
     /// The end of an attempt, if it is a bad one.
-    pub fn log_end(&self, uptime: Duration, job: &Job, settlement: &Settlement) {
+    fn log_end(&self, job: &Job, settlement: &Settlement) {
         let (run, attempt) = (settlement.run.id, settlement.attempt.as_ref());
         let node = attempt.and_then(|attempt| attempt.node.as_deref());
         let node = node.unwrap_or(&self.node);
         let error = attempt.and_then(|attempt| attempt.error.as_deref());
         if attempt.is_some_and(|attempt| attempt.outcome == Outcome::Lost) {
             let reason = error.unwrap_or_default();
-            self.log_of(uptime, What::Lost, job, run, node, &reason);
+            self.log_of(What::Lost, job, run, node, &reason);
         }
         if let Verdict::Bury(reason) = settlement.verdict {
             let error = error.map_or(String::new(), |error| format!(": {error}"));
             let reason = format!("{}{error}", reason.as_str());
-            self.log_of(uptime, What::Dead, job, run, node, &reason);
+            self.log_of(What::Dead, job, run, node, &reason);
         }
     }
 }

@@ -2,28 +2,34 @@
 //! store's claims with memory, and keeps the figure that health is judged by.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::retry::LostClaim;
 use model::{
-    Attempt, AttemptNo, Outcome, PresenceId, Report, RunId, RunState, Timestamp, Verdict, limits,
+    Attempt, AttemptNo, Observer, Outcome, PresenceId, Report, RunId, RunState, Timestamp, Verdict,
+    limits,
 };
-use store::{Claimed, HeldClaim, Hint, Orphan, Settlement, StoreError};
+use store::{Claimed, Hint, Orphan, Settlement, Store, StoreError};
 use tracing::{info, warn};
 
 use crate::backlog::{Backlog, Count};
-use crate::desk::Ending;
-use crate::dispatch::Work;
+use crate::board::{Board, Work};
+use crate::clock::Clock;
+use crate::desk::{By, Endings};
 use crate::duty::{Duty, Wake};
-use crate::handle::{Nudge, Shared};
+use crate::flaw::Flaw;
+use crate::fleet::Fleet;
+use crate::handle::HealthRecord;
 use crate::leases::cared_for;
 use crate::lock;
-use crate::node::Context;
+use crate::metrics::Metrics;
+use crate::nudge::{Nudge, Request};
+use crate::offers::Offers;
+use crate::presence::Presence;
 use crate::settle::window_of;
-use crate::wheel::Wheel;
+use crate::shards::Shards;
 
 /// How often claims are compared.
 const COMPARE: Duration = Duration::from_secs(5);
@@ -36,8 +42,30 @@ const WHOLE: Duration = Duration::from_secs(30);
 /// Claims are compared from this far back on, by the moments in their names, but for every `WHOLE`.
 const COMPARE_FROM: Duration = Duration::from_secs(20);
 
+pub struct Ports {
+    pub board: Arc<Board>,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub presence: Arc<Presence>,
+    pub shards: Arc<Shards>,
+    pub fleet: Arc<Fleet>,
+    /// Since when which of the others are silent.
+    pub observer: Arc<Mutex<Observer>>,
+    pub offers: Offers,
+    pub endings: Endings,
+    pub by: By,
+    pub metrics: Metrics,
+    pub health: Arc<Mutex<HealthRecord>>,
+    pub flaw: Flaw,
+    /// Claims are to be compared now.
+    pub compare: Request,
+    pub nudge: Nudge,
+    pub beat: Nudge,
+    pub dispatch: Nudge,
+}
+
 pub struct Watchdog {
-    context: Arc<Context>,
+    ports: Ports,
     /// By uptime.
     compare_at: Duration,
     count: Count,
@@ -48,9 +76,9 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn new(context: Arc<Context>) -> Self {
+    pub fn new(ports: Ports) -> Self {
         Self {
-            context,
+            ports,
             compare_at: COMPARE,
             count: Count::default(),
             compare_whole_at: Duration::ZERO,
@@ -60,82 +88,85 @@ impl Watchdog {
     }
 
     fn learn_names(&mut self) {
-        let peers = lock(&self.context.shared.peers);
         if self.names.len() > NAMES_MAX {
             self.names.clear();
         }
-        for peer in peers.iter() {
-            let name = || peer.node.name.clone();
-            self.names.entry(peer.presence).or_insert_with(name);
-        }
+        let names = &mut self.names;
+        self.ports.fleet.look(|peers| {
+            for peer in peers {
+                let name = || peer.node.name.clone();
+                names.entry(peer.presence).or_insert_with(name);
+            }
+        });
     }
 
     fn log_fenced(&mut self, fenced: &[PresenceId]) {
-        let context = &self.context;
-        context.shared.metrics.fenced.inc_by(fenced.len() as u64);
+        self.ports.metrics.fenced.inc_by(fenced.len() as u64);
         for presence in fenced {
             let node = self.names.remove(presence);
             let reason = "it has not been heard of for as long as a presence lives";
-            warn!(node, %presence, reason, by = &*context.node, "fenced a node");
+            warn!(node, %presence, reason, by = &*self.ports.by.node, "fenced a node");
         }
     }
 
     /// Fences whoever has been silent for a lifetime while this node was heard.
     async fn fence_lapsed(&mut self, uptime: Duration) -> Result<(), StoreError> {
-        let context = Arc::clone(&self.context);
-        let lapsed = lock(&context.observer).lapsed(uptime);
+        let Ports {
+            store,
+            presence,
+            observer,
+            ..
+        } = &self.ports;
+        let lapsed = lock(observer).lapsed(uptime);
         if lapsed.is_empty() {
             return Ok(());
         }
-        let fenced = context.store.fence(context.presence.id, &lapsed).await?;
+        let fenced = store.fence(presence.id, &lapsed).await?;
         if !fenced.is_empty() {
             self.log_fenced(&fenced);
             // Their shards are free for whoever hears of it.
-            context.shared.nudges.beat.now();
-            context.store.hint(&[Hint::Leases]);
+            self.ports.beat.now();
+            self.ports.store.hint(&[Hint::Leases]);
         }
         Ok(())
     }
 
     /// Ends what others left behind. Answers whether there may be more.
     async fn end_orphans(&self, now: Timestamp) -> Result<bool, StoreError> {
-        let context = &self.context;
-        let (me, held) = (context.presence.id, context.leases().shards());
-        let shards = if context.has_heard() {
-            cared_for(&lock(&context.shared.peers), me, held)
+        let Ports {
+            store,
+            presence,
+            fleet,
+            by,
+            ..
+        } = &self.ports;
+        let held = self.ports.shards.leases().shards();
+        let shards = if fleet.has_heard(presence.id) {
+            fleet.look(|peers| cared_for(peers, presence.id, held))
         } else {
             held
         };
         if shards.is_empty() {
             return Ok(false);
         }
-        let orphans = context.store.orphans(&shards, PAGE).await?;
+        let orphans = store.orphans(&shards, PAGE).await?;
         let count = orphans.len();
         if count == 0 {
             return Ok(false);
         }
         info!(attempts = count, "ends attempts whose holder is gone");
-        let settlements: Vec<Settlement> = orphans
-            .into_iter()
-            .map(|orphan| {
-                let job = Arc::clone(&orphan.job);
-                let settlement = context.config.flaw.settle(lost(orphan, now), now);
-                context.observe_end(&job, &settlement);
-                settlement
-            })
-            .collect();
-        for settlement in settlements {
-            if context
-                .endings
-                .send(Ending::settled(settlement))
-                .await
-                .is_err()
-            {
-                return Ok(false);
-            }
+        let settlements = orphans.into_iter().map(|orphan| {
+            let job = Arc::clone(&orphan.job);
+            let settlement = self.ports.flaw.settle(lost(orphan, now), now);
+            by.trouble.observe_end(&job, &settlement);
+            settlement
+        });
+        let settlements: Vec<Settlement> = settlements.collect();
+        if self.ports.endings.send_all(settlements).await.is_err() {
+            return Ok(false);
         }
         // They are read again until settle has written them: give it time for that.
-        context.shared.clock.sleep(Duration::from_millis(20)).await;
+        self.ports.clock.sleep(Duration::from_millis(20)).await;
         // One that cannot be settled must not keep this busy.
         Ok(count == PAGE)
     }
@@ -143,18 +174,15 @@ impl Watchdog {
     /// A claim under our presence that memory does not know was made by a write whose answer was lost. It never left
     /// this node, so it is taken up now.
     async fn compare_claims(&self, mut after: Option<RunId>) -> Result<(), StoreError> {
-        let context = Arc::clone(&self.context);
-        let me = context.presence.id;
+        let Ports {
+            board,
+            store,
+            presence,
+            ..
+        } = &self.ports;
         loop {
-            let page = context.store.claims(me, after, PAGE).await?;
-            let unknown: Vec<RunId> = {
-                let wheel = lock(&context.wheel);
-                let known = |claim: &HeldClaim| {
-                    context.dispatch.knows(claim.run, claim.attempt) || wheel.knows_run(claim.run)
-                };
-                let strangers = page.iter().filter(|claim| !known(claim));
-                strangers.map(|claim| claim.run).collect()
-            };
+            let page = store.claims(presence.id, after, PAGE).await?;
+            let unknown = board.unknown(page.iter().map(|claim| (claim.run, claim.attempt)));
             if !unknown.is_empty() {
                 self.take_up(&unknown).await?;
             }
@@ -166,77 +194,25 @@ impl Watchdog {
     }
 
     async fn take_up(&self, runs: &[RunId]) -> Result<(), StoreError> {
-        let context = &self.context;
-        let leases = context.leases();
-        let asked = Asked::begin(context, runs);
+        let leases = self.ports.shards.leases();
+        let asking = self.ports.board.ask(runs);
         // Asked again, claim answers what this presence holds already.
-        let answer = context.store.claim(&leases, runs).await;
-        let mut wheel = lock(&context.wheel);
-        if asked.is_void(&wheel) {
+        let answers = self.ports.store.claim(&leases, runs).await?;
+        let now = self.ports.clock.now();
+        let ours = answers.into_iter().filter_map(|claimed| match claimed {
+            Claimed::Ours(run, job) => Some(Work::new(*run, job, now)),
+            Claimed::Stale | Claimed::LeaseLost => None,
+        });
+        match asking.take_up(ours.collect(), now) {
+            Some(0) => {}
+            Some(claims) => {
+                warn!(claims, "takes up claims whose answer was lost");
+                self.ports.dispatch.now();
+            }
             // Nobody knows what of it has ended meanwhile.
-            context.shared.nudges.compare.store(true, Ordering::Release);
-            context.shared.nudges.watchdog.now();
-            return answer.map(|_| ());
+            None => self.ports.compare.make(),
         }
-        let mut works = Vec::new();
-        for claimed in answer.as_deref().unwrap_or_default() {
-            if let Claimed::Ours(run, job) = claimed
-                && !wheel.has_ended(run.id, run.attempt)
-            {
-                works.push(Work::new((**run).clone(), Arc::clone(job)));
-            }
-        }
-        asked.end(&mut wheel);
-        if !works.is_empty() {
-            warn!(
-                claims = works.len(),
-                "takes up claims whose answer was lost"
-            );
-            // Still under the wheel's lock: settle must not end one of these in between.
-            context.dispatch.take(works, context.now());
-            context.shared.nudges.dispatch.now();
-        }
-        drop(wheel);
-        answer.map(|_| ())
-    }
-}
-
-/// Runs that a write under way claims. It ends also when that write panics.
-struct Asked<'a> {
-    context: &'a Context,
-    runs: &'a [RunId],
-    anew: u64,
-}
-
-impl<'a> Asked<'a> {
-    fn begin(context: &'a Context, runs: &'a [RunId]) -> Self {
-        let mut wheel = lock(&context.wheel);
-        wheel.begin_asking(runs.iter().copied());
-        Self {
-            context,
-            runs,
-            anew: wheel.anew(),
-        }
-    }
-
-    /// Whether the wheel has lost count of it.
-    fn is_void(&self, wheel: &Wheel) -> bool {
-        wheel.anew() != self.anew
-    }
-
-    fn end(mut self, wheel: &mut Wheel) {
-        wheel.end_asking(std::mem::take(&mut self.runs).iter().copied());
-    }
-}
-
-impl Drop for Asked<'_> {
-    fn drop(&mut self) {
-        if !self.runs.is_empty() {
-            let mut wheel = lock(&self.context.wheel);
-            if !self.is_void(&wheel) {
-                wheel.end_asking(self.runs.iter().copied());
-            }
-        }
+        Ok(())
     }
 }
 
@@ -285,18 +261,18 @@ impl Duty for Watchdog {
         "watchdog"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.watchdog
+    fn nudge(&self) -> &Nudge {
+        &self.ports.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
-        let context = Arc::clone(&self.context);
-        let began = context.shared.clock.uptime();
+        let clock = Arc::clone(&self.ports.clock);
+        let began = clock.uptime();
         self.learn_names();
         self.fence_lapsed(began).await?;
         let more = self.end_orphans(now).await?;
-        let uptime = context.shared.clock.uptime();
-        let asked = context.shared.nudges.compare.swap(false, Ordering::AcqRel);
+        let uptime = clock.uptime();
+        let asked = self.ports.compare.take();
         if asked || uptime >= self.compare_at {
             self.compare_at = uptime + COMPARE;
             let whole = asked || uptime >= self.compare_whole_at;
@@ -310,17 +286,16 @@ impl Duty for Watchdog {
                 self.compare_whole_at = uptime + WHOLE;
             }
         }
-        self.backlog.read(&context).await?;
-        self.count.step(&context).await?;
+        self.backlog.read(&self.ports).await?;
+        self.count.step(&self.ports).await?;
         if more {
             return Ok(Wake::Now);
         }
         // Also one that has lapsed since this step looked.
-        let lapse = lock(&context.observer).next_lapse(began);
-        let uptime = context.shared.clock.uptime();
-        let left = lapse.map_or(limits::SLEEP_MAX, |lapse| lapse.saturating_sub(uptime));
+        let lapse = lock(&self.ports.observer).next_lapse(began);
+        let left = lapse.map_or(limits::SLEEP_MAX, |it| it.saturating_sub(clock.uptime()));
         // Wall time is whole milliseconds: anything less would be now.
         let left = left.clamp(Duration::from_millis(1), limits::SLEEP_MAX);
-        Ok(Wake::At(context.now().plus(left)))
+        Ok(Wake::At(clock.now().plus(left)))
     }
 }

@@ -3,7 +3,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,30 +13,30 @@ use model::shard::ShardSet;
 use model::{Job, JobId, Level, Parts, PresenceId, RunId, Slot, Timestamp};
 use store::mem::MemStore;
 use store::{Leases, NodeInfo, NodeStatus, Store, StoreError};
-use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::world::{Answering, Calls, HandClock, at};
 use crate::beats::Beats;
 use crate::clock::Clock;
-use crate::desk::Desk;
-use crate::dispatch::DispatchDuty;
+use crate::dispatch::Dispatch;
 use crate::duty::{self, Builder, Duty, Wake};
 use crate::fire::Fire;
-use crate::handle::{Handle, Health, Nudge, Nudges, Offer, Shared};
+use crate::handle::Health;
 use crate::hints::Hints;
 use crate::leases::Hold;
-use crate::lock;
 use crate::marks::Marks;
 use crate::metrics::Metrics;
-use crate::node::{Context, NodeConfig, Presence};
+use crate::node::NodeConfig;
+use crate::nudge::{Nudge, Nudges};
+use crate::offset::Skew;
 use crate::payloads::ReadPayloads;
 use crate::plan::Plan;
+use crate::presence::Presence;
 use crate::retention::Retention;
+use crate::rooms::{Common, Rooms};
 use crate::rules::Rules;
 use crate::settle::Settle;
-use crate::stop;
 use crate::take::Take;
 use crate::timed::Between;
 use crate::watchdog::Watchdog;
@@ -52,9 +51,9 @@ pub(super) struct Bench {
     /// The calls that duties make.
     pub(super) calls: Calls,
     pub(super) target: Answering,
-    context: Arc<Context>,
-    offers: Arc<Mutex<mpsc::Receiver<Offer>>>,
-    desk: Arc<Mutex<Desk>>,
+    /// Set when the node begins to stop.
+    stop: CancellationToken,
+    rooms: Rooms,
 }
 
 /// What a node says of itself that has an executor for `kinds`.
@@ -134,84 +133,77 @@ impl Bench {
             around: calls.clone(),
         });
         let time: Arc<dyn Clock> = Arc::new(clock.clone());
-        let (shared, offers) = Shared::new(&config, store, time, None, Metrics::default());
         let kinds: Vec<&str> = registry.kinds().collect();
         let id = mem.join(&node(&config.name, &kinds)).await.unwrap();
-        let presence = Presence::new(id, Clock::uptime(&clock), config.flaw);
-        let tokens = (CancellationToken::new(), CancellationToken::new());
-        let (endings, desk) = Desk::new();
-        let context = Arc::new(Context {
-            registry,
-            ..Context::new(&shared, &config, presence, endings, tokens)
-        });
+        let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
+        let uptime = Clock::uptime(&clock);
+        let tokens = (stop.clone(), kill);
+        let presence = Presence::new(id, uptime, Arc::clone(&time), tokens, config.flaw);
+        let skew = Skew::new(None, config.clock_skew_max);
+        let common = Common::new(config, store, (time, skew), registry, Metrics::default());
         Self {
             clock,
             mem,
             calls,
             target,
-            context,
-            offers: Arc::new(Mutex::new(offers)),
-            desk: Arc::new(Mutex::new(desk)),
+            stop,
+            rooms: Rooms::new(&common, presence),
         }
-    }
-
-    fn context(&self) -> Arc<Context> {
-        Arc::clone(&self.context)
     }
 }
 
-/// The duties, each with what it works on.
+/// The duties, each with its ports.
 impl Bench {
     pub(super) fn beats(&self) -> Beats {
-        Beats::new(self.context())
+        self.rooms.beats()
     }
 
     pub(super) fn leases(&self) -> Hold {
-        Hold::new(self.context())
+        self.rooms.hold()
     }
 
     pub(super) fn plan(&self) -> Plan {
-        Plan::new(self.context(), Arc::clone(&self.offers))
+        self.rooms.plan()
     }
 
     pub(super) fn fire(&self) -> Fire {
-        Fire::new(self.context())
+        self.rooms.fire()
     }
 
     pub(super) fn take(&self) -> Take {
-        Take::new(self.context())
+        self.rooms.take()
     }
 
-    pub(super) fn dispatch(&self) -> DispatchDuty {
-        DispatchDuty::new(self.context())
+    pub(super) fn dispatch(&self) -> Dispatch {
+        self.rooms.dispatch()
     }
 
     pub(super) fn payloads(&self) -> ReadPayloads {
-        ReadPayloads::new(self.context())
+        self.rooms.payloads()
     }
 
     pub(super) fn settle(&self) -> Settle {
-        Settle::new(self.context(), Arc::clone(&self.desk))
+        self.rooms.settle()
     }
 
     pub(super) fn marks(&self) -> Marks {
-        Marks::new(self.context())
+        self.rooms.marks()
     }
 
     pub(super) fn watchdog(&self) -> Watchdog {
-        Watchdog::new(self.context())
+        self.rooms.watchdog()
     }
 
     pub(super) fn retention(&self) -> Retention {
-        Retention::new(self.context())
+        self.rooms.retention()
     }
 
     pub(super) fn rules(&self) -> Rules {
-        Rules::new(self.context())
+        self.rooms.rules()
     }
 
     pub(super) fn hints(&self) -> Hints {
-        Hints::new(self.context())
+        self.rooms.hints()
     }
 
     /// Keeps up a duty.
@@ -220,16 +212,15 @@ impl Bench {
         duty: Builder,
         stop: CancellationToken,
     ) -> JoinHandle<Result<(), StoreError>> {
-        let shared = Arc::clone(&self.context.shared);
-        tokio::spawn(duty::keep(duty, shared, stop))
+        tokio::spawn(duty::keep(duty, self.rooms.common.keeper(), stop))
     }
 
     pub(super) async fn wind_up(&self, grace: Duration) {
-        stop::wind_up(&self.context, grace).await;
+        self.rooms.stop().wind_up(grace).await;
     }
 
     pub(super) async fn leave(&self) {
-        stop::leave(&self.context).await;
+        self.rooms.stop().leave().await;
     }
 }
 
@@ -238,18 +229,18 @@ impl Bench {
     /// Takes every one of these shards that is free, and gives up the others.
     pub(super) async fn hold(&self, shards: &ShardSet) {
         let leases = self.mem.lease(self.me(), shards).await.unwrap();
-        self.context.hold(leases);
+        self.rooms.leasing.hold(leases);
     }
 
     /// Others leave the runs of these shards.
     pub(super) fn are_left(&self, shards: ShardSet) {
-        *lock(&self.context.left) = shards;
+        self.rooms.shards.set_left(shards);
     }
 
     /// Time passes, and the presence is kept all the while.
     pub(super) fn pass(&self, span: Duration) {
         self.clock.advance(span);
-        self.context.presence.beaten(Clock::uptime(&self.clock));
+        self.rooms.presence.beaten(Clock::uptime(&self.clock));
     }
 
     /// Time passes up to this moment.
@@ -258,40 +249,40 @@ impl Bench {
     }
 
     pub(super) fn offer(&self, job: &Job) {
-        self.context.shared.offer_here((job.tenant, job.id));
+        let offer = (job.tenant, job.id);
+        self.rooms.common.offers.offer_here(offer);
     }
 
     pub(super) fn doubt_leases(&self) {
-        self.context.shared.doubt_leases();
+        self.rooms.shards.doubt.make();
     }
 
     /// Whether writes that rely on leases may not begin.
     pub(super) fn set_pausing(&self, pausing: bool) {
-        self.context.pausing.store(pausing, Ordering::Release);
+        self.rooms.shards.set_pausing(pausing);
     }
 
     pub(super) fn set_handing_over(&self) {
-        self.context.handing_over.store(true, Ordering::Release);
+        self.rooms.presence.hand_over();
     }
 
     pub(super) fn begin_stopping(&self) {
-        self.context.stopping.cancel();
+        self.stop.cancel();
     }
 
     pub(super) fn compare_claims(&self) {
-        let nudges = self.nudges();
-        nudges.compare.store(true, Ordering::Release);
+        self.rooms.compare.make();
     }
 
     pub(super) fn close(&self) {
-        self.context.dispatch.close();
+        self.rooms.board.close();
     }
 }
 
 /// What the node knows.
 impl Bench {
     pub(super) fn me(&self) -> PresenceId {
-        self.context.presence.id
+        self.rooms.presence.id
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -299,53 +290,51 @@ impl Bench {
     }
 
     pub(super) fn is_present(&self) -> bool {
-        self.context.is_present()
+        self.rooms.presence.is_sure()
     }
 
     pub(super) fn leased(&self) -> Arc<Leases> {
-        self.context.leases()
+        self.rooms.shards.leases()
     }
 
     pub(super) fn left(&self) -> ShardSet {
-        *lock(&self.context.left)
+        self.rooms.shards.left()
     }
 
     pub(super) fn is_pausing(&self) -> bool {
-        self.context.is_pausing()
+        self.rooms.shards.is_pausing()
     }
 
     /// How many slots and runs the wheel has.
     pub(super) fn in_wheel(&self) -> usize {
-        lock(&self.context.wheel).len()
+        self.rooms.board.in_wheel()
     }
 
     /// When the next of them is due.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        let wheel = lock(&self.context.wheel);
-        let ages = crate::age::Age::ALL.into_iter();
-        ages.filter_map(|age| wheel.next_due(age)).min()
+        self.rooms.board.next_due()
     }
 
     /// Claims whose end is not written.
     pub(super) fn held(&self) -> usize {
-        self.context.dispatch.unwritten()
+        self.rooms.board.unwritten()
     }
 
     /// Attempts under way.
     pub(super) fn running(&self) -> usize {
-        self.context.dispatch.running()
+        self.rooms.board.running()
     }
 
     pub(super) fn health(&self) -> Health {
-        Handle::new(Arc::clone(&self.context.shared)).health()
+        self.rooms.common.handle().health()
     }
 
     pub(super) fn metrics(&self) -> &Metrics {
-        &self.context.shared.metrics
+        &self.rooms.common.metrics
     }
 
     pub(super) fn nudges(&self) -> &Nudges {
-        &self.context.shared.nudges
+        &self.rooms.common.nudges
     }
 
     /// Whether somebody was nudged since this was asked last.
@@ -355,7 +344,7 @@ impl Bench {
 
     /// The jobs that plan is offered, taken from it.
     pub(super) async fn offered(&self) -> Vec<JobId> {
-        let mut offers = self.offers.lock().await;
+        let mut offers = self.rooms.common.offered.lock().await;
         let mut jobs = Vec::new();
         while let Ok((_, job)) = offers.try_recv() {
             jobs.push(job);

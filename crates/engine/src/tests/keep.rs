@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::bench::Bench;
 use super::world::ms;
 use crate::duty::{Builder, Duty, Wake};
-use crate::handle::{Nudge, Shared};
 use crate::lock;
+use crate::nudge::Nudge;
 
 /// What one step comes to.
 enum Step {
@@ -33,6 +33,7 @@ struct Script {
     taken: Arc<AtomicUsize>,
     built: Arc<AtomicUsize>,
     recovered: Arc<AtomicUsize>,
+    nudge: Nudge,
 }
 
 impl Script {
@@ -65,8 +66,8 @@ impl Duty for Script {
         "script"
     }
 
-    fn nudge<'a>(&self, shared: &'a Shared) -> &'a Nudge {
-        &shared.nudges.rules
+    fn nudge(&self) -> &Nudge {
+        &self.nudge
     }
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
@@ -91,7 +92,11 @@ struct Kept {
 }
 
 async fn keep(bench: &Bench, steps: impl IntoIterator<Item = Step>) -> Kept {
-    let (script, stop) = (Script::of(steps), CancellationToken::new());
+    let script = Script {
+        nudge: bench.nudges().rules.clone(),
+        ..Script::of(steps)
+    };
+    let stop = CancellationToken::new();
     let end = bench.keep(script.builder(), stop.clone());
     bench.quiet().await;
     Kept { script, stop, end }

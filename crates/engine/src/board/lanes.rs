@@ -12,7 +12,7 @@ use crate::age::{Age, ByAge};
 const ON_TIME_TURNS: u32 = 15;
 
 #[derive(Debug)]
-pub struct Lanes<T> {
+pub(super) struct Lanes<T> {
     queues: [VecDeque<T>; 3],
     /// What each lane may still start in this round.
     credit: [u32; 3],
@@ -30,7 +30,7 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    pub fn push(&mut self, lane: Lane, item: T) {
+    pub(super) fn push(&mut self, lane: Lane, item: T) {
         if let Some(queue) = self.queues.get_mut(lane.index()) {
             queue.push_back(item);
             self.len += 1;
@@ -38,20 +38,20 @@ impl<T> Lanes<T> {
     }
 
     /// The next of each lane.
-    pub fn fronts(&self) -> impl Iterator<Item = &T> {
+    pub(super) fn fronts(&self) -> impl Iterator<Item = &T> {
         self.queues.iter().filter_map(VecDeque::front)
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The next to start: the first lane that has both a run and credit; a new round when none has.
-    pub fn pop(&mut self) -> Option<T> {
+    pub(super) fn pop(&mut self) -> Option<T> {
         if self.len == 0 {
             return None;
         }
@@ -73,7 +73,7 @@ impl<T> Lanes<T> {
 
 /// Lanes for what is on time, and for the backlog.
 #[derive(Debug)]
-pub struct Queues<T> {
+pub(super) struct Queues<T> {
     lanes: ByAge<Lanes<T>>,
     /// On-time runs that have started while the backlog waited.
     turns: u32,
@@ -92,30 +92,30 @@ impl<T> Default for Queues<T> {
 }
 
 impl<T> Queues<T> {
-    pub fn push(&mut self, age: Age, lane: Lane, item: T) {
+    pub(super) fn push(&mut self, age: Age, lane: Lane, item: T) {
         self.lanes.get_mut(age).push(lane, item);
     }
 
     /// The next of each lane.
-    pub fn fronts(&self) -> impl Iterator<Item = &T> {
+    pub(super) fn fronts(&self) -> impl Iterator<Item = &T> {
         let ByAge { on_time, backlog } = &self.lanes;
         on_time.fronts().chain(backlog.fronts())
     }
 
-    pub fn of(&self, age: Age) -> &Lanes<T> {
+    pub(super) fn of(&self, age: Age) -> &Lanes<T> {
         self.lanes.get(age)
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.lanes.on_time.len() + self.lanes.backlog.len()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The next to start; of the backlog only if it may have more under way.
-    pub fn pop(&mut self, backlog_may: bool) -> Option<(Age, T)> {
+    pub(super) fn pop(&mut self, backlog_may: bool) -> Option<(Age, T)> {
         let backlog = &mut self.lanes.backlog;
         let waits = backlog_may && !backlog.is_empty();
         if waits && self.turns >= ON_TIME_TURNS {

@@ -13,13 +13,13 @@ use model::shard::ShardSet;
 use model::{AttemptNo, Job, JobId, Lane, RunId, Shard, Slot, Timestamp, Version, limits};
 use store::DueRun;
 
+use super::buckets::Buckets;
 use crate::age::{Age, ByAge, on_time_from};
-use crate::buckets::Buckets;
 use crate::by_id::{MapById, SetById};
 
 /// Something due.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry {
+pub(super) enum Entry {
     /// A job's next slot.
     Slot(Arc<Job>),
     /// A run that nobody holds: a retry, a manual run, one left by another node.
@@ -27,7 +27,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    pub fn job(&self) -> JobId {
+    pub(super) fn job(&self) -> JobId {
         match self {
             Self::Slot(job) => job.id,
             Self::Run(run) => run.job,
@@ -35,14 +35,14 @@ impl Entry {
     }
 
     /// The store does not say of which lane a run is until it is claimed.
-    pub fn lane(&self) -> Lane {
+    pub(super) fn lane(&self) -> Lane {
         match self {
             Self::Slot(job) => job.def.lane,
             Self::Run(_) => Lane::default(),
         }
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Slot(job) => job.def.payload.as_ref().map_or(0, bytes::Bytes::len),
             Self::Run(_) => 0,
@@ -51,7 +51,7 @@ impl Entry {
 }
 
 #[derive(Debug)]
-pub struct Wheel {
+pub(super) struct Wheel {
     entries: ByAge<Buckets>,
     /// What is due before this is backlog.
     on_time_from: Timestamp,
@@ -99,16 +99,12 @@ fn room(age: Age) -> (usize, usize) {
 }
 
 impl Wheel {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.on_time.len() + self.entries.backlog.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Tells the time: what has become backlog goes over to it, and back if the clock went back.
-    pub fn age(&mut self, now: Timestamp) {
+    pub(super) fn age(&mut self, now: Timestamp) {
         self.on_time_from = on_time_from(now);
         let ByAge { on_time, backlog } = &mut self.entries;
         on_time.move_before(self.on_time_from, backlog);
@@ -116,7 +112,7 @@ impl Wheel {
     }
 
     /// Whether another page of plan fits. If not, `has_room_again` will tell.
-    pub fn has_room(&mut self, age: Age) -> bool {
+    pub(super) fn has_room(&mut self, age: Age) -> bool {
         let (entries, (len_max, bytes_max)) = (self.entries.get(age), room(age));
         let fits = entries.len() + limits::PLAN_PAGE_MAX <= len_max && entries.bytes() < bytes_max;
         *self.wanted.get_mut(age) = !fits;
@@ -124,7 +120,7 @@ impl Wheel {
     }
 
     /// Whether plan waits for room and half of it is free. Says so once.
-    pub fn has_room_again(&mut self) -> bool {
+    pub(super) fn has_room_again(&mut self) -> bool {
         let is_free = |age| self.entries.get(age).len() < room(age).0 / 2;
         let heard = Age::ALL.map(|age| *self.wanted.get(age) && is_free(age));
         let again = heard.contains(&true);
@@ -136,7 +132,7 @@ impl Wheel {
 
     /// What was read on time and became backlog in here may be too much: then the latest of it is dropped, for plan to
     /// read again. Answers whether any was.
-    pub fn shed(&mut self) -> bool {
+    pub(super) fn shed(&mut self) -> bool {
         let mut shed = false;
         let bytes = |it: &Self| it.entries.on_time.bytes() + it.entries.backlog.bytes();
         while self.entries.backlog.len() > 0
@@ -151,17 +147,17 @@ impl Wheel {
     }
 
     /// Plan begins to read the store.
-    pub fn begin_reading(&mut self) {
+    pub(super) fn begin_reading(&mut self) {
         self.reading = Some(Default::default());
     }
 
     /// Plan has put in what it read.
-    pub fn end_reading(&mut self) {
+    pub(super) fn end_reading(&mut self) {
         self.reading = None;
     }
 
     /// Puts in a job's next slot, as plan read it. Answers whether it was new.
-    pub fn insert_read_job(&mut self, job: Arc<Job>) -> bool {
+    pub(super) fn insert_read_job(&mut self, job: Arc<Job>) -> bool {
         let outdated = |(jobs, _): &(SetById<JobId>, SetById<RunId>)| jobs.contains(&job.id);
         if self.reading.as_ref().is_some_and(outdated) {
             return false;
@@ -170,7 +166,7 @@ impl Wheel {
     }
 
     /// Puts in a run, as plan read it.
-    pub fn insert_read_run(&mut self, run: DueRun, due_at: Timestamp) -> bool {
+    pub(super) fn insert_read_run(&mut self, run: DueRun, due_at: Timestamp) -> bool {
         let outdated = |(_, runs): &(SetById<JobId>, SetById<RunId>)| runs.contains(&run.run);
         if self.reading.as_ref().is_some_and(outdated) {
             return false;
@@ -179,7 +175,7 @@ impl Wheel {
     }
 
     /// Puts in a job's next slot, as it stands after a write that was just answered.
-    pub fn insert_job(&mut self, job: Arc<Job>) -> bool {
+    pub(super) fn insert_job(&mut self, job: Arc<Job>) -> bool {
         let Some(slot) = job.next_slot else {
             return false;
         };
@@ -197,7 +193,7 @@ impl Wheel {
         true
     }
 
-    pub fn insert_run(&mut self, run: DueRun, due_at: Timestamp) -> bool {
+    pub(super) fn insert_run(&mut self, run: DueRun, due_at: Timestamp) -> bool {
         if !self.runs.insert(run.run) {
             return false;
         }
@@ -206,7 +202,7 @@ impl Wheel {
     }
 
     /// Puts back what was taken and could not be written.
-    pub fn put_back(&mut self, due_at: Timestamp, entry: Entry) {
+    pub(super) fn put_back(&mut self, due_at: Timestamp, entry: Entry) {
         self.push(due_at, entry);
     }
 
@@ -221,12 +217,17 @@ impl Wheel {
 
     /// Takes out up to `max` entries due at or before `until`: lanes by weight, each lane's earliest first. They stay
     /// known.
-    pub fn take(&mut self, age: Age, until: Timestamp, max: usize) -> Vec<(Timestamp, Entry)> {
+    pub(super) fn take(
+        &mut self,
+        age: Age,
+        until: Timestamp,
+        max: usize,
+    ) -> Vec<(Timestamp, Entry)> {
         self.entries.get_mut(age).take(until, max)
     }
 
     /// Whether the entry is still what the wheel wants of its job; an edit may have replaced it.
-    pub fn is_current(&self, entry: &Entry) -> bool {
+    pub(super) fn is_current(&self, entry: &Entry) -> bool {
         match entry {
             Entry::Slot(job) => job
                 .next_slot
@@ -236,7 +237,7 @@ impl Wheel {
     }
 
     /// The write about this entry has been answered: it is known no more.
-    pub fn answered(&mut self, entry: &Entry) {
+    pub(super) fn answered(&mut self, entry: &Entry) {
         match entry {
             Entry::Slot(job) => {
                 if self.is_current(entry) {
@@ -256,14 +257,14 @@ impl Wheel {
     }
 
     /// A write that makes or claims these runs is under way.
-    pub fn begin_asking(&mut self, runs: impl Iterator<Item = RunId>) {
+    pub(super) fn begin_asking(&mut self, runs: impl Iterator<Item = RunId>) {
         for run in runs {
             *self.asking.entry(run).or_default() += 1;
         }
     }
 
     /// It has been answered, one way or the other.
-    pub fn end_asking(&mut self, runs: impl Iterator<Item = RunId>) {
+    pub(super) fn end_asking(&mut self, runs: impl Iterator<Item = RunId>) {
         for run in runs {
             let left = self.asking.get_mut(&run).map(|count| {
                 *count -= 1;
@@ -277,22 +278,22 @@ impl Wheel {
     }
 
     /// Runs are being taken.
-    pub fn begin_taking(&mut self) {
+    pub(super) fn begin_taking(&mut self) {
         self.taking = Some(MapById::default());
     }
 
-    pub fn is_taking(&self) -> bool {
+    pub(super) fn is_taking(&self) -> bool {
         self.taking.is_some()
     }
 
     /// They have been; what of them has ended already is not to be started.
-    pub fn end_taking(&mut self) -> MapById<RunId, AttemptNo> {
+    pub(super) fn end_taking(&mut self) -> MapById<RunId, AttemptNo> {
         self.taking.take().unwrap_or_default()
     }
 
     /// A claim of ours was settled. A write that was asked again, or that met a claim made by another way, may answer
     /// the run as ours although it has ended meanwhile.
-    pub fn end_claim(&mut self, run: RunId, attempt: AttemptNo) {
+    pub(super) fn end_claim(&mut self, run: RunId, attempt: AttemptNo) {
         if self.asking.contains_key(&run) {
             self.ended.insert(run, attempt);
         }
@@ -302,17 +303,17 @@ impl Wheel {
     }
 
     /// Whether a claim ended while the write that makes it was under way.
-    pub fn has_ended(&self, run: RunId, attempt: AttemptNo) -> bool {
+    pub(super) fn has_ended(&self, run: RunId, attempt: AttemptNo) -> bool {
         self.ended.get(&run).is_some_and(|ended| *ended >= attempt)
     }
 
     /// Whether a write about the run is under way or to come.
-    pub fn knows_run(&self, run: RunId) -> bool {
+    pub(super) fn knows_run(&self, run: RunId) -> bool {
         self.runs.contains(&run) || self.asking.contains_key(&run)
     }
 
     /// Fire begins anew: what it had taken out is known no more, so that plan finds it again; and it waits for no answer.
-    pub fn forget_taken(&mut self) {
+    pub(super) fn forget_taken(&mut self) {
         let ByAge { on_time, backlog } = &self.entries;
         let entries = || on_time.iter().chain(backlog.iter());
         let slots = entries().filter(|entry| self.is_current(entry));
@@ -337,22 +338,22 @@ impl Wheel {
     }
 
     /// Changes when the count of writes under way is lost: whoever waits for an answer then has to ask again.
-    pub fn anew(&self) -> u64 {
+    pub(super) fn anew(&self) -> u64 {
         self.anew
     }
 
     /// The earliest due time.
-    pub fn next_due(&self, age: Age) -> Option<Timestamp> {
+    pub(super) fn next_due(&self, age: Age) -> Option<Timestamp> {
         self.entries.get(age).next_due()
     }
 
     /// How many are on time and due at or before `until`.
-    pub fn count_until(&self, until: Timestamp) -> usize {
+    pub(super) fn count_until(&self, until: Timestamp) -> usize {
         self.entries.on_time.count_until(until)
     }
 
     /// Drops what belongs to shards that are ours no more.
-    pub fn keep_shards(&mut self, shards: &ShardSet) {
+    pub(super) fn keep_shards(&mut self, shards: &ShardSet) {
         if shards.is_all() {
             return;
         }

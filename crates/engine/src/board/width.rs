@@ -6,7 +6,7 @@ use model::limits;
 
 /// How many attempts may be under way: few while they end quickly, more and more while they do not.
 #[derive(Debug)]
-pub struct Width {
+pub(super) struct Width {
     tasks: usize,
     /// Attempts ended since the last look; by uptime.
     ended: usize,
@@ -24,17 +24,17 @@ impl Default for Width {
 }
 
 impl Width {
-    pub fn tasks(&self) -> usize {
+    pub(super) fn tasks(&self) -> usize {
         self.tasks
     }
 
     /// An attempt has ended.
-    pub fn ended(&mut self) {
+    pub(super) fn ended(&mut self) {
         self.ended += 1;
     }
 
     /// How many may be, by now.
-    pub fn now(&mut self, uptime: Duration, crowded: bool) -> usize {
+    pub(super) fn now(&mut self, uptime: Duration, crowded: bool) -> usize {
         if !crowded {
             *self = Self {
                 looked: uptime,

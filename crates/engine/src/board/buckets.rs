@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use model::{Lane, Timestamp};
 
-use crate::wheel::Entry;
+use super::wheel::Entry;
 
 type Lined = BTreeMap<Timestamp, Vec<Entry>>;
 
 #[derive(Debug, Default)]
-pub struct Buckets {
+pub(super) struct Buckets {
     lanes: [Lined; Lane::COUNT],
     len: usize,
     bytes: usize,
@@ -37,20 +37,20 @@ fn take_from(lane: &mut Lined, until: Timestamp, max: usize, taken: &mut Vec<(Ti
 }
 
 impl Buckets {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Bytes of payload.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.lanes.iter().flat_map(BTreeMap::values).flatten()
     }
 
-    pub fn push(&mut self, due_at: Timestamp, entry: Entry) {
+    pub(super) fn push(&mut self, due_at: Timestamp, entry: Entry) {
         self.len += 1;
         self.bytes += entry.bytes();
         if let Some(lane) = self.lanes.get_mut(entry.lane().index()) {
@@ -60,7 +60,7 @@ impl Buckets {
 
     /// Takes out up to `max` entries due at or before `until`, each lane's earliest first. Lanes share by weight; what
     /// one leaves goes to the others.
-    pub fn take(&mut self, until: Timestamp, max: usize) -> Vec<(Timestamp, Entry)> {
+    pub(super) fn take(&mut self, until: Timestamp, max: usize) -> Vec<(Timestamp, Entry)> {
         let mut taken = Vec::new();
         let is_due = |lane: &Lined| lane.keys().next().is_some_and(|due_at| *due_at <= until);
         let due = self.lanes.each_ref().map(is_due);
@@ -92,7 +92,7 @@ impl Buckets {
     }
 
     /// Moves buckets due before `until` to the others.
-    pub fn move_before(&mut self, until: Timestamp, others: &mut Self) {
+    pub(super) fn move_before(&mut self, until: Timestamp, others: &mut Self) {
         while let Some((due_at, bucket)) = self.pop_if(|lane| {
             let first = lane.first_entry()?;
             (*first.key() < until).then(|| first.remove_entry())
@@ -102,7 +102,7 @@ impl Buckets {
     }
 
     /// Moves buckets due at `from` or later to the others.
-    pub fn move_from(&mut self, from: Timestamp, others: &mut Self) {
+    pub(super) fn move_from(&mut self, from: Timestamp, others: &mut Self) {
         while let Some((due_at, bucket)) = self.pop_if(|lane| {
             let last = lane.last_entry()?;
             (*last.key() >= from).then(|| last.remove_entry())
@@ -112,7 +112,7 @@ impl Buckets {
     }
 
     /// Drops the bucket that matters least: the latest of the lowest lane.
-    pub fn pop_least(&mut self) -> Vec<Entry> {
+    pub(super) fn pop_least(&mut self) -> Vec<Entry> {
         let mut lanes = self.lanes.iter_mut().rev();
         let least = lanes.find_map(BTreeMap::pop_last);
         let (_, bucket) = least.unwrap_or_default();
@@ -130,20 +130,20 @@ impl Buckets {
     }
 
     /// The earliest due time.
-    pub fn next_due(&self) -> Option<Timestamp> {
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
         let firsts = self.lanes.iter().filter_map(|lane| lane.keys().next());
         firsts.min().copied()
     }
 
     /// How many are due at or before `until`.
-    pub fn count_until(&self, until: Timestamp) -> usize {
+    pub(super) fn count_until(&self, until: Timestamp) -> usize {
         let due = |lane: &Lined| lane.range(..=until).map(|(_, bucket)| bucket.len()).sum();
         let counts: [usize; Lane::COUNT] = self.lanes.each_ref().map(due);
         counts.iter().sum()
     }
 
     /// Takes out what is not to be kept.
-    pub fn drop_unless(&mut self, keep: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+    pub(super) fn drop_unless(&mut self, keep: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let mut dropped = Vec::new();
         for lane in &mut self.lanes {
             lane.retain(|_, bucket| {

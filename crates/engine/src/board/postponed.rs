@@ -8,13 +8,13 @@ use std::time::Duration;
 use model::{Job, JobId, Timestamp};
 
 use crate::age::Age;
-use crate::wheel::{Entry, Wheel};
 
-#[derive(Default)]
-pub struct Postponed {
+#[derive(Debug, Default)]
+pub(super) struct Postponed {
     slots: BTreeMap<JobId, Waiting>,
 }
 
+#[derive(Debug)]
 struct Waiting {
     due_at: Timestamp,
     /// When to ask the store, at the latest.
@@ -39,7 +39,7 @@ impl Waiting {
 }
 
 impl Postponed {
-    pub fn add(&mut self, ask_at: Timestamp, job: Arc<Job>, elsewhere: bool) {
+    pub(super) fn add(&mut self, ask_at: Timestamp, job: Arc<Job>, elsewhere: bool) {
         let waiting = Waiting {
             due_at: job.next_due_at().unwrap_or(ask_at),
             ask_at,
@@ -49,16 +49,8 @@ impl Postponed {
         self.slots.insert(waiting.job.id, waiting);
     }
 
-    /// One that the store would not decide before `at`, unless an edit has replaced it. `elsewhere`: what is in its way is
-    /// another node's, or nobody's.
-    pub fn add_early(&mut self, wheel: &Wheel, at: Timestamp, job: Arc<Job>, elsewhere: bool) {
-        if wheel.is_current(&Entry::Slot(Arc::clone(&job))) {
-            self.add(at, job, elsewhere);
-        }
-    }
-
     /// Those of an age that nothing keeps any more, as far as is known here, up to `max`.
-    pub fn freed(
+    pub(super) fn freed(
         &mut self,
         age: Age,
         now: Timestamp,
@@ -71,7 +63,7 @@ impl Postponed {
     }
 
     /// Those of an age that the store is to be asked about although a run lives, up to `max`.
-    pub fn due(&mut self, age: Age, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
+    pub(super) fn due(&mut self, age: Age, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
         self.take(max, |_, it| {
             it.ask_at(now) <= now && Age::of(it.due_at, now) == age
         })
@@ -84,13 +76,13 @@ impl Postponed {
         taken.map(|it| it.job).collect()
     }
 
-    pub fn next_due(&self, age: Age, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn next_due(&self, age: Age, now: Timestamp) -> Option<Timestamp> {
         let slots = self.slots.values();
         let of_age = slots.filter(|it| Age::of(it.due_at, now) == age);
         of_age.map(|it| it.ask_at(now)).min()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 }

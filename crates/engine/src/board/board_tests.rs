@@ -1,0 +1,153 @@
+//! What must hold when answers cross: a run ends while a write that claims it is under way.
+
+use std::sync::Arc;
+
+use model::{Definition, Job, JobId, Run, Schedule, Slot, Target, TenantId};
+
+use super::*;
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + millis)
+}
+
+fn board() -> Board {
+    Board::new(10, &Metrics::default())
+}
+
+fn job(number: u8) -> Arc<Job> {
+    let schedule = Schedule::from(Slot(at(100)));
+    let def = Definition::new(schedule, Target::Fake(String::new()));
+    let id = JobId::new(at(0), [number; 10]);
+    Arc::new(Job::new(id, TenantId::DEFAULT, None, def, at(0)))
+}
+
+fn work(job: &Arc<Job>) -> Arc<Work> {
+    Work::new(Run::of_slot(job, Slot(at(100))), Arc::clone(job), at(0))
+}
+
+fn ended(work: &Work) -> EndedClaim {
+    EndedClaim {
+        run: work.run.id,
+        attempt: AttemptNo::FIRST,
+        released: false,
+    }
+}
+
+/// The slot of a job that is being fired.
+fn writing(board: &Board, job: &Arc<Job>) -> Decided {
+    let work = work(job);
+    board.begin_reading();
+    board.insert_read(vec![Arc::clone(job)], Vec::new());
+    let ask = Ask {
+        age: Age::OnTime,
+        now: at(60),
+        lead: Duration::from_millis(50),
+        has_patience: true,
+        may_take: true,
+    };
+    assert_eq!(board.take_due(ask).simple.len(), 1);
+    board.begin_writing(std::iter::once(work.run.id));
+    Decided {
+        job: Arc::clone(job),
+        run: Some(work.run.id),
+        then: Then::Claimed(work),
+        next: None,
+    }
+}
+
+#[test]
+fn a_run_that_ended_before_its_firing_was_answered_does_not_start() {
+    let (board, job) = (board(), job(1));
+    let decided = writing(&board, &job);
+    // The watchdog has taken it up meanwhile, and it has ended.
+    board.settled(&[ended(&work(&job))], &[]);
+    board.fired(vec![decided], at(90));
+    assert_eq!((board.unwritten(), board.in_wheel()), (0, 0));
+}
+
+#[test]
+fn a_slot_that_was_fired_is_a_claim_and_is_not_known_otherwise() {
+    let (board, job) = (board(), job(1));
+    let decided = writing(&board, &job);
+    let run = work(&job).run.id;
+    let claims = || std::iter::once((run, AttemptNo::FIRST));
+    assert_eq!(board.unknown(claims()), [], "it is being written");
+    board.fired(vec![decided], at(90));
+    assert_eq!((board.unwritten(), board.in_wheel()), (1, 0));
+    assert_eq!(board.unknown(claims()), []);
+    board.settled(&[ended(&work(&job))], &[]);
+    assert_eq!(board.unknown(claims()), [run]);
+}
+
+#[test]
+fn what_ended_while_runs_were_taken_does_not_start() {
+    let (board, first, second) = (board(), job(1), job(2));
+    board.begin_taking();
+    board.settled(&[ended(&work(&first))], &[]);
+    board.taken(vec![work(&first), work(&second)], Vec::new(), at(0));
+    assert_eq!(board.unwritten(), 1);
+    assert!(!board.is_taking());
+}
+
+#[test]
+fn a_claim_that_is_answered_twice_is_one() {
+    let (board, job) = (board(), job(1));
+    for _ in 0..2 {
+        board.begin_taking();
+        board.taken(vec![work(&job)], Vec::new(), at(0));
+    }
+    assert_eq!(board.unwritten(), 1);
+}
+
+#[test]
+fn what_is_beyond_a_node_is_known_until_it_is_handed_back_and_never_starts() {
+    let (board, job) = (board(), job(1));
+    board.begin_taking();
+    let back = board.taken(Vec::new(), vec![work(&job)], at(0));
+    assert_eq!((back.len(), board.unwritten()), (1, 1));
+    let (starts, _) = board.start_due(at(200), Duration::ZERO, true);
+    assert!(starts.is_empty());
+    let released = EndedClaim {
+        released: true,
+        ..ended(&work(&job))
+    };
+    board.settled(&[released], &[]);
+    assert_eq!(board.unwritten(), 0);
+}
+
+#[test]
+fn claims_are_not_taken_up_by_a_write_that_the_board_has_lost_count_of() {
+    let (board, job) = (board(), job(1));
+    let run = [work(&job).run.id];
+    let asking = board.ask(&run);
+    board.forget_taken();
+    assert_eq!(asking.take_up(vec![work(&job)], at(0)), None);
+    assert_eq!(board.unwritten(), 0);
+    let asking = board.ask(&run);
+    assert_eq!(asking.take_up(vec![work(&job)], at(0)), Some(1));
+    assert_eq!(board.unwritten(), 1);
+}
+
+#[test]
+fn a_write_that_was_given_up_is_asked_about_no_more() {
+    let (board, job) = (board(), job(1));
+    let run = [work(&job).run.id];
+    let claims = || run.iter().map(|run| (*run, AttemptNo::FIRST));
+    let asking = board.ask(&run);
+    assert_eq!(board.unknown(claims()), []);
+    drop(asking);
+    assert_eq!(board.unknown(claims()), run);
+}
+
+#[test]
+fn when_fire_begins_anew_plan_may_put_in_again_what_it_had_taken() {
+    let (board, job) = (board(), job(1));
+    writing(&board, &job);
+    board.begin_reading();
+    board.insert_read(vec![Arc::clone(&job)], Vec::new());
+    assert_eq!(board.in_wheel(), 0, "it is being written");
+    board.forget_taken();
+    board.begin_reading();
+    board.insert_read(vec![job], Vec::new());
+    assert_eq!(board.in_wheel(), 1);
+}

@@ -1,0 +1,43 @@
+//! What settle does to the board: what has ended is held no more, and what follows from it waits.
+
+use model::{AttemptNo, RunId};
+use store::DueRun;
+
+use super::Board;
+
+/// A claim of ours whose end is written.
+#[derive(Debug, Clone, Copy)]
+pub struct EndedClaim {
+    pub run: RunId,
+    pub attempt: AttemptNo,
+    /// The run waits again, under the same number.
+    pub released: bool,
+}
+
+impl Board {
+    /// These claims have ended, and these runs may be claimed next. Answers whether fire has something to look at.
+    pub fn settled(&self, ended: &[EndedClaim], next: &[DueRun]) -> bool {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        for claim in ended {
+            // A write that is under way may answer the run as ours although it has ended.
+            if !claim.released {
+                state.wheel.end_claim(claim.run, claim.attempt);
+            }
+            state.claims.remove(claim.run, claim.attempt);
+        }
+        let mut inserted = false;
+        for run in next {
+            inserted |= state.wheel.insert_run(*run, run.due_at);
+        }
+        inserted || state.fire_waits()
+    }
+
+    /// The store has let go of these claims.
+    pub fn forget(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) {
+        let mut state = self.state();
+        for (run, attempt) in claims {
+            state.claims.remove(run, attempt);
+        }
+    }
+}

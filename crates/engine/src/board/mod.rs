@@ -1,0 +1,190 @@
+//! The board: what memory knows about slots and runs, behind one lock. It is a cache: the store has all of it, and any of
+//! it may be dropped at any time.
+//!
+//! ```text
+//!   plan ──▶ wheel ──▶ fire ──▶ being written ──▶ claims: held ─▶ queued ─▶ running ─▶ ending ──▶ settled
+//!                       │                            ▲
+//!                       ├─ postponed: a run is in the way of a slot
+//!                       └─ crowd: runs that nobody holds wait for room
+//! ```
+//!
+//! Every method is one transition, and takes a whole batch: no step sees half of another's, and nobody holds the lock
+//! while something else is waited for. What always holds: a slot or a run is known once at most; every claim of this
+//! presence is known until its end is written; and nobody finds a run neither known nor ended.
+//!
+//! In the order of a run's life: `plan`, `fire`, `answers` (what became of writes), `turns` (what starts), `ends`,
+//! `withdraw`. What they work on: `wheel` with its `buckets`, `postponed`, `crowd`, `claims` with its `lanes` and `width`.
+
+mod answers;
+mod buckets;
+mod claims;
+mod crowd;
+mod ends;
+mod fire;
+mod lanes;
+mod plan;
+mod postponed;
+mod turns;
+mod wheel;
+mod width;
+mod withdraw;
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use model::shard::ShardSet;
+use model::{AttemptNo, RunId, Timestamp, limits};
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::age::Age;
+use crate::lock;
+use crate::metrics::Metrics;
+
+pub use answers::{Decided, Then};
+pub use claims::Work;
+pub use ends::EndedClaim;
+pub use fire::{Ask, Due};
+pub use turns::Start;
+
+use claims::Claims;
+use crowd::Crowd;
+use postponed::Postponed;
+use wheel::Wheel;
+
+/// Entries worked on in one hold of the lock, where each stands for itself: attempts start in between.
+const CHUNK: usize = 250;
+
+#[derive(Debug, Default)]
+struct State {
+    wheel: Wheel,
+    /// Slots whose job has a run in their way.
+    postponed: Postponed,
+    /// Runs that wait until they can be claimed.
+    crowd: Crowd,
+    claims: Claims,
+}
+
+impl State {
+    /// Whether fire waits for runs to end.
+    fn fire_waits(&self) -> bool {
+        !self.postponed.is_empty() || !self.crowd.is_empty()
+    }
+}
+
+pub struct Board {
+    state: Mutex<State>,
+    /// Attempts that may be under way at once.
+    running_max: usize,
+    held: Gauge,
+    running: Gauge,
+}
+
+impl Board {
+    pub fn new(running_max: usize, metrics: &Metrics) -> Self {
+        Self {
+            state: Mutex::default(),
+            running_max,
+            held: metrics.held.clone(),
+            running: metrics.running.clone(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// How many slots and runs wait in the wheel.
+    pub fn in_wheel(&self) -> usize {
+        self.state().wheel.len()
+    }
+
+    /// When the next of them is due.
+    #[cfg(test)]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let state = self.state();
+        let ages = Age::ALL.into_iter();
+        ages.filter_map(|age| state.wheel.next_due(age)).min()
+    }
+
+    /// How many more attempts could start.
+    pub fn free(&self) -> usize {
+        self.running_max.saturating_sub(self.state().claims.len())
+    }
+
+    /// How many more claims fit.
+    pub fn room(&self) -> usize {
+        limits::HELD_MAX.saturating_sub(self.state().claims.len())
+    }
+
+    /// Whether as many are under way, or due, as can be under way at once. What is on time does not wait for the
+    /// backlog.
+    pub fn is_crowded(&self, age: Age) -> bool {
+        self.state().claims.due_or_under_way(age) >= self.running_max
+    }
+
+    /// Whether runs of an age wait for room already: then more of them are left in the store.
+    pub fn has_crowd(&self, age: Age) -> bool {
+        self.state().crowd.len(age) > 0
+    }
+
+    /// How late the run is that has waited longest for its turn.
+    pub fn lag(&self, now: Timestamp) -> Duration {
+        self.state().claims.lag(now)
+    }
+
+    /// Attempts under way.
+    pub fn running(&self) -> usize {
+        self.state().claims.running()
+    }
+
+    /// How many claims have not been ended in the store.
+    pub fn unwritten(&self) -> usize {
+        self.state().claims.len()
+    }
+
+    /// Whether anything waits for its time or its turn.
+    pub fn is_waiting(&self) -> bool {
+        self.state().claims.is_waiting()
+    }
+
+    /// Whether runs that others leave are being taken.
+    pub fn is_taking(&self) -> bool {
+        self.state().wheel.is_taking()
+    }
+
+    /// No attempt starts any more.
+    pub fn close(&self) {
+        self.state().claims.closed = true;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state().claims.closed
+    }
+
+    /// Of claims that the store has under our name, those that neither wait, nor run, nor are being asked for.
+    pub fn unknown(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) -> Vec<RunId> {
+        let state = self.state();
+        let known = |(run, attempt): &(RunId, AttemptNo)| {
+            state.claims.knows(*run, *attempt) || state.wheel.knows_run(*run)
+        };
+        let strangers = claims.filter(|claim| !known(claim));
+        strangers.map(|(run, _)| run).collect()
+    }
+
+    /// Drops what belongs to shards that are ours no more.
+    pub fn keep_shards(&self, shards: &ShardSet) {
+        self.state().wheel.keep_shards(shards);
+    }
+
+    /// Fire begins anew: what it had taken out and what it waits for is forgotten, so that plan finds it again.
+    pub fn forget_taken(&self) {
+        let mut state = self.state();
+        state.wheel.forget_taken();
+        state.postponed = Postponed::default();
+        state.crowd = Crowd::default();
+    }
+}
+
+#[cfg(test)]
+#[path = "board_tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+//! The fleet: the nodes that live, as this one heard with its last beat.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use model::PresenceId;
+use store::Peer;
+
+use crate::lock;
+
+/// The nodes that live, for whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nodes {
+    pub peers: Vec<Peer>,
+    /// Which of them is this one; none before the first beat.
+    pub me: Option<PresenceId>,
+    /// How long ago that was.
+    pub heard: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    peers: Vec<Peer>,
+    me: Option<PresenceId>,
+    /// When the last beat was answered, by uptime.
+    at: Duration,
+    /// Beats that were answered, ever.
+    beats: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Fleet(Mutex<Heard>);
+
+impl Fleet {
+    /// Before anything was heard.
+    pub fn new(uptime: Duration) -> Self {
+        Self(Mutex::new(Heard {
+            at: uptime,
+            ..Heard::default()
+        }))
+    }
+
+    /// A beat of this presence was answered.
+    pub fn heard(&self, me: PresenceId, peers: Vec<Peer>, uptime: Duration) {
+        let mut heard = lock(&self.0);
+        let beats = heard.beats + 1;
+        *heard = Heard {
+            peers,
+            me: Some(me),
+            at: uptime,
+            beats,
+        };
+    }
+
+    /// Whether a beat of this presence has been answered: only then it knows who lives and what time it is.
+    pub fn has_heard(&self, me: PresenceId) -> bool {
+        lock(&self.0).me == Some(me)
+    }
+
+    pub fn beats(&self) -> u64 {
+        lock(&self.0).beats
+    }
+
+    pub fn peers(&self) -> Vec<Peer> {
+        lock(&self.0).peers.clone()
+    }
+
+    /// Looks at those that live, without a copy.
+    pub fn look<T>(&self, look: impl FnOnce(&[Peer]) -> T) -> T {
+        look(&lock(&self.0).peers)
+    }
+
+    fn any_other(&self, me: PresenceId, is_such: impl Fn(&Peer) -> bool) -> bool {
+        self.look(|peers| {
+            let mut others = peers.iter().filter(|peer| peer.presence != me);
+            others.any(is_such)
+        })
+    }
+
+    /// Whether another node would take what this one leaves.
+    pub fn others_have_room(&self, me: PresenceId) -> bool {
+        self.any_other(me, |it| it.node_status.executes && it.node_status.room > 0)
+    }
+
+    /// Whether another node would take over the shards of this one.
+    pub fn others_schedule(&self, me: PresenceId) -> bool {
+        self.any_other(me, |peer| peer.node_status.schedules)
+    }
+
+    pub fn nodes(&self, uptime: Duration) -> Nodes {
+        let heard = lock(&self.0);
+        Nodes {
+            peers: heard.peers.clone(),
+            me: heard.me,
+            heard: uptime.saturating_sub(heard.at),
+        }
+    }
+
+    /// How long ago the last beat was answered.
+    pub fn silent_for(&self, uptime: Duration) -> Duration {
+        uptime.saturating_sub(lock(&self.0).at)
+    }
+}

@@ -1,0 +1,72 @@
+//! Nudges: "look now instead of later". They carry no data and may be dropped: everything is correct without them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// Wakes one duty. A clone wakes the same.
+#[derive(Debug, Clone, Default)]
+pub struct Nudge {
+    notify: Arc<Notify>,
+}
+
+impl Nudge {
+    pub fn now(&self) {
+        self.notify.notify_one();
+    }
+
+    pub async fn heard(&self) {
+        self.notify.notified().await;
+    }
+}
+
+/// Something that a duty is to do at its next step, which it is nudged to. It stays until it is taken.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    made: Arc<AtomicBool>,
+    nudge: Nudge,
+}
+
+impl Request {
+    /// A request to whoever listens for this nudge.
+    pub fn to(nudge: &Nudge) -> Self {
+        Self {
+            made: Arc::default(),
+            nudge: nudge.clone(),
+        }
+    }
+
+    pub fn make(&self) {
+        self.made.store(true, Ordering::Release);
+        self.nudge.now();
+    }
+
+    /// Whether it was made since this was asked last.
+    pub fn take(&self) -> bool {
+        self.made.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// The nudges of a node's duties.
+#[derive(Debug, Clone, Default)]
+pub struct Nudges {
+    pub plan: Nudge,
+    pub fire: Nudge,
+    pub settle: Nudge,
+    pub dispatch: Nudge,
+    pub watchdog: Nudge,
+    pub retention: Nudge,
+    pub rules: Nudge,
+    pub hold: Nudge,
+    pub marks: Nudge,
+    pub hints: Nudge,
+    pub take: Nudge,
+    pub payloads: Nudge,
+    /// Fire has nothing left to write before a stop.
+    pub fired_out: Nudge,
+    /// Somebody marked a claim, or says that shards are free.
+    pub beat: Nudge,
+    /// A beat was answered.
+    pub beaten: Nudge,
+}
