@@ -7,7 +7,7 @@ use model::shard::ShardSet;
 use model::{JobId, JobState, Shard, Timestamp};
 use store::StoreError;
 
-use crate::leases::schedulers;
+use crate::fleet::schedulers;
 use crate::lock;
 use crate::watchdog::Ports;
 

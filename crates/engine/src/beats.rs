@@ -5,23 +5,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Observer, Parts, Timestamp, limits};
-use store::{Beat, NodeStatus, Offset, Store, StoreError};
+use model::{Observer, Timestamp, limits};
+use store::{Beat, NodeStatus, Store, StoreError};
 use tracing::warn;
 
-use crate::board::Board;
 use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
 use crate::flaw::Flaw;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Marked};
 use crate::handle::HealthRecord;
 use crate::lock;
-use crate::marks::Marked;
 use crate::metrics::Metrics;
 use crate::nudge::Nudge;
 use crate::offers::Offers;
 use crate::offset::Skew;
 use crate::presence::Presence;
+use crate::status::Status;
 
 /// A wall clock that moves this much against the other one was stepped.
 const STEP_MIN: Duration = Duration::from_millis(500);
@@ -30,52 +29,6 @@ const ANSWER_MAX: Duration = limits::BEAT_EVERY;
 
 /// Beats that are asked for come no faster than this.
 const GAP_MIN: Duration = Duration::from_millis(20);
-
-/// How this node is.
-pub struct Status {
-    pub parts: Parts,
-    pub presence: Arc<Presence>,
-    pub board: Arc<Board>,
-    pub clock: Arc<dyn Clock>,
-    pub skew: Skew,
-}
-
-impl Status {
-    /// Whether shards may fall to it.
-    pub fn schedules(&self) -> bool {
-        self.parts.schedule && !self.presence.is_stopping() && self.skew.unfit().is_none()
-    }
-
-    /// Whether attempts may start here.
-    pub fn may_start(&self) -> bool {
-        self.parts.execute && !self.presence.is_stopping()
-    }
-
-    /// How many more attempts could start here.
-    pub fn free(&self) -> usize {
-        if self.may_start() {
-            self.board.free()
-        } else {
-            0
-        }
-    }
-
-    /// What is said of it with a beat.
-    pub fn read(&self) -> NodeStatus {
-        let micros = |seconds: f64| (seconds.clamp(-1e12, 1e12) * 1e6) as i64;
-        let lag = self.board.lag(self.clock.now());
-        NodeStatus {
-            schedules: self.schedules(),
-            executes: self.parts.execute && !self.board.is_closed(),
-            room: u32::try_from(self.free()).unwrap_or(u32::MAX),
-            lag: u32::try_from(lag.as_millis()).unwrap_or(u32::MAX),
-            offset: self.skew.standing().map(|standing| Offset {
-                ahead: micros(standing.wall),
-                uncertainty: micros(standing.uncertainty),
-            }),
-        }
-    }
-}
 
 pub struct Ports {
     pub store: Arc<dyn Store>,

@@ -1,9 +1,10 @@
 //! The fleet: the nodes that live, as this one heard with its last beat.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model::PresenceId;
+use model::shard::{ShardSet, Shares};
+use model::{Mark, PresenceId, RunId, Shard};
 use store::Peer;
 
 use crate::lock;
@@ -17,6 +18,9 @@ pub struct Nodes {
     /// How long ago that was.
     pub heard: Duration,
 }
+
+/// What the last beat brought of marks on claims of this node.
+pub type Marked = Arc<Mutex<Vec<(RunId, Mark)>>>;
 
 #[derive(Debug, Default)]
 struct Heard {
@@ -100,4 +104,23 @@ impl Fleet {
     pub fn silent_for(&self, uptime: Duration) -> Duration {
         uptime.saturating_sub(lock(&self.0).at)
     }
+}
+
+/// Who schedules, of those that live.
+pub fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
+    let schedule = peers.iter().filter(|peer| peer.node_status.schedules);
+    schedule.map(|peer| peer.presence).collect()
+}
+
+/// The shards in which this node ends what the gone leave behind: its own, and its share where nobody schedules.
+pub fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
+    if !schedulers(peers).is_empty() {
+        return held;
+    }
+    let hands = peers.iter().filter(|peer| peer.node_status.executes);
+    let hands: Vec<PresenceId> = hands.map(|peer| peer.presence).collect();
+    let shares = Shares::among(&hands);
+    Shard::all()
+        .filter(|shard| held.contains(*shard) || shares.owner(*shard) == Some(me))
+        .collect()
 }

@@ -7,20 +7,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use model::shard::{ShardSet, Shares};
 use model::{PresenceId, Shard, Timestamp, limits};
-use store::{Hint, Leases, Peer, Store, StoreError};
-use tracing::info;
+use store::{Hint, Peer, StoreError};
 
-use crate::beats::Status;
-use crate::board::Board;
 use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, schedulers};
 use crate::handle::HealthRecord;
 use crate::lock;
 use crate::nudge::Nudge;
-use crate::offers::Offers;
-use crate::presence::Presence;
-use crate::shards::Shards;
+use crate::shards::Leasing;
+use crate::status::Status;
 
 /// How often a shard is asked for that falls to this node while another still holds it, and for how long; after
 /// that, once a beat: whoever holds it is not giving it up but has to lapse.
@@ -81,69 +77,6 @@ impl Hold {
             Wake::Nudged
         }
     }
-}
-
-/// Asks for shards and gives them up: when they fall to a node, and when it stops.
-pub struct Leasing {
-    pub shards: Arc<Shards>,
-    pub presence: Arc<Presence>,
-    pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
-    pub offers: Offers,
-    pub fire: Nudge,
-    pub watchdog: Nudge,
-    /// One call at a time; nothing else is written meanwhile.
-    pub one: tokio::sync::Mutex<()>,
-}
-
-/// While it lives, no write that relies on leases begins. It ends also when the call is given up, or panics.
-struct Pause<'a>(&'a Leasing);
-
-impl Drop for Pause<'_> {
-    fn drop(&mut self) {
-        self.0.shards.set_pausing(false);
-        self.0.fire.now();
-    }
-}
-
-impl Leasing {
-    /// Asks for shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
-    /// it does not wait for ever new ones, none begin meanwhile.
-    pub async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
-        self.shards.set_pausing(true);
-        let _pause = Pause(self);
-        self.store.lease(self.presence.id, wanted).await
-    }
-
-    /// Takes note of the shards that are held from now on.
-    pub fn hold(&self, leases: Leases) {
-        let shards = leases.shards();
-        info!(shards = shards.len(), "holds shards");
-        self.shards.set_leases(leases);
-        self.offers.set_ours(shards);
-        self.board.keep_shards(&shards);
-        self.offers.replan();
-        self.watchdog.now();
-    }
-}
-
-/// Who schedules, of those that live.
-pub fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
-    let schedule = peers.iter().filter(|peer| peer.node_status.schedules);
-    schedule.map(|peer| peer.presence).collect()
-}
-
-/// The shards in which this node ends what the gone leave behind: its own, and its share where nobody schedules.
-pub fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
-    if !schedulers(peers).is_empty() {
-        return held;
-    }
-    let hands = peers.iter().filter(|peer| peer.node_status.executes);
-    let hands: Vec<PresenceId> = hands.map(|peer| peer.presence).collect();
-    let shares = Shares::among(&hands);
-    Shard::all()
-        .filter(|shard| held.contains(*shard) || shares.owner(*shard) == Some(me))
-        .collect()
 }
 
 /// The shards whose runs others leave: nobody schedules them, or whoever does has no hands free, or lacks an executor that

@@ -23,6 +23,7 @@ mod fleet;
 mod offers;
 mod presence;
 mod shards;
+mod status;
 
 // The duties, in the order of a run's life.
 mod attempt;

@@ -1,7 +1,7 @@
 //! Marks: what others ask of claims that this node holds, answered after every beat; and what readers are told of
 //! runs that have been under way for a while.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{Mark, RunId, Timestamp};
@@ -11,13 +11,11 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::desk::Endings;
 use crate::duty::{Duty, Wake};
+use crate::fleet::Marked;
 use crate::lock;
 use crate::nudge::Nudge;
 use crate::offers::Offers;
 use crate::presence::Presence;
-
-/// What the last beat brought of marks on our claims.
-pub type Marked = Arc<Mutex<Vec<(RunId, Mark)>>>;
 
 pub struct Ports {
     pub board: Arc<Board>,

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{Attempt, Job, RunId, RunState, Timestamp, Verdict, limits};
+use model::{Attempt, RunId, RunState, Timestamp, Verdict, limits};
 use store::{DueRun, Hint, Settled, Settlement, Store, StoreError};
 use tokio::sync::Mutex;
 use tracing::{debug, error};
@@ -42,11 +42,6 @@ const DEPTH_CLOSE: usize = 1;
 const GATHER: Duration = Duration::from_millis(15);
 /// How often to look whether writes may begin again.
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// How late a first attempt of the job may be tried again.
-pub fn window_of(job: &Job) -> Duration {
-    job.def.catch_up.window
-}
 
 /// A batch over which the store panicked so often is taken for one that it cannot write.
 const PANICS_MAX: u32 = 3;

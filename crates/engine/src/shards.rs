@@ -1,4 +1,4 @@
-//! The shards that this presence holds, and those whose runs others leave.
+//! The shards that this presence holds, how it asks for them and gives them up, and those whose runs others leave.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use model::PresenceId;
 use model::shard::ShardSet;
-use store::Leases;
+use store::{Leases, Store, StoreError};
+use tracing::info;
 
+use crate::board::Board;
 use crate::lock;
 use crate::nudge::{Nudge, Request};
+use crate::offers::Offers;
+use crate::presence::Presence;
 
 pub struct Shards {
     leases: Mutex<Arc<Leases>>,
@@ -40,7 +44,7 @@ impl Shards {
         Arc::clone(&lock(&self.leases))
     }
 
-    pub fn set_leases(&self, leases: Leases) {
+    fn set_leases(&self, leases: Leases) {
         *lock(&self.leases) = Arc::new(leases);
     }
 
@@ -58,5 +62,49 @@ impl Shards {
 
     pub fn set_pausing(&self, pausing: bool) {
         self.pausing.store(pausing, Ordering::Release);
+    }
+}
+
+/// Asks for shards and gives them up: when they fall to a node, and when it stops.
+pub struct Leasing {
+    pub shards: Arc<Shards>,
+    pub presence: Arc<Presence>,
+    pub board: Arc<Board>,
+    pub store: Arc<dyn Store>,
+    pub offers: Offers,
+    pub fire: Nudge,
+    pub watchdog: Nudge,
+    /// One call at a time; nothing else is written meanwhile.
+    pub one: tokio::sync::Mutex<()>,
+}
+
+/// While it lives, no write that relies on leases begins. It ends also when the call is given up, or panics.
+struct Pause<'a>(&'a Leasing);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.shards.set_pausing(false);
+        self.0.fire.now();
+    }
+}
+
+impl Leasing {
+    /// Asks for shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
+    /// it does not wait for ever new ones, none begin meanwhile.
+    pub async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
+        self.shards.set_pausing(true);
+        let _pause = Pause(self);
+        self.store.lease(self.presence.id, wanted).await
+    }
+
+    /// Takes note of the shards that are held from now on.
+    pub fn hold(&self, leases: Leases) {
+        let shards = leases.shards();
+        info!(shards = shards.len(), "holds shards");
+        self.shards.set_leases(leases);
+        self.offers.set_ours(shards);
+        self.board.keep_shards(&shards);
+        self.offers.replan();
+        self.watchdog.now();
     }
 }

@@ -22,10 +22,9 @@ use crate::clock::Clock;
 use crate::desk::{By, Endings};
 use crate::duty::describe;
 use crate::fleet::Fleet;
-use crate::leases::Leasing;
 use crate::nudge::Nudge;
 use crate::presence::Presence;
-use crate::settle::window_of;
+use crate::shards::Leasing;
 
 /// How long the last writes of fire may take.
 const FIRE_OUT: Duration = Duration::from_secs(2);
@@ -222,7 +221,7 @@ impl Stop {
                 due_at: run.due_at.min(now),
                 ended_at: now,
                 delivery: job.def.delivery,
-                window: window_of(&job),
+                window: job.def.catch_up.window,
             };
             let mut report = Report::of(Outcome::Lost);
             report.error = Some("the node stopped before the attempt ended".to_owned());

@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use model::{Job, Lane, Run, Timestamp, limits};
 use store::{Settlement, Store, StoreError};
 
-use crate::beats::Status;
 use crate::board::{Board, Work};
 use crate::clock::Clock;
 use crate::desk::Endings;
@@ -19,6 +18,7 @@ use crate::fleet::Fleet;
 use crate::nudge::{Nudge, Request};
 use crate::presence::Presence;
 use crate::shards::Shards;
+use crate::status::Status;
 
 /// How far ahead runs are taken.
 const AHEAD: Duration = Duration::from_secs(1);

@@ -20,15 +20,13 @@ use crate::clock::Clock;
 use crate::desk::{By, Endings};
 use crate::duty::{Duty, Wake};
 use crate::flaw::Flaw;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, cared_for};
 use crate::handle::HealthRecord;
-use crate::leases::cared_for;
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::nudge::{Nudge, Request};
 use crate::offers::Offers;
 use crate::presence::Presence;
-use crate::settle::window_of;
 use crate::shards::Shards;
 
 /// How often claims are compared.
@@ -240,7 +238,7 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
         due_at,
         ended_at,
         delivery: job.def.delivery,
-        window: window_of(&job),
+        window: job.def.catch_up.window,
     };
     let verdict = claim.verdict(now);
     let attempt = (verdict != Verdict::Release).then(|| {

@@ -333,6 +333,45 @@ fn lines_with(file: &File, words: &[&str]) -> Vec<String> {
     found
 }
 
+/// The duties of a node, each with the files that are part of it.
+const DUTIES: [&[&str]; 13] = [
+    &["beats"],
+    &["leases"],
+    &["plan"],
+    &["fire", "fired", "lead", "writes"],
+    &["take"],
+    &["dispatch", "attempt"],
+    &["settle"],
+    &["marks"],
+    &["watchdog", "backlog"],
+    &["rules"],
+    &["retention"],
+    &["hints"],
+    &["stop"],
+];
+
+/// Duties meet in the store, on the board and in queues. A duty that uses another's file calls it, or will.
+#[test]
+fn no_duty_uses_another() {
+    let mut violations = Vec::new();
+    for duty in DUTIES {
+        let others = DUTIES.iter().filter(|other| **other != duty);
+        let others: Vec<&str> = others.flat_map(|other| other.iter().copied()).collect();
+        for file in duty {
+            let path = format!("crates/engine/src/{file}.rs");
+            let text = read(&path);
+            let used = text.split("crate::").skip(1);
+            let used = used.map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_'));
+            for used in used.filter_map(|mut words| words.next()) {
+                if others.contains(&used) {
+                    violations.push(format!("{path}: uses {used}"));
+                }
+            }
+        }
+    }
+    none(&violations);
+}
+
 /// A word whose file has moved is looked for in vain.
 #[test]
 fn every_file_that_the_glossary_names_is_there() {
