@@ -103,7 +103,7 @@ impl Attempts {
 
     /// Whoever asked for a run may be looking.
     fn show(&self, start: &Start) {
-        if start.is_asked_for() {
+        if start.is_requested() {
             self.marks.now();
         }
     }

@@ -18,7 +18,7 @@ use store::{Claimed, DueRun, Fired, Firing, Store, StoreError};
 use tracing::error;
 
 use crate::age::Age;
-use crate::board::{Ask, Board, Due};
+use crate::board::{Board, Due, Scope};
 use crate::clock::Clock;
 use crate::desk::{By, Endings};
 use crate::duty::{Duty, Wake};
@@ -144,8 +144,8 @@ impl Fire {
         }
     }
 
-    fn ask(&self, age: Age, now: Timestamp, lead: Duration) -> Ask {
-        Ask {
+    fn scope(&self, age: Age, now: Timestamp, lead: Duration) -> Scope {
+        Scope {
             age,
             now,
             lead,
@@ -156,12 +156,12 @@ impl Fire {
 
     /// Puts one write of each kind under way, if there is something to write. Answers whether there was.
     fn fill_with(&mut self, age: Age, now: Timestamp, lead: Duration) -> bool {
-        let (ask, mut room) = (self.ask(age, now, lead), self.room(age));
+        let (scope, mut room) = (self.scope(age, now, lead), self.room(age));
         let Due {
             simple: starts,
             close: beside,
-        } = self.ports.board.take_due(ask);
-        let claims = if ask.has_patience {
+        } = self.ports.board.take_due(scope);
+        let claims = if scope.has_patience {
             room.min(limits::FIRE_BATCH_MAX)
         } else {
             0
@@ -346,8 +346,8 @@ impl Fire {
         }
         let ahead = lead.saturating_sub(self.lead.gather(lead));
         let next = |age: Age| {
-            let ask = self.ask(age, now, lead);
-            self.ports.board.next_write(ask, ahead)
+            let scope = self.scope(age, now, lead);
+            self.ports.board.next_write(scope, ahead)
         };
         Age::ALL.into_iter().filter_map(next).min()
     }

@@ -172,7 +172,7 @@ struct Body {
 impl Body {
     async fn join(&self) -> Result<Presence, StoreError> {
         let Common { config, clock, .. } = &self.common;
-        let asked = clock.uptime();
+        let sent = clock.uptime();
         let info = NodeInfo {
             name: config.name.clone(),
             version: config.version.clone(),
@@ -184,7 +184,7 @@ impl Body {
         let id = self.common.store.join(&info).await?;
         let tokens = (self.stop.child_token(), self.kill.child_token());
         let clock = Arc::clone(clock);
-        Ok(Presence::new(id, asked, clock, tokens, config.flaw))
+        Ok(Presence::new(id, sent, clock, tokens, config.flaw))
     }
 
     async fn live(self, first: Presence) {

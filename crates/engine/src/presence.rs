@@ -25,10 +25,10 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// One that was asked for at this uptime.
+    /// One that was joined by a call that was sent at this uptime.
     pub fn new(
         id: PresenceId,
-        asked: Duration,
+        sent: Duration,
         clock: Arc<dyn Clock>,
         (stopping, kill): (CancellationToken, CancellationToken),
         flaw: Flaw,
@@ -42,7 +42,7 @@ impl Presence {
             handing_over: AtomicBool::new(false),
             kill,
         };
-        presence.beaten(asked);
+        presence.beaten(sent);
         presence
     }
 

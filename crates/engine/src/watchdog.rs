@@ -193,7 +193,7 @@ impl Watchdog {
 
     async fn take_up(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let leases = self.ports.shards.leases();
-        let asking = self.ports.board.ask(runs);
+        let write = self.ports.board.begin_claiming(runs);
         // Asked again, claim answers what this presence holds already.
         let answers = self.ports.store.claim(&leases, runs).await?;
         let now = self.ports.clock.now();
@@ -201,7 +201,7 @@ impl Watchdog {
             Claimed::Ours(run, job) => Some(Work::new(*run, job, now)),
             Claimed::Stale | Claimed::LeaseLost => None,
         });
-        match asking.take_up(ours.collect(), now) {
+        match write.take_up(ours.collect(), now) {
             Some(0) => {}
             Some(claims) => {
                 warn!(claims, "takes up claims whose answer was lost");
@@ -270,10 +270,10 @@ impl Duty for Watchdog {
         self.fence_lapsed(began).await?;
         let more = self.end_orphans(now).await?;
         let uptime = clock.uptime();
-        let asked = self.ports.compare.take();
-        if asked || uptime >= self.compare_at {
+        let requested = self.ports.compare.take();
+        if requested || uptime >= self.compare_at {
             self.compare_at = uptime + COMPARE;
-            let whole = asked || uptime >= self.compare_whole_at;
+            let whole = requested || uptime >= self.compare_whole_at;
             let from = RunId::least_at(now.minus(COMPARE_FROM));
             if whole {
                 // Until it is done.

@@ -37,7 +37,7 @@ pub struct Decided {
 }
 
 /// Runs that a write under way claims. It ends also when that write panics.
-pub struct Asking<'a> {
+pub struct InFlight<'a> {
     board: &'a Board,
     runs: &'a [RunId],
     anew: u64,
@@ -93,7 +93,7 @@ impl Board {
             for decided in decided.by_ref().take(CHUNK) {
                 let run = decided.run;
                 state.fired(decided, now);
-                state.wheel.end_asking(run.into_iter());
+                state.wheel.end_write(run.into_iter());
             }
             if decided.len() == 0 {
                 return state.wheel.has_room_again();
@@ -120,7 +120,7 @@ impl Board {
         let beyond = state.standing(beyond);
         let back = state.claimed(works.into_iter(), beyond.into_iter(), now);
         let ids = runs.iter().map(|(_, run)| run.run);
-        state.wheel.end_asking(ids);
+        state.wheel.end_write(ids);
         back
     }
 
@@ -148,11 +148,11 @@ impl Board {
     }
 
     /// A write begins that claims runs of which the store says that they are ours.
-    pub fn ask<'a>(&'a self, runs: &'a [RunId]) -> Asking<'a> {
+    pub fn begin_claiming<'a>(&'a self, runs: &'a [RunId]) -> InFlight<'a> {
         let mut state = self.state();
-        state.wheel.begin_asking(runs.iter().copied());
+        state.wheel.begin_write(runs.iter().copied());
         let anew = state.wheel.anew();
-        Asking {
+        InFlight {
             board: self,
             runs,
             anew,
@@ -168,7 +168,7 @@ impl State {
     }
 }
 
-impl Asking<'_> {
+impl InFlight<'_> {
     /// Takes up what was answered; says how many that were. None when the board has lost count of the write: then nobody
     /// knows what of it has ended meanwhile.
     pub fn take_up(mut self, works: Vec<Arc<Work>>, now: Timestamp) -> Option<usize> {
@@ -183,17 +183,17 @@ impl Asking<'_> {
         works
             .into_iter()
             .for_each(|work| state.claims.insert(work, now));
-        state.wheel.end_asking(runs.iter().copied());
+        state.wheel.end_write(runs.iter().copied());
         Some(count)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.runs.is_empty() {
             let mut state = self.board.state();
             if state.wheel.anew() == self.anew {
-                state.wheel.end_asking(self.runs.iter().copied());
+                state.wheel.end_write(self.runs.iter().copied());
             }
         }
     }

@@ -38,14 +38,14 @@ fn writing(board: &Board, job: &Arc<Job>) -> Decided {
     let work = work(job);
     board.begin_reading();
     board.insert_read(vec![Arc::clone(job)], Vec::new());
-    let ask = Ask {
+    let scope = Scope {
         age: Age::OnTime,
         now: at(60),
         lead: Duration::from_millis(50),
         has_patience: true,
         may_take: true,
     };
-    assert_eq!(board.take_due(ask).simple.len(), 1);
+    assert_eq!(board.take_due(scope).simple.len(), 1);
     board.begin_writing(std::iter::once(work.run.id));
     Decided {
         job: Arc::clone(job),
@@ -119,23 +119,23 @@ fn what_is_beyond_a_node_is_known_until_it_is_handed_back_and_never_starts() {
 fn claims_are_not_taken_up_by_a_write_that_the_board_has_lost_count_of() {
     let (board, job) = (board(), job(1));
     let run = [work(&job).run.id];
-    let asking = board.ask(&run);
+    let write = board.begin_claiming(&run);
     board.forget_taken();
-    assert_eq!(asking.take_up(vec![work(&job)], at(0)), None);
+    assert_eq!(write.take_up(vec![work(&job)], at(0)), None);
     assert_eq!(board.unwritten(), 0);
-    let asking = board.ask(&run);
-    assert_eq!(asking.take_up(vec![work(&job)], at(0)), Some(1));
+    let write = board.begin_claiming(&run);
+    assert_eq!(write.take_up(vec![work(&job)], at(0)), Some(1));
     assert_eq!(board.unwritten(), 1);
 }
 
 #[test]
-fn a_write_that_was_given_up_is_asked_about_no_more() {
+fn a_write_that_was_given_up_is_in_flight_no_more() {
     let (board, job) = (board(), job(1));
     let run = [work(&job).run.id];
     let claims = || run.iter().map(|run| (*run, AttemptNo::FIRST));
-    let asking = board.ask(&run);
+    let write = board.begin_claiming(&run);
     assert_eq!(board.unknown(claims()), []);
-    drop(asking);
+    drop(write);
     assert_eq!(board.unknown(claims()), run);
 }
 

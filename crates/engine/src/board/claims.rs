@@ -134,7 +134,7 @@ pub(super) struct Claims {
     /// Dispatched, oldest first, not yet looked at for `mark_running`; by uptime.
     pub(super) started: VecDeque<(Duration, RunId)>,
     /// Dispatched because somebody asked for them, who may be looking.
-    pub(super) asked: Vec<RunId>,
+    pub(super) requested: Vec<RunId>,
     pub(super) width: Width,
     pub(super) closed: bool,
 }

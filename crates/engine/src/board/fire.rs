@@ -20,9 +20,9 @@ pub struct Due {
     pub close: Vec<(Arc<Job>, Vec<Known>)>,
 }
 
-/// What may be asked of the board for the next write of an age.
+/// Which slots and runs the next write of an age may be about.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask {
+pub struct Scope {
     pub age: Age,
     pub now: Timestamp,
     /// How far ahead slots are fired.
@@ -53,13 +53,13 @@ impl State {
         let waits = job.def.overlap != Overlap::Allow && (claiming || self.claims.lives(job.id));
         if waits {
             let missed = due_at < now.minus(limits::LATE_MAX);
-            let ask_at = if missed {
+            let query_at = if missed {
                 // It is its turn when the run before it has ended.
                 now.plus(limits::SLEEP_MAX)
             } else {
                 self.claims.shows_at(job.id, due_at)
             };
-            self.postponed.add(ask_at, job, false);
+            self.postponed.add(query_at, job, false);
         } else if claiming {
             due.close.push(self.beside(job));
         } else {
@@ -75,18 +75,18 @@ impl Board {
     }
 
     /// What is due within the lead and may be written now. Runs that nobody holds join the crowd.
-    pub fn take_due(&self, ask: Ask) -> Due {
-        let Ask { age, now, .. } = ask;
+    pub fn take_due(&self, scope: Scope) -> Due {
+        let Scope { age, now, .. } = scope;
         let mut due = Due::default();
         let most = limits::FIRE_BATCH_MAX;
         let mut guard = self.state();
         let state = &mut *guard;
-        if ask.has_patience {
+        if scope.has_patience {
             let ripe = state.postponed.due(age, now, most);
             let ripe = state.current(ripe);
             due.close = ripe.into_iter().map(|job| state.beside(job)).collect();
         }
-        if !ask.may_take {
+        if !scope.may_take {
             return due;
         }
         let (claims, crowd) = (&state.claims, &state.crowd);
@@ -95,7 +95,7 @@ impl Board {
         due.simple = state.current(freed);
         state.wheel.age(now);
         let left = most - due.simple.len();
-        for (due_at, entry) in state.wheel.take(age, now.plus(ask.lead), left) {
+        for (due_at, entry) in state.wheel.take(age, now.plus(scope.lead), left) {
             if !state.wheel.is_current(&entry) {
                 continue;
             }
@@ -119,27 +119,27 @@ impl Board {
 
     /// When the next write of an age may begin: `ahead` of the next that is due, or when a slot that waits is to be asked
     /// about.
-    pub fn next_write(&self, ask: Ask, ahead: Duration) -> Option<Timestamp> {
+    pub fn next_write(&self, scope: Scope, ahead: Duration) -> Option<Timestamp> {
         let state = self.state();
-        let in_wheel = ask
+        let in_wheel = scope
             .may_take
-            .then(|| state.wheel.next_due(ask.age))
+            .then(|| state.wheel.next_due(scope.age))
             .flatten();
-        let postponed = || state.postponed.next_due(ask.age, ask.now);
-        let postponed = ask.has_patience.then(postponed).flatten();
+        let postponed = || state.postponed.next_due(scope.age, scope.now);
+        let postponed = scope.has_patience.then(postponed).flatten();
         let in_wheel = in_wheel.map(|due_at| due_at.minus(ahead));
         in_wheel.into_iter().chain(postponed).min()
     }
 
     /// A write that makes or claims these runs begins.
     pub fn begin_writing(&self, runs: impl Iterator<Item = RunId>) {
-        self.state().wheel.begin_asking(runs);
+        self.state().wheel.begin_write(runs);
     }
 
     /// A write of slots failed. It may have happened: what it was about stays known, and asking again is harmless.
     pub fn put_back_slots(&self, runs: impl Iterator<Item = RunId>, jobs: Vec<Arc<Job>>) {
         let mut state = self.state();
-        state.wheel.end_asking(runs);
+        state.wheel.end_write(runs);
         for job in jobs {
             let due_at = job.next_due_at().unwrap_or(Timestamp::MIN);
             state.wheel.put_back(due_at, Entry::Slot(job));
@@ -151,7 +151,7 @@ impl Board {
         let mut state = self.state();
         for (due_at, run) in runs {
             state.crowd.answered(&run);
-            state.wheel.end_asking(std::iter::once(run.run));
+            state.wheel.end_write(std::iter::once(run.run));
             state.wheel.put_back(due_at, Entry::Run(run));
         }
     }

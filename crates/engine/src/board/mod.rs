@@ -43,7 +43,7 @@ use crate::metrics::Metrics;
 pub use answers::{Decided, Then};
 pub use claims::Work;
 pub use ends::EndedClaim;
-pub use fire::{Ask, Due};
+pub use fire::{Due, Scope};
 pub use turns::Start;
 
 use claims::Claims;

@@ -18,31 +18,31 @@ pub(super) struct Postponed {
 struct Waiting {
     due_at: Timestamp,
     /// When to ask the store, at the latest.
-    ask_at: Timestamp,
+    query_at: Timestamp,
     job: Arc<Job>,
     /// The run is not held here: its end is not heard of.
     elsewhere: bool,
 }
 
 /// The store has nothing decided later than this after it was asked, or after the slot was due.
-const ASK_WITHIN: Duration = Duration::from_secs(2);
+const QUERY_WITHIN: Duration = Duration::from_secs(2);
 
 impl Waiting {
     /// When to ask, as seen at `now`: a moment far ahead was set by a clock that has gone back since.
-    fn ask_at(&self, now: Timestamp) -> Timestamp {
-        if self.ask_at > self.due_at.max(now).plus(ASK_WITHIN) {
+    fn query_at(&self, now: Timestamp) -> Timestamp {
+        if self.query_at > self.due_at.max(now).plus(QUERY_WITHIN) {
             self.due_at
         } else {
-            self.ask_at
+            self.query_at
         }
     }
 }
 
 impl Postponed {
-    pub(super) fn add(&mut self, ask_at: Timestamp, job: Arc<Job>, elsewhere: bool) {
+    pub(super) fn add(&mut self, query_at: Timestamp, job: Arc<Job>, elsewhere: bool) {
         let waiting = Waiting {
-            due_at: job.next_due_at().unwrap_or(ask_at),
-            ask_at,
+            due_at: job.next_due_at().unwrap_or(query_at),
+            query_at,
             job,
             elsewhere,
         };
@@ -65,7 +65,7 @@ impl Postponed {
     /// Those of an age that the store is to be asked about although a run lives, up to `max`.
     pub(super) fn due(&mut self, age: Age, now: Timestamp, max: usize) -> Vec<Arc<Job>> {
         self.take(max, |_, it| {
-            it.ask_at(now) <= now && Age::of(it.due_at, now) == age
+            it.query_at(now) <= now && Age::of(it.due_at, now) == age
         })
     }
 
@@ -79,7 +79,7 @@ impl Postponed {
     pub(super) fn next_due(&self, age: Age, now: Timestamp) -> Option<Timestamp> {
         let slots = self.slots.values();
         let of_age = slots.filter(|it| Age::of(it.due_at, now) == age);
-        of_age.map(|it| it.ask_at(now)).min()
+        of_age.map(|it| it.query_at(now)).min()
     }
 
     pub(super) fn is_empty(&self) -> bool {

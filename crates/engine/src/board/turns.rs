@@ -22,7 +22,7 @@ pub struct Start {
 
 impl Start {
     /// Whether somebody asked for it, who may be looking.
-    pub fn is_asked_for(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.work.run.kind != RunKind::Slot
     }
 }
@@ -78,8 +78,8 @@ impl Claims {
                     holding.dispatched_at = Some(now);
                     holding.stage = Stage::Running(Arc::clone(&work));
                     let start = Start { work, age, at: now };
-                    if start.is_asked_for() {
-                        self.asked.push(id);
+                    if start.is_requested() {
+                        self.requested.push(id);
                     } else {
                         self.started.push_back((uptime, id));
                     }

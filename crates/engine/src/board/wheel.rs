@@ -61,7 +61,7 @@ pub(super) struct Wheel {
     jobs: MapById<JobId, (Version, Slot)>,
     runs: SetById<RunId>,
     /// Runs that writes under way make or claim, and how many such writes there are.
-    asking: MapById<RunId, u32>,
+    in_flight: MapById<RunId, u32>,
     /// Of these, runs whose claim has ended since, with the last attempt that did.
     ended: MapById<RunId, AttemptNo>,
     /// While runs are taken, which are not known by name: every claim that has ended since.
@@ -80,7 +80,7 @@ impl Default for Wheel {
             wanted: ByAge::default(),
             jobs: MapById::default(),
             runs: SetById::default(),
-            asking: MapById::default(),
+            in_flight: MapById::default(),
             ended: MapById::default(),
             taking: None,
             anew: 0,
@@ -257,21 +257,21 @@ impl Wheel {
     }
 
     /// A write that makes or claims these runs is under way.
-    pub(super) fn begin_asking(&mut self, runs: impl Iterator<Item = RunId>) {
+    pub(super) fn begin_write(&mut self, runs: impl Iterator<Item = RunId>) {
         for run in runs {
-            *self.asking.entry(run).or_default() += 1;
+            *self.in_flight.entry(run).or_default() += 1;
         }
     }
 
     /// It has been answered, one way or the other.
-    pub(super) fn end_asking(&mut self, runs: impl Iterator<Item = RunId>) {
+    pub(super) fn end_write(&mut self, runs: impl Iterator<Item = RunId>) {
         for run in runs {
-            let left = self.asking.get_mut(&run).map(|count| {
+            let left = self.in_flight.get_mut(&run).map(|count| {
                 *count -= 1;
                 *count
             });
             if left == Some(0) {
-                self.asking.remove(&run);
+                self.in_flight.remove(&run);
                 self.ended.remove(&run);
             }
         }
@@ -294,7 +294,7 @@ impl Wheel {
     /// A claim of ours was settled. A write that was asked again, or that met a claim made by another way, may answer
     /// the run as ours although it has ended meanwhile.
     pub(super) fn end_claim(&mut self, run: RunId, attempt: AttemptNo) {
-        if self.asking.contains_key(&run) {
+        if self.in_flight.contains_key(&run) {
             self.ended.insert(run, attempt);
         }
         if let Some(taking) = &mut self.taking {
@@ -309,7 +309,7 @@ impl Wheel {
 
     /// Whether a write about the run is under way or to come.
     pub(super) fn knows_run(&self, run: RunId) -> bool {
-        self.runs.contains(&run) || self.asking.contains_key(&run)
+        self.runs.contains(&run) || self.in_flight.contains_key(&run)
     }
 
     /// Fire begins anew: what it had taken out is known no more, so that plan finds it again; and it waits for no answer.
@@ -332,7 +332,7 @@ impl Wheel {
             },
         );
         (self.jobs, self.runs) = (jobs, runs);
-        self.asking.clear();
+        self.in_flight.clear();
         self.ended.clear();
         self.anew += 1;
     }

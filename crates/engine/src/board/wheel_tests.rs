@@ -120,7 +120,7 @@ fn what_was_taken_out_is_known_no_more_when_fire_begins_anew() {
         wheel.insert_run(run(number), at(due));
     }
     wheel.take(Age::OnTime, at(10), 10);
-    wheel.begin_asking(std::iter::once(run(1).run));
+    wheel.begin_write(std::iter::once(run(1).run));
     assert!(wheel.knows_run(run(1).run));
     let before = wheel.anew();
     wheel.forget_taken();

@@ -153,7 +153,7 @@ impl Board {
     pub fn to_mark(&self, uptime: Duration) -> Vec<(RunId, Timestamp)> {
         let mut state = self.state();
         let claims = &mut state.claims;
-        let mut runs = std::mem::take(&mut claims.asked);
+        let mut runs = std::mem::take(&mut claims.requested);
         while let Some((since, run)) = claims.started.front().copied() {
             if uptime.saturating_sub(since) < limits::RUNNING_MARK_AFTER {
                 break;
@@ -170,7 +170,7 @@ impl Board {
             match claims.by_run.get(&run).and_then(|it| it.dispatched_at) {
                 Some(dispatched_at) => marks.push((run, dispatched_at)),
                 // It waits for its presence or its payload.
-                None => claims.asked.push(run),
+                None => claims.requested.push(run),
             }
         }
         marks

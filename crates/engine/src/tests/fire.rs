@@ -282,7 +282,7 @@ async fn a_node_that_only_schedules_leaves_its_runs_to_others_in_time() {
     let run = bench.slot(&job, 1_000).await.unwrap();
     assert_eq!((run.state, run.claim), (RunState::Ready, None));
     assert_eq!(
-        (bench.held(), bench.told(other).await),
+        (bench.held(), bench.hinted(other).await),
         (0, vec![Hint::Ready])
     );
 }

@@ -86,14 +86,14 @@ async fn a_newcomer_is_given_its_share_and_what_was_planned_of_it_goes() {
     let other = bench.other(SCHEDULES).await;
     bench.pass(ms(1_000));
     bench.rest(&mut bench.beats()).await;
-    bench.told(other).await;
+    bench.hinted(other).await;
     bench.step(&mut leases).await.unwrap();
     let shards = share(&bench, other);
     assert_eq!(bench.leased().shards(), shards);
     let jobs = bench.mem.all_jobs();
     let ours = jobs.iter().filter(|job| shards.contains(job.shard()));
     assert_eq!(bench.in_wheel(), ours.count());
-    assert_eq!(bench.told(other).await, [Hint::Leases]);
+    assert_eq!(bench.hinted(other).await, [Hint::Leases]);
 }
 
 #[tokio::test]

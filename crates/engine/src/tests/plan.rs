@@ -131,7 +131,7 @@ async fn an_offered_job_of_anothers_shard_is_hinted_to_its_holder() {
     let job = bench.put(once(1, 5_000)).await;
     bench.offer(&job);
     bench.step(&mut bench.plan()).await.unwrap();
-    assert_eq!(bench.told(other).await, [Hint::Job(job.tenant, job.id)]);
+    assert_eq!(bench.hinted(other).await, [Hint::Job(job.tenant, job.id)]);
     assert_eq!(bench.calls.count("due_of"), 0);
 }
 

@@ -104,7 +104,7 @@ impl Bench {
     }
 
     /// What others were told since this presence was asked last.
-    pub(super) async fn told(&self, presence: PresenceId) -> Vec<Hint> {
+    pub(super) async fn hinted(&self, presence: PresenceId) -> Vec<Hint> {
         let hints = self.mem.hints(presence).now_or_never();
         hints.map_or_else(Vec::new, Result::unwrap)
     }

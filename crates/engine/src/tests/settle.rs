@@ -168,9 +168,9 @@ async fn an_end_that_is_another_nodes_shard_is_hinted_to_its_holder() {
     bench.started(job, 1_000).await;
     let other = bench.other(super::bench::SCHEDULES).await;
     bench.hold(&model::shard::ShardSet::default()).await;
-    bench.told(other).await;
+    bench.hinted(other).await;
     bench.drain(&mut bench.settle()).await;
-    assert_eq!(bench.told(other).await, [store::Hint::Job(tenant, id)]);
+    assert_eq!(bench.hinted(other).await, [store::Hint::Job(tenant, id)]);
     assert_eq!(bench.in_wheel(), 0, "its retry is the holder's");
     assert!(bench.heard(&bench.nudges().take), "or may be taken");
 }

@@ -59,12 +59,12 @@ async fn a_node_that_is_silent_for_a_lifetime_is_fenced() {
     assert_eq!(bench.calls.count("fence"), 0);
     beat_for(&bench, 1).await;
     bench.heard(&bench.nudges().beat);
-    bench.told(bench.me()).await;
+    bench.hinted(bench.me()).await;
     bench.step(&mut watchdog).await.unwrap();
     assert!(!lives(&bench, other).await);
     assert_eq!(bench.metrics().fenced.get(), 1);
     assert!(bench.heard(&bench.nudges().beat), "its shards are free");
-    assert_eq!(bench.told(bench.me()).await, [Hint::Leases]);
+    assert_eq!(bench.hinted(bench.me()).await, [Hint::Leases]);
 }
 
 #[tokio::test]
