@@ -113,7 +113,7 @@ impl Board {
         let mut guard = self.state();
         let state = &mut *guard;
         for (_, run) in runs {
-            state.crowd.answered(run);
+            state.end_claiming(run);
             state.wheel.answered(&Entry::Run(*run));
         }
         let works = state.standing(works);

@@ -238,14 +238,15 @@ impl Claims {
         Some(work.undispatched(Verdict::Release, Timestamp::MIN))
     }
 
-    /// The store has the end of this claim.
-    pub(super) fn remove(&mut self, run: RunId, attempt: AttemptNo) {
+    /// The store has the end of this claim. Answers of which job it was.
+    pub(super) fn remove(&mut self, run: RunId, attempt: AttemptNo) -> Option<JobId> {
         // The next attempt may have been claimed before this end was heard of.
-        if self.knows(run, attempt)
-            && let Some(holding) = self.by_run.remove(&run)
-        {
-            self.leave(holding.job, run);
+        if !self.knows(run, attempt) {
+            return None;
         }
+        let holding = self.by_run.remove(&run)?;
+        self.leave(holding.job, run);
+        Some(holding.job)
     }
 
     fn of_job(&self, job: JobId) -> impl Iterator<Item = (RunId, &Holding)> {

@@ -3,7 +3,7 @@
 use model::{AttemptNo, RunId};
 use store::DueRun;
 
-use super::Board;
+use super::{Board, State};
 
 /// A claim of ours whose end is written.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,15 @@ pub struct EndedClaim {
     pub attempt: AttemptNo,
     /// The run waits again, under the same number.
     pub released: bool,
+}
+
+impl State {
+    /// A claim has ended: a slot of its job may have waited for that.
+    fn forget(&mut self, run: RunId, attempt: AttemptNo) {
+        if let Some(job) = self.claims.remove(run, attempt) {
+            self.postponed.stir(job);
+        }
+    }
 }
 
 impl Board {
@@ -24,7 +33,7 @@ impl Board {
             if !claim.released {
                 state.wheel.end_claim(claim.run, claim.attempt);
             }
-            state.claims.remove(claim.run, claim.attempt);
+            state.forget(claim.run, claim.attempt);
         }
         let mut inserted = false;
         for run in next {
@@ -37,7 +46,7 @@ impl Board {
     pub fn forget(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) {
         let mut state = self.state();
         for (run, attempt) in claims {
-            state.claims.remove(run, attempt);
+            state.forget(run, attempt);
         }
     }
 }

@@ -47,6 +47,12 @@ impl State {
         jobs
     }
 
+    /// The claim of a run was answered, one way or the other: a slot of its job may have waited for that.
+    pub(super) fn end_claiming(&mut self, run: &DueRun) {
+        self.crowd.answered(run);
+        self.postponed.stir(run.job);
+    }
+
     /// A slot that was taken out: it is written, or waits for the run in its way.
     fn sort(&mut self, due_at: Timestamp, job: Arc<Job>, now: Timestamp, due: &mut Due) {
         let claiming = self.crowd.is_claiming(job.id);
@@ -120,7 +126,7 @@ impl Board {
     /// When the next write of an age may begin: `ahead` of the next that is due, or when a slot that waits is to be asked
     /// about.
     pub fn next_write(&self, scope: Scope, ahead: Duration) -> Option<Timestamp> {
-        let state = self.state();
+        let mut state = self.state();
         let in_wheel = scope
             .may_take
             .then(|| state.wheel.next_due(scope.age))
@@ -150,7 +156,7 @@ impl Board {
     pub fn put_back_runs(&self, runs: Vec<(Timestamp, DueRun)>) {
         let mut state = self.state();
         for (due_at, run) in runs {
-            state.crowd.answered(&run);
+            state.end_claiming(&run);
             state.wheel.end_write(std::iter::once(run.run));
             state.wheel.put_back(due_at, Entry::Run(run));
         }
