@@ -81,6 +81,35 @@ async fn an_end_that_is_not_written_yet_still_keeps_a_slot_waiting() {
 }
 
 #[tokio::test]
+async fn a_run_that_had_ended_is_waited_for_and_is_no_overlap_while_its_end_is_not_written() {
+    let bench = Bench::holding().await;
+    let (_, mut fire) = under_way(&bench, Overlap::Skip).await;
+    bench.pass_to(at(1_500));
+    bench.target.answers(Report::succeeded());
+    bench.quiet().await;
+    bench.pass_to(at(2_000));
+    bench.rest(&mut fire).await;
+    let second = bench.slot(&job(Overlap::Skip), 2_000).await.unwrap();
+    assert_eq!((second.state, second.waiting), (RunState::Ready, true));
+}
+
+#[tokio::test]
+async fn a_slot_after_a_run_by_hand_is_fired_ahead_as_ever() {
+    let bench = Bench::holding().await;
+    let job = bench.put(job(Overlap::Skip)).await;
+    bench.start(&job).await;
+    let mut fire = bench.fire();
+    bench.rest(&mut bench.plan()).await;
+    bench.rest(&mut fire).await;
+    bench.rest(&mut bench.dispatch()).await;
+    end(&bench).await;
+    assert_eq!((bench.target.runs().len(), bench.held()), (1, 0));
+    bench.pass_to(at(970));
+    bench.rest(&mut fire).await;
+    assert_eq!(bench.state(&job, 1_000).await, Some(RunState::Ready));
+}
+
+#[tokio::test]
 async fn a_run_that_started_late_is_given_as_long_before_it_counts() {
     let bench = Bench::holding().await;
     bench.target.is_silent();

@@ -160,6 +160,20 @@ async fn the_slot_that_follows_an_end_is_offered_to_plan() {
 }
 
 #[tokio::test]
+async fn the_slot_that_follows_an_end_elsewhere_is_hinted_to_its_holder() {
+    let bench = Bench::holding().await;
+    let job = after_completion(2);
+    let (tenant, id) = (job.tenant, job.id);
+    bench.started(job, 2_000).await;
+    let other = bench.other(super::bench::SCHEDULES).await;
+    bench.hold(&model::shard::ShardSet::default()).await;
+    bench.hinted(other).await;
+    bench.drain(&mut bench.settle()).await;
+    assert_eq!(bench.hinted(other).await, [store::Hint::Job(tenant, id)]);
+    assert_eq!(bench.offered().await, []);
+}
+
+#[tokio::test]
 async fn an_end_that_is_another_nodes_shard_is_hinted_to_its_holder() {
     let bench = Bench::holding().await;
     bench.target.answers(Report::failed("no"));

@@ -140,6 +140,10 @@ async fn what_is_beyond_this_node_is_handed_back_under_the_same_number() {
     let stands = bench.mem.live_run(run).unwrap();
     assert_eq!((stands.state, stands.claim), (RunState::Ready, None));
     assert_eq!((stands.attempt.0, bench.held()), (1, 0));
+    bench.mem.leave(leases.presence).await.unwrap();
+    bench.hold(&ShardSet::ALL).await;
+    bench.rest(&mut bench.plan()).await;
+    assert_eq!(bench.in_wheel(), 0, "nor is it claimed again for a while");
 }
 
 #[tokio::test]
