@@ -52,31 +52,34 @@ impl Around for Timed {
 }
 
 macro_rules! between {
-    ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
+    ($trait:ident { $($apart:tt)* } $($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
-        impl<A: Around> Store for Between<A> {
+        impl<A: Around> $trait for Between<A> {
             $(async fn $name(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
                 let call = self.inner.$name($($arg),*);
                 self.around.around(stringify!($name), call).await
             })*
-
-            fn hint(&self, hints: &[Hint]) {
-                self.inner.hint(hints);
-            }
-
-            /// Waits for others, which is not the store's doing.
-            async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
-                self.inner.hints(presence).await
-            }
-
-            fn waits(&self) -> u64 {
-                self.inner.waits()
-            }
+            $($apart)*
         }
     };
 }
 
 between! {
+    EngineStore {
+        fn hint(&self, hints: &[Hint]) {
+            self.inner.hint(hints);
+        }
+
+        /// Waits for others, which is not the store's doing.
+        async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
+            self.inner.hints(presence).await
+        }
+
+        fn waits(&self) -> u64 {
+            self.inner.waits()
+        }
+    }
+
     join(node: &NodeInfo) -> PresenceId;
     beat(presence: PresenceId, node_status: &NodeStatus) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
@@ -84,16 +87,6 @@ between! {
     fence(by: PresenceId, lapsed: &[LastBeat]) -> Vec<PresenceId>;
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
-    raise_level(to: Level) -> Raised;
-    create_jobs(jobs: &[NewJob]) -> Vec<Created>;
-    change_job(change: &JobChange) -> JobChanged;
-    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
-    find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
-    list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
-    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
-    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
-    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
-    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
     rules_changed() -> Vec<Rule>;
     jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
     rule_applied(rule: &Rule) -> ();
@@ -105,16 +98,31 @@ between! {
     fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
     claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
     take(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
-    start_run(start: &StartRun) -> Started;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
-    cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
     withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
     settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
+    retain(keep: &Keep) -> Retained;
+    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
+}
+
+between! {
+    ClientStore {}
+
+    raise_level(to: Level) -> Raised;
+    create_jobs(jobs: &[NewJob]) -> Vec<Created>;
+    change_job(change: &JobChange) -> JobChanged;
+    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+    find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
+    list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
+    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
+    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
+    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
+    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
+    start_run(start: &StartRun) -> Started;
+    cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
-    retain(keep: &Keep) -> Retained;
-    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
     count_live() -> u64;
-    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
 }

@@ -58,9 +58,9 @@ pub const ERROR_MAX: usize = 1024;
 
 // The engine.
 
-/// Runs written by one `Store::fire`: amortises a commit, keeps a transaction short.
+/// Runs written by one `EngineStore::fire`: amortises a commit, keeps a transaction short.
 pub const FIRE_BATCH_MAX: usize = 1_000;
-/// Attempts settled by one `Store::settle`.
+/// Attempts settled by one `EngineStore::settle`.
 pub const SETTLE_BATCH_MAX: usize = 1_000;
 /// Outcomes that wait for settle; an executor that is faster waits.
 pub const SETTLE_QUEUE_MAX: usize = 32_768;

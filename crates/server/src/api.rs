@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::Handle;
 use model::limits;
-use store::Store;
+use store::ClientStore;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::permit::PERMITS_MAX;
 
 /// The doors to the store and to the engine, and what the server counts.
 pub struct Api {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn ClientStore>,
     pub(crate) engine: Handle,
     pub(crate) metrics: Metrics,
     pub(crate) features: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Api {
 pub(crate) const BATCHES_MAX: usize = 16;
 
 impl Api {
-    pub fn new(store: Arc<dyn Store>, engine: Handle) -> Self {
+    pub fn new(store: Arc<dyn ClientStore>, engine: Handle) -> Self {
         let metrics = Metrics::new(engine.metrics());
         Self {
             store,

@@ -234,131 +234,101 @@ impl FaultStore {
     }
 }
 
-/// Calls that ask, or that nobody misses, pass through the faults as they are.
+/// Calls that read, or that nobody misses, pass through the faults as they are; those that are sent arrive in any case.
 macro_rules! faulty {
-    ($($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
+    ($trait:ident { $($sent:tt)* } $($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
-        impl Store for FaultStore {
+        impl $trait for FaultStore {
             $(async fn $name(&self, $($arg: $kind),*) -> Result<$answer, StoreError> {
                 self.read(self.inner.$name($($arg),*)).await
             })*
-
-            async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
-                let (store, node) = (self.clone(), node.clone());
-                // No duty calls it.
-                self.carry(async move { store.join_watched(&node).await }).await
-            }
-
-            async fn beat(&self, presence: PresenceId, node_status: &NodeStatus) -> Result<Beat, StoreError> {
-                let (store, node_status) = (self.clone(), *node_status);
-                self.send(async move { store.inner.beat(presence, &node_status).await }).await
-            }
-
-            async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
-                let (store, wanted) = (self.clone(), *wanted);
-                self.send(async move { store.lease_watched(presence, &wanted).await }).await
-            }
-
-            async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
-                let store = self.clone();
-                // No duty calls it.
-                self.carry(async move { store.leave_watched(presence).await }).await
-            }
-
-            async fn fence(&self, by: PresenceId, lapsed: &[LastBeat]) -> Result<Vec<PresenceId>, StoreError> {
-                let (store, lapsed) = (self.clone(), lapsed.to_vec());
-                self.send(async move { store.fence_watched(by, &lapsed).await }).await
-            }
-
-            fn hint(&self, hints: &[Hint]) {
-                self.pass_hints(hints);
-            }
-
-            async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
-                let hints = self.inner.hints(presence).await;
-                self.pause.over(&self.clock).await;
-                hints
-            }
-
-            async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
-                let (store, jobs) = (self.clone(), jobs.to_vec());
-                self.send(async move { store.create_watched(&jobs).await }).await
-            }
-
-            async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
-                let (store, start) = (self.clone(), start.clone());
-                self.send(async move { store.inner.start_run(&start).await }).await
-            }
-
-            async fn cancel_run(
-                &self,
-                tenant: TenantId,
-                run: RunId,
-                now: Timestamp,
-            ) -> Result<Cancelled, StoreError> {
-                let store = self.clone();
-                self.send(async move { store.inner.cancel_run(tenant, run, now).await }).await
-            }
-
-            async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-                let (store, change) = (self.clone(), change.clone());
-                self.send(async move { store.change_watched(&change).await }).await
-            }
-
-            async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
-                let (store, leases, firings) = (self.clone(), leases.clone(), firings.to_vec());
-                self.send(async move { store.fire_watched(&leases, &firings).await }).await
-            }
-
-            async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
-                let (store, leases, runs) = (self.clone(), leases.clone(), runs.to_vec());
-                self.send(async move { store.claim_watched(&leases, &runs).await }).await
-            }
-
-            async fn take(
-                &self,
-                presence: PresenceId,
-                shards: &ShardSet,
-                up_to: Timestamp,
-                room: [usize; Lane::COUNT],
-            ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-                let (store, shards) = (self.clone(), *shards);
-                self.send(async move { store.take_watched(presence, &shards, up_to, room).await }).await
-            }
-
-            async fn withdraw(
-                &self,
-                presence: PresenceId,
-                answers: &[Withdrawal],
-                now: Timestamp,
-            ) -> Result<(), StoreError> {
-                let (store, answers) = (self.clone(), answers.to_vec());
-                self.send(async move { store.withdraw_watched(presence, &answers, now).await }).await
-            }
-
-            async fn settle(
-                &self,
-                by: PresenceId,
-                settlements: &[Settlement],
-            ) -> Result<Vec<Settled>, StoreError> {
-                let (store, settlements) = (self.clone(), settlements.to_vec());
-                self.send(async move { store.settle_watched(by, &settlements).await }).await
-            }
+            $($sent)*
         }
     };
 }
 
 faulty! {
+    EngineStore {
+        async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
+            let (store, node) = (self.clone(), node.clone());
+            // No duty calls it.
+            self.carry(async move { store.join_watched(&node).await }).await
+        }
+
+        async fn beat(&self, presence: PresenceId, node_status: &NodeStatus) -> Result<Beat, StoreError> {
+            let (store, node_status) = (self.clone(), *node_status);
+            self.send(async move { store.inner.beat(presence, &node_status).await }).await
+        }
+
+        async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
+            let (store, wanted) = (self.clone(), *wanted);
+            self.send(async move { store.lease_watched(presence, &wanted).await }).await
+        }
+
+        async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
+            let store = self.clone();
+            // No duty calls it.
+            self.carry(async move { store.leave_watched(presence).await }).await
+        }
+
+        async fn fence(&self, by: PresenceId, lapsed: &[LastBeat]) -> Result<Vec<PresenceId>, StoreError> {
+            let (store, lapsed) = (self.clone(), lapsed.to_vec());
+            self.send(async move { store.fence_watched(by, &lapsed).await }).await
+        }
+
+        fn hint(&self, hints: &[Hint]) {
+            self.pass_hints(hints);
+        }
+
+        async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
+            let hints = self.inner.hints(presence).await;
+            self.pause.over(&self.clock).await;
+            hints
+        }
+
+        async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+            let (store, leases, firings) = (self.clone(), leases.clone(), firings.to_vec());
+            self.send(async move { store.fire_watched(&leases, &firings).await }).await
+        }
+
+        async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
+            let (store, leases, runs) = (self.clone(), leases.clone(), runs.to_vec());
+            self.send(async move { store.claim_watched(&leases, &runs).await }).await
+        }
+
+        async fn take(
+            &self,
+            presence: PresenceId,
+            shards: &ShardSet,
+            up_to: Timestamp,
+            room: [usize; Lane::COUNT],
+        ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+            let (store, shards) = (self.clone(), *shards);
+            self.send(async move { store.take_watched(presence, &shards, up_to, room).await }).await
+        }
+
+        async fn withdraw(
+            &self,
+            presence: PresenceId,
+            answers: &[Withdrawal],
+            now: Timestamp,
+        ) -> Result<(), StoreError> {
+            let (store, answers) = (self.clone(), answers.to_vec());
+            self.send(async move { store.withdraw_watched(presence, &answers, now).await }).await
+        }
+
+        async fn settle(
+            &self,
+            by: PresenceId,
+            settlements: &[Settlement],
+        ) -> Result<Vec<Settled>, StoreError> {
+            let (store, settlements) = (self.clone(), settlements.to_vec());
+            self.send(async move { store.settle_watched(by, &settlements).await }).await
+        }
+    }
+
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
-    raise_level(to: Level) -> Raised;
-    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
-    find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
-    list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
-    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
-    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
-    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
-    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
     rules_changed() -> Vec<Rule>;
     jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
     rule_applied(rule: &Rule) -> ();
@@ -368,11 +338,49 @@ faulty! {
     payloads(of: &[PayloadOf]) -> Vec<Option<Bytes>>;
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
+    retain(keep: &Keep) -> Retained;
+    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
+}
+
+faulty! {
+    ClientStore {
+        async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+            let (store, jobs) = (self.clone(), jobs.to_vec());
+            self.send(async move { store.create_watched(&jobs).await }).await
+        }
+
+        async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+            let (store, start) = (self.clone(), start.clone());
+            self.send(async move { store.inner.start_run(&start).await }).await
+        }
+
+        async fn cancel_run(
+            &self,
+            tenant: TenantId,
+            run: RunId,
+            now: Timestamp,
+        ) -> Result<Cancelled, StoreError> {
+            let store = self.clone();
+            self.send(async move { store.inner.cancel_run(tenant, run, now).await }).await
+        }
+
+        async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+            let (store, change) = (self.clone(), change.clone());
+            self.send(async move { store.change_watched(&change).await }).await
+        }
+    }
+
+    raise_level(to: Level) -> Raised;
+    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+    find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
+    list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
+    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
+    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
+    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
+    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
-    retain(keep: &Keep) -> Retained;
-    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
     count_live() -> u64;
-    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
 }

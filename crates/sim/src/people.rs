@@ -8,8 +8,8 @@ use engine::Clock;
 use model::{Job, JobState, Run, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version};
 use rand::RngExt;
 use store::{
-    Cancelled, Created, Hint, Idempotency, JobChange, JobChanged, NewJob, RunsOfChange, StartRun,
-    Started, Store, StoreError,
+    Cancelled, ClientStore, Created, EngineStore, Hint, Idempotency, JobChange, JobChanged, NewJob,
+    RunsOfChange, StartRun, Started, StoreError,
 };
 
 use crate::faults::Badness;

@@ -1,8 +1,9 @@
-//! What survives a crash: one trait, in the order of a run's life, and every store that keeps it.
+//! What survives a crash: two traits, one for nodes and one for clients, each in the order of a run's life, and every
+//! store that implements them.
 //!
 //! Methods take batches and answer each item; an `Err` means that nothing of the call is known to
-//! have been written, and that asking again is safe. Moments come from callers, who are told the
-//! time; only presences and leases are judged by the store's own clock.
+//! have been written, and that calling again is safe. Moments come from callers; only presences and leases are judged by
+//! the store's own clock.
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod code;
@@ -32,8 +33,10 @@ use model::{
 pub use error::{BoxError, StoreError};
 pub use types::*;
 
+/// What nodes call: the engine's duties. What they write carries their presence, the epochs of their leases, or their
+/// claims, and is refused when those are not current any more.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait EngineStore: Send + Sync + 'static {
     // Presence and leases: who may write as an engine.
 
     /// A new presence. It lives until it leaves or is fenced. A node that does not know the store's level is refused with
@@ -77,13 +80,6 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<HeldClaim>, StoreError>;
 
-    // Levels: what definitions may need, and nodes must know.
-
-    /// Raises the store's level, if every presence that lives knows it; from then on none below it joins. One that the
-    /// store has already is answered as raised. Whoever writes a definition that needs more than the first level asks
-    /// before (`model::level`).
-    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError>;
-
     // Hints: nudges between nodes. An embedded store has one node, which needs none.
 
     /// Tells the other nodes. Waits for nothing, and promises nothing.
@@ -94,7 +90,135 @@ pub trait Store: Send + Sync + 'static {
         std::future::pending().await
     }
 
-    // Create and change: what clients do to jobs.
+    // Plan: what is due.
+
+    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`. Here, in `due_of`,
+    /// `claim`, `take` and `orphans` payloads larger than `PAYLOAD_INLINE_MAX` are left in the store.
+    async fn due_jobs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Result<DueJobs, StoreError>;
+
+    /// Runs of `shards` that nobody holds, that wait for no other, due at or before `up_to`:
+    /// `Ready` ones and retries, in the order of (`due_at`, id), after `after`.
+    async fn due_runs(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError>;
+
+    /// The same of some jobs: the active ones that are due by then, in the order of ids, and runs that anyone may claim.
+    async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError>;
+
+    /// When the oldest slot or run of `shards` is due that nobody holds, of those due at `from` or later.
+    async fn oldest_due(
+        &self,
+        shards: &ShardSet,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Takes jobs whose rows cannot be read out of the plan, with the error as their note.
+    async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError>;
+
+    // Fire and claim: slots become runs, runs get a holder.
+
+    /// One decision per slot. Each firing moves its job onward if the job is active, at the firing's
+    /// version and next slot, and its shard's lease has the epoch in `leases`; the overlap rule is
+    /// applied to the runs alive in the same write. Where the job goes on is
+    /// [`Job::standing_after`], by whether a run was inserted. A run that overlap does not let start or wait is decided
+    /// when it is due, not before: until then the answer is `Early`. Asked again by the same presence, it answers
+    /// as it did. A batch holds a job once at most.
+    async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
+
+    /// Takes the next attempt of named runs that nobody holds, under the leases of their shards. Asked
+    /// again, it answers the same, also when a shard has gone to someone else meanwhile.
+    async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Takes the next attempt of runs of `shards` that nobody holds and that wait for no other, due at or before `up_to`: so
+    /// many of each lane, the earliest first. Needs no lease; what others are taking at this moment is passed over.
+    async fn take(
+        &self,
+        presence: PresenceId,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        room: [usize; Lane::COUNT],
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError>;
+
+    /// Payloads that were left in the store. None where a run is gone, or a job at another version.
+    async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError>;
+
+    /// Runs that have been under way for a while: `Running`, for readers.
+    async fn mark_running(
+        &self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Result<(), StoreError>;
+
+    // Withdraw and settle: how runs end.
+
+    /// The holder's answer to `Mark::TakeBack`: taken back as if never fired, or too late.
+    async fn withdraw(
+        &self,
+        presence: PresenceId,
+        answers: &[Withdrawal],
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Ends attempts. The end of a run of a job that rests sets its next slot. Each is written if the run's claim is still the one in the settlement, and
+    /// that claim's presence is `by` itself or one that has ended. Asked again, it answers `Stale`.
+    async fn settle(
+        &self,
+        by: PresenceId,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Settled>, StoreError>;
+
+    // Rules that jobs follow, retention, and what there is.
+
+    /// Rules that have changed since all jobs under them were rescheduled: calendars by their version, and
+    /// zones that jobs follow by the digest of their tables, compared with those of this binary.
+    async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError>;
+
+    /// Jobs under a rule, deleted ones not, by id after `after`.
+    async fn jobs_under(
+        &self,
+        rule: &Rule,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, JobId)>, StoreError>;
+
+    /// All jobs under it have been scheduled by it. One that has changed again stays changed, and so does one that there
+    /// is another doubt about.
+    async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError>;
+
+    /// One bounded step of forgetting: whole ranges of history, finished one-offs, deleted jobs
+    /// whose runs have ended, idempotency keys. `more` says whether to come back at once.
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError>;
+
+    /// How many of the `limit` jobs after `after`, by id, are in each state: all of them are counted page by page.
+    async fn count_jobs(&self, after: Option<JobId>, limit: usize)
+    -> Result<JobCounts, StoreError>;
+
+    /// How many calls have had to wait for a connection so far; an embedded store has none.
+    fn waits(&self) -> u64 {
+        0
+    }
+}
+
+/// What clients' requests need: `server` calls it, with the tenant that the request is from. Three methods are the
+/// engine's too: a duty reads jobs and runs by their ids, and reschedules a job, as a client does.
+#[async_trait]
+pub trait ClientStore: Send + Sync + 'static {
+    // Jobs.
+
+    /// Raises the store's level, if every presence that lives knows it; from then on none below it joins. One that the
+    /// store has already is answered as raised. Whoever writes a definition that needs more than the first level asks
+    /// before (`model::level`).
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError>;
 
     /// A job that was scheduled by another version of a calendar than the one that stands has `rules_changed` name
     /// that calendar. One that cannot be kept is refused by itself.
@@ -119,7 +243,7 @@ pub trait Store: Send + Sync + 'static {
         page: Page<JobId>,
     ) -> Result<Vec<Job>, StoreError>;
 
-    // Calendars, and the rules that jobs follow.
+    // Calendars.
 
     /// Writes a calendar if it still stands at `before` (none: there is none of that name yet). Jobs
     /// that name it read it as it is now from the next read on; `rules_changed` names it until they
@@ -154,88 +278,10 @@ pub trait Store: Send + Sync + 'static {
         before: Option<Version>,
     ) -> Result<CalendarDropped, StoreError>;
 
-    /// Rules that have changed since all jobs under them were rescheduled: calendars by their version, and
-    /// zones that jobs follow by the digest of their tables, compared with those of this binary.
-    async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError>;
-
-    /// Jobs under a rule, deleted ones not, by id after `after`.
-    async fn jobs_under(
-        &self,
-        rule: &Rule,
-        after: Option<JobId>,
-        limit: usize,
-    ) -> Result<Vec<(TenantId, JobId)>, StoreError>;
-
-    /// All jobs under it have been scheduled by it. One that has changed again stays changed, and so does one that there
-    /// is another doubt about.
-    async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError>;
-
-    // Plan: what is due.
-
-    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`. Here, in `due_of`,
-    /// `claim`, `take` and `orphans` payloads larger than `PAYLOAD_INLINE_MAX` are left in the store.
-    async fn due_jobs(
-        &self,
-        shards: &ShardSet,
-        up_to: Timestamp,
-        after: Option<DueCursor>,
-        limit: usize,
-    ) -> Result<DueJobs, StoreError>;
-
-    /// Runs of `shards` that nobody holds, that wait for no other, due at or before `up_to`:
-    /// `Ready` ones and retries, in the order of (`due_at`, id), after `after`.
-    async fn due_runs(
-        &self,
-        shards: &ShardSet,
-        up_to: Timestamp,
-        after: Option<(Timestamp, RunId)>,
-        limit: usize,
-    ) -> Result<Vec<DueRun>, StoreError>;
-
-    /// The same of some jobs: the active ones that are due by then, in the order of ids, and runs that anyone may claim.
-    async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError>;
-
-    /// Takes jobs whose rows cannot be read out of the plan, with the error as their note.
-    async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError>;
-
-    // Fire and claim: slots become runs, runs get a holder.
-
-    /// One decision per slot. Each firing moves its job onward if the job is active, at the firing's
-    /// version and next slot, and its shard's lease has the epoch in `leases`; the overlap rule is
-    /// applied to the runs alive in the same write. Where the job goes on is
-    /// [`Job::standing_after`], by whether a run was inserted. A run that overlap does not let start or wait is decided
-    /// when it is due, not before: until then the answer is `Early`. Asked again by the same presence, it answers
-    /// as it did. A batch holds a job once at most.
-    async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
-
-    /// Takes the next attempt of named runs that nobody holds, under the leases of their shards. Asked
-    /// again, it answers the same, also when a shard has gone to someone else meanwhile.
-    async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
-
-    /// Takes the next attempt of runs of `shards` that nobody holds and that wait for no other, due at or before `up_to`: so
-    /// many of each lane, the earliest first. Needs no lease; what others are taking at this moment is passed over.
-    async fn take(
-        &self,
-        presence: PresenceId,
-        shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
-    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError>;
-
-    /// Payloads that were left in the store. None where a run is gone, or a job at another version.
-    async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError>;
+    // Runs, live and history in one.
 
     /// A manual run or a replay, inserted `Ready` (or waiting, as overlap says).
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError>;
-
-    /// Runs that have been under way for a while: `Running`, for readers.
-    async fn mark_running(
-        &self,
-        presence: PresenceId,
-        runs: &[(RunId, Timestamp)],
-    ) -> Result<(), StoreError>;
-
-    // Withdrawal: before an end of its own.
 
     /// Ends a run that nobody holds; marks one that is held.
     async fn cancel_run(
@@ -244,24 +290,6 @@ pub trait Store: Send + Sync + 'static {
         run: RunId,
         now: Timestamp,
     ) -> Result<Cancelled, StoreError>;
-
-    /// The holder's answer to `Mark::TakeBack`: taken back as if never fired, or too late.
-    async fn withdraw(
-        &self,
-        presence: PresenceId,
-        answers: &[Withdrawal],
-        now: Timestamp,
-    ) -> Result<(), StoreError>;
-
-    // Settle and history: how runs end, and what is kept.
-
-    /// Ends attempts. The end of a run of a job that rests sets its next slot. Each is written if the run's claim is still the one in the settlement, and
-    /// that claim's presence is `by` itself or one that has ended. Asked again, it answers `Stale`.
-    async fn settle(
-        &self,
-        by: PresenceId,
-        settlements: &[Settlement],
-    ) -> Result<Vec<Settled>, StoreError>;
 
     async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError>;
 
@@ -284,29 +312,14 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Run>, StoreError>;
 
-    /// One bounded step of forgetting: whole ranges of history, finished one-offs, deleted jobs
-    /// whose runs have ended, idempotency keys. `more` says whether to come back at once.
-    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError>;
-
-    /// How many calls have had to wait for a connection so far; an embedded store has none.
-    fn waits(&self) -> u64 {
-        0
-    }
-
-    /// When the oldest slot or run of `shards` is due that nobody holds, of those due at `from` or later.
-    async fn oldest_due(
-        &self,
-        shards: &ShardSet,
-        from: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError>;
-
     /// How many runs are alive. Takes as long as there are many: for tests and benches.
     async fn count_live(&self) -> Result<u64, StoreError>;
-
-    /// How many of the `limit` jobs after `after`, by id, are in each state: all of them are counted page by page.
-    async fn count_jobs(&self, after: Option<JobId>, limit: usize)
-    -> Result<JobCounts, StoreError>;
 }
+
+/// A whole store: what is opened, and handed to a node.
+pub trait Store: EngineStore + ClientStore {}
+
+impl<S: EngineStore + ClientStore> Store for S {}
 
 /// The clock of an embedded store: whoever opens it says what time it is.
 pub trait StoreClock: Send + Sync + 'static {

@@ -1,7 +1,7 @@
 //! Beats: what a node says of itself and hears with each.
 
 use model::{Parts, limits};
-use store::{NodeStatus, Store, StoreError};
+use store::{EngineStore, NodeStatus, StoreError};
 
 use super::bench::{Bench, SCHEDULES};
 use super::world::{Fault, at, ms, once};

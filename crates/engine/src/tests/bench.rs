@@ -12,7 +12,7 @@ use model::schedule::tzdb_version;
 use model::shard::ShardSet;
 use model::{Job, JobId, Level, Parts, PresenceId, RunId, Slot, Timestamp};
 use store::mem::MemStore;
-use store::{Leases, NodeInfo, NodeStatus, Store, StoreError};
+use store::{EngineStore, Leases, NodeInfo, NodeStatus, Store, StoreError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

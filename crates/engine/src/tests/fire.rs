@@ -2,7 +2,7 @@
 
 use model::shard::ShardSet;
 use model::{CatchUpPolicy, JobState, Parts, Reason, RunState, limits};
-use store::{Hint, Store};
+use store::{EngineStore, Hint};
 
 use super::bench::{ABLE, Bench, SCHEDULES, run_of};
 use super::world::{Fault, at, every, job_with, ms, once, seconds};

@@ -2,7 +2,7 @@
 
 use model::shard::ShardSet;
 use model::{Mark, Overlap, Reason, Report, RunId, RunState, Verdict};
-use store::{Settlement, Store};
+use store::{EngineStore, Settlement};
 
 use super::bench::{ABLE, Bench, run_of};
 use super::world::{at, job_with, ms, seconds};

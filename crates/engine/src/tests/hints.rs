@@ -2,7 +2,7 @@
 
 use model::Shard;
 use model::shard::ShardSet;
-use store::{Hint, Store};
+use store::{EngineStore, Hint};
 
 use super::bench::Bench;
 use super::world::once;

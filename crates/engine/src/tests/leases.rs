@@ -2,7 +2,7 @@
 
 use model::Shard;
 use model::shard::{ShardSet, Shares};
-use store::{Hint, Leases, Store};
+use store::{EngineStore, Hint, Leases};
 
 use super::bench::{ABLE, Bench, SCHEDULES};
 use super::world::{Fault, at, ms, once};

@@ -1,7 +1,7 @@
 //! Marks: what becomes of claims that somebody wants back, and what readers see of runs under way.
 
 use model::{Job, Mark, Reason, Report, RunId, RunState, TenantId, limits};
-use store::{Cancelled, Store};
+use store::{Cancelled, ClientStore};
 
 use super::bench::Bench;
 use super::world::{Fault, at, every, ms, once};

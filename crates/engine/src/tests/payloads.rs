@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use model::{Definition, Job, RunState, limits};
-use store::Store;
+use store::ClientStore;
 
 use super::bench::Bench;
 use super::world::{Fault, at, job_with, once};

@@ -8,8 +8,8 @@ use model::{
     Timestamp, Verdict,
 };
 use store::{
-    Created, Hint, JobChange, JobChanged, NewJob, NodeStatus, RunsOfChange, Settled, Settlement,
-    StartRun, Started, Store,
+    ClientStore, Created, EngineStore, Hint, JobChange, JobChanged, NewJob, NodeStatus,
+    RunsOfChange, Settled, Settlement, StartRun, Started,
 };
 
 use super::bench::{Bench, node, run_of};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::schedule::{Cron, CronOptions, Weekly, Zone};
 use model::shard::ShardSet;
 use model::{Calendar, CalendarName, Job, Schedule, Shard, TenantId, Version};
-use store::{CalendarPut, NodeInfo, Rule, Store};
+use store::{CalendarPut, ClientStore, EngineStore, NodeInfo, Rule};
 
 use super::bench::{Bench, SCHEDULES, node};
 use super::world::{Fault, at, every, job_with, seconds};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, poll};
 use model::shard::ShardSet;
 use model::{Outcome, Report, RunState};
-use store::{Store, StoreError};
+use store::{EngineStore, StoreError};
 
 use super::bench::{Bench, SCHEDULES, run_of};
 use super::world::{Fault, at, ms, once};

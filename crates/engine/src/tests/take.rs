@@ -2,7 +2,7 @@
 
 use model::shard::ShardSet;
 use model::{JobId, RunId, RunState, limits};
-use store::{Leases, Store};
+use store::{EngineStore, Leases};
 
 use super::bench::{Bench, SCHEDULES, run_of};
 use super::world::{Fault, at, ms, once};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::shard::ShardSet;
 use model::{Delivery, Job, Outcome, PresenceId, Reason, RunId, RunState, limits};
-use store::{Firing, Hint, Leases, Store, StoreError};
+use store::{EngineStore, Firing, Hint, Leases, StoreError};
 
 use super::bench::{ABLE, Bench, SCHEDULES, run_of};
 use super::world::{Fault, at, job_with, ms, once};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::conformance::TestClock;
 use store::postgres::server::{Mode, PgServer, Stop};
 use store::sqlite::SqliteStore;
-use store::{Raised, Store};
+use store::{ClientStore, Raised};
 use tempfile::TempDir;
 
 use crate::cli::fails;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{Clock, SystemClock};
 use serde_json::{Value, json};
-use store::Store;
+use store::ClientStore;
 
 use crate::world::{HANG, OK, World, pause};
 

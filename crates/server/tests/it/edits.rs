@@ -4,7 +4,7 @@ use std::time::Duration;
 use engine::{Clock, SystemClock};
 use model::{Definition, Job, JobId, Slot, Target, TenantId, Timestamp};
 use serde_json::{Value, json};
-use store::{NewJob, Store};
+use store::{ClientStore, NewJob};
 
 use crate::world::{OK, World, pause};
 

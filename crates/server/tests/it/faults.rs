@@ -58,40 +58,13 @@ impl Faulty {
 
 macro_rules! faulty {
     (
+        $trait:ident
         struck { $(fn $struck:ident($($a:ident: $at:ty),*) -> $ar:ty;)* }
         passed { $(fn $passed:ident($($b:ident: $bt:ty),*) -> $br:ty;)* }
+        own { $($own:tt)* }
     ) => {
         #[async_trait]
-        impl Store for Faulty {
-            async fn list_calendars(
-                &self,
-                tenant: TenantId,
-                after: Option<&CalendarName>,
-                limit: usize,
-            ) -> Result<Vec<CalendarUse>, StoreError> {
-                self.strike()?;
-                let mut found = self.store.list_calendars(tenant, after, limit).await?;
-                let hidden = |used: &CalendarUse| used.calendar.name.as_str().starts_with('b');
-                found.retain(|used| self.fault != Fault::Unreadable || !hidden(used));
-                Ok(found)
-            }
-
-            async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
-                self.strike()?;
-                let mut created = Vec::new();
-                for new in jobs {
-                    let key = new.job.key.as_ref().map_or("", |key| key.as_str());
-                    if self.fault == Fault::Picky && key.starts_with('b') { created.push(Created::Refused("SECRET-CANARY".to_owned())) } else { created.extend(self.store.create_jobs(std::slice::from_ref(new)).await?) }
-                }
-                Ok(created)
-            }
-
-            async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-                self.strike()?;
-                let key = change.after.key.as_ref().map_or("", |key| key.as_str());
-                if self.fault == Fault::Picky && key.starts_with('b') { Ok(JobChanged::Refused("SECRET-CANARY".to_owned())) } else { self.store.change_job(change).await }
-            }
-
+        impl $trait for Faulty {
             $(async fn $struck(&self, $($a: $at),*) -> Result<$ar, StoreError> {
                 self.strike()?;
                 self.store.$struck($($a),*).await
@@ -99,27 +72,16 @@ macro_rules! faulty {
             $(async fn $passed(&self, $($b: $bt),*) -> Result<$br, StoreError> {
                 self.store.$passed($($b),*).await
             })*
+            $($own)*
         }
     };
 }
 
 faulty! {
-    struck {
-        fn get_job(tenant: TenantId, id: JobId) -> Option<Job>;
-        fn find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
-        fn list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
-        fn start_run(start: &StartRun) -> Started;
-        fn cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
-        fn get_run(tenant: TenantId, run: RunId) -> Option<Run>;
-        fn list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
-        fn list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
-        fn put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
-        fn get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
-        fn drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
-    }
+    EngineStore
+    struck {}
     passed {
         fn join(node: &NodeInfo) -> PresenceId;
-        fn raise_level(to: Level) -> Raised;
         fn rules_changed() -> Vec<Rule>;
         fn jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
         fn rule_applied(rule: &Rule) -> ();
@@ -142,8 +104,59 @@ faulty! {
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
         fn retain(keep: &Keep) -> Retained;
         fn oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
-        fn count_live() -> u64;
         fn count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
+    }
+    own {}
+}
+
+faulty! {
+    ClientStore
+    struck {
+        fn get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+        fn find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
+        fn list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
+        fn start_run(start: &StartRun) -> Started;
+        fn cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
+        fn get_run(tenant: TenantId, run: RunId) -> Option<Run>;
+        fn list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
+        fn list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
+        fn put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
+        fn get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
+        fn drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
+    }
+    passed {
+        fn raise_level(to: Level) -> Raised;
+        fn count_live() -> u64;
+    }
+    own {
+        async fn list_calendars(
+            &self,
+            tenant: TenantId,
+            after: Option<&CalendarName>,
+            limit: usize,
+        ) -> Result<Vec<CalendarUse>, StoreError> {
+            self.strike()?;
+            let mut found = self.store.list_calendars(tenant, after, limit).await?;
+            let hidden = |used: &CalendarUse| used.calendar.name.as_str().starts_with('b');
+            found.retain(|used| self.fault != Fault::Unreadable || !hidden(used));
+            Ok(found)
+        }
+
+        async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+            self.strike()?;
+            let mut created = Vec::new();
+            for new in jobs {
+                let key = new.job.key.as_ref().map_or("", |key| key.as_str());
+                if self.fault == Fault::Picky && key.starts_with('b') { created.push(Created::Refused("SECRET-CANARY".to_owned())) } else { created.extend(self.store.create_jobs(std::slice::from_ref(new)).await?) }
+            }
+            Ok(created)
+        }
+
+        async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+            self.strike()?;
+            let key = change.after.key.as_ref().map_or("", |key| key.as_str());
+            if self.fault == Fault::Picky && key.starts_with('b') { Ok(JobChanged::Refused("SECRET-CANARY".to_owned())) } else { self.store.change_job(change).await }
+        }
     }
 }
 

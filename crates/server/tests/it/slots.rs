@@ -8,7 +8,7 @@ use model::job::Definition;
 use model::schedule::CronOptions;
 use model::{Job, JobId, Schedule, Target, TenantId, Timestamp};
 use serde_json::{Value, json};
-use store::{NewJob, Store};
+use store::{ClientStore, NewJob};
 
 use crate::world::{FAIL, HANG, OK, World, pause};
 

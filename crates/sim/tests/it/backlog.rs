@@ -16,7 +16,7 @@ use model::{
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::FaultStore;
 use store::mem::MemStore;
-use store::{Firing, NewJob, NodeInfo, NodeStatus, Settled, Settlement, Store};
+use store::{ClientStore, EngineStore, Firing, NewJob, NodeInfo, NodeStatus, Settled, Settlement};
 
 const RETRIES: u16 = 3_000;
 /// What a slow target takes.

@@ -13,7 +13,7 @@ use model::{
 };
 use sim::clock::{NodeClock, SimClock};
 use store::mem::MemStore;
-use store::{NewJob, Page, RunFilter, Store};
+use store::{ClientStore, NewJob, Page, RunFilter};
 
 struct Fleet {
     clock: SimClock,

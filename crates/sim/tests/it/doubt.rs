@@ -7,7 +7,7 @@ use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::{Cut, FaultStore};
-use store::Store;
+use store::{EngineStore, Store};
 use store::mem::MemStore;
 
 async fn start(store: Arc<dyn Store>, clock: &SimClock, name: &str) -> Node {

@@ -11,7 +11,7 @@ use model::{Definition, Job, JobId, Outcome, Overlap, Report, Target, TenantId};
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::FaultStore;
 use store::mem::MemStore;
-use store::{NewJob, Store};
+use store::{ClientStore, NewJob};
 
 /// The most that a call takes on each side.
 const DISTANCE: Duration = Duration::from_millis(100);

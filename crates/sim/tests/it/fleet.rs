@@ -14,7 +14,7 @@ use model::{
 };
 use sim::clock::{NodeClock, SimClock};
 use store::mem::MemStore;
-use store::{NewJob, Store};
+use store::{ClientStore, NewJob};
 
 /// An attempt that started: whose, on which node, and how late.
 #[derive(Debug, Clone)]

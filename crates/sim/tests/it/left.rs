@@ -13,7 +13,7 @@ use model::{
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{Firing, Leases, NewJob, NodeInfo, NodeStatus, Settlement, Store};
+use store::{ClientStore, EngineStore, Firing, Leases, NewJob, NodeInfo, NodeStatus, Settlement};
 
 struct Gone {
     clock: SimClock,

@@ -15,7 +15,7 @@ use model::{
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{NewJob, StartRun, Store};
+use store::{ClientStore, NewJob, StartRun};
 
 const TAKES: Duration = Duration::from_secs(5);
 

@@ -14,7 +14,7 @@ use model::{
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{NewJob, Store};
+use store::{ClientStore, NewJob};
 
 const JOBS: u8 = 100;
 const MISSED: u64 = 100;

@@ -15,7 +15,7 @@ use model::{
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{NewJob, Store, StoreError};
+use store::{ClientStore, NewJob, StoreError};
 
 use crate::wrapped::{Meddler, Wrapped};
 

@@ -17,8 +17,8 @@ use model::{
 use sim::clock::SimClock;
 use store::mem::MemStore;
 use store::{
-    JobChange, JobChanged, NewJob, RunsOfChange, Settled, Settlement, StartRun, Started, Store,
-    StoreError,
+    ClientStore, EngineStore, JobChange, JobChanged, NewJob, RunsOfChange, Settled, Settlement,
+    StartRun, Started, Store, StoreError,
 };
 
 use crate::wrapped::{Meddler, Wrapped};

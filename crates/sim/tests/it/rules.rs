@@ -11,7 +11,7 @@ use model::schedule::{Cron, CronOptions, Zone, tzdb_version};
 use model::{Calendar, CalendarName, Definition, Job, JobId, Slot, Target, TenantId, Version};
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{NewJob, NodeInfo, Rule, Store, StoreError};
+use store::{ClientStore, EngineStore, NewJob, NodeInfo, Rule, Store, StoreError};
 
 use crate::wrapped::{Meddler, Wrapped};
 

@@ -15,7 +15,7 @@ use model::{
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{NewJob, Settled, Settlement, Store, StoreError};
+use store::{ClientStore, EngineStore, NewJob, Settled, Settlement, StoreError};
 
 use crate::wrapped::{Meddler, Wrapped};
 

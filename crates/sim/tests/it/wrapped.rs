@@ -54,40 +54,43 @@ impl Wrapped {
 }
 
 macro_rules! wrapped {
-    ($($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
+    ($trait:ident { $($own:tt)* } $($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
-        impl Store for Wrapped {
+        impl $trait for Wrapped {
             $(async fn $name(&self, $($arg: $kind),*) -> Result<$answer, StoreError> {
                 self.meddler.before(stringify!($name)).await?;
                 let answer = self.mem.$name($($arg),*).await;
                 self.meddler.after(stringify!($name)).await?;
                 answer
             })*
-
-            async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
-                self.joins.fetch_add(1, Ordering::SeqCst);
-                self.mem.join(node).await
-            }
-
-            async fn settle(
-                &self,
-                by: PresenceId,
-                settlements: &[Settlement],
-            ) -> Result<Vec<Settled>, StoreError> {
-                self.meddler.before("settle").await?;
-                let answer = self.meddler.settle(&self.mem, by, settlements).await;
-                self.meddler.after("settle").await?;
-                answer
-            }
-
-            fn hint(&self, hints: &[Hint]) {
-                self.mem.hint(hints);
-            }
+            $($own)*
         }
     };
 }
 
 wrapped! {
+    EngineStore {
+        async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
+            self.joins.fetch_add(1, Ordering::SeqCst);
+            self.mem.join(node).await
+        }
+
+        async fn settle(
+            &self,
+            by: PresenceId,
+            settlements: &[Settlement],
+        ) -> Result<Vec<Settled>, StoreError> {
+            self.meddler.before("settle").await?;
+            let answer = self.meddler.settle(&self.mem, by, settlements).await;
+            self.meddler.after("settle").await?;
+            answer
+        }
+
+        fn hint(&self, hints: &[Hint]) {
+            self.mem.hint(hints);
+        }
+    }
+
     beat(presence: PresenceId, node_status: &NodeStatus) -> Beat;
     lease(presence: PresenceId, wanted: &ShardSet) -> Leases;
     leave(presence: PresenceId) -> ();
@@ -95,16 +98,6 @@ wrapped! {
     orphans(shards: &ShardSet, limit: usize) -> Vec<Orphan>;
     claims(presence: PresenceId, after: Option<RunId>, limit: usize) -> Vec<HeldClaim>;
     hints(presence: PresenceId) -> Vec<Hint>;
-    raise_level(to: Level) -> Raised;
-    create_jobs(jobs: &[NewJob]) -> Vec<Created>;
-    change_job(change: &JobChange) -> JobChanged;
-    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
-    find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
-    list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
-    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
-    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
-    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
-    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
     rules_changed() -> Vec<Rule>;
     jobs_under(rule: &Rule, after: Option<JobId>, limit: usize) -> Vec<(TenantId, JobId)>;
     rule_applied(rule: &Rule) -> ();
@@ -116,15 +109,30 @@ wrapped! {
     fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
     claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
     take(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
-    start_run(start: &StartRun) -> Started;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
-    cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
     withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
+    retain(keep: &Keep) -> Retained;
+    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
+}
+
+wrapped! {
+    ClientStore {}
+
+    raise_level(to: Level) -> Raised;
+    create_jobs(jobs: &[NewJob]) -> Vec<Created>;
+    change_job(change: &JobChange) -> JobChanged;
+    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+    find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
+    list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
+    put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
+    get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
+    list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
+    drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
+    start_run(start: &StartRun) -> Started;
+    cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
     get_run(tenant: TenantId, run: RunId) -> Option<Run>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
-    retain(keep: &Keep) -> Retained;
-    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
     count_live() -> u64;
-    count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
 }

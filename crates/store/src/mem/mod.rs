@@ -28,11 +28,11 @@ use model::{
 };
 
 use crate::{
-    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts,
-    JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised,
-    Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreClock,
-    StoreError, Withdrawal,
+    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
+    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, HeldClaim, Hint, JobChange,
+    JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page,
+    PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started,
+    StoreClock, StoreError, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -116,7 +116,7 @@ impl MemStore {
 }
 
 #[async_trait]
-impl Store for MemStore {
+impl EngineStore for MemStore {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
         self.state()
             .join(node, self.clock.now(), self.clock.uptime())
@@ -175,80 +175,6 @@ impl Store for MemStore {
         limit: usize,
     ) -> Result<Vec<HeldClaim>, StoreError> {
         Ok(self.state().claims(presence, after, limit))
-    }
-
-    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
-        Ok(self.state().raise_level(to))
-    }
-
-    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
-        let mut state = self.state();
-        let drops =
-            |new: &NewJob| self.flaw == Flaw::DropJob && new.job.shard().0.is_multiple_of(8);
-        let create = |new: &NewJob| {
-            if drops(new) {
-                Created::Done
-            } else {
-                state.create_job(new)
-            }
-        };
-        Ok(jobs.iter().map(create).collect())
-    }
-
-    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-        Ok(self.state().change_job(change))
-    }
-
-    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
-        Ok(self.state().get_job(tenant, id))
-    }
-
-    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        Ok(self.state().find_job(tenant, key))
-    }
-
-    async fn list_jobs(
-        &self,
-        tenant: TenantId,
-        filter: &JobFilter,
-        page: Page<JobId>,
-    ) -> Result<Vec<Job>, StoreError> {
-        Ok(self.state().list_jobs(tenant, filter, page))
-    }
-
-    async fn put_calendar(
-        &self,
-        tenant: TenantId,
-        calendar: &Calendar,
-        before: Option<Version>,
-    ) -> Result<CalendarPut, StoreError> {
-        Ok(self.state().put_calendar(tenant, calendar, before))
-    }
-
-    async fn get_calendars(
-        &self,
-        tenant: TenantId,
-        names: &[CalendarName],
-    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
-        Ok(self.state().get_calendars(tenant, names))
-    }
-
-    async fn list_calendars(
-        &self,
-        tenant: TenantId,
-        after: Option<&CalendarName>,
-        limit: usize,
-    ) -> Result<Vec<CalendarUse>, StoreError> {
-        Ok(self.state().list_calendars(tenant, after, limit))
-    }
-
-    async fn drop_calendar(
-        &self,
-        tenant: TenantId,
-        name: &CalendarName,
-        before: Option<Version>,
-    ) -> Result<CalendarDropped, StoreError> {
-        Ok(self.state().drop_calendar(tenant, name, before))
     }
 
     async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
@@ -329,25 +255,12 @@ impl Store for MemStore {
         Ok(of.iter().map(|of| state.payload(*of)).collect())
     }
 
-    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
-        Ok(self.state().start_run(start))
-    }
-
     async fn mark_running(
         &self,
         presence: PresenceId,
         runs: &[(RunId, Timestamp)],
     ) -> Result<(), StoreError> {
         self.state().mark_running(presence, runs)
-    }
-
-    async fn cancel_run(
-        &self,
-        tenant: TenantId,
-        run: RunId,
-        now: Timestamp,
-    ) -> Result<Cancelled, StoreError> {
-        Ok(self.state().cancel_run(tenant, run, now))
     }
 
     async fn withdraw(
@@ -369,6 +282,119 @@ impl Store for MemStore {
         state.living(by)?;
         let settle = |settlement| state.settle(by, settlement, now, self.flaw);
         Ok(settlements.iter().map(settle).collect())
+    }
+
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
+        Ok(self.state().retain(keep))
+    }
+
+    async fn oldest_due(
+        &self,
+        shards: &ShardSet,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.state().oldest_due(shards, from))
+    }
+
+    async fn count_jobs(
+        &self,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<JobCounts, StoreError> {
+        let state = self.state();
+        let jobs = state.jobs.values().map(|job| (job.state, 1, job.id));
+        let page = jobs.filter(|(_, _, id)| Some(*id) > after).take(limit);
+        Ok(JobCounts::of(page, limit))
+    }
+}
+
+#[async_trait]
+impl ClientStore for MemStore {
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
+        Ok(self.state().raise_level(to))
+    }
+
+    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        let mut state = self.state();
+        let drops =
+            |new: &NewJob| self.flaw == Flaw::DropJob && new.job.shard().0.is_multiple_of(8);
+        let create = |new: &NewJob| {
+            if drops(new) {
+                Created::Done
+            } else {
+                state.create_job(new)
+            }
+        };
+        Ok(jobs.iter().map(create).collect())
+    }
+
+    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        Ok(self.state().change_job(change))
+    }
+
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+        Ok(self.state().get_job(tenant, id))
+    }
+
+    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        Ok(self.state().find_job(tenant, key))
+    }
+
+    async fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Result<Vec<Job>, StoreError> {
+        Ok(self.state().list_jobs(tenant, filter, page))
+    }
+
+    async fn put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Result<CalendarPut, StoreError> {
+        Ok(self.state().put_calendar(tenant, calendar, before))
+    }
+
+    async fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
+        Ok(self.state().get_calendars(tenant, names))
+    }
+
+    async fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Result<Vec<CalendarUse>, StoreError> {
+        Ok(self.state().list_calendars(tenant, after, limit))
+    }
+
+    async fn drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Result<CalendarDropped, StoreError> {
+        Ok(self.state().drop_calendar(tenant, name, before))
+    }
+
+    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+        Ok(self.state().start_run(start))
+    }
+
+    async fn cancel_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Cancelled, StoreError> {
+        Ok(self.state().cancel_run(tenant, run, now))
     }
 
     async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
@@ -395,30 +421,7 @@ impl Store for MemStore {
         Ok(self.state().list_slots(tenant, job, from, to, limit))
     }
 
-    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
-        Ok(self.state().retain(keep))
-    }
-
-    async fn oldest_due(
-        &self,
-        shards: &ShardSet,
-        from: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.state().oldest_due(shards, from))
-    }
-
     async fn count_live(&self) -> Result<u64, StoreError> {
         Ok(self.state().count_live())
-    }
-
-    async fn count_jobs(
-        &self,
-        after: Option<JobId>,
-        limit: usize,
-    ) -> Result<JobCounts, StoreError> {
-        let state = self.state();
-        let jobs = state.jobs.values().map(|job| (job.state, 1, job.id));
-        let page = jobs.filter(|(_, _, id)| Some(*id) > after).take(limit);
-        Ok(JobCounts::of(page, limit))
     }
 }

@@ -10,7 +10,7 @@ use crate::conformance::{at, job_with, someone};
 use crate::postgres::PgConfig;
 use crate::postgres::gather::Gather;
 use crate::postgres::server::PgServer;
-use crate::{Created, JobChange, JobChanged, NewJob, RunsOfChange, Store};
+use crate::{ClientStore, Created, JobChange, JobChanged, NewJob, RunsOfChange};
 
 fn new(number: u64, key: Option<&str>) -> NewJob {
     let mut chance = [9; 10];

@@ -9,7 +9,7 @@ use super::client;
 use crate::postgres::migrate::{bring_up, newest};
 use crate::postgres::server::PgServer;
 use crate::postgres::*;
-use crate::{Rule, Store};
+use crate::{ClientStore, EngineStore, Rule};
 
 /// A schema as version 2 left it, with one presence; its address, and a connection that finds its tables.
 async fn version_two(server: &PgServer) -> (String, Client) {

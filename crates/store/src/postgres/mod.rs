@@ -64,11 +64,11 @@ use model::{
 };
 
 use crate::{
-    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, Hint, JobChange, JobChanged, JobCounts,
-    JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised,
-    Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError,
-    Withdrawal,
+    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
+    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, HeldClaim, Hint, JobChange,
+    JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page,
+    PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started,
+    StoreError, Withdrawal,
 };
 use store::retrying;
 
@@ -76,7 +76,7 @@ pub use config::{PASSWORD_VARS, PgConfig};
 pub use store::PgStore;
 
 #[async_trait]
-impl Store for PgStore {
+impl EngineStore for PgStore {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
         self.now();
         retrying!(self, self.try_join(node))
@@ -127,84 +127,12 @@ impl Store for PgStore {
         retrying!(self, self.try_claims(presence, after, limit))
     }
 
-    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
-        self.now();
-        retrying!(self, self.try_raise_level(to))
-    }
-
     fn hint(&self, hints: &[Hint]) {
         self.hints.announce(hints);
     }
 
     async fn hints(&self, _presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
         Ok(self.hints.hear().await)
-    }
-
-    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
-        self.create_all(jobs).await
-    }
-
-    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-        self.change(change).await
-    }
-
-    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.now();
-        retrying!(self, self.try_get_job(tenant, id))
-    }
-
-    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        self.now();
-        retrying!(self, self.try_find_job(tenant, key))
-    }
-
-    async fn list_jobs(
-        &self,
-        tenant: TenantId,
-        filter: &JobFilter,
-        page: Page<JobId>,
-    ) -> Result<Vec<Job>, StoreError> {
-        self.now();
-        retrying!(self, self.try_list_jobs(tenant, filter, page))
-    }
-
-    async fn put_calendar(
-        &self,
-        tenant: TenantId,
-        calendar: &Calendar,
-        before: Option<Version>,
-    ) -> Result<CalendarPut, StoreError> {
-        self.now();
-        retrying!(self, self.try_put_calendar(tenant, calendar, before))
-    }
-
-    async fn get_calendars(
-        &self,
-        tenant: TenantId,
-        names: &[CalendarName],
-    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
-        self.now();
-        retrying!(self, self.try_get_calendars(tenant, names))
-    }
-
-    async fn list_calendars(
-        &self,
-        tenant: TenantId,
-        after: Option<&CalendarName>,
-        limit: usize,
-    ) -> Result<Vec<CalendarUse>, StoreError> {
-        self.now();
-        retrying!(self, self.try_list_calendars(tenant, after, limit))
-    }
-
-    async fn drop_calendar(
-        &self,
-        tenant: TenantId,
-        name: &CalendarName,
-        before: Option<Version>,
-    ) -> Result<CalendarDropped, StoreError> {
-        self.now();
-        retrying!(self, self.try_drop_calendar(tenant, name, before))
     }
 
     async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
@@ -287,11 +215,6 @@ impl Store for PgStore {
         retrying!(self, self.try_payloads(of))
     }
 
-    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
-        self.now();
-        retrying!(self, self.try_start_run(start))
-    }
-
     async fn mark_running(
         &self,
         presence: PresenceId,
@@ -299,16 +222,6 @@ impl Store for PgStore {
     ) -> Result<(), StoreError> {
         self.now();
         retrying!(self, self.try_mark_running(presence, runs))
-    }
-
-    async fn cancel_run(
-        &self,
-        tenant: TenantId,
-        run: RunId,
-        now: Timestamp,
-    ) -> Result<Cancelled, StoreError> {
-        self.now();
-        retrying!(self, self.try_cancel_run(tenant, run, now))
     }
 
     async fn withdraw(
@@ -327,6 +240,123 @@ impl Store for PgStore {
         settlements: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError> {
         self.settle_all(by, settlements).await
+    }
+
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
+        self.now();
+        retrying!(self, self.try_retain(keep))
+    }
+
+    fn waits(&self) -> u64 {
+        self.pool.waits()
+    }
+
+    async fn oldest_due(
+        &self,
+        shards: &ShardSet,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.now();
+        retrying!(self, self.try_oldest_due(shards, from))
+    }
+
+    async fn count_jobs(
+        &self,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<JobCounts, StoreError> {
+        self.now();
+        retrying!(self, self.try_count_jobs(after, limit))
+    }
+}
+
+#[async_trait]
+impl ClientStore for PgStore {
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
+        self.now();
+        retrying!(self, self.try_raise_level(to))
+    }
+
+    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        self.create_all(jobs).await
+    }
+
+    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        self.change(change).await
+    }
+
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.now();
+        retrying!(self, self.try_get_job(tenant, id))
+    }
+
+    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.now();
+        retrying!(self, self.try_find_job(tenant, key))
+    }
+
+    async fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.now();
+        retrying!(self, self.try_list_jobs(tenant, filter, page))
+    }
+
+    async fn put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Result<CalendarPut, StoreError> {
+        self.now();
+        retrying!(self, self.try_put_calendar(tenant, calendar, before))
+    }
+
+    async fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
+        self.now();
+        retrying!(self, self.try_get_calendars(tenant, names))
+    }
+
+    async fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Result<Vec<CalendarUse>, StoreError> {
+        self.now();
+        retrying!(self, self.try_list_calendars(tenant, after, limit))
+    }
+
+    async fn drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Result<CalendarDropped, StoreError> {
+        self.now();
+        retrying!(self, self.try_drop_calendar(tenant, name, before))
+    }
+
+    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+        self.now();
+        retrying!(self, self.try_start_run(start))
+    }
+
+    async fn cancel_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Cancelled, StoreError> {
+        self.now();
+        retrying!(self, self.try_cancel_run(tenant, run, now))
     }
 
     async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
@@ -356,36 +386,9 @@ impl Store for PgStore {
         retrying!(self, self.try_list_slots(tenant, job, from, to, limit))
     }
 
-    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
-        self.now();
-        retrying!(self, self.try_retain(keep))
-    }
-
-    fn waits(&self) -> u64 {
-        self.pool.waits()
-    }
-
-    async fn oldest_due(
-        &self,
-        shards: &ShardSet,
-        from: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        self.now();
-        retrying!(self, self.try_oldest_due(shards, from))
-    }
-
     async fn count_live(&self) -> Result<u64, StoreError> {
         self.now();
         retrying!(self, self.try_count_live())
-    }
-
-    async fn count_jobs(
-        &self,
-        after: Option<JobId>,
-        limit: usize,
-    ) -> Result<JobCounts, StoreError> {
-        self.now();
-        retrying!(self, self.try_count_jobs(after, limit))
     }
 }
 

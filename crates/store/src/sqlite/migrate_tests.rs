@@ -8,7 +8,7 @@ use rusqlite::params;
 use super::super::tests::{folder, open};
 use super::*;
 use crate::conformance::{at, slot};
-use crate::{JobChange, JobChanged, Page, Rule, RunFilter, RunsOfChange, Store};
+use crate::{ClientStore, EngineStore, JobChange, JobChanged, Page, Rule, RunFilter, RunsOfChange};
 
 /// A day of history as version 1 made it.
 const RANGE: &str = "

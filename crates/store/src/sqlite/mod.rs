@@ -48,10 +48,11 @@ use model::{
 use writer::By;
 
 use crate::{
-    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, Created, DueCursor,
-    DueJobs, DueOf, DueRun, Fired, Firing, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter,
-    Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, Retained, Rule,
-    RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError, Withdrawal,
+    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
+    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, HeldClaim, JobChange,
+    JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page,
+    PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started,
+    StoreError, Withdrawal,
 };
 
 pub use backup::backup;
@@ -71,7 +72,7 @@ fn collect<A, B>(
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl EngineStore for SqliteStore {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
         let (id, node) = (self.new_presence(), node.clone());
         self.write(By::Engine, 1, move |db| db.join(id, &node))
@@ -147,98 +148,6 @@ impl Store for SqliteStore {
         };
         self.read(By::Engine, move |conn| plan::claims(conn, no, after, limit))
             .await
-    }
-
-    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
-        self.write(By::Client, 1, move |db| db.raise_level(to))
-            .await
-    }
-
-    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
-        let rows: Vec<_> = jobs.iter().map(jobs::CreateRow::new).collect();
-        self.write(By::Client, rows.len(), move |db| db.create_jobs(&rows))
-            .await
-    }
-
-    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-        let row = jobs::ChangeRow::new(change);
-        self.write(By::Client, 1, move |db| db.change_job(&row))
-            .await
-    }
-
-    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.read(By::Engine, move |conn| jobs::get_job(conn, tenant, id))
-            .await
-    }
-
-    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        let key = key.clone();
-        self.read(By::Client, move |conn| jobs::find_job(conn, tenant, &key))
-            .await
-    }
-
-    async fn list_jobs(
-        &self,
-        tenant: TenantId,
-        filter: &JobFilter,
-        page: Page<JobId>,
-    ) -> Result<Vec<Job>, StoreError> {
-        let filter = filter.clone();
-        self.read(By::Client, move |conn| {
-            list::list_jobs(conn, tenant, &filter, page)
-        })
-        .await
-    }
-
-    async fn put_calendar(
-        &self,
-        tenant: TenantId,
-        calendar: &Calendar,
-        before: Option<Version>,
-    ) -> Result<CalendarPut, StoreError> {
-        let put = calendars::CalendarToPut::new(calendar)?;
-        self.write(By::Client, 1, move |db| {
-            db.put_calendar(tenant, &put, before)
-        })
-        .await
-    }
-
-    async fn get_calendars(
-        &self,
-        tenant: TenantId,
-        names: &[CalendarName],
-    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
-        let names = names.to_vec();
-        self.read(By::Client, move |conn| {
-            calendars::get_calendars(conn, tenant, &names)
-        })
-        .await
-    }
-
-    async fn list_calendars(
-        &self,
-        tenant: TenantId,
-        after: Option<&CalendarName>,
-        limit: usize,
-    ) -> Result<Vec<CalendarUse>, StoreError> {
-        let after = after.cloned();
-        self.read(By::Client, move |conn| {
-            calendars::list_calendars(conn, tenant, after.as_ref(), limit)
-        })
-        .await
-    }
-
-    async fn drop_calendar(
-        &self,
-        tenant: TenantId,
-        name: &CalendarName,
-        before: Option<Version>,
-    ) -> Result<CalendarDropped, StoreError> {
-        let name = name.clone();
-        self.write(By::Client, 1, move |db| {
-            db.drop_calendar(tenant, &name, before)
-        })
-        .await
     }
 
     async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
@@ -345,12 +254,6 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
-        let start = start.clone();
-        self.write(By::Client, 1, move |db| db.start_run(&start))
-            .await
-    }
-
     async fn mark_running(
         &self,
         presence: PresenceId,
@@ -361,16 +264,6 @@ impl Store for SqliteStore {
             db.mark_running(presence, &runs)
         })
         .await
-    }
-
-    async fn cancel_run(
-        &self,
-        tenant: TenantId,
-        run: RunId,
-        now: Timestamp,
-    ) -> Result<Cancelled, StoreError> {
-        self.write(By::Client, 1, move |db| db.cancel_run(tenant, run, now))
-            .await
     }
 
     async fn withdraw(
@@ -399,6 +292,145 @@ impl Store for SqliteStore {
             answers.insert(index, answer);
         }
         Ok(answers)
+    }
+
+    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
+        let keep = *keep;
+        let find = move |conn: &_| retain::find_over(conn, &keep);
+        let over = self.read(By::Client, find).await?;
+        self.write(By::Client, model::limits::RETENTION_BATCH_MAX, move |db| {
+            db.retain(&keep, &over)
+        })
+        .await
+    }
+
+    async fn oldest_due(
+        &self,
+        _shards: &ShardSet,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.read(By::Engine, move |conn| plan::oldest_due(conn, from))
+            .await
+    }
+
+    async fn count_jobs(
+        &self,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<JobCounts, StoreError> {
+        self.read(By::Client, move |conn| plan::count_jobs(conn, after, limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl ClientStore for SqliteStore {
+    async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
+        self.write(By::Client, 1, move |db| db.raise_level(to))
+            .await
+    }
+
+    async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        let rows: Vec<_> = jobs.iter().map(jobs::CreateRow::new).collect();
+        self.write(By::Client, rows.len(), move |db| db.create_jobs(&rows))
+            .await
+    }
+
+    async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        let row = jobs::ChangeRow::new(change);
+        self.write(By::Client, 1, move |db| db.change_job(&row))
+            .await
+    }
+
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.read(By::Engine, move |conn| jobs::get_job(conn, tenant, id))
+            .await
+    }
+
+    async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let key = key.clone();
+        self.read(By::Client, move |conn| jobs::find_job(conn, tenant, &key))
+            .await
+    }
+
+    async fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Result<Vec<Job>, StoreError> {
+        let filter = filter.clone();
+        self.read(By::Client, move |conn| {
+            list::list_jobs(conn, tenant, &filter, page)
+        })
+        .await
+    }
+
+    async fn put_calendar(
+        &self,
+        tenant: TenantId,
+        calendar: &Calendar,
+        before: Option<Version>,
+    ) -> Result<CalendarPut, StoreError> {
+        let put = calendars::CalendarToPut::new(calendar)?;
+        self.write(By::Client, 1, move |db| {
+            db.put_calendar(tenant, &put, before)
+        })
+        .await
+    }
+
+    async fn get_calendars(
+        &self,
+        tenant: TenantId,
+        names: &[CalendarName],
+    ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
+        let names = names.to_vec();
+        self.read(By::Client, move |conn| {
+            calendars::get_calendars(conn, tenant, &names)
+        })
+        .await
+    }
+
+    async fn list_calendars(
+        &self,
+        tenant: TenantId,
+        after: Option<&CalendarName>,
+        limit: usize,
+    ) -> Result<Vec<CalendarUse>, StoreError> {
+        let after = after.cloned();
+        self.read(By::Client, move |conn| {
+            calendars::list_calendars(conn, tenant, after.as_ref(), limit)
+        })
+        .await
+    }
+
+    async fn drop_calendar(
+        &self,
+        tenant: TenantId,
+        name: &CalendarName,
+        before: Option<Version>,
+    ) -> Result<CalendarDropped, StoreError> {
+        let name = name.clone();
+        self.write(By::Client, 1, move |db| {
+            db.drop_calendar(tenant, &name, before)
+        })
+        .await
+    }
+
+    async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+        let start = start.clone();
+        self.write(By::Client, 1, move |db| db.start_run(&start))
+            .await
+    }
+
+    async fn cancel_run(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Cancelled, StoreError> {
+        self.write(By::Client, 1, move |db| db.cancel_run(tenant, run, now))
+            .await
     }
 
     async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
@@ -433,36 +465,8 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
-        let keep = *keep;
-        let find = move |conn: &_| retain::find_over(conn, &keep);
-        let over = self.read(By::Client, find).await?;
-        self.write(By::Client, model::limits::RETENTION_BATCH_MAX, move |db| {
-            db.retain(&keep, &over)
-        })
-        .await
-    }
-
-    async fn oldest_due(
-        &self,
-        _shards: &ShardSet,
-        from: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        self.read(By::Engine, move |conn| plan::oldest_due(conn, from))
-            .await
-    }
-
     async fn count_live(&self) -> Result<u64, StoreError> {
         Ok(self.shared.live())
-    }
-
-    async fn count_jobs(
-        &self,
-        after: Option<JobId>,
-        limit: usize,
-    ) -> Result<JobCounts, StoreError> {
-        self.read(By::Client, move |conn| plan::count_jobs(conn, after, limit))
-            .await
     }
 }
 

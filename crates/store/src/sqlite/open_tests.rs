@@ -9,7 +9,7 @@ use super::super::tests::{folder, new, open};
 use super::super::{SqliteStore, backup};
 use super::*;
 use crate::conformance::{at, job};
-use crate::{Page, Store};
+use crate::{ClientStore, Page};
 
 /// A folder with a database that has been used and closed.
 async fn used() -> tempfile::TempDir {

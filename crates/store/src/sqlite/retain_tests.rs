@@ -11,7 +11,7 @@ use super::super::tests::folder;
 use super::super::writer::By;
 use super::*;
 use crate::conformance::{DONE, Subject, TestClock, at, once, settlement};
-use crate::{Store, StoreClock};
+use crate::{ClientStore, EngineStore, StoreClock};
 
 const DAY: i64 = 24 * 3_600;
 

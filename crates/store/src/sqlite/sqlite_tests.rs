@@ -58,7 +58,7 @@ async fn subject_with(fast_paths: bool) -> Result<Subject, BoxError> {
         let (path, clock): (PathBuf, _) = (path.clone(), clock.clone());
         Box::pin(async move {
             drop(store);
-            let again: Arc<dyn Store> = Arc::new(open_with(&path, clock, fast_paths).await?);
+            let again: Arc<dyn crate::Store> = Arc::new(open_with(&path, clock, fast_paths).await?);
             Ok(again)
         })
     });

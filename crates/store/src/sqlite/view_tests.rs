@@ -9,7 +9,7 @@ use super::*;
 use crate::conformance::{
     DONE, Subject, TestClock, after_completion, at, attempt, job, job_with, settlement, slot,
 };
-use crate::{Cancelled, Store};
+use crate::{Cancelled, ClientStore, EngineStore};
 
 const DAY: i64 = 24 * 3_600;
 

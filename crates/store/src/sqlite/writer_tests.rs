@@ -8,7 +8,7 @@ use super::super::SqliteStore;
 use super::super::tests::{folder, new, open};
 use super::*;
 use crate::conformance::{TestClock, job, job_with};
-use crate::{Created, Store};
+use crate::{ClientStore, Created};
 
 /// Holds the writer in a call until told to go on, so that what follows becomes one group.
 async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {

@@ -103,7 +103,7 @@ pub(super) fn firing_of(job: &Arc<Job>, decision: Decision, claim: bool) -> Firi
     }
 }
 
-/// How runs are named to `Store::claim`.
+/// How runs are named to `EngineStore::claim`.
 fn claimed_names(runs: &[Named]) -> Vec<RunId> {
     runs.iter().map(|named| named.run).collect()
 }

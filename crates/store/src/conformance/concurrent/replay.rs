@@ -13,7 +13,8 @@ use super::history::Opening;
 use crate::conformance::{TestClock, at, node};
 use crate::mem::MemStore;
 use crate::{
-    Claimed, Epoch, Leases, NewJob, NodeStatus, Settlement, Store, StoreClock as _, StoreError,
+    Claimed, ClientStore, EngineStore, Epoch, Leases, NewJob, NodeStatus, Settlement,
+    StoreClock as _, StoreError,
 };
 
 /// How long a presence must be silent to be fenced: so many beats of the others.
