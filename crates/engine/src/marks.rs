@@ -28,6 +28,9 @@ pub struct Ports {
     pub nudge: Nudge,
 }
 
+/// Runs read at once.
+const READ_MAX: usize = 256;
+
 pub struct Marks {
     ports: Ports,
 }
@@ -67,10 +70,18 @@ impl Marks {
             presence,
             ..
         } = &self.ports;
+        let taken = board.taken_back();
+        let ids: Vec<_> = taken
+            .iter()
+            .map(|(offer, run, _)| (offer.0, *run))
+            .collect();
+        let mut found = Vec::with_capacity(ids.len());
+        for some in ids.chunks(READ_MAX) {
+            found.extend(store.get_runs(some).await?);
+        }
         let mut gone = Vec::new();
-        for (offer, run, attempt) in board.taken_back() {
-            let stands = store.get_run(offer.0, run).await?;
-            match stands.filter(|run| run.claim == Some(presence.id)) {
+        for ((offer, run, attempt), stands) in taken.into_iter().zip(found) {
+            match stands?.filter(|run| run.claim == Some(presence.id)) {
                 None => gone.push((offer, run, attempt)),
                 // Nobody asks for it: it was decided again, and is ours.
                 Some(stands) if stands.mark.is_none() => board.keep(run),

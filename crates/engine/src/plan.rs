@@ -6,14 +6,13 @@
 //! In between nothing is read that lies behind a mark: what was there is over, and looking through it costs much while
 //! somebody's transaction keeps it in the database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future;
 use model::shard::ShardSet;
-use model::{Job, JobId, RunId, RunState, Shard, TenantId, Timestamp, limits};
+use model::{JobId, RunId, RunState, Shard, TenantId, Timestamp, limits};
 use prometheus_client::metrics::gauge::Gauge;
 use store::{DueCursor, DueRun, Hint, Store, StoreError};
 use tracing::error;
@@ -36,9 +35,9 @@ const REREAD: Duration = Duration::from_secs(5);
 const BACKLOG_REST: u32 = 20;
 /// The least between two moves of the window. The horizon is many of these away.
 const MOVE: Duration = Duration::from_millis(500);
-/// Retries far ahead that are looked at in one step, and how many of their jobs are read at once.
+/// Retries far ahead that are looked at in one step, and how many of their jobs are read at once, with their payloads.
 const ASTRAY_PAGE: usize = 256;
-const ASTRAY_READS: usize = 4;
+const ASTRAY_JOBS: usize = 16;
 /// Offers looked at one by one; more than that and reading the window is cheaper.
 const OFFERS_STEP_MAX: usize = 256;
 
@@ -317,22 +316,17 @@ impl Plan {
         let last = due.last().map(|run| (run.due_at, run.run));
         let is_last = due.len() < ASTRAY_PAGE;
         due.retain(|run| run.state == RunState::Retrying);
-        let jobs: BTreeMap<JobId, TenantId> = due.iter().map(|run| (run.job, run.tenant)).collect();
-        let jobs: Vec<(JobId, TenantId)> = jobs.into_iter().collect();
+        let jobs: BTreeSet<(TenantId, JobId)> =
+            due.iter().map(|run| (run.tenant, run.job)).collect();
+        let jobs: Vec<(TenantId, JobId)> = jobs.into_iter().collect();
         let mut bounds: BTreeMap<JobId, Timestamp> = BTreeMap::new();
-        for some in jobs.chunks(ASTRAY_READS) {
-            let reads = some
-                .iter()
-                .map(|(job, tenant)| store.get_job(*tenant, *job));
-            for read in future::join_all(reads).await {
-                let job: Option<Job> = match read {
-                    // Nothing is known of its policy; its runs are due when their rows say so.
-                    Err(StoreError::BadRow { .. }) => None,
-                    read => read?,
-                };
-                let bound = |job: Job| (job.id, now.plus(job.def.retry.delay_bound()));
-                bounds.extend(job.map(bound));
-            }
+        for some in jobs.chunks(ASTRAY_JOBS) {
+            // Of a row that cannot be read no policy is known; its runs are due when their rows say so.
+            let read = store.get_jobs(some).await?.into_iter().flatten();
+            bounds.extend(
+                read.flatten()
+                    .map(|job| (job.id, now.plus(job.def.retry.delay_bound()))),
+            );
         }
         due.retain(|run| {
             let bound = bounds.get(&run.job);

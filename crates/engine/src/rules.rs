@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use model::schedule::{Kind, tzdb_version};
-use model::{Job, JobId, JobState, Shard, TenantId, Timestamp, limits};
-use store::{Hint, JobChange, JobChanged, Peer, Rule, RunsOfChange, Store, StoreError};
+use model::{Job, JobId, JobState, Shard, Timestamp, limits};
+use store::{Found, Hint, JobChange, JobChanged, Peer, Rule, RunsOfChange, Store, StoreError};
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
@@ -25,7 +25,7 @@ use crate::shards::Shards;
 
 /// How often changed rules are looked for without a nudge.
 const EVERY: Duration = Duration::from_secs(5);
-/// Jobs of one step, and how many of them are written at once.
+/// Jobs of one step, and how many of them are read and written at once.
 const PAGE: usize = 500;
 const AT_ONCE: usize = 64;
 /// How often one job is decided anew when others change it meanwhile.
@@ -97,40 +97,34 @@ impl Rules {
     async fn apply(&self, work: &mut UnderWay) -> Result<bool, StoreError> {
         let ports = &self.ports;
         let page = ports.store.jobs_under(&work.rule, work.after, PAGE).await?;
-        let (count, jobs) = (page.len(), page.clone());
         let tables = match work.rule {
             Rule::Calendar { .. } => false,
             Rule::Zone { .. } => true,
         };
-        let reschedule = |(tenant, job)| reschedule(ports, tenant, job, tables);
-        let mut moved = stream::iter(page).map(reschedule).buffered(AT_ONCE);
-        // They come in order, so whatever fails, those before it are done.
-        for (_, job) in jobs {
-            if let Some(moved) = moved.next().await {
-                work.moved += u64::from(moved?);
+        for some in page.chunks(AT_ONCE) {
+            let read = ports.store.get_jobs(some).await?;
+            // Plan parks what cannot be read when it is due.
+            let reschedule = |read: Found<Job>| reschedule(ports, read.ok().flatten(), tables);
+            let mut moved = stream::iter(read).map(reschedule).buffered(AT_ONCE);
+            // They come in order, so whatever fails, those before it are done.
+            for (_, job) in some {
+                if let Some(moved) = moved.next().await {
+                    work.moved += u64::from(moved?);
+                }
+                work.jobs += 1;
+                work.after = Some(*job);
             }
-            work.jobs += 1;
-            work.after = Some(job);
         }
-        Ok(count < PAGE)
+        Ok(page.len() < PAGE)
     }
 }
 
 /// Reschedules one job by its rules as they are now; true if that moved its next slot.
-async fn reschedule(
-    ports: &Ports,
-    tenant: TenantId,
-    id: JobId,
-    tables: bool,
-) -> Result<bool, StoreError> {
-    let job = match ports.store.get_job(tenant, id).await {
-        // Plan parks it when it is due.
-        Err(StoreError::BadRow { .. }) => None,
-        read => read?,
-    };
+async fn reschedule(ports: &Ports, job: Option<Job>, tables: bool) -> Result<bool, StoreError> {
     let Some(mut before) = job else {
         return Ok(false);
     };
+    let id = before.id;
     for _ in 0..TRIES_MAX {
         if before.state != JobState::Active {
             return Ok(false);

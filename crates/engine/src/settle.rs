@@ -138,10 +138,10 @@ impl Settle {
         let is_one = batch.settlements.len() == 1;
         let answers = match answer {
             Answer::Settled(answers) => answers,
-            Answer::Failed(error @ StoreError::BadRow { .. }) if is_one => {
+            Answer::Failed(error @ StoreError::BadRow(_)) if is_one => {
                 vec![Settled::Refused(describe(&error))]
             }
-            Answer::Failed(StoreError::BadRow { .. }) => {
+            Answer::Failed(StoreError::BadRow(_)) => {
                 desk.again_in_halves(write);
                 return Ok(());
             }

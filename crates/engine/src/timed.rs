@@ -112,7 +112,7 @@ between! {
     raise_level(to: Level) -> Raised;
     create_jobs(jobs: &[NewJob]) -> Vec<Created>;
     change_job(change: &JobChange) -> JobChanged;
-    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+    get_jobs(jobs: &[(TenantId, JobId)]) -> Vec<Found<Job>>;
     find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
     list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
     put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
@@ -121,7 +121,7 @@ between! {
     drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
     start_run(start: &StartRun) -> Started;
     cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
-    get_run(tenant: TenantId, run: RunId) -> Option<Run>;
+    get_runs(runs: &[(TenantId, RunId)]) -> Vec<Found<Run>>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
     count_live() -> u64;

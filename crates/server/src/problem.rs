@@ -219,7 +219,7 @@ impl From<StoreError> for Problem {
             error @ (StoreError::InUse(_)
             | StoreError::Unusable(_)
             | StoreError::Fenced
-            | StoreError::BadRow { .. }) => {
+            | StoreError::BadRow(_)) => {
                 tracing::error!(%error, "a request met an error of the store");
                 Self::new(
                     Kind::Internal,

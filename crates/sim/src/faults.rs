@@ -372,14 +372,14 @@ faulty! {
     }
 
     raise_level(to: Level) -> Raised;
-    get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+    get_jobs(jobs: &[(TenantId, JobId)]) -> Vec<Found<Job>>;
     find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
     list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
     put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;
     get_calendars(tenant: TenantId, names: &[CalendarName]) -> Vec<Option<CalendarUse>>;
     list_calendars(tenant: TenantId, after: Option<&CalendarName>, limit: usize) -> Vec<CalendarUse>;
     drop_calendar(tenant: TenantId, name: &CalendarName, before: Option<Version>) -> CalendarDropped;
-    get_run(tenant: TenantId, run: RunId) -> Option<Run>;
+    get_runs(runs: &[(TenantId, RunId)]) -> Vec<Found<Run>>;
     list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
     list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
     count_live() -> u64;

@@ -3,11 +3,11 @@
 //! them all.
 
 use model::{
-    JobId, JobState, Lane, Mark, Outcome, Reason, Run, RunId, RunKind, RunState, Slot, Stretch,
-    Timestamp,
+    CalendarName, JobId, JobState, Lane, Mark, Outcome, Reason, Run, RunId, RunKind, RunState,
+    Slot, Stretch, Timestamp,
 };
 
-use crate::{NodeInfo, StoreError};
+use crate::{BadRow, NodeInfo, StoreError};
 
 /// How a word is written as a number.
 pub(crate) trait Code: Copy {
@@ -80,13 +80,42 @@ pub(crate) struct Unreadable {
     pub detail: String,
 }
 
-impl From<Unreadable> for StoreError {
+impl From<Unreadable> for BadRow {
     fn from(bad: Unreadable) -> Self {
-        Self::BadRow {
+        Self {
             what: bad.job.to_string(),
             detail: bad.detail,
         }
     }
+}
+
+impl From<Unreadable> for StoreError {
+    fn from(bad: Unreadable) -> Self {
+        Self::BadRow(bad.into())
+    }
+}
+
+/// A row of ours that cannot be read, or a value that cannot be written.
+pub(crate) fn bad_row(what: impl ToString, detail: &impl ToString) -> StoreError {
+    StoreError::BadRow(BadRow {
+        what: what.to_string(),
+        detail: detail.to_string(),
+    })
+}
+
+/// The inner answer is about the row, the outer one about the store.
+pub(crate) fn of_row<T, E: Into<StoreError>>(
+    read: Result<T, E>,
+) -> Result<Result<T, BadRow>, StoreError> {
+    match read.map_err(Into::into) {
+        Err(StoreError::BadRow(bad)) => Ok(Err(bad)),
+        read => read.map(Ok),
+    }
+}
+
+/// The name of a calendar, from its column.
+pub(crate) fn calendar_name(stored: &str) -> Result<CalendarName, StoreError> {
+    CalendarName::new(stored).map_err(|error| bad_row(format!("calendar {stored}"), &error))
 }
 
 /// A slot's column: empty when it is the moment in the run's id.

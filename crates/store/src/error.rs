@@ -26,10 +26,21 @@ pub enum StoreError {
     /// The presence was fenced, or has left: join again.
     #[error("this node's presence has ended")]
     Fenced,
-    /// One row cannot be read.
-    #[error("{what} cannot be read: {detail}")]
-    BadRow { what: String, detail: String },
+    /// One row cannot be read, or one value cannot be written.
+    #[error(transparent)]
+    BadRow(#[from] BadRow),
 }
+
+/// What is wrong with one row; others of the same call may be good.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} cannot be read: {detail}")]
+pub struct BadRow {
+    pub what: String,
+    pub detail: String,
+}
+
+/// What a read by id finds: the thing, nothing, or a row that cannot be read.
+pub type Found<T> = Result<Option<T>, BadRow>;
 
 impl StoreError {
     pub fn unavailable(error: impl Into<BoxError>) -> Self {
@@ -49,7 +60,7 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::Full | Self::Slow(_) => true,
-            Self::InUse(_) | Self::Unusable(_) | Self::Fenced | Self::BadRow { .. } => false,
+            Self::InUse(_) | Self::Unusable(_) | Self::Fenced | Self::BadRow(_) => false,
         }
     }
 }

@@ -30,7 +30,7 @@ use model::{
     TenantId, Timestamp, Version,
 };
 
-pub use error::{BoxError, StoreError};
+pub use error::{BadRow, BoxError, Found, StoreError};
 pub use types::*;
 
 /// What nodes call: the engine's duties. What they write carries their presence, the epochs of their leases, or their
@@ -231,7 +231,15 @@ pub trait ClientStore: Send + Sync + 'static {
     /// are not written as skipped. Calendars are looked at as by `create_jobs`; a job that cannot be kept is refused.
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError>;
 
-    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
+    /// Jobs by id, each with the tenant that it belongs to; deleted ones are not found. They come with their payloads, so
+    /// callers keep batches small.
+    async fn get_jobs(&self, jobs: &[(TenantId, JobId)]) -> Result<Vec<Found<Job>>, StoreError>;
+
+    /// A batch of one.
+    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+        let found = self.get_jobs(&[(tenant, id)]).await?.pop();
+        Ok(found.transpose()?.flatten())
+    }
 
     async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError>;
 
@@ -291,7 +299,14 @@ pub trait ClientStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Cancelled, StoreError>;
 
-    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError>;
+    /// Runs by id, likewise.
+    async fn get_runs(&self, runs: &[(TenantId, RunId)]) -> Result<Vec<Found<Run>>, StoreError>;
+
+    /// A batch of one.
+    async fn get_run(&self, tenant: TenantId, id: RunId) -> Result<Option<Run>, StoreError> {
+        let found = self.get_runs(&[(tenant, id)]).await?.pop();
+        Ok(found.transpose()?.flatten())
+    }
 
     /// Newest first, live and history in one.
     async fn list_runs(

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use executor::{Executor, WorkOrder};
 use model::schedule::{Every, Period, Zone};
 use model::{Definition, Job, JobId, Report, RunId, Schedule, Slot, Target, TenantId, Timestamp};
-use store::{StoreClock, StoreError};
+use store::{BadRow, StoreClock, StoreError};
 use tokio::sync::watch;
 
 use crate::clock::{Alarm, Clock};
@@ -194,10 +194,10 @@ impl Around for Calls {
                 call.await?;
                 Err(StoreError::unavailable("the way back is cut"))
             }
-            Some(Fault::Data) => Err(StoreError::BadRow {
+            Some(Fault::Data) => Err(StoreError::from(BadRow {
                 what: operation.to_owned(),
                 detail: "it says what cannot be kept".to_owned(),
-            }),
+            })),
             // Without a line on the screen.
             Some(Fault::Panic) => std::panic::resume_unwind(Box::new("the store has a bug")),
             Some(Fault::Silence) => std::future::pending().await,

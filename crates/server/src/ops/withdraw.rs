@@ -42,21 +42,19 @@ pub async fn confirm(api: &Api, tenant: TenantId, asked: Vec<RunId>, wish: Wish)
     let mut waiting = asked;
     let mut pause = POLL_FIRST;
     loop {
-        let mut still = Vec::new();
-        for id in waiting {
-            // The change is written: a store that cannot be read now only leaves us without news.
-            match api
-                .store
-                .get_run(tenant, id)
-                .await
-                .map(|run| to_answer(run.as_ref(), wish))
-            {
-                Ok(News::Withdrawn) => answer.withdrawn.push(id),
-                Ok(News::Dispatched) => answer.dispatched.push(id),
-                Ok(News::None) | Err(_) => still.push(id),
+        let ids: Vec<_> = waiting.iter().map(|id| (tenant, *id)).collect();
+        // The change is written: a store that cannot be read now only leaves us without news.
+        if let Ok(read) = api.store.get_runs(&ids).await {
+            let mut still = Vec::new();
+            for (id, run) in waiting.into_iter().zip(read) {
+                match run.map(|run| to_answer(run.as_ref(), wish)) {
+                    Ok(News::Withdrawn) => answer.withdrawn.push(id),
+                    Ok(News::Dispatched) => answer.dispatched.push(id),
+                    Ok(News::None) | Err(_) => still.push(id),
+                }
             }
+            waiting = still;
         }
-        waiting = still;
         if waiting.is_empty() || clock.uptime().saturating_sub(since) >= limits::WITHDRAW_WAIT {
             answer.unconfirmed = waiting;
             return answer;

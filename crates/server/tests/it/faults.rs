@@ -112,12 +112,12 @@ faulty! {
 faulty! {
     ClientStore
     struck {
-        fn get_job(tenant: TenantId, id: JobId) -> Option<Job>;
+        fn get_jobs(jobs: &[(TenantId, JobId)]) -> Vec<Found<Job>>;
         fn find_job(tenant: TenantId, key: &JobKey) -> Option<Job>;
         fn list_jobs(tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job>;
         fn start_run(start: &StartRun) -> Started;
         fn cancel_run(tenant: TenantId, run: RunId, now: Timestamp) -> Cancelled;
-        fn get_run(tenant: TenantId, run: RunId) -> Option<Run>;
+        fn get_runs(runs: &[(TenantId, RunId)]) -> Vec<Found<Run>>;
         fn list_runs(tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run>;
         fn list_slots(tenant: TenantId, job: JobId, from: Timestamp, to: Timestamp, limit: usize) -> Vec<Run>;
         fn put_calendar(tenant: TenantId, calendar: &Calendar, before: Option<Version>) -> CalendarPut;

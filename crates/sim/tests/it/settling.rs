@@ -15,7 +15,7 @@ use model::{
 };
 use sim::clock::SimClock;
 use store::mem::MemStore;
-use store::{ClientStore, EngineStore, NewJob, Settled, Settlement, StoreError};
+use store::{BadRow, ClientStore, EngineStore, NewJob, Settled, Settlement, StoreError};
 
 use crate::wrapped::{Meddler, Wrapped};
 
@@ -141,7 +141,7 @@ impl Meddler for Refusing {
         };
         if self.refusal == Refusal::Failed && settlements.iter().any(is_bad) {
             let (what, detail) = ("a settlement".to_owned(), "its data".to_owned());
-            return Err(StoreError::BadRow { what, detail });
+            return Err(StoreError::BadRow(BadRow { what, detail }));
         }
         let panics = self.refusal == Refusal::Panics && settlements.iter().any(is_bad);
         assert!(!panics, "asked to panic");

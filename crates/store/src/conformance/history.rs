@@ -43,6 +43,23 @@ const EVERYTHING: Page<RunId> = Page {
     limit: 100,
 };
 
+pub async fn runs_read_together_come_as_they_were_named(subject: Subject) -> Kept {
+    subject.some_of_each().await?;
+    let runs = subject.list(&RunFilter::default(), EVERYTHING).await?;
+    let mut named: Vec<_> = runs.iter().map(|run| (TenantId::DEFAULT, run.id)).collect();
+    let mut expected: Vec<_> = runs.iter().cloned().map(|run| Ok(Some(run))).collect();
+    // Strangers find nothing, and a run may be named twice.
+    for run in &runs {
+        named.extend([(STRANGER, run.id), (TenantId::DEFAULT, run.id)]);
+        expected.extend([Ok(None), Ok(Some(run.clone()))]);
+    }
+    named.push((TenantId::DEFAULT, RunId(uuid::Uuid::max())));
+    expected.push(Ok(None));
+    assert_eq!(subject.store.get_runs(&named).await?, expected);
+    assert_eq!(subject.store.get_runs(&[]).await?, []);
+    Ok(())
+}
+
 pub async fn live_and_ended_runs_are_one_list(subject: Subject) -> Kept {
     subject.some_of_each().await?;
     let runs = subject.list(&RunFilter::default(), EVERYTHING).await?;

@@ -364,6 +364,24 @@ pub async fn a_tenant_sees_only_its_own_jobs(subject: Subject) -> Kept {
     Ok(())
 }
 
+pub async fn jobs_read_together_come_as_they_were_named(subject: Subject) -> Kept {
+    let (one, two) = (subject.put(job(1)?).await?, subject.put(job(2)?).await?);
+    let nobody = JobId::new(at(1), [9; 10]);
+    let ours = TenantId::DEFAULT;
+    let named = [
+        (ours, two.id),
+        (STRANGER, one.id),
+        (ours, nobody),
+        (ours, one.id),
+        (ours, two.id),
+    ];
+    let found = subject.store.get_jobs(&named).await?;
+    let (one, two) = (Ok(Some(Job::clone(&one))), Ok(Some(Job::clone(&two))));
+    assert_eq!(found, [two.clone(), Ok(None), Ok(None), one, two]);
+    assert_eq!(subject.store.get_jobs(&[]).await?, []);
+    Ok(())
+}
+
 pub async fn jobs_are_listed_newest_first(subject: Subject) -> Kept {
     for number in [2, 5, 1, 4, 3] {
         subject.put(job(number)?).await?;

@@ -102,6 +102,7 @@ macro_rules! conformance_promises {
                 a_create_asked_again_makes_no_second_job
                 a_refused_create_leaves_its_idempotency_key_free
                 a_tenant_sees_only_its_own_jobs
+                jobs_read_together_come_as_they_were_named
                 jobs_are_listed_newest_first
                 listing_pages_neither_repeat_nor_lose
                 jobs_are_listed_by_state_label_and_part_of_the_key
@@ -357,6 +358,7 @@ macro_rules! conformance_promises {
                 opening_again_keeps_a_job_resting
             }
             history {
+                runs_read_together_come_as_they_were_named
                 live_and_ended_runs_are_one_list
                 run_pages_neither_repeat_nor_lose
                 runs_are_listed_by_job_and_by_state

@@ -29,10 +29,10 @@ use model::{
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
-    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, HeldClaim, Hint, JobChange,
-    JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page,
-    PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started,
-    StoreClock, StoreError, Withdrawal,
+    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
+    JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
+    Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
+    Started, StoreClock, StoreError, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -332,8 +332,10 @@ impl ClientStore for MemStore {
         Ok(self.state().change_job(change))
     }
 
-    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
-        Ok(self.state().get_job(tenant, id))
+    async fn get_jobs(&self, jobs: &[(TenantId, JobId)]) -> Result<Vec<Found<Job>>, StoreError> {
+        let state = self.state();
+        let read = |(tenant, id): &_| Ok(state.get_job(*tenant, *id));
+        Ok(jobs.iter().map(read).collect())
     }
 
     async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
@@ -397,8 +399,10 @@ impl ClientStore for MemStore {
         Ok(self.state().cancel_run(tenant, run, now))
     }
 
-    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
-        Ok(self.state().get_run(tenant, run))
+    async fn get_runs(&self, runs: &[(TenantId, RunId)]) -> Result<Vec<Found<Run>>, StoreError> {
+        let state = self.state();
+        let read = |(tenant, id): &_| Ok(state.get_run(*tenant, *id));
+        Ok(runs.iter().map(read).collect())
     }
 
     async fn list_runs(

@@ -8,11 +8,11 @@ use model::{Calendar, CalendarName, Job, JobId, TenantId, Timestamp, Version, li
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::fault::{Done, bad_name, bad_row};
+use super::fault::Done;
 use super::pool::Conn;
 use super::rows::JobRow;
 use super::store::{PgStore, limit};
-use crate::code::Unreadable;
+use crate::code::{Unreadable, bad_row, calendar_name};
 use crate::types::calendars_of;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 
@@ -106,7 +106,7 @@ impl CalendarRow {
     }
 
     fn decode(self) -> Result<CalendarUse, StoreError> {
-        let name = CalendarName::new(&self.name).map_err(|error| bad_name(&self.name, &error))?;
+        let name = calendar_name(&self.name)?;
         let calendar = doc::decode_calendar(name, self.version, self.updated_at, &self.doc)
             .map_err(|error| bad_row(format!("calendar {}", self.name), &error))?;
         Ok(CalendarUse {

@@ -3,7 +3,7 @@
 use futures_util::future::try_join_all;
 use model::Run;
 
-use super::fault::{Done, Fault, bad_row};
+use super::fault::{Done, Fault};
 use super::plan::park_on;
 use super::pool::Conn;
 use super::put::{
@@ -13,6 +13,7 @@ use super::put::{
 use super::rows::{EndedRow, text};
 use super::store::PgStore;
 use super::views::Views;
+use crate::code::bad_row;
 use crate::doc;
 
 const PUT_JOBS: &str = include_str!("sql/put_jobs.sql");

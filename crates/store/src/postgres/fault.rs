@@ -1,11 +1,10 @@
 //! What can go wrong on the way to PostgreSQL, and what a caller is told of it.
 
-use model::schedule::CalendarError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
-use crate::doc::DocError;
+use crate::code::bad_row;
 
 /// Why a call could not be done: PostgreSQL's word, or already ours.
 #[derive(Debug)]
@@ -37,30 +36,6 @@ impl From<Fault> for StoreError {
             Fault::Sql(error) => told(error),
             Fault::Overtaken => Self::unavailable("others changed the same rows again and again"),
         }
-    }
-}
-
-/// A row of ours that cannot be read, or a value that cannot be written.
-pub(super) fn bad_row(what: impl ToString, error: &DocError) -> StoreError {
-    StoreError::BadRow {
-        what: what.to_string(),
-        detail: error.to_string(),
-    }
-}
-
-/// A name of ours that cannot be one.
-pub(super) fn bad_name(name: &str, error: &CalendarError) -> StoreError {
-    StoreError::BadRow {
-        what: format!("calendar {name}"),
-        detail: error.to_string(),
-    }
-}
-
-/// A column that holds no value of ours.
-pub(super) fn bad_column(what: &str, code: i64) -> StoreError {
-    StoreError::BadRow {
-        what: "a row".to_owned(),
-        detail: format!("{what} {code} is not known"),
     }
 }
 
@@ -119,10 +94,7 @@ fn told(error: Error) -> StoreError {
     };
     match class(state) {
         "53" if *state == SqlState::DISK_FULL => StoreError::Full,
-        "22" | "23" | "54" => StoreError::BadRow {
-            what: "a row".to_owned(),
-            detail: detail(&error),
-        },
+        "22" | "23" | "54" => bad_row("a row", &detail(&error)),
         "3D" | "42" | "28" => {
             StoreError::Unusable(format!("the database cannot be used: {}", detail(&error)))
         }

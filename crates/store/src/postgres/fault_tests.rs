@@ -180,6 +180,45 @@ async fn one_bad_row_spoils_no_batch() {
 }
 
 #[tokio::test]
+async fn a_row_that_cannot_be_read_hides_no_other() {
+    let server = PgServer::shared().unwrap();
+    let address = server.fresh_schema();
+    let store = store(&address).await;
+    let leases = leader(&store).await;
+    let mut firings = Vec::new();
+    for number in 1..=3 {
+        let job = put(&store, job(number).unwrap()).await;
+        firings.extend(on_time(&job));
+    }
+    store.fire(&leases, &firings).await.unwrap();
+    let jobs: Vec<_> = firings
+        .iter()
+        .map(|it| (it.job.tenant, it.job.id))
+        .collect();
+    let runs: Vec<_> = firings
+        .iter()
+        .map(|it| (it.job.tenant, it.name().unwrap()))
+        .collect();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let spoil = format!(
+        "UPDATE {schema}.defs SET doc = '' WHERE id = '{}';
+         UPDATE {schema}.live SET attempts = '' WHERE id = '{}'",
+        jobs[1].1.0, runs[1].1.0
+    );
+    client(&server).await.batch_execute(&spoil).await.unwrap();
+    let read = store.get_jobs(&jobs).await.unwrap();
+    assert!(
+        matches!(&read[..], [Ok(Some(_)), Err(_), Ok(Some(_))]),
+        "{read:?}"
+    );
+    let read = store.get_runs(&runs).await.unwrap();
+    assert!(
+        matches!(&read[..], [Ok(Some(_)), Err(_), Ok(Some(_))]),
+        "{read:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_day_that_another_node_has_dropped_is_made_again() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();

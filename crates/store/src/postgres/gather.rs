@@ -131,10 +131,7 @@ fn fail(batch: Vec<Asked>, error: &StoreError) {
             StoreError::InUse(why) => StoreError::InUse(why.clone()),
             StoreError::Unusable(why) => StoreError::Unusable(why.clone()),
             StoreError::Fenced => StoreError::Fenced,
-            StoreError::BadRow { what, detail } => StoreError::BadRow {
-                what: what.clone(),
-                detail: detail.clone(),
-            },
+            StoreError::BadRow(bad) => StoreError::BadRow(bad.clone()),
         };
         let _gone = answer.send(Err(same));
     }

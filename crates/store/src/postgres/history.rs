@@ -7,36 +7,33 @@ use model::{Run, RunId, RunState, TenantId};
 use uuid::Uuid;
 
 use super::fault::Done;
-use super::fire::live_named;
-use super::pool::Conn;
 use super::rows::{EndedRow, LiveRow, Payloads};
 use super::store::{PgStore, limit};
-use crate::code::Code;
-use crate::{Page, RunFilter};
-
-/// Ended runs by their names.
-pub(super) async fn ended_runs(conn: &Conn, names: &[Uuid]) -> Done<BTreeMap<RunId, Run>> {
-    let mut ended = BTreeMap::new();
-    if names.is_empty() {
-        return Ok(ended);
-    }
-    let sql = include_str!("sql/get_run_ended.sql");
-    for row in &conn.rows(sql, &[&names]).await? {
-        let run = EndedRow::read(row)?;
-        ended.insert(run.id, run);
-    }
-    Ok(ended)
-}
+use crate::code::{Code, of_row};
+use crate::{BadRow, Found, Page, RunFilter};
 
 impl PgStore {
-    pub(super) async fn try_get_run(&self, tenant: TenantId, id: RunId) -> Done<Option<Run>> {
+    pub(super) async fn try_get_runs(&self, wanted: &[(TenantId, RunId)]) -> Done<Vec<Found<Run>>> {
         let conn = self.clients.get().await?;
-        let live = live_named(&conn, &[id.0], Payloads::All).await?;
-        let run = match live.first() {
-            Some(row) => Some(row.decode()?),
-            None => ended_runs(&conn, &[id.0]).await?.remove(&id),
+        let mut names: Vec<Uuid> = wanted.iter().map(|(_, id)| id.0).collect();
+        let mut runs: BTreeMap<RunId, Result<Run, BadRow>> = BTreeMap::new();
+        let live = include_str!("sql/get_run_live.sql");
+        for row in &conn.rows(live, &[&names, &Payloads::All.max()]).await? {
+            let run = LiveRow::read(row).and_then(|row| Ok(row.decode()?));
+            runs.insert(RunId(row.try_get(0)?), of_row(run)?);
+        }
+        names.retain(|name| !runs.contains_key(&RunId(*name)));
+        if !names.is_empty() {
+            let ended = include_str!("sql/get_run_ended.sql");
+            for row in &conn.rows(ended, &[&names]).await? {
+                runs.insert(RunId(row.try_get(0)?), of_row(EndedRow::read(row))?);
+            }
+        }
+        let found = |(tenant, id): &(TenantId, RunId)| {
+            let run = runs.get(id).cloned().transpose()?;
+            Ok(run.filter(|run| run.tenant == *tenant))
         };
-        Ok(run.filter(|run| run.tenant == tenant))
+        Ok(wanted.iter().map(found).collect())
     }
 
     pub(super) async fn try_list_runs(

@@ -1,16 +1,19 @@
 //! Jobs as they are read one by one, and what create and change both write of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::schedule::Zone;
 use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
+use uuid::Uuid;
 
-use super::calendars::{is_broken, readable_jobs};
+use super::calendars::{is_broken, read_jobs, readable_jobs};
 use super::fault::Done;
 use super::pool::Conn;
 use super::rows::{Payloads, text};
 use super::store::PgStore;
 use crate::doc::{self, DocError};
+use crate::{BadRow, Found};
 
 /// A job with its definition encoded, ready to be bound.
 pub(super) struct JobToPut {
@@ -46,16 +49,20 @@ pub(super) fn due_at(job: &Job) -> Option<Timestamp> {
 }
 
 impl PgStore {
-    pub(super) async fn try_get_job(&self, tenant: TenantId, id: JobId) -> Done<Option<Job>> {
+    pub(super) async fn try_get_jobs(&self, wanted: &[(TenantId, JobId)]) -> Done<Vec<Found<Job>>> {
         let conn = self.clients.get().await?;
-        let rows = conn
-            .rows(
-                include_str!("sql/get_job.sql"),
-                &[&[id.0].as_slice(), &Payloads::All.max()],
-            )
-            .await?;
-        let job = readable_jobs(&conn, &rows).await?.into_iter().next();
-        Ok(job.filter(|job| job.tenant == tenant && !is_gone(job)))
+        let ids: Vec<Uuid> = wanted.iter().map(|(_, id)| id.0).collect();
+        let sql = include_str!("sql/get_job.sql");
+        let rows = conn.rows(sql, &[&ids, &Payloads::All.max()]).await?;
+        let read = read_jobs(&conn, &rows).await?.into_iter();
+        let read: BTreeMap<JobId, Result<Job, BadRow>> = read
+            .map(|(id, job)| (id, job.map_err(BadRow::from)))
+            .collect();
+        let found = |(tenant, id): &(TenantId, JobId)| {
+            let job = read.get(id).cloned().transpose()?;
+            Ok(job.filter(|job| job.tenant == *tenant && !is_gone(job)))
+        };
+        Ok(wanted.iter().map(found).collect())
     }
 
     pub(super) async fn try_find_job(&self, tenant: TenantId, key: &JobKey) -> Done<Option<Job>> {

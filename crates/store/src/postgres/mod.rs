@@ -65,10 +65,10 @@ use model::{
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
-    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, HeldClaim, Hint, JobChange,
-    JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page,
-    PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started,
-    StoreError, Withdrawal,
+    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
+    JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
+    Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
+    Started, StoreError, Withdrawal,
 };
 use store::retrying;
 
@@ -285,9 +285,9 @@ impl ClientStore for PgStore {
         self.change(change).await
     }
 
-    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
+    async fn get_jobs(&self, jobs: &[(TenantId, JobId)]) -> Result<Vec<Found<Job>>, StoreError> {
         self.now();
-        retrying!(self, self.try_get_job(tenant, id))
+        retrying!(self, self.try_get_jobs(jobs))
     }
 
     async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
@@ -359,9 +359,9 @@ impl ClientStore for PgStore {
         retrying!(self, self.try_cancel_run(tenant, run, now))
     }
 
-    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
+    async fn get_runs(&self, runs: &[(TenantId, RunId)]) -> Result<Vec<Found<Run>>, StoreError> {
         self.now();
-        retrying!(self, self.try_get_run(tenant, run))
+        retrying!(self, self.try_get_runs(runs))
     }
 
     async fn list_runs(

@@ -11,14 +11,15 @@ use model::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::fault::{Done, bad_column, bad_row};
+use super::fault::Done;
 use crate::StoreError;
-use crate::code::{Code, Unreadable, read_slot};
+use crate::code::{Code, Unreadable, bad_row, read_slot};
 use crate::doc::{self, DocError};
 
 pub(super) fn word<T: Code>(row: &Row, column: usize) -> Done<T> {
     let code: i16 = row.try_get(column)?;
-    Ok(T::from_code(code).ok_or_else(|| bad_column(T::WHAT, i64::from(code)))?)
+    Ok(T::from_code(code)
+        .ok_or_else(|| bad_row("a row", &format!("{} {code} is not known", T::WHAT)))?)
 }
 
 pub(super) fn maybe_word<T: Code>(row: &Row, column: usize) -> Done<Option<T>> {

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use model::schedule::Zone;
-use model::{CalendarName, JobId, TenantId, Version};
+use model::{JobId, TenantId, Version};
 
-use super::fault::{Done, bad_name};
+use super::fault::Done;
 use super::pool::Conn;
 use super::store::{PgStore, limit};
 use crate::Rule;
+use crate::code::calendar_name;
 
 /// A number for the tables of a zone in this binary, 0 if they do not have it. Worked out once.
 fn digest(name: &str) -> u64 {
@@ -57,7 +58,7 @@ impl PgStore {
             let name: String = row.try_get(1)?;
             changed.push(Rule::Calendar {
                 tenant: TenantId(row.try_get(0)?),
-                name: CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?,
+                name: calendar_name(&name)?,
                 version: Version(row.try_get::<_, i32>(2)?.cast_unsigned()),
                 doubts: row.try_get::<_, i32>(3)?.cast_unsigned(),
             });

@@ -15,6 +15,7 @@ use super::fire::is_exclusive;
 use super::pool::Conn;
 use super::put::Param;
 use super::rows::{LiveRow, Narrow, Payloads};
+use crate::code::bad_row;
 use crate::{StoreError, doc};
 
 /// Whether live runs are locked besides their jobs.
@@ -150,10 +151,7 @@ impl Views {
         };
         match &held.unreadable {
             None => Ok(held.view.job.as_ref()),
-            Some(detail) => Err(StoreError::BadRow {
-                what: id.to_string(),
-                detail: detail.clone(),
-            }),
+            Some(detail) => Err(bad_row(id, detail)),
         }
     }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Partition, RunId, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 
-use super::fault::{Done, bad_row};
+use super::fault::Done;
 use super::rows::{EndedRow, Tenant};
-use crate::code::{Code, slot_column, stretch_columns};
+use crate::code::{Code, bad_row, slot_column, stretch_columns};
 
 /// The days of UTC that have a table of history.
 #[derive(Default)]

@@ -9,11 +9,11 @@ use model::{Calendar, CalendarName, Job, JobId, TenantId, Timestamp, Version, li
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::db::Db;
-use super::fault::{Done, Fault, bad_name, bad_row};
+use super::fault::{Done, Fault};
 use super::jobs::{is_gone, job_row};
 use super::rows::{JobRow, Payloads, Tenant};
 use super::rules::jobs_naming;
-use crate::code::Unreadable;
+use crate::code::{Unreadable, bad_row, calendar_name};
 use crate::types::calendars_of;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 
@@ -118,7 +118,7 @@ impl CalendarRow {
     }
 
     fn decode(self) -> Result<CalendarUse, StoreError> {
-        let name = CalendarName::new(&self.name).map_err(|error| bad_name(&self.name, &error))?;
+        let name = calendar_name(&self.name)?;
         let calendar = doc::decode_calendar(name, self.version, self.updated_at, &self.doc)
             .map_err(|error| bad_row(format!("calendar {}", self.name), &error))?;
         Ok(CalendarUse {

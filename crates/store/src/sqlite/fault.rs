@@ -1,10 +1,9 @@
 //! What can go wrong inside SQLite, and what a caller is told of it.
 
-use model::schedule::CalendarError;
 use rusqlite::{Error, ErrorCode};
 
 use crate::StoreError;
-use crate::doc::DocError;
+use crate::code::bad_row;
 
 /// Why a call could not be done: SQLite's word, or already ours.
 #[derive(Debug)]
@@ -50,22 +49,6 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// A row of ours that cannot be read, or a value that cannot be written.
-pub(super) fn bad_row(what: impl ToString, error: &DocError) -> StoreError {
-    StoreError::BadRow {
-        what: what.to_string(),
-        detail: error.to_string(),
-    }
-}
-
-/// A name of ours that cannot be one.
-pub(super) fn bad_name(name: &str, error: &CalendarError) -> StoreError {
-    StoreError::BadRow {
-        what: format!("calendar {name}"),
-        detail: error.to_string(),
-    }
-}
-
 fn told(error: Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,
@@ -73,9 +56,6 @@ fn told(error: Error) -> StoreError {
             StoreError::Unusable(format!("the database is damaged: {error}"))
         }
         Some(_) => StoreError::unavailable(error),
-        None => StoreError::BadRow {
-            what: "a row".to_owned(),
-            detail: error.to_string(),
-        },
+        None => bad_row("a row", &error),
     }
 }

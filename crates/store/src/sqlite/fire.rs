@@ -8,10 +8,10 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use super::archive::{OfDay, Ranges};
 use super::db::{Db, insert_live};
-use super::fault::{Done, bad_row};
+use super::fault::Done;
 use super::rest::Resting;
 use super::rows::LiveRow;
-use crate::code::Code;
+use crate::code::{Code, bad_row};
 use crate::{Fired, Firing, Leases, StoreError};
 
 /// A firing, worked out before it reaches the writer.

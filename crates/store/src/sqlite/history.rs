@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::archive::Ranges;
 use super::fault::Done;
 use super::rows::{Payloads, RunRow, Tenant};
-use crate::code::Code;
-use crate::{Page, RunFilter};
+use crate::code::{Code, of_row};
+use crate::{Found, Page, RunFilter};
 
 /// Greater than any id: ids are 16 bytes.
 pub(super) const AFTER_ALL: [u8; 17] = [u8::MAX; 17];
@@ -52,9 +52,13 @@ fn any_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
     }
 }
 
-pub(super) fn get_run(conn: &Connection, tenant: TenantId, id: RunId) -> Done<Option<Run>> {
-    let run = any_run(conn, &Ranges::read(conn)?, id)?;
-    Ok(run.filter(|run| run.tenant == tenant))
+pub(super) fn get_runs(conn: &Connection, wanted: &[(TenantId, RunId)]) -> Done<Vec<Found<Run>>> {
+    let ranges = Ranges::read(conn)?;
+    let read = |(tenant, id): &(TenantId, RunId)| {
+        let run = of_row(any_run(conn, &ranges, *id))?;
+        Ok(run.map(|run| run.filter(|run| run.tenant == *tenant)))
+    };
+    wanted.iter().map(read).collect()
 }
 
 /// What is asked of every table of a listing.

@@ -12,9 +12,9 @@ use super::calendars::{
 use super::db::Db;
 use super::fault::Done;
 use super::rows::{JobRow, Payloads, Tenant};
-use crate::code::Code;
+use crate::code::{Code, of_row};
 use crate::doc::{self, DocError};
-use crate::{Created, Idempotency, JobChange, JobChanged, NewJob};
+use crate::{Created, Found, Idempotency, JobChange, JobChanged, NewJob};
 
 /// A job with its definition encoded, ready to be bound.
 pub(super) struct JobToPut {
@@ -97,14 +97,19 @@ pub(super) fn load_job(conn: &Connection, id: JobId) -> Done<Option<Job>> {
     Lookup::new(conn, Payloads::All).job(id)
 }
 
-pub(super) fn get_job(conn: &Connection, tenant: TenantId, id: JobId) -> Done<Option<Job>> {
-    let job = load_job(conn, id)?;
-    Ok(job.filter(|job| job.tenant == tenant && !is_gone(job)))
+pub(super) fn get_jobs(conn: &Connection, wanted: &[(TenantId, JobId)]) -> Done<Vec<Found<Job>>> {
+    let lookup = Lookup::new(conn, Payloads::All);
+    let read = |(tenant, id): &(TenantId, JobId)| {
+        let is_theirs = |job: &Job| job.tenant == *tenant && !is_gone(job);
+        let job = of_row(lookup.job(*id))?;
+        Ok(job.map(|job| job.filter(is_theirs)))
+    };
+    wanted.iter().map(read).collect()
 }
 
 pub(super) fn find_job(conn: &Connection, tenant: TenantId, key: &JobKey) -> Done<Option<Job>> {
     match key_holder(conn, tenant, key)? {
-        Some(id) => get_job(conn, tenant, id),
+        Some(id) => load_job(conn, id),
         None => Ok(None),
     }
 }

@@ -49,7 +49,7 @@ use writer::By;
 
 use crate::{
     Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
-    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, HeldClaim, JobChange,
+    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, JobChange,
     JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page,
     PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started,
     StoreError, Withdrawal,
@@ -342,8 +342,9 @@ impl ClientStore for SqliteStore {
             .await
     }
 
-    async fn get_job(&self, tenant: TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.read(By::Engine, move |conn| jobs::get_job(conn, tenant, id))
+    async fn get_jobs(&self, jobs: &[(TenantId, JobId)]) -> Result<Vec<Found<Job>>, StoreError> {
+        let jobs = jobs.to_vec();
+        self.read(By::Engine, move |conn| jobs::get_jobs(conn, &jobs))
             .await
     }
 
@@ -433,8 +434,9 @@ impl ClientStore for SqliteStore {
             .await
     }
 
-    async fn get_run(&self, tenant: TenantId, run: RunId) -> Result<Option<Run>, StoreError> {
-        self.read(By::Engine, move |conn| history::get_run(conn, tenant, run))
+    async fn get_runs(&self, runs: &[(TenantId, RunId)]) -> Result<Vec<Found<Run>>, StoreError> {
+        let runs = runs.to_vec();
+        self.read(By::Engine, move |conn| history::get_runs(conn, &runs))
             .await
     }
 

@@ -234,8 +234,8 @@ pub(super) fn orphans(
 /// What cannot be read is nothing here, and a line in the log.
 fn readable<T>(found: Done<Option<T>>) -> Done<Option<T>> {
     match found {
-        Err(super::fault::Fault::Store(StoreError::BadRow { what, detail })) => {
-            tracing::warn!(what, detail, "unreadable row");
+        Err(super::fault::Fault::Store(StoreError::BadRow(bad))) => {
+            tracing::warn!(what = bad.what, detail = bad.detail, "unreadable row");
             Ok(None)
         }
         found => found,

@@ -301,7 +301,7 @@ impl RunRow {
             attempts,
         } = self;
         run.attempts = doc::decode_attempts(attempts.as_deref())
-            .map_err(|error| super::fault::bad_row(run.id, &error))?;
+            .map_err(|error| crate::code::bad_row(run.id, &error))?;
         run.attempts.extend(last);
         Ok(run)
     }

@@ -9,9 +9,10 @@ use model::{CalendarName, JobId, TenantId, Version};
 use rusqlite::{Connection, Row, params};
 
 use super::db::Db;
-use super::fault::{Done, bad_name};
+use super::fault::Done;
 use super::rows::Tenant;
 use crate::Rule;
+use crate::code::calendar_name;
 
 /// A number for the tables of a zone in this binary, 0 if they do not have it. Worked out once.
 pub(super) fn digest(name: &str) -> u64 {
@@ -63,7 +64,7 @@ pub(super) fn rules_changed(conn: &Connection) -> Done<Vec<Rule>> {
         let name: String = row.get(1)?;
         changed.push(Rule::Calendar {
             tenant: row.get::<_, Tenant>(0)?.0,
-            name: CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?,
+            name: calendar_name(&name)?,
             version: Version(row.get(2)?),
             doubts: row.get(3)?,
         });
@@ -118,7 +119,7 @@ fn calendars_in(conn: &Connection, zone: &str) -> Done<Vec<(TenantId, CalendarNa
     let mut calendars = Vec::new();
     while let Some(row) = rows.next()? {
         let name: String = row.get(1)?;
-        let named = CalendarName::new(&name).map_err(|error| bad_name(&name, &error))?;
+        let named = calendar_name(&name)?;
         calendars.push((row.get::<_, Tenant>(0)?.0, named));
     }
     Ok(calendars)

@@ -6,9 +6,10 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use super::archive::Archive;
 use super::db::Db;
-use super::fault::{Done, bad_row};
+use super::fault::Done;
 use super::rest::Resting;
 use super::rows::EndedRow;
+use crate::code::bad_row;
 use crate::{Settled, Settlement, StoreError, doc};
 
 /// A settlement, encoded before it reaches the writer.

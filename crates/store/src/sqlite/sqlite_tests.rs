@@ -297,7 +297,10 @@ async fn a_job_that_cannot_be_read_is_named_and_parked_and_hurts_no_other() {
         .unwrap();
     assert_eq!(listed.len(), 1);
     let read = store.get_job(TenantId::DEFAULT, bad.id).await;
-    assert!(matches!(read, Err(StoreError::BadRow { .. })), "{read:?}");
+    assert!(matches!(read, Err(StoreError::BadRow(_))), "{read:?}");
+    let both = [bad.id, good.id].map(|id| (TenantId::DEFAULT, id));
+    let read = store.get_jobs(&both).await.unwrap();
+    assert!(matches!(&read[..], [Err(_), Ok(Some(_))]), "{read:?}");
 }
 
 pub(super) async fn spoil(store: &SqliteStore, id: JobId) {

@@ -9,11 +9,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::archive::{Ranges, ended};
 use super::db::{Db, insert_live};
-use super::fault::{Done, Fault, bad_row};
+use super::fault::{Done, Fault};
 use super::history::ended_row;
 use super::jobs::load_job;
 use super::rows::{LiveRow, RunRow, Word};
-use crate::code::{Code, read_stretch, stretch_columns};
+use crate::code::{Code, bad_row, read_stretch, stretch_columns};
 use crate::{StoreError, doc};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -57,8 +57,8 @@ impl Db {
     /// Adds the job. One that cannot be read is none; if it rests, the view says why.
     pub fn read_job(&self, id: JobId, view: &mut View) -> Done<()> {
         match load_job(&self.conn, id) {
-            Err(Fault::Store(StoreError::BadRow { detail, .. })) => {
-                view.unreadable = Some(detail).filter(|_| self.resting.contains(id));
+            Err(Fault::Store(StoreError::BadRow(bad))) => {
+                view.unreadable = Some(bad.detail).filter(|_| self.resting.contains(id));
             }
             read => view.job = read?,
         }
