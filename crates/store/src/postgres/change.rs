@@ -16,20 +16,15 @@ use crate::{JobChange, JobChanged, StoreError};
 
 impl PgStore {
     pub(super) async fn change(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-        self.now();
         let put = match JobToPut::new(Arc::clone(&change.after)) {
             Ok(put) => put,
             Err(error) => return Ok(JobChanged::Refused(error.to_string())),
         };
-        let mut tries = 0;
-        loop {
-            match self.try_change(change, &put).await {
-                Err(fault) if self.again(&fault, tries) => tries += 1,
-                Err(fault) if fault.is_about_data() && !fault.is_missing_day() => {
-                    return Ok(JobChanged::Refused(fault.why()));
-                }
-                changed => return changed.map_err(StoreError::from),
+        match self.retried(|| self.try_change(change, &put)).await {
+            Err(fault) if fault.is_about_data() && !fault.is_missing_day() => {
+                Ok(JobChanged::Refused(fault.why()))
             }
+            changed => changed.map_err(StoreError::from),
         }
     }
 

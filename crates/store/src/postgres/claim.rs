@@ -12,7 +12,7 @@ use super::fault::Done;
 use super::fire::{held, live_named};
 use super::pool::Conn;
 use super::rows::{LiveRow, Payloads};
-use super::store::{PgStore, retrying};
+use super::store::PgStore;
 use super::views::{Lock, Views};
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
 
@@ -28,8 +28,7 @@ impl PgStore {
         leases: &Leases,
         runs: &[RunId],
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.now();
-        let claims = retrying!(self, self.try_claim(leases, runs))?;
+        let claims = self.call(|| self.try_claim(leases, runs)).await?;
         let holder = leases.presence;
         let unreadable = claims.unreadable.into_iter().map(|run| (run, holder));
         self.bury(unreadable.collect()).await?;
@@ -94,7 +93,7 @@ impl PgStore {
     /// Runs that cannot be read, or whose job cannot, end here: nobody could ever work on them.
     pub(super) async fn bury(&self, runs: Vec<(RunId, PresenceId)>) -> Result<(), StoreError> {
         for (run, holder) in runs {
-            retrying!(self, self.try_bury(run, holder))?;
+            self.call(|| self.try_bury(run, holder)).await?;
         }
         Ok(())
     }

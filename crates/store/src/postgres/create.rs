@@ -7,21 +7,20 @@ use std::sync::Arc;
 
 use model::schedule::Zone;
 use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp, Version};
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::batch::fast;
 use super::calendars::{Standing, is_broken};
 use super::fault::Done;
 use super::gather::SMALL_MAX;
 use super::jobs::{JobToPut, due_at, is_gone, key_of, name_calendars, put_labels};
 use super::pool::Conn;
+use super::put::columns;
 use super::rows::text;
 use super::store::PgStore;
 use crate::code::Code;
 use crate::doc::DocError;
 use crate::{Created, NewJob, StoreError};
-
-type Param<'a> = &'a (dyn ToSql + Sync);
 
 /// A create, encoded before it is tried; or why it cannot be.
 struct CreateRow<'a> {
@@ -47,41 +46,17 @@ impl PgStore {
         let rows: Vec<CreateRow<'_>> = jobs.iter().map(row).collect();
         let plain = |row: &CreateRow<'_>| row.put.is_ok() && self.is_plain(row.new);
         if !rows.is_empty() && rows.iter().all(plain) {
-            match self.create_fast_path(&rows).await {
-                Ok(()) => return Ok(vec![Created::Done; jobs.len()]),
-                // Perhaps one is there already.
-                Err(fault) if fault.is_about_data() || fault.is_collision() => {}
-                Err(fault) => return Err(fault.into()),
+            let created = fast(self.create_fast_path(&rows).await)?;
+            if !created.is_empty() {
+                return Ok(created);
             }
         }
-        self.create_slow_path(&rows).await
-    }
-
-    /// A batch that PostgreSQL refuses for its data is halved until the bad one stands alone.
-    async fn create_slow_path(&self, rows: &[CreateRow<'_>]) -> Result<Vec<Created>, StoreError> {
-        let mut answers = Vec::with_capacity(rows.len());
-        let mut batches = vec![rows];
-        while let Some(batch) = batches.pop() {
-            let mut tries = 0;
-            let created = loop {
-                match self.try_create(batch).await {
-                    Err(fault) if fault.is_collision() && self.again(&fault, tries) => tries += 1,
-                    created => break created,
-                }
-            };
-            match (created, batch) {
-                (Ok(created), _) => answers.extend(created),
-                (Err(fault), [_]) if fault.is_about_data() => {
-                    answers.push(Created::Refused(fault.why()));
-                }
-                (Err(fault), _) if fault.is_about_data() => {
-                    let (first, second) = batch.split_at(batch.len() / 2);
-                    batches.extend([second, first]);
-                }
-                (Err(fault), _) => return Err(fault.into()),
-            }
-        }
-        Ok(answers)
+        self.in_halves(
+            &rows,
+            |batch| self.create_slow_path(batch),
+            Created::Refused,
+        )
+        .await
     }
 
     /// Whether nothing but its own two rows is written or looked at: it is as new jobs are, has no names and no labels,
@@ -101,18 +76,18 @@ impl PgStore {
         unmoved && without_notes && nameless && made && known && free
     }
 
-    async fn create_fast_path(&self, rows: &[CreateRow<'_>]) -> Done<()> {
-        let mut columns = PlainColumns::default();
+    async fn create_fast_path(&self, rows: &[CreateRow<'_>]) -> Done<Vec<Created>> {
+        let mut columns = PlainJobColumns::default();
         for put in rows.iter().filter_map(|row| row.put.as_ref().ok()) {
             columns.push(put);
         }
         let conn = self.clients.get().await?;
         let sql = include_str!("sql/create_plain.sql");
         conn.execute(sql, &columns.params()).await?;
-        Ok(())
+        Ok(vec![Created::Done; rows.len()])
     }
 
-    async fn try_create(&self, rows: &[CreateRow<'_>]) -> Done<Vec<Created>> {
+    async fn create_slow_path(&self, rows: &[CreateRow<'_>]) -> Done<Vec<Created>> {
         let conn = self.clients.begin().await?;
         let mut before = Before::read(&conn, rows).await?;
         let mut answers = Vec::with_capacity(rows.len());
@@ -241,8 +216,8 @@ impl Before {
 
 /// Both rows of new jobs.
 async fn put_jobs(conn: &Conn, puts: &[&JobToPut]) -> Done<()> {
-    let mut narrow = NarrowColumns::default();
-    let mut wide = WideColumns::default();
+    let mut narrow = JobColumns::default();
+    let mut wide = DefColumns::default();
     for put in puts {
         narrow.push(&put.job);
         wide.push(put);
@@ -276,144 +251,58 @@ async fn put_requests(conn: &Conn, new: &[&NewJob]) -> Done<()> {
     Ok(())
 }
 
-/// Columns as `create_plain.sql` has them.
-#[derive(Default)]
-struct PlainColumns<'a> {
-    id: Vec<Uuid>,
-    tenant: Vec<Uuid>,
-    shard: Vec<i16>,
-    made_at: Vec<i64>,
-    next_slot: Vec<Option<i64>>,
-    due_at: Vec<Option<i64>>,
-    doc: Vec<&'a [u8]>,
-    payload: Vec<Option<&'a [u8]>>,
-    zone: Vec<Option<&'a str>>,
-}
-
-impl<'a> PlainColumns<'a> {
-    fn push(&mut self, put: &'a JobToPut) {
+columns! {
+    /// Columns as `create_plain.sql` has them.
+    PlainJobColumns<'a>(put: &'a JobToPut) {
         let job = &put.job;
-        self.id.push(job.id.0);
-        self.tenant.push(job.tenant.0);
-        self.shard.push(i16::from(job.shard().0));
-        self.made_at.push(job.created_at.as_millis());
         let next_slot = job.next_slot.map(|slot| slot.0.as_millis());
-        self.next_slot.push(next_slot);
-        self.due_at.push(due_at(job).map(Timestamp::as_millis));
-        self.doc.push(&put.doc);
-        self.payload.push(job.def.payload.as_deref());
-        self.zone.push(put.zone());
-    }
-
-    fn params(&self) -> [Param<'_>; 9] {
-        [
-            &self.id,
-            &self.tenant,
-            &self.shard,
-            &self.made_at,
-            &self.next_slot,
-            &self.due_at,
-            &self.doc,
-            &self.payload,
-            &self.zone,
-        ]
-    }
+    } [
+        id: Uuid = job.id.0,
+        tenant: Uuid = job.tenant.0,
+        shard: i16 = i16::from(job.shard().0),
+        made_at: i64 = job.created_at.as_millis(),
+        next_slot: Option<i64> = next_slot,
+        due_at: Option<i64> = due_at(job).map(Timestamp::as_millis),
+        doc: &'a [u8] = &put.doc,
+        payload: Option<&'a [u8]> = job.def.payload.as_deref(),
+        zone: Option<&'a str> = put.zone(),
+    ]
 }
 
-/// Columns as `create_jobs.sql` has them.
-#[derive(Default)]
-struct NarrowColumns {
-    id: Vec<Uuid>,
-    tenant: Vec<Uuid>,
-    shard: Vec<i16>,
-    version: Vec<i32>,
-    state: Vec<i16>,
-    state_at: Vec<i64>,
-    next_slot: Vec<Option<i64>>,
-    due_at: Vec<Option<i64>>,
-    slot_last: Vec<Option<i64>>,
-    runs_made: Vec<i64>,
-}
-
-impl NarrowColumns {
-    fn push(&mut self, job: &Job) {
-        self.id.push(job.id.0);
-        self.tenant.push(job.tenant.0);
-        self.shard.push(i16::from(job.shard().0));
-        self.version.push(job.version.0.cast_signed());
-        self.state.push(job.state.code());
-        self.state_at.push(job.state_at.as_millis());
+columns! {
+    /// Columns as `create_jobs.sql` has them.
+    JobColumns(job: &Job) {
         let next_slot = job.next_slot.map(|slot| slot.0.as_millis());
-        self.next_slot.push(next_slot);
-        self.due_at.push(due_at(job).map(Timestamp::as_millis));
-        self.slot_last.push(job.slot_last.map(Timestamp::as_millis));
-        self.runs_made.push(i64::from(job.runs_made));
-    }
-
-    fn params(&self) -> [Param<'_>; 10] {
-        [
-            &self.id,
-            &self.tenant,
-            &self.shard,
-            &self.version,
-            &self.state,
-            &self.state_at,
-            &self.next_slot,
-            &self.due_at,
-            &self.slot_last,
-            &self.runs_made,
-        ]
-    }
+    } [
+        id: Uuid = job.id.0,
+        tenant: Uuid = job.tenant.0,
+        shard: i16 = i16::from(job.shard().0),
+        version: i32 = job.version.0.cast_signed(),
+        state: i16 = job.state.code(),
+        state_at: i64 = job.state_at.as_millis(),
+        next_slot: Option<i64> = next_slot,
+        due_at: Option<i64> = due_at(job).map(Timestamp::as_millis),
+        slot_last: Option<i64> = job.slot_last.map(Timestamp::as_millis),
+        runs_made: i64 = i64::from(job.runs_made),
+    ]
 }
 
-/// Columns as `create_jobs_def.sql` has them.
-#[derive(Default)]
-struct WideColumns<'a> {
-    id: Vec<Uuid>,
-    tenant: Vec<Uuid>,
-    key: Vec<Option<&'a str>>,
-    gone: Vec<bool>,
-    created_at: Vec<i64>,
-    updated_at: Vec<i64>,
-    note: Vec<Option<Cow<'a, str>>>,
-    doc: Vec<&'a [u8]>,
-    payload: Vec<Option<&'a [u8]>>,
-    paused_by: Vec<Option<Cow<'a, str>>>,
-    calendars: Vec<bool>,
-    zone: Vec<Option<&'a str>>,
-}
-
-impl<'a> WideColumns<'a> {
-    fn push(&mut self, put: &'a JobToPut) {
+columns! {
+    /// Columns as `create_jobs_def.sql` has them.
+    DefColumns<'a>(put: &'a JobToPut) {
         let job = &put.job;
-        self.id.push(job.id.0);
-        self.tenant.push(job.tenant.0);
-        self.key.push(job.key.as_ref().map(JobKey::as_str));
-        self.gone.push(is_gone(job));
-        self.created_at.push(job.created_at.as_millis());
-        self.updated_at.push(job.updated_at.as_millis());
-        self.note.push(job.note.as_deref().map(text));
-        self.doc.push(&put.doc);
-        self.payload.push(job.def.payload.as_deref());
-        self.paused_by.push(job.paused_by.as_deref().map(text));
-        self.calendars.push(put.names_calendars());
-        self.zone.push(put.zone());
-    }
-
-    fn params(&self) -> [Param<'_>; 12] {
-        [
-            &self.id,
-            &self.tenant,
-            &self.key,
-            &self.gone,
-            &self.created_at,
-            &self.updated_at,
-            &self.note,
-            &self.doc,
-            &self.payload,
-            &self.paused_by,
-            &self.calendars,
-            &self.zone,
-        ]
-    }
+    } [
+        id: Uuid = job.id.0,
+        tenant: Uuid = job.tenant.0,
+        key: Option<&'a str> = job.key.as_ref().map(JobKey::as_str),
+        gone: bool = is_gone(job),
+        created_at: i64 = job.created_at.as_millis(),
+        updated_at: i64 = job.updated_at.as_millis(),
+        note: Option<Cow<'a, str>> = job.note.as_deref().map(text),
+        doc: &'a [u8] = &put.doc,
+        payload: Option<&'a [u8]> = job.def.payload.as_deref(),
+        paused_by: Option<Cow<'a, str>> = job.paused_by.as_deref().map(text),
+        calendars: bool = put.names_calendars(),
+        zone: Option<&'a str> = put.zone(),
+    ]
 }

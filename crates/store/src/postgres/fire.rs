@@ -2,14 +2,15 @@
 //! because something lives, was decided before or is skipped, takes the slow path: views are locked and loaded, the model
 //! decides, and the effects are written, one statement for each table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use model::view::PAST_MAX;
-use model::{Job, JobId, Overlap, RunId, Shard, Version};
+use model::{Job, Overlap, RunId, Shard, Version};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::fast_path::{Columns, PlainColumns, StartColumns, is_plain, past_ids};
+use super::batch::{Answers, fast, left, merged};
+use super::fast_path::{FireColumns, PlainFireColumns, is_plain, past_ids};
 use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::shard_of;
@@ -49,104 +50,67 @@ impl PgStore {
         firings: &[Firing],
     ) -> Result<Vec<Fired>, StoreError> {
         self.now();
-        let is_fast = |it: &&Firing| self.fast_paths && is_simple(it);
-        let mut simple: Vec<&Firing> = firings.iter().filter(is_fast).collect();
-        // In the order of ids, as others lock them.
-        simple.sort_by_key(|firing| firing.job.id);
-        let (plain, others): (Vec<_>, Vec<_>) = simple.into_iter().partition(|it| is_plain(it));
-        let mut done: BTreeMap<JobId, Fired> = BTreeMap::new();
-        for moved in [
-            self.fire_fast_path::<PlainColumns>(leases, &plain).await,
-            self.fire_fast_path::<StartColumns>(leases, &others).await,
-        ] {
-            match moved {
-                Ok(moved) => done.extend(moved),
-                Err(fault) if fault.is_about_data() || fault.is_collision() => {}
-                Err(fault) => return Err(fault.into()),
-            }
-        }
-        let rest: Vec<&Firing> = firings
-            .iter()
-            .filter(|firing| !done.contains_key(&firing.job.id))
+        let simple = firings.iter().enumerate();
+        let mut simple: Vec<(usize, &Firing)> = simple
+            .filter(|(_, it)| self.fast_paths && is_simple(it))
             .collect();
-        self.fire_rest(leases, &rest, &mut done).await?;
-        let answers = firings
-            .iter()
-            .map(|firing| done.get(&firing.job.id).cloned());
-        Ok(answers
-            .map(|answer| answer.unwrap_or(Fired::Stale))
-            .collect())
+        // In the order of ids, as others lock them.
+        simple.sort_by_key(|(_, firing)| firing.job.id);
+        let (plain, others): (Vec<_>, Vec<_>) =
+            simple.into_iter().partition(|(_, it)| is_plain(it));
+        let mut columns = PlainFireColumns::default();
+        plain.iter().for_each(|(_, firing)| columns.push(firing));
+        let sql = include_str!("sql/fire_plain.sql");
+        let params = columns.params();
+        let mut done = fast(self.fire_fast_path(leases, &plain, sql, &params).await)?;
+        let mut columns = FireColumns::default();
+        others.iter().for_each(|(_, firing)| columns.push(firing));
+        let sql = include_str!("sql/fire.sql");
+        let params = columns.params();
+        done.extend(fast(
+            self.fire_fast_path(leases, &others, sql, &params).await,
+        )?);
+        let rest = left(firings, &done);
+        if rest.is_empty() {
+            return Ok(done.into_values().collect());
+        }
+        let slow = |batch| self.fire_slow_path(leases, batch);
+        let slow = self.in_halves(&rest, slow, Fired::Refused).await?;
+        Ok(merged(firings.len(), done, slow))
     }
 
     /// One statement decides; answers those that it moved.
-    async fn fire_fast_path<C: Columns + Send + Sync>(
+    async fn fire_fast_path(
         &self,
         leases: &Leases,
-        firings: &[&Firing],
-    ) -> Done<Vec<(JobId, Fired)>> {
+        firings: &[(usize, &Firing)],
+        sql: &'static str,
+        columns: &Params<'_>,
+    ) -> Done<Answers<Fired>> {
         if firings.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Answers::new());
         }
-        let mut columns = C::default();
-        let mut shards = BTreeSet::new();
-        for firing in firings {
-            shards.insert(firing.job.shard());
-            columns.push(firing);
-        }
+        let shards: BTreeSet<Shard> = firings.iter().map(|(_, it)| it.job.shard()).collect();
         let (numbers, epochs) = epochs(leases, shards.iter().copied());
-        let wanted = i64::try_from(shards.len()).unwrap_or(i64::MAX);
+        let wanted = limit(shards.len());
         let conn = self.pool.get().await?;
         let mut params: Vec<Param<'_>> = vec![&leases.presence.0, &numbers, &epochs, &wanted];
-        params.extend(columns.params());
+        params.extend(columns);
         let ((first, last), most) = (past_ids(firings), limit(PAST_MAX));
         let past: [Param<'_>; 3] = [&first, &last, &most];
         params.extend(past);
-        let rows = fire_held(&conn, leases, C::SQL, &params).await?;
+        let rows = fire_held(&conn, leases, sql, &params).await?;
         let moved = ids(&rows)?;
-        let answer = |firing: &&Firing| {
+        let answer = |(place, firing): &(usize, &Firing)| {
             let id = firing.name().filter(|id| moved.contains(id))?;
             let fired = if firing.claim {
                 Fired::Claimed(id)
             } else {
                 Fired::Ready(id)
             };
-            Some((firing.job.id, fired))
+            Some((*place, fired))
         };
         Ok(firings.iter().filter_map(answer).collect())
-    }
-
-    /// A batch that PostgreSQL refuses for its data is halved until the bad one stands alone.
-    async fn fire_rest(
-        &self,
-        leases: &Leases,
-        firings: &[&Firing],
-        done: &mut BTreeMap<JobId, Fired>,
-    ) -> Result<(), StoreError> {
-        let mut batches = vec![firings];
-        while let Some(batch) = batches.pop().filter(|batch| !batch.is_empty()) {
-            let mut tries = 0;
-            let fired = loop {
-                match self.fire_slow_path(leases, batch).await {
-                    Err(fault) if self.again(&fault, tries) => tries += 1,
-                    fired => break fired,
-                }
-            };
-            match (fired, batch) {
-                (Ok(fired), _) => {
-                    done.extend(batch.iter().map(|firing| firing.job.id).zip(fired));
-                }
-                (Err(fault), [one]) if fault.is_about_data() => {
-                    let why = StoreError::from(fault).to_string();
-                    done.insert(one.job.id, Fired::Refused(why));
-                }
-                (Err(fault), _) if fault.is_about_data() => {
-                    let (first, second) = batch.split_at(batch.len() / 2);
-                    batches.extend([second, first]);
-                }
-                (Err(fault), _) => return Err(fault.into()),
-            }
-        }
-        Ok(())
     }
 
     async fn fire_slow_path(&self, leases: &Leases, firings: &[&Firing]) -> Done<Vec<Fired>> {

@@ -15,6 +15,7 @@
 //! of dead rows, that it is empty. `= ANY(ARRAY[x])` instead of `= x`, and `ORDER BY coalesce(x, x)`, where an index might be
 //! walked from end to end for its order. `plans_tests.rs` holds them to it.
 
+mod batch;
 mod calendars;
 mod change;
 mod claim;
@@ -70,7 +71,6 @@ use crate::{
     Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
     Started, StoreError, Withdrawal,
 };
-use store::retrying;
 
 pub use config::{PASSWORD_VARS, PgConfig};
 pub use store::PgStore;
@@ -78,8 +78,7 @@ pub use store::PgStore;
 #[async_trait]
 impl EngineStore for PgStore {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
-        self.now();
-        retrying!(self, self.try_join(node))
+        self.call(|| self.try_join(node)).await
     }
 
     async fn beat(
@@ -87,18 +86,15 @@ impl EngineStore for PgStore {
         presence: PresenceId,
         node_status: &NodeStatus,
     ) -> Result<Beat, StoreError> {
-        self.now();
-        retrying!(self, self.beat_in_time(presence, node_status))
+        self.call(|| self.beat_in_time(presence, node_status)).await
     }
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
-        self.now();
-        retrying!(self, self.try_lease(presence, wanted))
+        self.call(|| self.try_lease(presence, wanted)).await
     }
 
     async fn leave(&self, presence: PresenceId) -> Result<(), StoreError> {
-        self.now();
-        retrying!(self, self.try_leave(presence))
+        self.call(|| self.try_leave(presence)).await
     }
 
     async fn fence(
@@ -106,13 +102,12 @@ impl EngineStore for PgStore {
         by: PresenceId,
         lapsed: &[LastBeat],
     ) -> Result<Vec<PresenceId>, StoreError> {
-        self.now();
-        retrying!(self, self.try_fence(by, lapsed))
+        self.call(|| self.try_fence(by, lapsed)).await
     }
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
-        self.now();
-        let plan::Orphans { found, unreadable } = retrying!(self, self.try_orphans(shards, limit))?;
+        let plan::Orphans { found, unreadable } =
+            self.call(|| self.try_orphans(shards, limit)).await?;
         self.bury(unreadable).await?;
         Ok(found)
     }
@@ -123,8 +118,7 @@ impl EngineStore for PgStore {
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<HeldClaim>, StoreError> {
-        self.now();
-        retrying!(self, self.try_claims(presence, after, limit))
+        self.call(|| self.try_claims(presence, after, limit)).await
     }
 
     fn hint(&self, hints: &[Hint]) {
@@ -136,8 +130,7 @@ impl EngineStore for PgStore {
     }
 
     async fn rules_changed(&self) -> Result<Vec<Rule>, StoreError> {
-        self.now();
-        retrying!(self, self.try_rules_changed())
+        self.call(|| self.try_rules_changed()).await
     }
 
     async fn jobs_under(
@@ -146,13 +139,11 @@ impl EngineStore for PgStore {
         after: Option<JobId>,
         limit: usize,
     ) -> Result<Vec<(TenantId, JobId)>, StoreError> {
-        self.now();
-        retrying!(self, self.try_jobs_under(rule, after, limit))
+        self.call(|| self.try_jobs_under(rule, after, limit)).await
     }
 
     async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError> {
-        self.now();
-        retrying!(self, self.try_rule_applied(rule))
+        self.call(|| self.try_rule_applied(rule)).await
     }
 
     async fn due_jobs(
@@ -162,8 +153,8 @@ impl EngineStore for PgStore {
         after: Option<DueCursor>,
         limit: usize,
     ) -> Result<DueJobs, StoreError> {
-        self.now();
-        retrying!(self, self.try_due_jobs(shards, up_to, after, limit))
+        self.call(|| self.try_due_jobs(shards, up_to, after, limit))
+            .await
     }
 
     async fn due_runs(
@@ -173,18 +164,16 @@ impl EngineStore for PgStore {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
-        self.now();
-        retrying!(self, self.try_due_runs(shards, up_to, after, limit))
+        self.call(|| self.try_due_runs(shards, up_to, after, limit))
+            .await
     }
 
     async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError> {
-        self.now();
-        retrying!(self, self.try_due_of(jobs, up_to))
+        self.call(|| self.try_due_of(jobs, up_to)).await
     }
 
     async fn park(&self, jobs: &[(JobId, String)], now: Timestamp) -> Result<(), StoreError> {
-        self.now();
-        retrying!(self, self.try_park(jobs, now))
+        self.call(|| self.try_park(jobs, now)).await
     }
 
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
@@ -211,8 +200,7 @@ impl EngineStore for PgStore {
     }
 
     async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        self.now();
-        retrying!(self, self.try_payloads(of))
+        self.call(|| self.try_payloads(of)).await
     }
 
     async fn mark_running(
@@ -220,8 +208,7 @@ impl EngineStore for PgStore {
         presence: PresenceId,
         runs: &[(RunId, Timestamp)],
     ) -> Result<(), StoreError> {
-        self.now();
-        retrying!(self, self.try_mark_running(presence, runs))
+        self.call(|| self.try_mark_running(presence, runs)).await
     }
 
     async fn withdraw(
@@ -230,8 +217,8 @@ impl EngineStore for PgStore {
         answers: &[Withdrawal],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.now();
-        retrying!(self, self.try_withdraw(presence, answers, now))
+        self.call(|| self.try_withdraw(presence, answers, now))
+            .await
     }
 
     async fn settle(
@@ -243,8 +230,7 @@ impl EngineStore for PgStore {
     }
 
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
-        self.now();
-        retrying!(self, self.try_retain(keep))
+        self.call(|| self.try_retain(keep)).await
     }
 
     fn waits(&self) -> u64 {
@@ -256,8 +242,7 @@ impl EngineStore for PgStore {
         shards: &ShardSet,
         from: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        self.now();
-        retrying!(self, self.try_oldest_due(shards, from))
+        self.call(|| self.try_oldest_due(shards, from)).await
     }
 
     async fn count_jobs(
@@ -265,16 +250,14 @@ impl EngineStore for PgStore {
         after: Option<JobId>,
         limit: usize,
     ) -> Result<JobCounts, StoreError> {
-        self.now();
-        retrying!(self, self.try_count_jobs(after, limit))
+        self.call(|| self.try_count_jobs(after, limit)).await
     }
 }
 
 #[async_trait]
 impl ClientStore for PgStore {
     async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
-        self.now();
-        retrying!(self, self.try_raise_level(to))
+        self.call(|| self.try_raise_level(to)).await
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
@@ -286,13 +269,11 @@ impl ClientStore for PgStore {
     }
 
     async fn get_jobs(&self, jobs: &[(TenantId, JobId)]) -> Result<Vec<Found<Job>>, StoreError> {
-        self.now();
-        retrying!(self, self.try_get_jobs(jobs))
+        self.call(|| self.try_get_jobs(jobs)).await
     }
 
     async fn find_job(&self, tenant: TenantId, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        self.now();
-        retrying!(self, self.try_find_job(tenant, key))
+        self.call(|| self.try_find_job(tenant, key)).await
     }
 
     async fn list_jobs(
@@ -301,8 +282,7 @@ impl ClientStore for PgStore {
         filter: &JobFilter,
         page: Page<JobId>,
     ) -> Result<Vec<Job>, StoreError> {
-        self.now();
-        retrying!(self, self.try_list_jobs(tenant, filter, page))
+        self.call(|| self.try_list_jobs(tenant, filter, page)).await
     }
 
     async fn put_calendar(
@@ -311,8 +291,8 @@ impl ClientStore for PgStore {
         calendar: &Calendar,
         before: Option<Version>,
     ) -> Result<CalendarPut, StoreError> {
-        self.now();
-        retrying!(self, self.try_put_calendar(tenant, calendar, before))
+        self.call(|| self.try_put_calendar(tenant, calendar, before))
+            .await
     }
 
     async fn get_calendars(
@@ -320,8 +300,7 @@ impl ClientStore for PgStore {
         tenant: TenantId,
         names: &[CalendarName],
     ) -> Result<Vec<Option<CalendarUse>>, StoreError> {
-        self.now();
-        retrying!(self, self.try_get_calendars(tenant, names))
+        self.call(|| self.try_get_calendars(tenant, names)).await
     }
 
     async fn list_calendars(
@@ -330,8 +309,8 @@ impl ClientStore for PgStore {
         after: Option<&CalendarName>,
         limit: usize,
     ) -> Result<Vec<CalendarUse>, StoreError> {
-        self.now();
-        retrying!(self, self.try_list_calendars(tenant, after, limit))
+        self.call(|| self.try_list_calendars(tenant, after, limit))
+            .await
     }
 
     async fn drop_calendar(
@@ -340,13 +319,12 @@ impl ClientStore for PgStore {
         name: &CalendarName,
         before: Option<Version>,
     ) -> Result<CalendarDropped, StoreError> {
-        self.now();
-        retrying!(self, self.try_drop_calendar(tenant, name, before))
+        self.call(|| self.try_drop_calendar(tenant, name, before))
+            .await
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
-        self.now();
-        retrying!(self, self.try_start_run(start))
+        self.call(|| self.try_start_run(start)).await
     }
 
     async fn cancel_run(
@@ -355,13 +333,11 @@ impl ClientStore for PgStore {
         run: RunId,
         now: Timestamp,
     ) -> Result<Cancelled, StoreError> {
-        self.now();
-        retrying!(self, self.try_cancel_run(tenant, run, now))
+        self.call(|| self.try_cancel_run(tenant, run, now)).await
     }
 
     async fn get_runs(&self, runs: &[(TenantId, RunId)]) -> Result<Vec<Found<Run>>, StoreError> {
-        self.now();
-        retrying!(self, self.try_get_runs(runs))
+        self.call(|| self.try_get_runs(runs)).await
     }
 
     async fn list_runs(
@@ -370,8 +346,7 @@ impl ClientStore for PgStore {
         filter: &RunFilter,
         page: Page<RunId>,
     ) -> Result<Vec<Run>, StoreError> {
-        self.now();
-        retrying!(self, self.try_list_runs(tenant, filter, page))
+        self.call(|| self.try_list_runs(tenant, filter, page)).await
     }
 
     async fn list_slots(
@@ -382,13 +357,12 @@ impl ClientStore for PgStore {
         to: Timestamp,
         limit: usize,
     ) -> Result<Vec<Run>, StoreError> {
-        self.now();
-        retrying!(self, self.try_list_slots(tenant, job, from, to, limit))
+        self.call(|| self.try_list_slots(tenant, job, from, to, limit))
+            .await
     }
 
     async fn count_live(&self) -> Result<u64, StoreError> {
-        self.now();
-        retrying!(self, self.try_count_live())
+        self.call(|| self.try_count_live()).await
     }
 }
 

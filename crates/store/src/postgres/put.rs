@@ -14,9 +14,11 @@ use crate::code::{Code, slot_column, stretch_columns};
 
 pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
 
-/// Columns of one statement, in the order of its parameters.
+/// Columns of one statement, in the order of its parameters, and how a row fills them.
 macro_rules! columns {
-    ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? { $($column:ident: $type:ty,)* }) => {
+    ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? ($($arg:ident: $of:ty),*) $({ $($with:tt)* })? [
+        $($column:ident: $type:ty = $value:expr,)*
+    ]) => {
         $(#[$doc])*
         #[derive(Default)]
         pub(super) struct $name $(<$life>)? {
@@ -24,6 +26,11 @@ macro_rules! columns {
         }
 
         impl $(<$life>)? $name $(<$life>)? {
+            pub fn push(&mut self, $($arg: $of),*) {
+                $($($with)*)?
+                $(self.$column.push($value);)*
+            }
+
             pub fn params(&self) -> Vec<$crate::postgres::put::Param<'_>> {
                 vec![$(&self.$column),*]
             }
@@ -38,90 +45,62 @@ fn millis(at: Option<Timestamp>) -> Option<i64> {
 
 columns! {
     /// Runs that come to life; columns as `put_live.sql` has them.
-    LiveColumns<'a> {
-        id: Uuid,
-        job: Uuid,
-        tenant: Uuid,
-        due_at: i64,
-        version: i32,
-        attempt: i32,
-        lost: i32,
-        claim: Option<i32>,
-        shard: i16,
-        kind: i16,
-        lane: i16,
-        state: i16,
-        mark: Option<i16>,
-        waiting: bool,
-        exclusive: bool,
-        slot: Option<i64>,
-        replay_of: Option<Uuid>,
-        dispatched_at: Option<i64>,
-        payload: Option<&'a [u8]>,
-        attempts: Option<Vec<u8>>,
-    }
-}
-
-impl<'a> LiveColumns<'a> {
-    pub fn push(
-        &mut self,
-        run: &'a Run,
-        no: Option<i32>,
-        exclusive: bool,
-        attempts: Option<Vec<u8>>,
-    ) {
-        self.id.push(run.id.0);
-        self.job.push(run.job.0);
-        self.tenant.push(run.tenant.0);
-        self.due_at.push(run.due_at.as_millis());
-        self.version.push(run.version.0.cast_signed());
-        self.attempt.push(run.attempt.0.cast_signed());
-        self.lost.push(run.lost.cast_signed());
-        self.claim.push(no);
-        self.shard.push(i16::from(run.shard().0));
-        self.kind.push(run.kind.code());
-        self.lane.push(run.lane.code());
-        self.state.push(run.state.code());
-        self.mark.push(run.mark.map(Code::code));
-        self.waiting.push(run.waiting);
-        self.exclusive.push(exclusive);
-        self.slot.push(slot_column(run));
-        self.replay_of.push(run.replay_of.map(|id| id.0));
-        self.dispatched_at.push(millis(run.dispatched_at));
-        self.payload.push(run.payload.as_deref());
-        self.attempts.push(attempts);
-    }
+    LiveColumns<'a>(run: &'a Run, no: Option<i32>, exclusive: bool, attempts: Option<Vec<u8>>) [
+        id: Uuid = run.id.0,
+        job: Uuid = run.job.0,
+        tenant: Uuid = run.tenant.0,
+        due_at: i64 = run.due_at.as_millis(),
+        version: i32 = run.version.0.cast_signed(),
+        attempt: i32 = run.attempt.0.cast_signed(),
+        lost: i32 = run.lost.cast_signed(),
+        claim: Option<i32> = no,
+        shard: i16 = i16::from(run.shard().0),
+        kind: i16 = run.kind.code(),
+        lane: i16 = run.lane.code(),
+        state: i16 = run.state.code(),
+        mark: Option<i16> = run.mark.map(Code::code),
+        waiting: bool = run.waiting,
+        exclusive: bool = exclusive,
+        slot: Option<i64> = slot_column(run),
+        replay_of: Option<Uuid> = run.replay_of.map(|id| id.0),
+        dispatched_at: Option<i64> = millis(run.dispatched_at),
+        payload: Option<&'a [u8]> = run.payload.as_deref(),
+        attempts: Option<Vec<u8>> = attempts,
+    ]
 }
 
 columns! {
     /// Runs that enter history; columns as `put_ended.sql` has them.
-    EndedColumns<'a> {
-        id: Uuid,
-        job: Uuid,
-        tenant: Uuid,
-        kind: i16,
-        slot: Option<i64>,
-        replay_of: Option<Uuid>,
-        due_at: Option<i64>,
-        lane: i16,
-        state: i16,
-        reason: Option<i16>,
-        attempt: i32,
-        lost: i32,
-        version: i32,
-        dispatched_at: Option<i64>,
-        settled_at: Option<i64>,
-        outcome: Option<i16>,
-        status: Option<i32>,
-        error: Option<Cow<'a, str>>,
-        output: Option<&'a [u8]>,
-        stretch_last: Option<i64>,
-        stretch_count: Option<i64>,
-        payload: Option<&'a [u8]>,
-        attempts: Option<&'a [u8]>,
-        note: Option<Cow<'a, str>>,
-        actor: Option<Cow<'a, str>>,
-    }
+    EndedColumns<'a>(row: &'a EndedRow) {
+        let (run, last) = (&row.run, row.last.as_ref());
+        let (stretch_last, stretch_count) = stretch_columns(run.stretch);
+    } [
+        id: Uuid = run.id.0,
+        job: Uuid = run.job.0,
+        tenant: Uuid = run.tenant.0,
+        kind: i16 = run.kind.code(),
+        slot: Option<i64> = slot_column(run),
+        replay_of: Option<Uuid> = run.replay_of.map(|id| id.0),
+        due_at: Option<i64> = due_column(run),
+        lane: i16 = run.lane.code(),
+        state: i16 = run.state.code(),
+        reason: Option<i16> = run.reason.map(Code::code),
+        attempt: i32 = run.attempt.0.cast_signed(),
+        lost: i32 = run.lost.cast_signed(),
+        version: i32 = run.version.0.cast_signed(),
+        dispatched_at: Option<i64> = millis(run.dispatched_at),
+        settled_at: Option<i64> = millis(run.settled_at),
+        outcome: Option<i16> = last.map(|last| last.outcome.code()),
+        status: Option<i32> = last.and_then(|last| last.status),
+        error: Option<Cow<'a, str>> = last.and_then(|last| last.error.as_deref()).map(text),
+        output: Option<&'a [u8]> = last.and_then(output_column),
+        stretch_last: Option<i64> = stretch_last,
+        stretch_count: Option<i64> = stretch_count,
+        payload: Option<&'a [u8]> = run.payload.as_deref(),
+        attempts: Option<&'a [u8]> = row.attempts.as_deref(),
+        note: Option<Cow<'a, str>> = run.note.as_deref().map(text),
+        actor: Option<Cow<'a, str>> = row.actor().map(text),
+    ]
 }
 
 impl<'a> EndedColumns<'a> {
@@ -132,52 +111,23 @@ impl<'a> EndedColumns<'a> {
         }
         columns
     }
-
-    fn push(&mut self, row: &'a EndedRow) {
-        let (run, last) = (&row.run, row.last.as_ref());
-        self.id.push(run.id.0);
-        self.job.push(run.job.0);
-        self.tenant.push(run.tenant.0);
-        self.kind.push(run.kind.code());
-        self.slot.push(slot_column(run));
-        self.replay_of.push(run.replay_of.map(|id| id.0));
-        self.due_at.push(due_column(run));
-        self.lane.push(run.lane.code());
-        self.state.push(run.state.code());
-        self.reason.push(run.reason.map(Code::code));
-        self.attempt.push(run.attempt.0.cast_signed());
-        self.lost.push(run.lost.cast_signed());
-        self.version.push(run.version.0.cast_signed());
-        self.dispatched_at.push(millis(run.dispatched_at));
-        self.settled_at.push(millis(run.settled_at));
-        self.outcome.push(last.map(|last| last.outcome.code()));
-        self.status.push(last.and_then(|last| last.status));
-        self.error
-            .push(last.and_then(|last| last.error.as_deref()).map(text));
-        self.output.push(last.and_then(output_column));
-        let (last, count) = stretch_columns(run.stretch);
-        self.stretch_last.push(last);
-        self.stretch_count.push(count);
-        self.payload.push(run.payload.as_deref());
-        self.attempts.push(row.attempts.as_deref());
-        self.note.push(run.note.as_deref().map(text));
-        self.actor.push(row.actor().map(text));
-    }
 }
 
 columns! {
     /// First attempts that succeeded and leave nothing more to record; columns as `settle_plain.sql` has them.
-    PlainColumns<'a> {
-        id: Uuid,
-        due_at: Option<i64>,
-        dispatched_at: Option<i64>,
-        settled_at: Option<i64>,
-        status: Option<i32>,
-        output: Option<&'a [u8]>,
-    }
+    PlainEndColumns<'a>(row: &'a EndedRow) {
+        let (run, last) = (&row.run, row.last.as_ref());
+    } [
+        id: Uuid = run.id.0,
+        due_at: Option<i64> = due_column(run),
+        dispatched_at: Option<i64> = millis(run.dispatched_at),
+        settled_at: Option<i64> = millis(run.settled_at),
+        status: Option<i32> = last.and_then(|last| last.status),
+        output: Option<&'a [u8]> = last.and_then(output_column),
+    ]
 }
 
-impl<'a> PlainColumns<'a> {
+impl PlainEndColumns<'_> {
     /// Whether these columns, the run's own row and who made the attempts of all of them have all of it.
     pub fn hold(row: &EndedRow, actor: Option<&str>) -> bool {
         let (run, last) = (&row.run, row.last.as_ref());
@@ -193,16 +143,6 @@ impl<'a> PlainColumns<'a> {
             && run.by.is_none()
             && row.actor() == actor
     }
-
-    pub fn push(&mut self, row: &'a EndedRow) {
-        let (run, last) = (&row.run, row.last.as_ref());
-        self.id.push(run.id.0);
-        self.due_at.push(due_column(run));
-        self.dispatched_at.push(millis(run.dispatched_at));
-        self.settled_at.push(millis(run.settled_at));
-        self.status.push(last.and_then(|last| last.status));
-        self.output.push(last.and_then(output_column));
-    }
 }
 
 /// When a run was due, if that is not the moment in its id.
@@ -216,107 +156,58 @@ fn output_column(last: &Attempt) -> Option<&[u8]> {
 
 columns! {
     /// Where jobs stand; columns as `put_jobs.sql` has them.
-    StandingColumns {
-        id: Uuid,
-        state: i16,
-        state_at: i64,
-        next_slot: Option<i64>,
-        due_at: Option<i64>,
-        slot_last: Option<i64>,
-        runs_made: i64,
-        catch_up_to: Option<i64>,
-        manual_runs: i32,
-    }
-}
-
-impl StandingColumns {
-    pub fn push(&mut self, job: &Job) {
-        self.id.push(job.id.0);
-        self.state.push(job.state.code());
-        self.state_at.push(job.state_at.as_millis());
-        self.next_slot
-            .push(millis(job.next_slot.map(|slot| slot.0)));
-        self.due_at.push(millis(due_at(job)));
-        self.slot_last.push(millis(job.slot_last));
-        self.runs_made.push(i64::from(job.runs_made));
-        self.catch_up_to.push(millis(job.catch_up_to));
-        self.manual_runs.push(job.manual_runs.cast_signed());
-    }
+    StandingColumns(job: &Job) [
+        id: Uuid = job.id.0,
+        state: i16 = job.state.code(),
+        state_at: i64 = job.state_at.as_millis(),
+        next_slot: Option<i64> = millis(job.next_slot.map(|slot| slot.0)),
+        due_at: Option<i64> = millis(due_at(job)),
+        slot_last: Option<i64> = millis(job.slot_last),
+        runs_made: i64 = i64::from(job.runs_made),
+        catch_up_to: Option<i64> = millis(job.catch_up_to),
+        manual_runs: i32 = job.manual_runs.cast_signed(),
+    ]
 }
 
 columns! {
     /// Live runs as they were read; columns as `gone_live.sql` has them.
-    TokenColumns {
-        id: Uuid,
-        claim: Option<i32>,
-        attempt: i32,
-        mark: Option<i16>,
-        exclusive: bool,
-    }
-}
-
-impl TokenColumns {
-    pub fn push(&mut self, run: &Run, stored: &Stored) {
-        self.id.push(run.id.0);
-        self.claim.push(stored.no);
-        self.attempt.push(run.attempt.0.cast_signed());
-        self.mark.push(run.mark.map(Code::code));
-        self.exclusive.push(stored.exclusive);
-    }
+    TokenColumns(run: &Run, stored: &Stored) [
+        id: Uuid = run.id.0,
+        claim: Option<i32> = stored.no,
+        attempt: i32 = run.attempt.0.cast_signed(),
+        mark: Option<i16> = run.mark.map(Code::code),
+        exclusive: bool = stored.exclusive,
+    ]
 }
 
 columns! {
     /// Live runs that go on otherwise; columns as `change_live.sql` has them.
-    ChangeColumns {
-        id: Uuid,
-        claim_was: Option<i32>,
-        attempt_was: i32,
-        mark_was: Option<i16>,
-        claim: Option<i32>,
-        attempt: i32,
-        state: i16,
-        due_at: i64,
-        lost: i32,
-        mark: Option<i16>,
-        waiting: bool,
-        dispatched_at: Option<i64>,
-        attempts: Option<Vec<u8>>,
-    }
-}
-
-impl ChangeColumns {
     /// A holder is the one that it was, or nobody.
-    pub fn push(&mut self, changed: &Changed, stored: &Stored, attempts: Option<Vec<u8>>) {
+    ChangeColumns(changed: &Changed, stored: &Stored, attempts: Option<Vec<u8>>) {
         let Changed { was, now } = changed;
-        self.id.push(now.id.0);
-        self.claim_was.push(stored.no);
-        self.attempt_was.push(was.attempt.0.cast_signed());
-        self.mark_was.push(was.mark.map(Code::code));
-        self.claim.push(now.claim.and(stored.no));
-        self.attempt.push(now.attempt.0.cast_signed());
-        self.state.push(now.state.code());
-        self.due_at.push(now.due_at.as_millis());
-        self.lost.push(now.lost.cast_signed());
-        self.mark.push(now.mark.map(Code::code));
-        self.waiting.push(now.waiting);
-        self.dispatched_at.push(millis(now.dispatched_at));
-        self.attempts.push(attempts);
-    }
+    } [
+        id: Uuid = now.id.0,
+        claim_was: Option<i32> = stored.no,
+        attempt_was: i32 = was.attempt.0.cast_signed(),
+        mark_was: Option<i16> = was.mark.map(Code::code),
+        claim: Option<i32> = now.claim.and(stored.no),
+        attempt: i32 = now.attempt.0.cast_signed(),
+        state: i16 = now.state.code(),
+        due_at: i64 = now.due_at.as_millis(),
+        lost: i32 = now.lost.cast_signed(),
+        mark: Option<i16> = now.mark.map(Code::code),
+        waiting: bool = now.waiting,
+        dispatched_at: Option<i64> = millis(now.dispatched_at),
+        attempts: Option<Vec<u8>> = attempts,
+    ]
 }
 
 columns! {
     /// Whether the ends of runs mean something to others; columns as `set_exclusive.sql` has them.
-    ExclusiveColumns {
-        id: Uuid,
-        exclusive: bool,
-    }
-}
-
-impl ExclusiveColumns {
-    pub fn push(&mut self, id: RunId, exclusive: bool) {
-        self.id.push(id.0);
-        self.exclusive.push(exclusive);
-    }
+    ExclusiveColumns(id: RunId, exclusive: bool) [
+        id: Uuid = id.0,
+        exclusive: bool = exclusive,
+    ]
 }
 
 /// Skip records that are deleted, and those that are shortened.

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Mark, PresenceId, RunId, Timestamp};
 use uuid::Uuid;
 
+use super::batch::{Answers, fast, left, merged};
 use super::effects::ended;
 use super::fault::{Done, Fault};
 use super::fire::{ids, live_named};
 use super::pool::Conn;
-use super::put::{EndedColumns, Param, PlainColumns};
+use super::put::{EndedColumns, Param, PlainEndColumns};
 use super::rows::{EndedRow, Payloads, text};
 use super::store::PgStore;
 use super::views::{Lock, Views};
@@ -27,14 +28,6 @@ fn take(rows: &mut Rows, gone: BTreeSet<RunId>) -> Vec<(usize, Settled)> {
     gone.into_iter().filter_map(ended).collect()
 }
 
-/// What a batch was refused for is found out on the slow path.
-fn left_to_slow_path(gone: Done<BTreeSet<RunId>>) -> Result<BTreeSet<RunId>, StoreError> {
-    match gone {
-        Err(fault) if fault.is_about_data() || fault.is_collision() => Ok(BTreeSet::new()),
-        gone => gone.map_err(StoreError::from),
-    }
-}
-
 impl PgStore {
     pub(super) async fn settle_all(
         &self,
@@ -42,19 +35,14 @@ impl PgStore {
         settlements: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError> {
         self.now();
-        let mut done = self.settle_fast_path(by, settlements).await?;
-        let rest: Vec<(usize, &Settlement)> = settlements
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| !done.contains_key(index))
-            .collect();
-        if !rest.is_empty() || settlements.is_empty() {
-            self.settle_rest(by, &rest, &mut done).await?;
+        let done = self.settle_fast_path(by, settlements).await?;
+        let rest = left(settlements, &done);
+        if rest.is_empty() && !settlements.is_empty() {
+            return Ok(done.into_values().collect());
         }
-        let answers = (0..settlements.len()).map(|index| done.remove(&index));
-        Ok(answers
-            .map(|answer| answer.unwrap_or(Settled::Stale))
-            .collect())
+        let slow = |batch| self.settle_slow_path(by, batch);
+        let slow = self.in_halves(&rest, slow, Settled::Refused).await?;
+        Ok(merged(settlements.len(), done, slow))
     }
 
     /// One statement for all simple ends of our own, and another for those that it leaves; answers those that they ended.
@@ -62,7 +50,7 @@ impl PgStore {
         &self,
         by: PresenceId,
         settlements: &[Settlement],
-    ) -> Result<BTreeMap<usize, Settled>, StoreError> {
+    ) -> Result<Answers<Settled>, StoreError> {
         let mut rows: Rows = BTreeMap::new();
         let taken = settlements.iter().enumerate();
         for (index, settlement) in taken.filter(|_| self.fast_paths) {
@@ -76,14 +64,14 @@ impl PgStore {
                 }
             }
         }
-        let mut done = BTreeMap::new();
+        let mut done = Answers::new();
         if rows.is_empty() {
             return Ok(done);
         }
-        let gone = left_to_slow_path(self.end_plain(by, &rows).await)?;
+        let gone = fast(self.end_plain(by, &rows).await)?;
         done.extend(take(&mut rows, gone));
         if !rows.is_empty() {
-            let gone = left_to_slow_path(self.end_locked(by, &rows).await)?;
+            let gone = fast(self.end_locked(by, &rows).await)?;
             done.extend(take(&mut rows, gone));
         }
         Ok(done)
@@ -91,11 +79,11 @@ impl PgStore {
 
     /// First attempts that succeeded, of jobs to which that means nothing.
     async fn end_plain(&self, by: PresenceId, rows: &Rows) -> Done<BTreeSet<RunId>> {
-        let mut columns = PlainColumns::default();
+        let mut columns = PlainEndColumns::default();
         // Attempts that end together were made by one node, but for those of a claim that was taken over.
         let actor = rows.values().find_map(|(_, row)| row.actor());
         let plain = rows.values().map(|(_, row)| row);
-        for row in plain.filter(|row| PlainColumns::hold(row, actor)) {
+        for row in plain.filter(|row| PlainEndColumns::hold(row, actor)) {
             columns.push(row);
         }
         if columns.id.is_empty() {
@@ -138,54 +126,19 @@ impl PgStore {
         Ok(ended)
     }
 
-    /// A batch that PostgreSQL refuses for its data is halved until the bad one stands alone.
-    async fn settle_rest(
-        &self,
-        by: PresenceId,
-        settlements: &[(usize, &Settlement)],
-        done: &mut BTreeMap<usize, Settled>,
-    ) -> Result<(), StoreError> {
-        let mut batches = vec![settlements];
-        while let Some(batch) = batches.pop() {
-            let mut tries = 0;
-            let settled = loop {
-                match self.settle_slow_path(by, batch).await {
-                    Err(fault) if self.again(&fault, tries) => tries += 1,
-                    settled => break settled,
-                }
-            };
-            match settled {
-                Ok(settled) => {
-                    done.extend(batch.iter().map(|(index, _)| *index).zip(settled));
-                }
-                Err(fault) if fault.is_about_data() && batch.len() > 1 => {
-                    let (first, second) = batch.split_at(batch.len() / 2);
-                    batches.extend([second, first]);
-                }
-                Err(fault) if fault.is_about_data() => {
-                    let why = StoreError::from(fault).to_string();
-                    let refused = |(index, _): &(usize, _)| (*index, Settled::Refused(why.clone()));
-                    done.extend(batch.iter().map(refused));
-                }
-                Err(fault) => return Err(fault.into()),
-            }
-        }
-        Ok(())
-    }
-
     async fn settle_slow_path(
         &self,
         by: PresenceId,
-        settlements: &[(usize, &Settlement)],
+        settlements: &[&Settlement],
     ) -> Done<Vec<Settled>> {
         let conn = self.pool.begin().await?;
         let held = self.hold(&conn, by).await?;
         let (_, now) = held.ok_or(StoreError::Fenced)?;
         let mut views = views(&conn, settlements).await?;
-        let others = settlements.iter().filter_map(|(_, it)| it.run.claim);
+        let others = settlements.iter().filter_map(|it| it.run.claim);
         let others: BTreeSet<Uuid> = others.filter(|it| *it != by).map(|it| it.0).collect();
         let gone = gone(&conn, &others.into_iter().collect::<Vec<_>>()).await?;
-        let settled = settlements.iter().map(|(_, settlement)| {
+        let settled = settlements.iter().map(|settlement| {
             let view = views.view(settlement.run.job);
             view.settle(settlement, by, |holder| gone.contains(&holder), now)
         });
@@ -198,8 +151,8 @@ impl PgStore {
 
 /// What decides a batch. Only the run itself is read where its end means nothing to others and nobody wants it back: if
 /// that changes meanwhile, the row is not as it was read.
-async fn views(conn: &Conn, settlements: &[(usize, &Settlement)]) -> Done<Views> {
-    let names: Vec<Uuid> = settlements.iter().map(|(_, it)| it.run.id.0).collect();
+async fn views(conn: &Conn, settlements: &[&Settlement]) -> Done<Views> {
+    let names: Vec<Uuid> = settlements.iter().map(|it| it.run.id.0).collect();
     let live = live_named(conn, &names, Payloads::All).await?;
     let matter = live
         .iter()
@@ -217,16 +170,16 @@ async fn views(conn: &Conn, settlements: &[(usize, &Settlement)]) -> Done<Views>
         }
     }
     views.read_resting(conn).await?;
-    let marked = settlements.iter().filter(|(_, it)| {
+    let marked = settlements.iter().filter(|it| {
         let live = views.run(it.run.job, it.run.id);
         live.is_some_and(|run| run.mark == Some(Mark::TakeBack))
     });
-    let marked: BTreeSet<Uuid> = marked.map(|(_, it)| it.run.job.0).collect();
+    let marked: BTreeSet<Uuid> = marked.map(|it| it.run.job.0).collect();
     let marked: Vec<Uuid> = marked.into_iter().collect();
     views.read_jobs(conn, &marked, Payloads::Small).await?;
     let needs: Vec<_> = settlements
         .iter()
-        .map(|(_, it)| (it.run.job, views.view(it.run.job).needs_to_settle(it)))
+        .map(|it| (it.run.job, views.view(it.run.job).needs_to_settle(it)))
         .collect();
     views.read_history(conn, &needs).await?;
     Ok(views)

@@ -128,8 +128,30 @@ impl PgStore {
         known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a call that failed so is to be done again at once.
-    pub(super) fn again(&self, fault: &Fault, tries: u32) -> bool {
+    /// Makes a call, and makes it again while others are in its way.
+    pub(super) async fn call<T, F: Future<Output = Done<T>>>(
+        &self,
+        call: impl Fn() -> F,
+    ) -> Result<T, StoreError> {
+        self.retried(call).await.map_err(StoreError::from)
+    }
+
+    pub(super) async fn retried<T, F: Future<Output = Done<T>>>(
+        &self,
+        call: impl Fn() -> F,
+    ) -> Done<T> {
+        self.now();
+        let mut tries = 0;
+        loop {
+            match call().await {
+                Err(fault) if self.again(&fault, tries) => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    /// Whether a call that failed so is to be made again at once.
+    fn again(&self, fault: &Fault, tries: u32) -> bool {
         if fault.is_missing_day() {
             // Another node has dropped it.
             self.days.forget();
@@ -154,20 +176,6 @@ impl PgStore {
         Ok(Some((row.try_get(0)?, Timestamp::from_millis(millis))))
     }
 }
-
-/// Does a call again while others are in its way.
-macro_rules! retrying {
-    ($store:expr, $call:expr) => {{
-        let mut tries = 0;
-        loop {
-            match $call.await {
-                Err(fault) if $store.again(&fault, tries) => tries += 1,
-                done => break done.map_err(StoreError::from),
-            }
-        }
-    }};
-}
-pub(super) use retrying;
 
 /// As PostgreSQL counts.
 pub(super) fn limit(limit: usize) -> i64 {

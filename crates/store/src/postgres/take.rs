@@ -14,7 +14,7 @@ use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
 use super::rows::{LiveRow, Payloads};
-use super::store::{PgStore, limit, retrying};
+use super::store::{PgStore, limit};
 use crate::StoreError;
 use crate::code::Code;
 
@@ -46,8 +46,7 @@ impl PgStore {
         presence: PresenceId,
         wanted: &Wanted<'_>,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        self.now();
-        let taken = retrying!(self, self.try_take(presence, wanted))?;
+        let taken = self.call(|| self.try_take(presence, wanted)).await?;
         self.bury(taken.unreadable).await?;
         Ok(taken.runs)
     }
