@@ -17,7 +17,17 @@ pub(crate) trait Code: Copy {
 }
 
 macro_rules! codes {
-    ($($word:ident { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
+    ($($word:ident { $($variant:ident = $code:literal),+ $(,)? })+) => {
+        #[cfg(any(test, feature = "postgres"))]
+        /// The number of a word by its name in statements, such as `JobState::Active`.
+        pub(crate) fn number(name: &str) -> Option<i16> {
+            match name {
+                $($(concat!(stringify!($word), "::", stringify!($variant)) => Some($code),)+)+
+                _ => None,
+            }
+        }
+
+    $(
         impl Code for $word {
             const WHAT: &'static str = stringify!($word);
 

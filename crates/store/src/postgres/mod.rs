@@ -47,6 +47,7 @@ mod rules;
 pub mod server;
 mod settle;
 mod slots;
+mod statement;
 mod store;
 mod take;
 mod tls;

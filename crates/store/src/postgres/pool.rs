@@ -21,6 +21,7 @@ use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::dial::{Connected, Dialer};
 use super::fault::{Done, Fault, cannot_connect};
+use super::statement::filled;
 use crate::StoreError;
 
 /// How long a call waits for a connection before it says that the store cannot be reached.
@@ -338,7 +339,7 @@ impl Conn {
         if let Some(statement) = known(link) {
             return Ok(statement);
         }
-        let statement = self.answer(link.client.prepare(sql)).await?;
+        let statement = self.answer(link.client.prepare(&filled(sql))).await?;
         let mut prepared = link.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         prepared.insert(sql, statement.clone());
         Ok(statement)

@@ -84,7 +84,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    /// Columns as `lock_jobs.sql` has them.
+    /// Columns as `{standing}` in a statement.
     pub fn read(row: &Row) -> Done<Self> {
         Ok(Self {
             id: JobId(row.try_get(0)?),
@@ -158,7 +158,7 @@ impl JobRow {
     /// What follows them is the statement's own.
     pub const COLUMNS: usize = 19;
 
-    /// Columns as `get_job.sql` has them.
+    /// Columns as `{job}` in a statement.
     pub fn read(row: &Row) -> Done<Self> {
         Ok(Self {
             narrow: Narrow::read(row)?,
@@ -168,8 +168,8 @@ impl JobRow {
             key: row.try_get(13)?,
             paused_by: maybe_text(row, 14)?,
             doc: row.try_get(15)?,
-            payload: maybe_bytes(row, 16)?,
-            names_calendars: row.try_get(17)?,
+            names_calendars: row.try_get(16)?,
+            payload: maybe_bytes(row, 17)?,
             payload_left: maybe_number(row, 18)?,
         })
     }
@@ -241,7 +241,7 @@ pub(super) struct LiveRow {
 }
 
 impl LiveRow {
-    /// Columns as `get_run_live.sql` has them.
+    /// Columns as `{live}` in a statement, and the holder.
     pub fn read(row: &Row) -> Done<Self> {
         let id = RunId(row.try_get(0)?);
         let kind = word(row, 3)?;
@@ -262,9 +262,9 @@ impl LiveRow {
             mark: maybe_word(row, 12)?,
             waiting: row.try_get(13)?,
             dispatched_at: maybe_moment(row, 14)?,
-            payload: maybe_bytes(row, 15)?,
-            payload_left: maybe_number(row, 20)?,
-            claim: row.try_get::<_, Option<Uuid>>(17)?.map(PresenceId),
+            payload: maybe_bytes(row, 18)?,
+            payload_left: maybe_number(row, 19)?,
+            claim: row.try_get::<_, Option<Uuid>>(20)?.map(PresenceId),
             settled_at: None,
             stretch: None,
             note: None,
@@ -273,9 +273,9 @@ impl LiveRow {
         };
         Ok(Self {
             run,
-            attempts: row.try_get(16)?,
-            exclusive: row.try_get(18)?,
-            no: row.try_get(19)?,
+            attempts: row.try_get(15)?,
+            exclusive: row.try_get(16)?,
+            no: row.try_get(17)?,
         })
     }
 
@@ -321,7 +321,7 @@ impl EndedRow {
         })
     }
 
-    /// Columns as `get_run_ended.sql` has them.
+    /// Columns as `{history h}` in a statement.
     pub fn read(row: &Row) -> Done<Run> {
         let id = RunId(row.try_get(0)?);
         let kind = word(row, 3)?;

@@ -184,6 +184,28 @@ fn fresh_schema() -> Connection {
 /// What makes and drops the tables of days.
 const OF_DAYS: [&str; 3] = ["create_range", "detach_partition", "drop_partition"];
 
+/// `state = 0 /* JobState::Active */`: the number of a word stands with its name.
+#[test]
+fn numbers_in_statements_are_those_of_their_words() {
+    for (name, text) in statements() {
+        for (before, after) in text.match_indices(" /* ").map(|(at, _)| text.split_at(at)) {
+            let (word, _) = after[4..].split_once(" */").unwrap();
+            let number = crate::code::number(word).map(|it| it.to_string());
+            let stands = before.rsplit([' ', '(']).next().map(str::to_owned);
+            assert_eq!(number, stands, "{name}: {word}");
+        }
+        if OF_DAYS.contains(&name.as_str()) {
+            continue;
+        }
+        let columns = ["state = ", "state <> ", "kind = ", "kind <> "];
+        for compared in columns.iter().flat_map(|it| text.split(it).skip(1)) {
+            let is_number = compared.starts_with(|it: char| it.is_ascii_digit());
+            let is_named = compared.get(1..).is_some_and(|it| it.starts_with(" /* "));
+            assert!(!is_number || is_named, "{name}: {compared}");
+        }
+    }
+}
+
 #[test]
 fn every_statement_fits_the_schema_and_is_used() {
     let conn = fresh_schema();

@@ -6,8 +6,8 @@ WITH free AS MATERIALIZED (
     SELECT l.id FROM unnest($1::uuid[]) n(id) JOIN live l ON l.id = ANY(ARRAY[n.id])
     WHERE coalesce(l.claim, 0) = 0 AND NOT l.waiting AND l.shard = ANY($3::smallint[])
     ORDER BY coalesce(l.id, l.id) FOR UPDATE OF l SKIP LOCKED)
-UPDATE live l SET claim = $2, state = 0,
-                  due_at = CASE WHEN l.state = 2 AND l.due_at > coalesce($4::bigint, now_ms()) + $5::bigint
+UPDATE live l SET claim = $2, state = {RunState::Ready},
+                  due_at = CASE WHEN l.state = {RunState::Retrying} AND l.due_at > coalesce($4::bigint, now_ms()) + $5::bigint
                                 THEN coalesce($4::bigint, now_ms()) ELSE l.due_at END,
                   version = coalesce((SELECT j.version FROM jobs j WHERE j.id = l.job), l.version)
 FROM free WHERE l.id = ANY(ARRAY[free.id])

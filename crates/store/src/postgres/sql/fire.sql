@@ -21,7 +21,7 @@ moved AS (
          n(job, shard, version, was, slot, next_slot, due_next, state, state_at, runs_were, runs_made, run, due_at, lane,
            claim, looks, exclusive, slot_last, manual_runs, late)
     WHERE (SELECT shards FROM held) = $4::bigint
-      AND j.id = ANY(ARRAY[n.job]) AND j.version = n.version AND j.next_slot = n.was AND j.state = 0
+      AND j.id = ANY(ARRAY[n.job]) AND j.version = n.version AND j.next_slot = n.was AND j.state = {JobState::Active}
       AND j.runs_made = n.runs_were AND coalesce(j.manual_runs, 0) = n.manual_runs AND (n.slot_last IS NULL OR j.slot_last = n.slot_last)
       AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
       AND (n.version = 1 OR (SELECT 1 FROM history h WHERE h.id = n.run LIMIT 1) IS NULL)
@@ -29,13 +29,13 @@ moved AS (
           SELECT 1 FROM (
               SELECT h.dispatched_at, h.settled_at FROM history h
               WHERE (h.job, h.id) >= (n.job, $25::uuid) AND (h.job, h.id) < (n.job, n.late)
-                AND h.id >= $25::uuid AND h.id < $26::uuid AND h.state <> 6
+                AND h.id >= $25::uuid AND h.id < $26::uuid AND h.state <> {RunState::Skipped}
               ORDER BY h.job DESC, h.id DESC LIMIT $27) h
           WHERE h.dispatched_at < n.due_at AND h.settled_at > n.due_at LIMIT 1) IS NULL)
     RETURNING n.run, n.job, j.tenant, j.version, n.shard, n.due_at, n.lane, n.claim, n.exclusive),
 inserted AS (
     INSERT INTO live (id, job, tenant, due_at, version, attempt, lost, claim, shard, kind, lane, state, waiting, exclusive)
-    SELECT run, job, tenant, due_at, version, 1, 0, CASE WHEN claim THEN (SELECT no FROM me) END, shard, 0, lane, 0, false,
-           exclusive
+    SELECT run, job, tenant, due_at, version, 1, 0, CASE WHEN claim THEN (SELECT no FROM me) END, shard, {RunKind::Slot},
+           lane, {RunState::Ready}, false, exclusive
     FROM moved)
 SELECT array_agg(run) FROM moved

@@ -1,6 +1,5 @@
 -- list_jobs: jobs with labels, newest first: those with the first label that have all the others.
-SELECT j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last, j.runs_made, j.catch_up_to, j.manual_runs,
-       d.created_at, d.updated_at, d.note, d.key, d.paused_by, d.doc, d.payload, d.calendars, NULL::integer
+SELECT {job}
 FROM labels f JOIN defs d ON d.id = f.job JOIN jobs j ON j.id = d.id
 WHERE f.tenant = $1 AND f.name = ($6::text[])[1] AND f.value = ($7::text[])[1] AND f.job < $2
   AND j.state = ANY($3::smallint[])

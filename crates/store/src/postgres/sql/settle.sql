@@ -8,18 +8,14 @@ gone AS (
                      $8::smallint[], $9::smallint[], $10::smallint[], $11::integer[], $12::integer[], $13::integer[],
                      $14::bigint[], $15::bigint[], $16::smallint[], $17::integer[], $18::text[], $19::bytea[],
                      $20::bigint[], $21::bigint[], $22::bytea[], $23::bytea[], $24::text[], $25::text[])
-          n(id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, dispatched_at,
-                     settled_at, outcome, status, error, output, stretch_last, stretch_count, payload, attempts,
-                     note, actor)
+          n({history})
     WHERE l.id = ANY(ARRAY[n.id]) AND coalesce(l.claim, 0) = (SELECT no FROM me) AND l.attempt = n.attempt
       AND (NOT l.exclusive
            OR ((SELECT 1 FROM live o WHERE o.job = l.job AND o.waiting LIMIT 1) IS NULL
-               AND (SELECT j.state = 0 AND j.next_slot IS NULL FROM jobs j WHERE j.id = l.job) IS NOT TRUE))
+               AND (SELECT j.state = {JobState::Active} AND j.next_slot IS NULL FROM jobs j WHERE j.id = l.job) IS NOT TRUE))
     RETURNING n.*, l.job AS of_job, l.exclusive, l.payload AS own),
 entered AS (
-    INSERT INTO history (id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, dispatched_at,
-                     settled_at, outcome, status, error, output, stretch_last, stretch_count, payload, attempts,
-                     note, actor)
+    INSERT INTO history ({history})
     SELECT id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, dispatched_at,
            settled_at, outcome, status, error, output, stretch_last, stretch_count, own, attempts, note, actor
     FROM gone)

@@ -13,7 +13,8 @@ gone AS (
 entered AS (
     INSERT INTO history (id, job, tenant, kind, slot, replay_of, due_at, lane, state, attempt, lost, version,
                          dispatched_at, settled_at, outcome, status, output, payload, actor)
-    SELECT id, job, tenant, kind, slot, replay_of, due, lane, 3, 1, 0, version, dispatched, settled, 0, status, output,
+    SELECT id, job, tenant, kind, slot, replay_of, due, lane, {RunState::Succeeded}, 1, 0, version, dispatched, settled,
+           {Outcome::Succeeded}, status, output,
            payload, $8::text
     FROM gone)
 SELECT array_agg(id) FROM gone

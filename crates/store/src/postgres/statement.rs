@@ -1,0 +1,99 @@
+//! What statements leave to be filled in when they are prepared, so that it is written once: the numbers of words, such as
+//! `{RunState::Skipped}`, and the columns of a job, a live run or an ended one, in the order in which `rows` reads them.
+//! `{job}` and `{live}` read payloads whole; `{job $2}` and `{live $2}` leave those in the store that have more bytes than $2.
+
+use crate::code::number;
+
+/// Columns of jobs `j`: where they stand.
+const STANDING: &str = "j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last, j.runs_made, \
+    j.catch_up_to, j.manual_runs";
+
+/// Columns of their definitions `d`.
+const DEFINITION: &str =
+    "d.created_at, d.updated_at, d.note, d.key, d.paused_by, d.doc, d.calendars";
+
+/// Columns of live runs `l`; statements say besides who their holder is.
+const LIVE: &str = "l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.due_at, l.lane, l.state, l.attempt, l.lost, \
+    l.version, l.ask, l.waiting, l.dispatched_at, l.attempts, l.exclusive, l.claim";
+
+/// Columns of history, as it is written and read.
+const HISTORY: &str = "id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, \
+    dispatched_at, settled_at, outcome, status, error, output, stretch_last, stretch_count, payload, attempts, note, actor";
+
+/// A statement as it is prepared.
+pub(super) fn filled(sql: &str) -> String {
+    let mut parts = sql.split('{');
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part
+            .split_once('}')
+            .and_then(|(blank, rest)| Some((value(blank)?, rest)))
+        {
+            Some((value, rest)) => whole.extend([&value, rest]),
+            None => whole.extend(["{", part]),
+        }
+    }
+    whole
+}
+
+fn value(blank: &str) -> Option<String> {
+    if let Some(number) = number(blank) {
+        return Some(number.to_string());
+    }
+    let (what, with) = blank.split_once(' ').unwrap_or((blank, ""));
+    match what {
+        "standing" => Some(STANDING.to_owned()),
+        "job" => Some(format!(
+            "{STANDING}, {}",
+            with_payload(DEFINITION, "d", with)
+        )),
+        "live" => Some(with_payload(LIVE, "l", with)),
+        "history" => Some(history(with)),
+        _ => None,
+    }
+}
+
+/// Columns of history: by their names, with that of their table, or each but the id set to what was to be inserted.
+fn history(with: &str) -> String {
+    let columns = HISTORY.split(", ");
+    let columns: Vec<String> = match with {
+        "" => return HISTORY.to_owned(),
+        "= excluded" => {
+            let others = columns.filter(|it| *it != "id");
+            others.map(|it| format!("{it} = excluded.{it}")).collect()
+        }
+        table => columns.map(|it| format!("{table}.{it}")).collect(),
+    };
+    columns.join(", ")
+}
+
+/// Columns, then the payload and the size of one that is left in the store.
+fn with_payload(columns: &str, table: &str, max: &str) -> String {
+    let payload = format!("{table}.payload");
+    if max.is_empty() {
+        return format!("{columns}, {payload}, NULL::integer");
+    }
+    let size = format!("octet_length({payload})");
+    format!(
+        "{columns}, CASE WHEN {size} <= {max}::integer THEN {payload} END, CASE WHEN {size} > {max}::integer THEN {size} END"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_are_filled_and_anything_else_stays() {
+        let filled = filled("a {RunState::Skipped} b {JobState::Active}, {day} {");
+        assert_eq!(filled, "a 6 b 0, {day} {");
+    }
+
+    #[test]
+    fn columns_have_the_name_of_their_table() {
+        let filled = filled("SELECT {history h} FROM history h");
+        assert!(filled.starts_with("SELECT h.id, h.job, h.tenant, "));
+        assert!(filled.ends_with(", h.note, h.actor FROM history h"));
+        assert_eq!(filled.matches("h.").count(), 25);
+    }
+}
