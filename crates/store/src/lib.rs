@@ -8,6 +8,8 @@
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod code;
 mod error;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod row;
 mod types;
 
 #[cfg(any(test, feature = "conformance"))]

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::schedule::Kind;
 use model::{Calendar, CalendarName, Job, JobId, TenantId, Timestamp, Version, limits};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
 use super::pool::Conn;
-use super::rows::JobRow;
+use super::rows::{calendars, read_job};
 use super::store::{PgStore, limit};
 use crate::code::{Unreadable, bad_row, calendar_name};
+use crate::row::JobRow;
 use crate::types::calendars_of;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 
@@ -27,9 +27,9 @@ pub(super) async fn read_jobs(
     let mut read = Vec::with_capacity(rows.len());
     let mut named = BTreeSet::new();
     for row in rows {
-        let row = JobRow::read(row)?;
+        let row = read_job(row)?;
         let tenant = row.narrow.tenant;
-        named.extend(row.calendars().into_iter().map(|name| (tenant, name)));
+        named.extend(calendars(&row).into_iter().map(|name| (tenant, name)));
         read.push(row);
     }
     let calendars = find(conn, named).await?;
@@ -307,13 +307,5 @@ impl Standing {
         let sql = include_str!("sql/doubt_calendars.sql");
         conn.execute(sql, &[&tenants, &names, &times]).await?;
         Ok(())
-    }
-}
-
-/// Whether its schedule cannot be read any more: then what it named is not known, and stays as it is.
-pub(super) fn is_broken(job: &Job) -> bool {
-    match job.def.schedule.kind {
-        Kind::Broken(_) => true,
-        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => false,
     }
 }

@@ -1,22 +1,21 @@
 //! Change: what clients do to a job that is there, and what that means for its runs.
 
-use std::sync::Arc;
-
 use model::{Job, JobId, JobKey, Timestamp};
 
-use super::calendars::{Standing, is_broken};
+use super::calendars::Standing;
 use super::fault::Done;
-use super::jobs::{JobToPut, due_at, is_gone, key_of, name_calendars, put_labels};
+use super::jobs::{key_of, name_calendars, put_labels};
 use super::pool::Conn;
-use super::rows::{Payloads, text};
+use super::rows::text;
 use super::store::PgStore;
 use super::views::{Lock, Views};
 use crate::code::Code;
+use crate::row::{JobToPut, Payloads, due_column, is_broken, is_gone};
 use crate::{JobChange, JobChanged, StoreError};
 
 impl PgStore {
     pub(super) async fn change(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
-        let put = match JobToPut::new(Arc::clone(&change.after)) {
+        let put = match JobToPut::new(&change.after) {
             Ok(put) => put,
             Err(error) => return Ok(JobChanged::Refused(error.to_string())),
         };
@@ -97,7 +96,7 @@ async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
             &job.state.code(),
             &job.version.0.cast_signed(),
             &job.next_slot.map(|slot| millis(slot.0)),
-            &due_at(job).map(millis),
+            &due_column(job),
             &job.slot_last.map(millis),
             &millis(job.state_at),
             &i64::from(job.runs_made),

@@ -11,9 +11,10 @@ use super::calendars::read_jobs;
 use super::fault::Done;
 use super::fire::{held, live_named};
 use super::pool::Conn;
-use super::rows::{LiveRow, Payloads};
+use super::rows::LiveRow;
 use super::store::PgStore;
 use super::views::{Lock, Views};
+use crate::row::Payloads;
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
 
 /// What a call of claim brings, and the runs that nobody can ever work on.

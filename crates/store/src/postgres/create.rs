@@ -3,23 +3,23 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use model::schedule::Zone;
 use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp, Version};
 use uuid::Uuid;
 
 use super::batch::fast;
-use super::calendars::{Standing, is_broken};
+use super::calendars::Standing;
 use super::fault::Done;
 use super::gather::SMALL_MAX;
-use super::jobs::{JobToPut, due_at, is_gone, key_of, name_calendars, put_labels};
+use super::jobs::{key_of, name_calendars, put_labels};
 use super::pool::Conn;
 use super::put::columns;
 use super::rows::text;
 use super::store::PgStore;
 use crate::code::Code;
 use crate::doc::DocError;
+use crate::row::{JobToPut, due_column, is_broken, is_gone};
 use crate::{Created, NewJob, StoreError};
 
 /// A create, encoded before it is tried; or why it cannot be.
@@ -41,7 +41,7 @@ impl PgStore {
         self.now();
         let row = |new| CreateRow {
             new,
-            put: JobToPut::new(Arc::clone(&new.job)),
+            put: JobToPut::new(&new.job),
         };
         let rows: Vec<CreateRow<'_>> = jobs.iter().map(row).collect();
         let plain = |row: &CreateRow<'_>| row.put.is_ok() && self.is_plain(row.new);
@@ -262,7 +262,7 @@ columns! {
         shard: i16 = i16::from(job.shard().0),
         made_at: i64 = job.created_at.as_millis(),
         next_slot: Option<i64> = next_slot,
-        due_at: Option<i64> = due_at(job).map(Timestamp::as_millis),
+        due_at: Option<i64> = due_column(job),
         doc: &'a [u8] = &put.doc,
         payload: Option<&'a [u8]> = job.def.payload.as_deref(),
         zone: Option<&'a str> = put.zone(),
@@ -281,7 +281,7 @@ columns! {
         state: i16 = job.state.code(),
         state_at: i64 = job.state_at.as_millis(),
         next_slot: Option<i64> = next_slot,
-        due_at: Option<i64> = due_at(job).map(Timestamp::as_millis),
+        due_at: Option<i64> = due_column(job),
         slot_last: Option<i64> = job.slot_last.map(Timestamp::as_millis),
         runs_made: i64 = i64::from(job.runs_made),
     ]

@@ -10,11 +10,12 @@ use super::put::{
     ChangeColumns, EndedColumns, ExclusiveColumns, LiveColumns, Param, SkipColumns,
     StandingColumns, TokenColumns,
 };
-use super::rows::{EndedRow, text};
+use super::rows::text;
 use super::store::PgStore;
 use super::views::Views;
 use crate::code::bad_row;
 use crate::doc;
+use crate::row::EndedRow;
 
 const PUT_JOBS: &str = include_str!("sql/put_jobs.sql");
 const DELETE_SKIPS: &str = include_str!("sql/delete_skips.sql");
@@ -74,7 +75,7 @@ impl Views {
         let mut rows = Vec::new();
         for held in self.jobs.values_mut() {
             for (_, run) in std::mem::take(&mut held.view.effects.history) {
-                rows.push(ended(run)?);
+                rows.push(EndedRow::new(run)?);
             }
         }
         rows.sort_by_key(|row| row.run.id);
@@ -128,12 +129,6 @@ impl Views {
         }
         Ok(columns)
     }
-}
-
-/// A run as history keeps it.
-pub(super) fn ended(run: model::Run) -> Done<EndedRow> {
-    let id = run.id;
-    EndedRow::new(run).map_err(|error| Fault::Store(bad_row(id, &error)))
 }
 
 impl Columns<'_> {

@@ -15,9 +15,10 @@ use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::shard_of;
 use super::put::Param;
-use super::rows::{LiveRow, Payloads};
+use super::rows::LiveRow;
 use super::store::{PgStore, limit};
 use super::views::{Lock, Views};
+use crate::row::Payloads;
 use crate::{Fired, Firing, Leases, StoreError};
 
 /// Whether a firing has to know what lives of its job. A job that was edited may have been anything before.

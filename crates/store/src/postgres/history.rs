@@ -7,9 +7,10 @@ use model::{Run, RunId, RunState, TenantId};
 use uuid::Uuid;
 
 use super::fault::Done;
-use super::rows::{EndedRow, LiveRow, Payloads};
+use super::rows::{LiveRow, read_ended};
 use super::store::{PgStore, limit};
 use crate::code::{Code, of_row};
+use crate::row::Payloads;
 use crate::{BadRow, Found, Page, RunFilter};
 
 impl PgStore {
@@ -26,7 +27,7 @@ impl PgStore {
         if !names.is_empty() {
             let ended = include_str!("sql/get_run_ended.sql");
             for row in &conn.rows(ended, &[&names]).await? {
-                runs.insert(RunId(row.try_get(0)?), of_row(EndedRow::read(row))?);
+                runs.insert(RunId(row.try_get(0)?), of_row(read_ended(row))?);
             }
         }
         let found = |(tenant, id): &(TenantId, RunId)| {
@@ -76,7 +77,7 @@ impl PgStore {
                 .rows(sql, &[&tenant.0, &before, &codes, &count, &job])
                 .await?;
             for row in &rows {
-                let run = EndedRow::read(row)?;
+                let run = read_ended(row)?;
                 found.entry(run.id).or_insert(run);
             }
         }

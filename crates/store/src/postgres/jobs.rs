@@ -1,52 +1,17 @@
 //! Jobs as they are read one by one, and what create and change both write of them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use model::schedule::Zone;
-use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
+use model::{Job, JobId, JobKey, TenantId};
 use uuid::Uuid;
 
-use super::calendars::{is_broken, read_jobs, readable_jobs};
+use super::calendars::{read_jobs, readable_jobs};
 use super::fault::Done;
 use super::pool::Conn;
-use super::rows::{Payloads, text};
+use super::rows::text;
 use super::store::PgStore;
-use crate::doc::{self, DocError};
+use crate::row::{Payloads, is_gone};
 use crate::{BadRow, Found};
-
-/// A job with its definition encoded, ready to be bound.
-pub(super) struct JobToPut {
-    pub job: Arc<Job>,
-    pub doc: Vec<u8>,
-}
-
-impl JobToPut {
-    pub fn new(job: Arc<Job>) -> Result<Self, DocError> {
-        let doc = doc::encode_definition(job.id, &job.def)?;
-        Ok(Self { job, doc })
-    }
-
-    /// The zone that it follows, as a column: a deleted job follows none.
-    pub fn zone(&self) -> Option<&str> {
-        let zone = self.job.def.schedule.zone_followed().map(Zone::name);
-        zone.filter(|_| !is_gone(&self.job))
-    }
-
-    /// Whether reading it takes more than its own row.
-    pub fn names_calendars(&self) -> bool {
-        !self.job.def.schedule.calendars.is_empty() || is_broken(&self.job)
-    }
-}
-
-pub(super) fn is_gone(job: &Job) -> bool {
-    job.state == JobState::Deleted
-}
-
-/// When a job is to be planned: active ones only.
-pub(super) fn due_at(job: &Job) -> Option<Timestamp> {
-    job.next_due_at().filter(|_| job.state == JobState::Active)
-}
 
 impl PgStore {
     pub(super) async fn try_get_jobs(&self, wanted: &[(TenantId, JobId)]) -> Done<Vec<Found<Job>>> {

@@ -51,7 +51,9 @@ async fn every_statement_fits_the_schema_and_is_used() {
         );
         for column in ["state", "kind", "lane", "outcome", "reason"] {
             let compared = ["=", "<>", "IN ("].map(|it| format!("{column} {it} "));
-            let compared = compared.iter().flat_map(|it| text.split(it.trim_end()).skip(1));
+            let compared = compared
+                .iter()
+                .flat_map(|it| text.split(it.trim_end()).skip(1));
             let mut compared = compared.map(str::trim_start);
             let literal = compared.find(|it| it.starts_with(|it: char| it.is_ascii_digit()));
             assert_eq!(literal, None, "{name} has a number that has a name");

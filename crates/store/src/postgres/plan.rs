@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::schedule::Kind;
 use model::shard::ShardSet;
 use model::{Job, JobId, PresenceId, RunId, TenantId, Timestamp, Version};
 use tokio_postgres::Row;
@@ -14,8 +13,9 @@ use super::calendars::read_jobs;
 use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
-use super::rows::{JobRow, LiveRow, Payloads, maybe_bytes, moment, text, word};
+use super::rows::{JOB_COLUMNS, LiveRow, maybe_bytes, moment, text, word};
 use super::store::{PgStore, limit};
+use crate::row::{Payloads, planned};
 use crate::{DueCursor, DueJobs, DueOf, DueRun, JobCounts, Orphan, PayloadOf, StoreError};
 
 impl PgStore {
@@ -52,12 +52,12 @@ impl PgStore {
         due.next = match last {
             None => None,
             Some(row) => Some(DueCursor {
-                due_at: moment(row, JobRow::COLUMNS)?,
+                due_at: moment(row, JOB_COLUMNS)?,
                 job: JobId(row.try_get(0)?),
             }),
         };
         for (id, job) in read_jobs(&conn, &rows).await? {
-            match job.map_err(|bad| bad.detail).and_then(planned) {
+            match planned(job) {
                 Ok(job) => due.jobs.push(Arc::new(job)),
                 Err(why) => due.unreadable.push((id, why)),
             }
@@ -99,7 +99,7 @@ impl PgStore {
             ..DueOf::default()
         };
         for (id, job) in read_jobs(&conn, &slots).await? {
-            match job.map_err(|bad| bad.detail).and_then(planned) {
+            match planned(job) {
                 Ok(job) => due.jobs.push(Arc::new(job)),
                 Err(why) => due.unreadable.push((id, why)),
             }
@@ -283,14 +283,6 @@ fn due_run(row: &Row) -> Done<DueRun> {
         due_at: moment(row, 0)?,
         state: word(row, 4)?,
     })
-}
-
-/// A job that is due, or why it cannot be planned.
-fn planned(job: Job) -> Result<Job, String> {
-    match &job.def.schedule.kind {
-        Kind::Broken(broken) => Err(broken.error.clone()),
-        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => Ok(job),
-    }
 }
 
 /// Takes jobs out of the plan, in the order of ids; their notes are as PostgreSQL can hold them.

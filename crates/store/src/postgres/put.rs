@@ -7,10 +7,10 @@ use model::{Attempt, AttemptNo, Job, Outcome, Run, RunId, RunState, Stretch, Tim
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::jobs::due_at;
-use super::rows::{EndedRow, text};
+use super::rows::text;
 use super::views::Stored;
 use crate::code::{Code, slot_column, stretch_columns};
+use crate::row::{EndedRow, due_column};
 
 pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
 
@@ -81,7 +81,7 @@ columns! {
         kind: i16 = run.kind.code(),
         slot: Option<i64> = slot_column(run),
         replay_of: Option<Uuid> = run.replay_of.map(|id| id.0),
-        due_at: Option<i64> = due_column(run),
+        due_at: Option<i64> = row.due_column(),
         lane: i16 = run.lane.code(),
         state: i16 = run.state.code(),
         reason: Option<i16> = run.reason.map(Code::code),
@@ -93,7 +93,7 @@ columns! {
         outcome: Option<i16> = last.map(|last| last.outcome.code()),
         status: Option<i32> = last.and_then(|last| last.status),
         error: Option<Cow<'a, str>> = last.and_then(|last| last.error.as_deref()).map(text),
-        output: Option<&'a [u8]> = last.and_then(output_column),
+        output: Option<&'a [u8]> = row.output_column(),
         stretch_last: Option<i64> = stretch_last,
         stretch_count: Option<i64> = stretch_count,
         payload: Option<&'a [u8]> = run.payload.as_deref(),
@@ -119,11 +119,11 @@ columns! {
         let (run, last) = (&row.run, row.last.as_ref());
     } [
         id: Uuid = run.id.0,
-        due_at: Option<i64> = due_column(run),
+        due_at: Option<i64> = row.due_column(),
         dispatched_at: Option<i64> = millis(run.dispatched_at),
         settled_at: Option<i64> = millis(run.settled_at),
         status: Option<i32> = last.and_then(|last| last.status),
-        output: Option<&'a [u8]> = last.and_then(output_column),
+        output: Option<&'a [u8]> = row.output_column(),
     ]
 }
 
@@ -145,15 +145,6 @@ impl PlainEndColumns<'_> {
     }
 }
 
-/// When a run was due, if that is not the moment in its id.
-fn due_column(run: &Run) -> Option<i64> {
-    millis(Some(run.due_at).filter(|due| *due != run.id.at()))
-}
-
-fn output_column(last: &Attempt) -> Option<&[u8]> {
-    Some(&*last.output).filter(|output| !output.is_empty())
-}
-
 columns! {
     /// Where jobs stand; columns as `put_jobs.sql` has them.
     StandingColumns(job: &Job) [
@@ -161,7 +152,7 @@ columns! {
         state: i16 = job.state.code(),
         state_at: i64 = job.state_at.as_millis(),
         next_slot: Option<i64> = millis(job.next_slot.map(|slot| slot.0)),
-        due_at: Option<i64> = millis(due_at(job)),
+        due_at: Option<i64> = due_column(job),
         slot_last: Option<i64> = millis(job.slot_last),
         runs_made: i64 = i64::from(job.runs_made),
         catch_up_to: Option<i64> = millis(job.catch_up_to),

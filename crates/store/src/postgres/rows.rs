@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{
-    Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, PresenceId, Run,
-    RunId, Slot, Standing, Stretch, TenantId, Timestamp, Version, limits,
+    Attempt, AttemptNo, JobId, PresenceId, Run, RunId, Slot, Standing, TenantId, Timestamp, Version,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
 use crate::StoreError;
-use crate::code::{Code, Unreadable, bad_row, read_slot};
-use crate::doc::{self, DocError};
+use crate::code::{Code, bad_row, read_slot};
+use crate::doc;
+use crate::row::{JobRow, Narrow, stretch};
 
 pub(super) fn word<T: Code>(row: &Row, column: usize) -> Done<T> {
     let code: i16 = row.try_get(column)?;
@@ -74,70 +74,41 @@ fn maybe_text(row: &Row, column: usize) -> Done<Option<String>> {
     Ok(row.try_get::<_, Option<String>>(column)?.map(read_text))
 }
 
-/// The narrow row of a job: what a firing changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Narrow {
-    pub id: JobId,
-    pub tenant: TenantId,
-    pub version: Version,
-    pub stands: Standing,
+/// Where a job stands; columns as `{standing}` in a statement.
+pub(super) fn read_narrow(row: &Row) -> Done<Narrow> {
+    Ok(Narrow {
+        id: JobId(row.try_get(0)?),
+        tenant: TenantId(row.try_get(1)?),
+        version: Version(number(row, 2)?),
+        stands: Standing {
+            state: word(row, 3)?,
+            state_at: moment(row, 4)?,
+            next_slot: maybe_moment(row, 5)?.map(Slot),
+            slot_last: maybe_moment(row, 6)?,
+            runs_made: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
+            catch_up_to: maybe_moment(row, 8)?,
+            manual_runs: maybe_number(row, 9)?.unwrap_or(0),
+        },
+    })
 }
 
-impl Narrow {
-    /// Columns as `{standing}` in a statement.
-    pub fn read(row: &Row) -> Done<Self> {
-        Ok(Self {
-            id: JobId(row.try_get(0)?),
-            tenant: TenantId(row.try_get(1)?),
-            version: Version(number(row, 2)?),
-            stands: Standing {
-                state: word(row, 3)?,
-                state_at: moment(row, 4)?,
-                next_slot: maybe_moment(row, 5)?.map(Slot),
-                slot_last: maybe_moment(row, 6)?,
-                runs_made: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
-                catch_up_to: maybe_moment(row, 8)?,
-                manual_runs: maybe_number(row, 9)?.unwrap_or(0),
-            },
-        })
-    }
+/// What follows the columns of a job is the statement's own.
+pub(super) const JOB_COLUMNS: usize = 19;
 
-    /// Whether it waits for its run to end, which sets the next slot.
-    pub fn is_resting(&self) -> bool {
-        self.stands.state == JobState::Active && self.stands.next_slot.is_none()
-    }
-}
-
-/// Which payloads are read along with their jobs and runs.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Payloads {
-    All,
-    /// Larger ones are left where they are.
-    Small,
-}
-
-impl Payloads {
-    /// The most bytes that are read, as a parameter.
-    pub fn max(self) -> i32 {
-        match self {
-            Self::All => i32::MAX,
-            Self::Small => limits::PAYLOAD_INLINE_MAX as i32,
-        }
-    }
-}
-
-/// A job as its two rows have it; its definition is still to be read.
-pub(super) struct JobRow {
-    pub narrow: Narrow,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    note: Option<String>,
-    key: Option<String>,
-    paused_by: Option<String>,
-    doc: Vec<u8>,
-    payload: Option<Bytes>,
-    payload_left: Option<u32>,
-    names_calendars: bool,
+/// A job; columns as `{job}` in a statement.
+pub(super) fn read_job(row: &Row) -> Done<JobRow> {
+    Ok(JobRow {
+        narrow: read_narrow(row)?,
+        created_at: moment(row, 10)?,
+        updated_at: moment(row, 11)?,
+        note: maybe_text(row, 12)?,
+        key: row.try_get(13)?,
+        paused_by: maybe_text(row, 14)?,
+        doc: row.try_get(15)?,
+        names_calendars: row.try_get(16)?,
+        payload: maybe_bytes(row, 17)?,
+        payload_left: maybe_number(row, 18)?,
+    })
 }
 
 /// The part of a definition that names calendars.
@@ -154,75 +125,14 @@ struct NamedSchedule {
     only: Vec<String>,
 }
 
-impl JobRow {
-    /// What follows them is the statement's own.
-    pub const COLUMNS: usize = 19;
-
-    /// Columns as `{job}` in a statement.
-    pub fn read(row: &Row) -> Done<Self> {
-        Ok(Self {
-            narrow: Narrow::read(row)?,
-            created_at: moment(row, 10)?,
-            updated_at: moment(row, 11)?,
-            note: maybe_text(row, 12)?,
-            key: row.try_get(13)?,
-            paused_by: maybe_text(row, 14)?,
-            doc: row.try_get(15)?,
-            names_calendars: row.try_get(16)?,
-            payload: maybe_bytes(row, 17)?,
-            payload_left: maybe_number(row, 18)?,
-        })
+/// Calendars that it takes to read a job.
+pub(super) fn calendars(row: &JobRow) -> Vec<String> {
+    if !row.names_calendars {
+        return Vec::new();
     }
-
-    /// Calendars that it takes to read it.
-    pub fn calendars(&self) -> Vec<String> {
-        if !self.names_calendars {
-            return Vec::new();
-        }
-        let named: Option<Named> = serde_json::from_slice(&self.doc).ok();
-        let named = named.map(|named| [named.schedule.exclude, named.schedule.only].concat());
-        named.unwrap_or_default()
-    }
-
-    /// The job, with the calendars that it names as `find` knows them.
-    pub fn decode(
-        self,
-        find: &dyn Fn(&CalendarName) -> Option<Arc<Calendar>>,
-    ) -> Result<Job, Unreadable> {
-        let Narrow {
-            id,
-            tenant,
-            version,
-            stands,
-        } = self.narrow;
-        let unreadable = |detail: String| Unreadable { job: id, detail };
-        let key = match self.key.as_deref().map(JobKey::new) {
-            None => None,
-            Some(Ok(key)) => Some(key),
-            Some(Err(error)) => return Err(unreadable(error.to_string())),
-        };
-        let def = doc::decode_definition(id, &self.doc, self.payload, find)
-            .map_err(|error| unreadable(error.to_string()))?;
-        Ok(Job {
-            id,
-            tenant,
-            key,
-            version,
-            state: stands.state,
-            state_at: stands.state_at,
-            note: self.note,
-            paused_by: self.paused_by.map(Arc::from),
-            next_slot: stands.next_slot,
-            slot_last: stands.slot_last,
-            runs_made: stands.runs_made,
-            catch_up_to: stands.catch_up_to,
-            manual_runs: stands.manual_runs,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-            payload_left: self.payload_left,
-            def: Arc::new(def),
-        })
-    }
+    let named: Option<Named> = serde_json::from_slice(&row.doc).ok();
+    let named = named.map(|named| [named.schedule.exclude, named.schedule.only].concat());
+    named.unwrap_or_default()
 }
 
 fn run_id(row: &Row, column: usize) -> Done<Option<RunId>> {
@@ -289,91 +199,43 @@ impl LiveRow {
     }
 }
 
-/// An ended run: the attempt that ended it in columns, earlier ones as they are stored.
-#[derive(Debug, Clone)]
-pub(super) struct EndedRow {
-    pub run: Run,
-    pub last: Option<Attempt>,
-    pub attempts: Option<Vec<u8>>,
-}
-
-impl EndedRow {
-    pub fn new(mut run: Run) -> Result<Self, DocError> {
-        let ended_it = |last: &Attempt| {
-            // Marks have no columns: they are rare.
-            let is_marked = last.late_by.is_some() || last.long_by.is_some();
-            last.no == run.attempt
-                && last.dispatched_at == run.dispatched_at
-                && Some(last.settled_at) == run.settled_at
-                && !is_marked
-        };
-        let mut earlier = std::mem::take(&mut run.attempts);
-        let last = if earlier.last().is_some_and(ended_it) {
-            earlier.pop()
-        } else {
-            None
-        };
-        let attempts = doc::encode_attempts(&earlier)?;
-        Ok(Self {
-            run,
-            last,
-            attempts,
-        })
+/// An ended run; columns as `{history h}` in a statement.
+pub(super) fn read_ended(row: &Row) -> Done<Run> {
+    let id = RunId(row.try_get(0)?);
+    let kind = word(row, 3)?;
+    let slot = read_slot(id, kind, maybe_moment(row, 4)?);
+    let stored: Option<Vec<u8>> = row.try_get(22)?;
+    let attempts = doc::decode_attempts(stored.as_deref());
+    let mut run = Run {
+        id,
+        job: JobId(row.try_get(1)?),
+        tenant: TenantId(row.try_get(2)?),
+        kind,
+        slot,
+        replay_of: run_id(row, 5)?,
+        due_at: maybe_moment(row, 6)?.unwrap_or_else(|| id.at()),
+        lane: word(row, 7)?,
+        state: word(row, 8)?,
+        reason: maybe_word(row, 9)?,
+        attempt: AttemptNo(number(row, 10)?),
+        lost: number(row, 11)?,
+        version: Version(number(row, 12)?),
+        dispatched_at: maybe_moment(row, 13)?,
+        settled_at: maybe_moment(row, 14)?,
+        payload: maybe_bytes(row, 21)?,
+        payload_left: None,
+        claim: None,
+        mark: None,
+        waiting: false,
+        stretch: stretch(slot, maybe_moment(row, 19)?, row.try_get(20)?),
+        note: maybe_text(row, 23)?,
+        by: maybe_text(row, 24)?.map(Arc::from),
+        attempts: attempts.map_err(|error| bad_row(id, &error))?,
+    };
+    if let Some(last) = read_last(row, &mut run)? {
+        run.attempts.push(last);
     }
-
-    /// Columns as `{history h}` in a statement.
-    pub fn read(row: &Row) -> Done<Run> {
-        let id = RunId(row.try_get(0)?);
-        let kind = word(row, 3)?;
-        let slot = read_slot(id, kind, maybe_moment(row, 4)?);
-        let (last, count): (_, Option<i64>) = (maybe_moment(row, 19)?, row.try_get(20)?);
-        let stretch = match (slot, last, count) {
-            (Some(first), Some(last), Some(count)) => Some(Stretch {
-                first,
-                last: Slot(last),
-                count: count.unsigned_abs(),
-            }),
-            (_, _, _) => None,
-        };
-        let stored: Option<Vec<u8>> = row.try_get(22)?;
-        let attempts = doc::decode_attempts(stored.as_deref());
-        let mut run = Run {
-            id,
-            job: JobId(row.try_get(1)?),
-            tenant: TenantId(row.try_get(2)?),
-            kind,
-            slot,
-            replay_of: run_id(row, 5)?,
-            due_at: maybe_moment(row, 6)?.unwrap_or_else(|| id.at()),
-            lane: word(row, 7)?,
-            state: word(row, 8)?,
-            reason: maybe_word(row, 9)?,
-            attempt: AttemptNo(number(row, 10)?),
-            lost: number(row, 11)?,
-            version: Version(number(row, 12)?),
-            dispatched_at: maybe_moment(row, 13)?,
-            settled_at: maybe_moment(row, 14)?,
-            payload: maybe_bytes(row, 21)?,
-            payload_left: None,
-            claim: None,
-            mark: None,
-            waiting: false,
-            stretch,
-            note: maybe_text(row, 23)?,
-            by: maybe_text(row, 24)?.map(Arc::from),
-            attempts: attempts.map_err(|error| bad_row(id, &error))?,
-        };
-        if let Some(last) = read_last(row, &mut run)? {
-            run.attempts.push(last);
-        }
-        Ok(run)
-    }
-
-    /// Who made the attempt that ended it, or who decided that there is none.
-    pub fn actor(&self) -> Option<&str> {
-        let node = self.last.as_ref().and_then(|last| last.node.as_deref());
-        node.or(self.run.by.as_deref())
-    }
+    Ok(run)
 }
 
 /// The attempt that ended the run: its number and its moments are the run's own.

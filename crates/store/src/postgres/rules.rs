@@ -1,8 +1,7 @@
 //! Rules: what slots depend on besides their job. Calendars say by their version whether all of their jobs have
 //! followed; zones by a digest of their tables.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
 
 use model::schedule::Zone;
 use model::{JobId, TenantId, Version};
@@ -12,18 +11,7 @@ use super::pool::Conn;
 use super::store::{PgStore, limit};
 use crate::Rule;
 use crate::code::calendar_name;
-
-/// A number for the tables of a zone in this binary, 0 if they do not have it. Worked out once.
-fn digest(name: &str) -> u64 {
-    static KNOWN: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(digest) = known.get(name) {
-        return *digest;
-    }
-    let digest = Zone::get(name).map_or(0, |zone| zone.digest());
-    known.insert(name.to_owned(), digest);
-    digest
-}
+use crate::row::zone_digest;
 
 impl PgStore {
     /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots.
@@ -36,7 +24,7 @@ impl PgStore {
         let mut new: BTreeSet<String> = names.collect();
         new.retain(|name| !Self::known(&self.zones).contains(name));
         for name in &new {
-            let digest = digest(name).cast_signed();
+            let digest = zone_digest(name).cast_signed();
             conn.execute(include_str!("sql/put_zone.sql"), &[name, &digest])
                 .await?;
         }
@@ -65,7 +53,7 @@ impl PgStore {
         }
         for row in &conn.rows(include_str!("sql/zones.sql"), &[]).await? {
             let (name, known): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
-            let digest = digest(&name);
+            let digest = zone_digest(&name);
             if digest != known.cast_unsigned() {
                 changed.push(Rule::Zone { name, digest });
             }

@@ -9,14 +9,14 @@ use model::{Mark, PresenceId, RunId, Timestamp};
 use uuid::Uuid;
 
 use super::batch::{Answers, fast, left, merged};
-use super::effects::ended;
 use super::fault::{Done, Fault};
 use super::fire::{ids, live_named};
 use super::pool::Conn;
 use super::put::{EndedColumns, Param, PlainEndColumns};
-use super::rows::{EndedRow, Payloads, text};
+use super::rows::text;
 use super::store::PgStore;
 use super::views::{Lock, Views};
+use crate::row::{EndedRow, Payloads};
 use crate::{Settled, Settlement, StoreError};
 
 /// Ends by their runs, each with its place among the settlements.
@@ -59,7 +59,7 @@ impl PgStore {
                 let run = settlement.ended(state, reason, Timestamp::MIN);
                 // The slow path makes days, and notes stragglers that end. One that cannot be encoded is refused there.
                 let known = self.days.take(run.partition());
-                if let Some(row) = ended(run).ok().filter(|_| known) {
+                if let Some(row) = EndedRow::new(run).ok().filter(|_| known) {
                     rows.entry(row.run.id).or_insert((index, row));
                 }
             }

@@ -6,7 +6,7 @@ use model::{JobId, Run, RunId, TenantId, Timestamp};
 
 use super::fault::Done;
 use super::pool::Conn;
-use super::rows::{EndedRow, LiveRow};
+use super::rows::{LiveRow, read_ended};
 use super::store::{PgStore, limit};
 
 impl PgStore {
@@ -34,7 +34,7 @@ impl PgStore {
             .rows(sql, &[&job.0, &tenant.0, &first, &last, &max])
             .await?;
         for row in &rows {
-            let run = EndedRow::read(row)?;
+            let run = read_ended(row)?;
             found.entry(run.id).or_insert(run);
         }
         let begun = covering(&conn, tenant, job, from).await?;
@@ -52,7 +52,7 @@ async fn covering(conn: &Conn, tenant: TenantId, job: JobId, from: Timestamp) ->
     let live = row.map(|row| row.try_get(0)).transpose()?.map(RunId);
     let sql = include_str!("sql/list_slots_before.sql");
     let row = conn.row(sql, &[&job.0, &tenant.0, &first]).await?;
-    let last = row.as_ref().map(EndedRow::read).transpose()?;
+    let last = row.as_ref().map(read_ended).transpose()?;
     Ok(last.filter(|run| {
         let reaches = run.stretch.is_some_and(|stretch| stretch.last.0 >= from);
         reaches && live.is_none_or(|live| live < run.id)

@@ -13,10 +13,11 @@ use super::calendars::read_jobs;
 use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
-use super::rows::{LiveRow, Payloads};
+use super::rows::LiveRow;
 use super::store::{PgStore, limit};
 use crate::StoreError;
 use crate::code::Code;
+use crate::row::Payloads;
 
 /// What is asked for.
 pub(super) struct Wanted<'a> {

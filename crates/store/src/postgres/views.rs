@@ -14,8 +14,9 @@ use super::fault::{Done, Fault};
 use super::fire::is_exclusive;
 use super::pool::Conn;
 use super::put::Param;
-use super::rows::{LiveRow, Narrow, Payloads};
+use super::rows::{LiveRow, read_narrow};
 use crate::code::bad_row;
+use crate::row::{Narrow, Payloads};
 use crate::{StoreError, doc};
 
 /// Whether live runs are locked besides their jobs.
@@ -84,7 +85,7 @@ impl Views {
         let (jobs, live) = tokio::try_join!(biased; conn.query_prepared(&jobs, &ids), conn.query_prepared(&live, &living))?;
         let mut views = Self::default();
         for row in &jobs {
-            let narrow = Narrow::read(row)?;
+            let narrow = read_narrow(row)?;
             views.jobs.entry(narrow.id).or_default().narrow = Some(narrow);
         }
         for row in &live {

@@ -10,10 +10,10 @@ use super::{client, leader, on_time, put, read, store};
 use crate::RunsOfChange;
 use crate::conformance::{DONE, at, freed, job, job_with, settlement, someone};
 use crate::postgres::fast_path::is_plain;
-use crate::postgres::rows::Payloads;
 use crate::postgres::server::PgServer;
 use crate::postgres::views::{Lock, Views};
 use crate::postgres::*;
+use crate::row::Payloads;
 
 /// A connection that finds our tables.
 async fn inside(server: &PgServer, address: &str) -> Client {

@@ -10,9 +10,9 @@ use uuid::Uuid;
 use super::fault::Done;
 use super::fire::live_named;
 use super::needs::ended_named;
-use super::rows::Payloads;
 use super::store::PgStore;
 use super::views::{Lock, Views};
+use crate::row::Payloads;
 use crate::{Cancelled, StoreError, Withdrawal};
 
 impl PgStore {

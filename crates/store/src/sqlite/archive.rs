@@ -6,8 +6,9 @@ use model::{Partition, RunId, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::Done;
-use super::rows::{EndedRow, Tenant};
-use crate::code::{Code, bad_row, slot_column, stretch_columns};
+use super::rows::Tenant;
+use crate::code::{Code, slot_column, stretch_columns};
+use crate::row::EndedRow;
 
 /// The days of UTC that have a table of history.
 #[derive(Default)]
@@ -137,9 +138,7 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
         run.kind.code(),
         slot_column(run),
         run.replay_of.as_ref().map(|id| id.as_bytes()),
-        Some(run.due_at)
-            .filter(|due| *due != run.id.at())
-            .map(Timestamp::as_millis),
+        row.due_column(),
         run.lane.code(),
         run.state.code(),
         run.reason.map(Code::code),
@@ -151,8 +150,7 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
         last.map(|last| last.outcome.code()),
         last.and_then(|last| last.status),
         last.and_then(|last| last.error.as_deref()),
-        last.map(|last| &*last.output)
-            .filter(|output| !output.is_empty()),
+        row.output_column(),
         stretch_last,
         stretch_count,
         run.payload.as_deref(),
@@ -161,10 +159,4 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
         row.actor(),
     ])?;
     Ok(())
-}
-
-/// An ended run with its attempts encoded, for the paths that end one on the writer's own thread.
-pub(super) fn ended(run: model::Run) -> Done<EndedRow> {
-    let id = run.id;
-    EndedRow::new(run).map_err(|error| bad_row(id, &error).into())
 }

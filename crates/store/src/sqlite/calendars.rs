@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::schedule::Kind;
 use model::{Calendar, CalendarName, Job, JobId, TenantId, Timestamp, Version, limits};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::db::Db;
 use super::fault::{Done, Fault};
-use super::jobs::{is_gone, job_row};
-use super::rows::{JobRow, Payloads, Tenant};
+use super::jobs::job_row;
+use super::rows::Tenant;
 use super::rules::jobs_naming;
 use crate::code::{Unreadable, bad_row, calendar_name};
+use crate::row::{JobRow, Payloads, is_broken, is_gone};
 use crate::types::calendars_of;
 use crate::{CalendarDropped, CalendarPut, CalendarUse, StoreError, doc};
 
@@ -57,7 +57,7 @@ impl<'a> Lookup<'a> {
 
     /// The inner answer is about the job, the outer one about the connection.
     pub fn decode(&self, row: JobRow) -> Done<Result<Job, Unreadable>> {
-        let tenant = row.tenant();
+        let tenant = row.narrow.tenant;
         let read = row.decode(&|name| self.find(tenant, name));
         match self.fault.take() {
             Some(fault) => Err(fault),
@@ -258,14 +258,6 @@ impl Db {
             delete.execute(params![Tenant(tenant), name.as_str()])?;
         }
         Ok(CalendarDropped::Done)
-    }
-}
-
-/// Whether its schedule cannot be read any more: then what it named is not known, and stays as it is.
-pub(super) fn is_broken(job: &Job) -> bool {
-    match job.def.schedule.kind {
-        Kind::Broken(_) => true,
-        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => false,
     }
 }
 

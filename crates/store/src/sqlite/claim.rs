@@ -13,8 +13,9 @@ use super::db::Db;
 use super::fault::Done;
 use super::history::live_row;
 use super::jobs::load_job;
-use super::rows::{JobRow, Payloads, RunRow};
+use super::rows::RunRow;
 use crate::code::{Code, Unreadable};
+use crate::row::{JobRow, Payloads};
 use crate::{Claimed, Leases, StartRun, Started};
 
 /// A claim as the rows have it: reading the definitions is left to the caller's own thread.

@@ -12,10 +12,11 @@ use super::archive::{Archive, Ranges};
 use super::fault::Done;
 use super::presence::{LeaseTable, Presences};
 use super::rest::Resting;
-use super::rows::{EndedRow, LiveRow, Tenant};
+use super::rows::{LiveRow, Tenant};
 use super::rules::Zones;
 use super::writer::execute;
 use crate::code::{Code, slot_column};
+use crate::row::EndedRow;
 use crate::{StoreClock, presence_end};
 
 /// How far the latest moment written down may lag behind while something is written at all.

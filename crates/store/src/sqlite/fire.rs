@@ -11,7 +11,7 @@ use super::db::{Db, insert_live};
 use super::fault::Done;
 use super::rest::Resting;
 use super::rows::LiveRow;
-use crate::code::{Code, bad_row};
+use crate::code::Code;
 use crate::{Fired, Firing, Leases, StoreError};
 
 /// A firing, worked out before it reaches the writer.
@@ -36,9 +36,8 @@ impl FiringRow {
         let slot = decision.start.filter(|_| plain);
         let fast = slot.filter(|slot| !may_have_run(job, *slot)).map(|slot| {
             let run = Run::of_slot(job, slot);
-            let id = run.id;
             Ok::<_, StoreError>(Fast {
-                run: LiveRow::new(run).map_err(|error| bad_row(id, &error))?,
+                run: LiveRow::new(run)?,
                 stands: job.standing_after(decision, true),
                 past: firing.needs(Some(job)).past,
             })

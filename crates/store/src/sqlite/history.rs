@@ -7,8 +7,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::archive::Ranges;
 use super::fault::Done;
-use super::rows::{Payloads, RunRow, Tenant};
+use super::rows::{RunRow, Tenant};
 use crate::code::{Code, of_row};
+use crate::row::Payloads;
 use crate::{Found, Page, RunFilter};
 
 /// Greater than any id: ids are 16 bytes.

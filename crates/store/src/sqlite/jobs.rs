@@ -1,48 +1,19 @@
 //! Create and change: what clients do to jobs.
 
-use std::sync::Arc;
-
 use model::schedule::Zone;
-use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
+use model::{Job, JobId, JobKey, TenantId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::calendars::{
-    Lookup, calendar_missing, doubt_calendars, follow_calendars, is_broken, name_calendars,
+    Lookup, calendar_missing, doubt_calendars, follow_calendars, name_calendars,
 };
 use super::db::Db;
 use super::fault::Done;
-use super::rows::{JobRow, Payloads, Tenant};
+use super::rows::{Tenant, read_job};
 use crate::code::{Code, of_row};
-use crate::doc::{self, DocError};
+use crate::doc::DocError;
+use crate::row::{JobRow, JobToPut, Payloads, due_column, is_broken, is_gone};
 use crate::{Created, Found, Idempotency, JobChange, JobChanged, NewJob};
-
-/// A job with its definition encoded, ready to be bound.
-pub(super) struct JobToPut {
-    pub job: Arc<Job>,
-    doc: Vec<u8>,
-}
-
-impl JobToPut {
-    pub fn new(job: Arc<Job>) -> Result<Self, DocError> {
-        let doc = doc::encode_definition(job.id, &job.def)?;
-        Ok(Self { job, doc })
-    }
-
-    /// The zone that it follows.
-    fn zone(&self) -> Option<&str> {
-        self.job.def.schedule.zone_followed().map(Zone::name)
-    }
-
-    /// The same as a column: a deleted job follows none.
-    fn zone_column(&self) -> Option<&str> {
-        self.zone().filter(|_| !is_gone(&self.job))
-    }
-
-    /// Whether reading it takes more than its own row.
-    fn names_calendars(&self) -> bool {
-        !self.job.def.schedule.calendars.is_empty() || is_broken(&self.job)
-    }
-}
 
 /// A create, encoded before it reaches the writer; or why it cannot be.
 pub(super) struct CreateRow {
@@ -53,7 +24,7 @@ pub(super) struct CreateRow {
 impl CreateRow {
     pub fn new(new: &NewJob) -> Self {
         Self {
-            put: JobToPut::new(new.job.clone()),
+            put: JobToPut::new(&new.job),
             asked: new.idempotency.clone(),
         }
     }
@@ -69,27 +40,15 @@ impl ChangeRow {
     pub fn new(change: &JobChange) -> Self {
         Self {
             change: change.clone(),
-            after: JobToPut::new(change.after.clone()),
+            after: JobToPut::new(&change.after),
         }
     }
-}
-
-/// When a job is to be planned: active ones only.
-pub(super) fn due_column(job: &Job) -> Option<i64> {
-    match job.state {
-        JobState::Active => job.next_due_at().map(Timestamp::as_millis),
-        JobState::Paused | JobState::Finished | JobState::Invalid | JobState::Deleted => None,
-    }
-}
-
-pub(super) fn is_gone(job: &Job) -> bool {
-    job.state == JobState::Deleted
 }
 
 /// One job by its id, deleted ones too.
 pub(super) fn job_row(conn: &Connection, id: JobId, payloads: Payloads) -> Done<Option<JobRow>> {
     let mut select = conn.prepare_cached(include_str!("sql/get_job.sql"))?;
-    let row = select.query_row(params![id.as_bytes(), payloads.max()], JobRow::read);
+    let row = select.query_row(params![id.as_bytes(), payloads.max()], read_job);
     Ok(row.optional()?)
 }
 
@@ -169,12 +128,12 @@ impl Db {
                 job.def.payload.as_deref(),
                 job.paused_by.as_deref(),
                 put.names_calendars(),
-                put.zone_column(),
+                put.zone(),
             ])?;
             put_labels(conn, job)?;
             name_calendars(conn, job)?;
             doubt_calendars(conn, job)?;
-            zones.know(conn, put.zone())?;
+            zones.know(conn, job.def.schedule.zone_followed().map(Zone::name))?;
             resting.follow(job);
             put_request(conn, job, row.asked.as_ref())?;
             answers.push(Created::Done);
@@ -234,10 +193,11 @@ impl Db {
             job.def.payload.as_deref(),
             job.paused_by.as_deref(),
             after.names_calendars(),
-            after.zone_column(),
+            after.zone(),
             is_broken(job) && !is_gone(job),
         ])?;
-        self.zones.know(&self.conn, after.zone())?;
+        let zone = job.def.schedule.zone_followed().map(Zone::name);
+        self.zones.know(&self.conn, zone)?;
         follow_calendars(&self.conn, before, job)?;
         doubt_calendars(&self.conn, job)?;
         if before.def.labels != job.def.labels {

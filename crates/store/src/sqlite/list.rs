@@ -6,8 +6,9 @@ use rusqlite::{Connection, ToSql, params};
 use super::calendars::Lookup;
 use super::fault::Done;
 use super::history::AFTER_ALL;
-use super::rows::{Payloads, Tenant};
+use super::rows::Tenant;
 use crate::code::Code;
+use crate::row::Payloads;
 use crate::{JobFilter, Page};
 
 /// States that have an index of their own.

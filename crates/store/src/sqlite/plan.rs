@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::schedule::Kind;
 use model::shard::ShardSet;
 use model::{Job, JobId, JobState, PresenceId, RunId, Shard, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -13,7 +12,8 @@ use super::calendars::Lookup;
 use super::db::Shared;
 use super::fault::Done;
 use super::history::live_run;
-use super::rows::{Payloads, Tenant, Word};
+use super::rows::{Tenant, Word};
+use crate::row::{self, Payloads};
 use crate::{
     DueCursor, DueJobs, DueOf, DueRun, HeldClaim, JobCounts, Orphan, PayloadOf, StoreError,
 };
@@ -62,14 +62,7 @@ fn planned(lookup: &Lookup<'_>, id: JobId) -> Done<Result<Job, String>> {
     let Some(row) = lookup.row(id)? else {
         return Ok(Err("its definition is missing".to_owned()));
     };
-    let job = match lookup.decode(row)? {
-        Ok(job) => job,
-        Err(bad) => return Ok(Err(bad.detail)),
-    };
-    Ok(match &job.def.schedule.kind {
-        Kind::Broken(broken) => Err(broken.error.clone()),
-        Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => Ok(job),
-    })
+    Ok(row::planned(lookup.decode(row)?))
 }
 
 pub(super) fn due_runs(

@@ -8,8 +8,8 @@ use rusqlite::{Connection, params};
 
 use super::db::Db;
 use super::fault::Done;
-use super::jobs::due_column;
 use crate::code::Code;
+use crate::row::due_column;
 
 /// The jobs that rest.
 #[derive(Default)]

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{
-    Attempt, AttemptNo, Calendar, CalendarName, Job, JobId, JobKey, JobState, PresenceId, Run,
-    RunId, Slot, Stretch, TenantId, Timestamp, Version, limits,
+    Attempt, AttemptNo, JobId, PresenceId, Run, RunId, Slot, Standing, TenantId, Timestamp, Version,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Result, Row};
 
 use crate::StoreError;
-use crate::code::{Code, Unreadable, read_slot};
-use crate::doc::{self, DocError};
+use crate::code::{Code, bad_row, read_slot};
+use crate::doc;
+use crate::row::{JobRow, Narrow, stretch};
 
 /// A word in a column.
 pub(super) struct Word<T>(pub T);
@@ -69,130 +69,33 @@ fn maybe_bytes(row: &Row<'_>, column: usize) -> Result<Option<Bytes>> {
     Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(Bytes::from))
 }
 
-/// Which payloads are read along with their jobs and runs.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Payloads {
-    All,
-    /// Larger ones are left where they are.
-    Small,
-}
-
-impl Payloads {
-    /// The most bytes that are read, as a parameter.
-    pub fn max(self) -> i64 {
-        match self {
-            Self::All => i64::MAX,
-            Self::Small => limits::PAYLOAD_INLINE_MAX as i64,
-        }
-    }
-}
-
-/// A job as its two rows have it; its definition is still to be read.
-pub(super) struct JobRow {
-    job: JobHead,
-    key: Option<String>,
-    doc: Vec<u8>,
-    payload: Option<Bytes>,
-    /// Whether the definition names calendars: then it takes a connection to read it.
-    pub names_calendars: bool,
-}
-
-/// What of a job cannot be unreadable.
-#[derive(Clone)]
-struct JobHead {
-    id: JobId,
-    tenant: TenantId,
-    state: JobState,
-    version: Version,
-    next_slot: Option<Slot>,
-    slot_last: Option<Timestamp>,
-    state_at: Timestamp,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    note: Option<String>,
-    runs_made: u32,
-    catch_up_to: Option<Timestamp>,
-    manual_runs: u32,
-    paused_by: Option<String>,
-    payload_left: Option<u32>,
-}
-
-impl JobRow {
-    /// Columns as `get_job.sql` has them.
-    pub fn read(row: &Row<'_>) -> Result<Self> {
-        let job = JobHead {
+/// A job; columns as `get_job.sql` has them.
+pub(super) fn read_job(row: &Row<'_>) -> Result<JobRow> {
+    Ok(JobRow {
+        narrow: Narrow {
             id: JobId::from_bytes(row.get(0)?),
             tenant: row.get::<_, Tenant>(1)?.0,
-            state: word(row, 2)?,
             version: Version(row.get(3)?),
-            next_slot: maybe_moment(row, 4)?.map(Slot),
-            slot_last: maybe_moment(row, 5)?,
-            state_at: moment(row, 6)?,
-            created_at: moment(row, 7)?,
-            updated_at: moment(row, 8)?,
-            note: row.get(9)?,
-            runs_made: row.get(13)?,
-            catch_up_to: maybe_moment(row, 16)?,
-            manual_runs: row.get(18)?,
-            paused_by: row.get(14)?,
-            payload_left: row.get(17)?,
-        };
-        Ok(Self {
-            job,
-            key: row.get(10)?,
-            doc: row.get(11)?,
-            payload: maybe_bytes(row, 12)?,
-            names_calendars: row.get(15)?,
-        })
-    }
-
-    pub fn tenant(&self) -> TenantId {
-        self.job.tenant
-    }
-
-    /// The job, with the calendars that it names as `find` knows them.
-    pub fn decode(
-        self,
-        find: &dyn Fn(&CalendarName) -> Option<Arc<Calendar>>,
-    ) -> std::result::Result<Job, Unreadable> {
-        let Self {
-            job,
-            key,
-            doc,
-            payload,
-            names_calendars: _,
-        } = self;
-        let unreadable = |detail: String| Unreadable {
-            job: job.id,
-            detail,
-        };
-        let key = match key.as_deref().map(JobKey::new) {
-            None => None,
-            Some(Ok(key)) => Some(key),
-            Some(Err(error)) => return Err(unreadable(error.to_string())),
-        };
-        let def = doc::decode_definition(job.id, &doc, payload, find)
-            .map_err(|error| unreadable(error.to_string()))?;
-        Ok(Job {
-            id: job.id,
-            tenant: job.tenant,
-            key,
-            version: job.version,
-            state: job.state,
-            state_at: job.state_at,
-            note: job.note,
-            paused_by: job.paused_by.map(Arc::from),
-            next_slot: job.next_slot,
-            slot_last: job.slot_last,
-            runs_made: job.runs_made,
-            catch_up_to: job.catch_up_to,
-            manual_runs: job.manual_runs,
-            created_at: job.created_at,
-            updated_at: job.updated_at,
-            payload_left: job.payload_left,
-            def: Arc::new(def),
-        })
-    }
+            stands: Standing {
+                state: word(row, 2)?,
+                state_at: moment(row, 6)?,
+                next_slot: maybe_moment(row, 4)?.map(Slot),
+                slot_last: maybe_moment(row, 5)?,
+                runs_made: row.get(13)?,
+                catch_up_to: maybe_moment(row, 16)?,
+                manual_runs: row.get(18)?,
+            },
+        },
+        created_at: moment(row, 7)?,
+        updated_at: moment(row, 8)?,
+        note: row.get(9)?,
+        key: row.get(10)?,
+        paused_by: row.get(14)?,
+        doc: row.get(11)?,
+        payload: maybe_bytes(row, 12)?,
+        payload_left: row.get(17)?,
+        names_calendars: row.get(15)?,
+    })
 }
 
 /// A run and its attempts as a row has them; the attempts are still to be read.
@@ -247,15 +150,6 @@ impl RunRow {
         let id = RunId::from_bytes(row.get(0)?);
         let kind = word(row, 3)?;
         let slot = read_slot(id, kind, maybe_moment(row, 4)?);
-        let (last, count) = (maybe_moment(row, 19)?, row.get::<_, Option<i64>>(20)?);
-        let stretch = match (slot, last, count) {
-            (Some(first), Some(last), Some(count)) => Some(Stretch {
-                first,
-                last: Slot(last),
-                count: count.unsigned_abs(),
-            }),
-            (_, _, _) => None,
-        };
         let mut run = Run {
             id,
             job: JobId::from_bytes(row.get(1)?),
@@ -277,7 +171,7 @@ impl RunRow {
             claim: None,
             mark: None,
             waiting: false,
-            stretch,
+            stretch: stretch(slot, maybe_moment(row, 19)?, row.get(20)?),
             note: row.get(23)?,
             by: row.get::<_, Option<String>>(24)?.map(Arc::from),
             attempts: Vec::new(),
@@ -300,8 +194,8 @@ impl RunRow {
             last,
             attempts,
         } = self;
-        run.attempts = doc::decode_attempts(attempts.as_deref())
-            .map_err(|error| crate::code::bad_row(run.id, &error))?;
+        run.attempts =
+            doc::decode_attempts(attempts.as_deref()).map_err(|error| bad_row(run.id, &error))?;
         run.attempts.extend(last);
         Ok(run)
     }
@@ -347,50 +241,9 @@ pub(super) struct LiveRow {
 }
 
 impl LiveRow {
-    pub fn new(run: Run) -> std::result::Result<Self, DocError> {
-        let attempts = doc::encode_attempts(&run.attempts)?;
+    pub fn new(run: Run) -> std::result::Result<Self, StoreError> {
+        let attempts =
+            doc::encode_attempts(&run.attempts).map_err(|error| bad_row(run.id, &error))?;
         Ok(Self { run, attempts })
     }
 }
-
-/// An ended run, ready to be bound: the attempt that ended it in columns, earlier ones encoded.
-pub(super) struct EndedRow {
-    pub run: Run,
-    pub last: Option<Attempt>,
-    pub attempts: Option<Vec<u8>>,
-}
-
-impl EndedRow {
-    pub fn new(mut run: Run) -> std::result::Result<Self, DocError> {
-        let ended_it = |last: &Attempt| {
-            // Marks have no columns: they are rare.
-            let is_marked = last.late_by.is_some() || last.long_by.is_some();
-            last.no == run.attempt
-                && last.dispatched_at == run.dispatched_at
-                && Some(last.settled_at) == run.settled_at
-                && !is_marked
-        };
-        let mut earlier = std::mem::take(&mut run.attempts);
-        let last = if earlier.last().is_some_and(ended_it) {
-            earlier.pop()
-        } else {
-            None
-        };
-        let attempts = doc::encode_attempts(&earlier)?;
-        Ok(Self {
-            run,
-            last,
-            attempts,
-        })
-    }
-
-    /// Who made the attempt that ended it, or who decided that there is none.
-    pub fn actor(&self) -> Option<&str> {
-        let node = self.last.as_ref().and_then(|last| last.node.as_deref());
-        node.or(self.run.by.as_deref())
-    }
-}
-
-#[cfg(test)]
-#[path = "rows_tests.rs"]
-mod tests;

@@ -1,10 +1,8 @@
 //! Rules: what slots depend on besides their job. Calendars say by their version whether all of their
 //! jobs have followed; zones by a digest of their tables.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
 
-use model::schedule::Zone;
 use model::{CalendarName, JobId, TenantId, Version};
 use rusqlite::{Connection, Row, params};
 
@@ -13,18 +11,7 @@ use super::fault::Done;
 use super::rows::Tenant;
 use crate::Rule;
 use crate::code::calendar_name;
-
-/// A number for the tables of a zone in this binary, 0 if they do not have it. Worked out once.
-pub(super) fn digest(name: &str) -> u64 {
-    static KNOWN: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(digest) = known.get(name) {
-        return *digest;
-    }
-    let digest = Zone::get(name).map_or(0, |zone| zone.digest());
-    known.insert(name.to_owned(), digest);
-    digest
-}
+use crate::row::zone_digest;
 
 /// The zones that have a row, known by heart.
 #[derive(Default)]
@@ -42,7 +29,7 @@ impl Zones {
             return Ok(());
         };
         let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_zone.sql"))?;
-        insert.execute(params![name, digest(name).cast_signed()])?;
+        insert.execute(params![name, zone_digest(name).cast_signed()])?;
         self.0.insert(name.to_owned());
         Ok(())
     }
@@ -70,7 +57,7 @@ pub(super) fn rules_changed(conn: &Connection) -> Done<Vec<Rule>> {
         });
     }
     for (name, known) in zones(conn)? {
-        let digest = digest(&name);
+        let digest = zone_digest(&name);
         if digest != known {
             changed.push(Rule::Zone { name, digest });
         }

@@ -8,8 +8,8 @@ use super::archive::Archive;
 use super::db::Db;
 use super::fault::Done;
 use super::rest::Resting;
-use super::rows::EndedRow;
 use crate::code::bad_row;
+use crate::row::EndedRow;
 use crate::{Settled, Settlement, StoreError, doc};
 
 /// A settlement, encoded before it reaches the writer.
@@ -43,12 +43,12 @@ impl SettleRow {
 
     /// `now` stands in for the moment of an attempt that never was.
     fn new(settlement: &Settlement, now: Timestamp) -> Result<Self, StoreError> {
-        let bad = |error| bad_row(settlement.run.id, &error);
         let step = if let Some((state, reason)) = settlement.end() {
             let ended = settlement.ended(state, reason, now);
-            Step::End(Box::new(EndedRow::new(ended).map_err(bad)?))
+            Step::End(Box::new(EndedRow::new(ended)?))
         } else if let Verdict::RetryAt(at) = settlement.verdict {
-            let attempts = doc::encode_attempts(&settlement.attempts()).map_err(bad)?;
+            let attempts = doc::encode_attempts(&settlement.attempts())
+                .map_err(|error| bad_row(settlement.run.id, &error))?;
             Step::Retry { at, attempts }
         } else {
             Step::Release

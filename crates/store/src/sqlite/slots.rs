@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::archive::Ranges;
 use super::fault::Done;
 use super::history::{ended_run, live_run};
-use super::rows::{Payloads, Tenant};
+use super::rows::Tenant;
+use crate::row::Payloads;
 
 /// A job, and the ids of a span of its slots.
 struct Slots<'a> {

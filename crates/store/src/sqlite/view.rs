@@ -7,13 +7,14 @@ use model::view::{Changed, Effects, History, Needs, PAST_BACK, PAST_MAX, Past, S
 use model::{Job, JobId, Run, RunId, Slot, Stretch, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::archive::{Ranges, ended};
+use super::archive::Ranges;
 use super::db::{Db, insert_live};
 use super::fault::{Done, Fault};
 use super::history::ended_row;
 use super::jobs::load_job;
 use super::rows::{LiveRow, RunRow, Word};
 use crate::code::{Code, bad_row, read_stretch, stretch_columns};
+use crate::row::EndedRow;
 use crate::{StoreError, doc};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -181,7 +182,7 @@ impl Db {
             self.shorten_skip(id, left)?;
         }
         for run in effects.history.into_values() {
-            self.put_ended(&ended(run)?)?;
+            self.put_ended(&EndedRow::new(run)?)?;
         }
         for run in effects.insert {
             self.insert_run(run)?;
@@ -192,8 +193,7 @@ impl Db {
     fn insert_run(&mut self, run: Run) -> Done<()> {
         let number = |holder| self.shared.presences().number(holder);
         let claim = run.claim.and_then(number);
-        let id = run.id;
-        let row = LiveRow::new(run).map_err(|error| bad_row(id, &error))?;
+        let row = LiveRow::new(run)?;
         let mut insert = self.conn.prepare_cached(include_str!("sql/put_live.sql"))?;
         self.live += u64::from(insert_live(&mut insert, &row, claim)?);
         self.crowded |= row.run.waiting;

@@ -91,7 +91,7 @@ async fn of_the_newest_runs_those_that_were_under_way_at_a_moment_are_read() {
     runs.extend([5, 6, 7, 60, 600, 6_000, 60_000, 61_000].map(|ago| long(DAY - ago)));
     let read = move |db: &mut Db| {
         for run in runs.clone() {
-            db.put_ended(&super::ended(run)?)?;
+            db.put_ended(&EndedRow::new(run)?)?;
         }
         let needs = Needs {
             past: Some(moment),

@@ -7,7 +7,7 @@ use model::{PresenceId, RunId, TenantId, Timestamp};
 use super::db::Db;
 use super::fault::Done;
 use super::history::{ended_row, live_row};
-use super::rows::Payloads;
+use crate::row::Payloads;
 use crate::{Cancelled, Withdrawal};
 
 impl Db {

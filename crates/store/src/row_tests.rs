@@ -1,10 +1,9 @@
 use std::time::Duration;
 
-use model::Report;
+use model::{AttemptNo, Report, RunKind};
 
 use super::*;
-use crate::code::slot_column;
-use model::RunKind;
+use crate::code::{read_slot, slot_column};
 
 fn run() -> Run {
     let at = Timestamp::from_millis(1_700_000_000_000);
