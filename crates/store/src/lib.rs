@@ -14,7 +14,14 @@ mod types;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-pub mod doc;
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres")),
+    expect(
+        dead_code,
+        reason = "what is in memory is encoded to be checked, and never decoded"
+    )
+)]
+mod doc;
 pub mod mem;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -42,14 +42,6 @@ pub(crate) struct Narrow {
     pub stands: Standing,
 }
 
-impl Narrow {
-    /// Whether it waits for its run to end, which sets the next slot.
-    #[cfg(feature = "postgres")]
-    pub fn is_resting(&self) -> bool {
-        self.stands.state == JobState::Active && self.stands.next_slot.is_none()
-    }
-}
-
 /// A job as its two rows have it; its definition is still to be read.
 pub(crate) struct JobRow {
     pub narrow: Narrow,

@@ -7,8 +7,8 @@ use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
 use sim::clock::{NodeClock, SimClock};
 use sim::faults::{Cut, FaultStore};
-use store::{EngineStore, Store};
 use store::mem::MemStore;
+use store::{EngineStore, Store};
 
 async fn start(store: Arc<dyn Store>, clock: &SimClock, name: &str) -> Node {
     let config = NodeConfig {

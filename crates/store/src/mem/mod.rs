@@ -334,7 +334,7 @@ impl ClientStore for MemStore {
 
     async fn get_jobs(&self, jobs: &[(TenantId, JobId)]) -> Result<Vec<Found<Job>>, StoreError> {
         let state = self.state();
-        let read = |(tenant, id): &_| Ok(state.get_job(*tenant, *id));
+        let read = |(tenant, id): &(TenantId, JobId)| Ok(state.get_job(*tenant, *id));
         Ok(jobs.iter().map(read).collect())
     }
 
@@ -401,7 +401,7 @@ impl ClientStore for MemStore {
 
     async fn get_runs(&self, runs: &[(TenantId, RunId)]) -> Result<Vec<Found<Run>>, StoreError> {
         let state = self.state();
-        let read = |(tenant, id): &_| Ok(state.get_run(*tenant, *id));
+        let read = |(tenant, id): &(TenantId, RunId)| Ok(state.get_run(*tenant, *id));
         Ok(runs.iter().map(read).collect())
     }
 

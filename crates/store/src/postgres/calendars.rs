@@ -53,6 +53,19 @@ pub(super) async fn readable_jobs(conn: &Conn, rows: &[Row]) -> Done<Vec<Job>> {
     Ok(jobs)
 }
 
+/// Jobs by their ids; none for one that cannot be read.
+pub(super) type JobsById = BTreeMap<JobId, Option<Arc<Job>>>;
+
+/// The same for whoever goes on without those that cannot be read, which are lines in the log.
+pub(super) async fn jobs_by_id(conn: &Conn, rows: &[Row]) -> Done<JobsById> {
+    let log = |bad: &Unreadable| {
+        tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job");
+    };
+    let jobs = read_jobs(conn, rows).await?.into_iter();
+    let jobs = jobs.map(|(id, job)| (id, job.inspect_err(log).ok().map(Arc::new)));
+    Ok(jobs.collect())
+}
+
 /// One that cannot be read is as good as gone for its jobs, and a line in the log.
 async fn find(
     conn: &Conn,

@@ -1,19 +1,25 @@
-//! Claim: runs get a holder; and the runs that are asked for by hand.
+//! Claim: runs get a holder, by their names or, whoever has room, those that others left. In `take` runs are locked before
+//! their jobs, against the order of all other steps; that is safe because nothing waits: what someone else has locked is
+//! left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
+use model::shard::ShardSet;
 use model::view::Needs;
-use model::{Job, JobId, PresenceId, RunId, Shard, Timestamp, limits};
+use model::{Job, JobId, Lane, PresenceId, Run, RunId, Shard, Timestamp, limits};
 use uuid::Uuid;
 
-use super::calendars::read_jobs;
+use super::calendars::{JobsById, jobs_by_id};
 use super::fault::Done;
 use super::fire::{held, live_named};
-use super::pool::Conn;
+use super::pool::{Conn, Params};
+use super::presence::some_shards;
 use super::rows::LiveRow;
-use super::store::PgStore;
+use super::store::{PgStore, limit};
 use super::views::{Lock, Views};
+use crate::code::Code;
 use crate::row::Payloads;
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
 
@@ -74,7 +80,7 @@ impl PgStore {
             };
             let answer = match row.run.claim {
                 Some(holder) if holder == leases.presence => {
-                    let job = jobs.get(&row.run.job).cloned();
+                    let job = jobs.get(&row.run.job).cloned().flatten();
                     match row.decode().ok().zip(job) {
                         Some((run, job)) => Claimed::Ours(Box::new(run), job),
                         None => {
@@ -159,23 +165,109 @@ impl PgStore {
 }
 
 /// The jobs of runs as they stand, locked against changes.
-async fn share_jobs(conn: &Conn, live: &[LiveRow]) -> Done<BTreeMap<JobId, Arc<Job>>> {
+async fn share_jobs(conn: &Conn, live: &[LiveRow]) -> Done<JobsById> {
     let ids: BTreeSet<Uuid> = live.iter().map(|row| row.run.job.0).collect();
     let ids: Vec<Uuid> = ids.into_iter().collect();
-    let mut jobs = BTreeMap::new();
-    let rows = conn
-        .rows(
-            include_str!("sql/share_jobs.sql"),
-            &[&ids, &Payloads::Small.max()],
-        )
-        .await?;
-    for (id, job) in read_jobs(conn, &rows).await? {
-        match job {
-            Ok(job) => {
-                jobs.insert(id, Arc::new(job));
-            }
-            Err(bad) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),
+    let sql = include_str!("sql/share_jobs.sql");
+    let rows = conn.rows(sql, &[&ids, &Payloads::Small.max()]).await?;
+    jobs_by_id(conn, &rows).await
+}
+
+/// What is asked for.
+pub(super) struct Wanted<'a> {
+    pub shards: &'a ShardSet,
+    pub up_to: Timestamp,
+    pub room: [usize; Lane::COUNT],
+}
+
+/// What a call brings, and the runs that nobody can ever work on.
+#[derive(Default)]
+struct Taken {
+    runs: Vec<(Run, Arc<Job>)>,
+    unreadable: Vec<(RunId, PresenceId)>,
+}
+
+impl PgStore {
+    pub(super) async fn take_all(
+        &self,
+        presence: PresenceId,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
+        let taken = self.call(|| self.try_take(presence, wanted)).await?;
+        self.bury(taken.unreadable).await?;
+        Ok(taken.runs)
+    }
+
+    async fn try_take(&self, presence: PresenceId, wanted: &Wanted<'_>) -> Done<Taken> {
+        let conn = self.pool.begin().await?;
+        let held = self.hold(&conn, presence).await?;
+        let (no, _) = held.ok_or(StoreError::Fenced)?;
+        let free = free(&conn, wanted).await?;
+        let jobs = jobs(&conn, &free).await?;
+        let names = free.iter().filter(|(_, job)| jobs.contains_key(job));
+        let names: Vec<Uuid> = names.map(|(run, _)| run.0).collect();
+        if names.is_empty() {
+            return Ok(Taken::default());
         }
+        let claim = conn.prepare(include_str!("sql/take_claim.sql")).await?;
+        let inline = Payloads::Small.max();
+        let params: &Params<'_> = &[&names, &no, &presence.0, &inline];
+        let (rows, ()) =
+            tokio::try_join!(biased; conn.query_prepared(&claim, params), conn.commit())?;
+        let mut live = BTreeMap::new();
+        for row in &rows {
+            let row = LiveRow::read(row)?;
+            live.insert(row.run.id, row);
+        }
+        let mut taken = Taken::default();
+        for row in names.iter().filter_map(|id| live.get(&RunId(*id))) {
+            let job = jobs.get(&row.run.job).cloned().flatten();
+            match row.decode().ok().zip(job) {
+                Some(claimed) => taken.runs.push(claimed),
+                None => taken.unreadable.push((row.run.id, presence)),
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// Runs that nobody holds, lane by lane, locked.
+async fn free(conn: &Conn, wanted: &Wanted<'_>) -> Done<Vec<(RunId, JobId)>> {
+    let take = conn.prepare(include_str!("sql/take.sql")).await?;
+    let (up_to, shards) = (wanted.up_to.as_millis(), some_shards(wanted.shards));
+    let lanes = Lane::ALL.into_iter().zip(wanted.room);
+    let lanes = lanes.filter(|(_, room)| *room > 0);
+    let lanes = lanes.map(async |(lane, room)| {
+        let (lane, room) = (lane.code(), limit(room));
+        conn.query_prepared(&take, &[&lane, &up_to, &room, &shards])
+            .await
+    });
+    let mut free = Vec::new();
+    for row in try_join_all(lanes).await?.iter().flatten() {
+        free.push((RunId(row.try_get(0)?), JobId(row.try_get(1)?)));
+    }
+    Ok(free)
+}
+
+/// The jobs of these runs as they stand, locked against changes; none for one that cannot be read or is not there. One
+/// that someone is changing is left out.
+async fn jobs(conn: &Conn, runs: &[(RunId, JobId)]) -> Done<JobsById> {
+    let ids: BTreeSet<Uuid> = runs.iter().map(|(_, job)| job.0).collect();
+    if ids.is_empty() {
+        return Ok(JobsById::new());
+    }
+    let mut ids: Vec<Uuid> = ids.into_iter().collect();
+    let sql = include_str!("sql/take_jobs.sql");
+    let rows = conn.rows(sql, &[&ids, &Payloads::Small.max()]).await?;
+    let mut jobs = jobs_by_id(conn, &rows).await?;
+    ids.retain(|id| !jobs.contains_key(&JobId(*id)));
+    if !ids.is_empty() {
+        let sql = include_str!("sql/job_exists.sql");
+        let there = conn.rows(sql, &[&ids]).await?;
+        let there = there.iter().map(|row| row.try_get(0));
+        let there: BTreeSet<Uuid> = there.collect::<Result<_, _>>()?;
+        let gone = ids.into_iter().filter(|id| !there.contains(id));
+        jobs.extend(gone.map(|id| (JobId(id), None)));
     }
     Ok(jobs)
 }

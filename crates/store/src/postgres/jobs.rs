@@ -1,17 +1,20 @@
-//! Jobs as they are read one by one, and what create and change both write of them.
+//! Jobs that are there: read by id and by key, listed, and changed; and what create and change both write of them. Listing
+//! goes by keyset on the id: a page costs the same at the end of a million as at the start.
 
 use std::collections::BTreeMap;
 
-use model::{Job, JobId, JobKey, TenantId};
+use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
 use uuid::Uuid;
 
-use super::calendars::{read_jobs, readable_jobs};
+use super::calendars::{Standing, read_jobs, readable_jobs};
 use super::fault::Done;
 use super::pool::Conn;
 use super::rows::text;
-use super::store::PgStore;
-use crate::row::{Payloads, is_gone};
-use crate::{BadRow, Found};
+use super::store::{PgStore, limit};
+use super::views::{Lock, Views};
+use crate::code::Code;
+use crate::row::{JobToPut, Payloads, due_column, is_broken, is_gone};
+use crate::{BadRow, Found, JobChange, JobChanged, JobFilter, Page, StoreError};
 
 impl PgStore {
     pub(super) async fn try_get_jobs(&self, wanted: &[(TenantId, JobId)]) -> Done<Vec<Found<Job>>> {
@@ -82,4 +85,190 @@ pub(super) async fn name_calendars(conn: &Conn, jobs: &[&Job]) -> Done<()> {
     let sql = include_str!("sql/create_jobs_calendar.sql");
     conn.execute(sql, &[&tenants, &names, &ids]).await?;
     Ok(())
+}
+
+/// States that have an index of their own.
+const RARE: [JobState; 3] = [JobState::Paused, JobState::Invalid, JobState::Deleted];
+
+impl PgStore {
+    pub(super) async fn try_list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Done<Vec<Job>> {
+        let wanted = |state: &JobState| {
+            if filter.states.is_empty() {
+                *state != JobState::Deleted
+            } else {
+                filter.states.contains(state)
+            }
+        };
+        let states: Vec<JobState> = JobState::ALL.into_iter().filter(wanted).collect();
+        let codes: Vec<i16> = states.iter().map(|state| state.code()).collect();
+        let before = page.before.map_or(Uuid::max(), |before| before.0);
+        let part = filter.q.as_ref().map(|part| part.to_ascii_lowercase());
+        let part = part.as_deref().map(text);
+        let (names, values): (Vec<_>, Vec<_>) = filter
+            .labels
+            .iter()
+            .map(|(name, value)| (text(name), text(value)))
+            .unzip();
+        let sql = if !names.is_empty() {
+            include_str!("sql/list_jobs_label.sql")
+        } else if states.iter().all(|state| RARE.contains(state)) {
+            include_str!("sql/list_jobs_rare.sql")
+        } else {
+            include_str!("sql/list_jobs.sql")
+        };
+        let conn = self.readers.get().await?;
+        let count = limit(page.limit);
+        let rows = conn
+            .rows(
+                sql,
+                &[&tenant.0, &before, &codes, &part, &count, &names, &values],
+            )
+            .await?;
+        let mut jobs = Vec::with_capacity(rows.len());
+        for (_, job) in read_jobs(&conn, &rows).await? {
+            match job {
+                Ok(job) => jobs.push(job),
+                // One row that cannot be read must not hide all others.
+                Err(bad) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),
+            }
+        }
+        Ok(jobs)
+    }
+}
+
+impl PgStore {
+    pub(super) async fn change(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        let put = match JobToPut::new(&change.after) {
+            Ok(put) => put,
+            Err(error) => return Ok(JobChanged::Refused(error.to_string())),
+        };
+        match self.retried(|| self.try_change(change, &put)).await {
+            Err(fault) if fault.is_about_data() && !fault.is_missing_day() => {
+                Ok(JobChanged::Refused(fault.why()))
+            }
+            changed => changed.map_err(StoreError::from),
+        }
+    }
+
+    async fn try_change(&self, change: &JobChange, put: &JobToPut) -> Done<JobChanged> {
+        let JobChange { before, after, .. } = change;
+        let conn = self.clients.begin().await?;
+        let ids = [before.id.0];
+        let mut views = Views::load(&conn, &ids, Lock::JobsAndRuns).await?;
+        views.read_jobs(&conn, &ids, Payloads::All).await?;
+        let found = views.job(before.id)?;
+        let Some((job, stands)) = found.zip(change.stands(found)) else {
+            return Ok(JobChanged::Missing);
+        };
+        let job = job.clone();
+        if !stands {
+            return Ok(JobChanged::Conflict(Box::new(job)));
+        }
+        if let Some(other) = key_taken(&conn, after).await? {
+            return Ok(JobChanged::KeyTaken(other));
+        }
+        let calendars = Standing::share(&conn, &[after]).await?;
+        if let Some(name) = calendars.missing(after) {
+            return Ok(JobChanged::CalendarMissing(name));
+        }
+        put_job(&conn, &job, put).await?;
+        calendars.doubt(&conn, &[after]).await?;
+        let zones = self
+            .know_zones(&conn, after.def.schedule.zone_followed().into_iter())
+            .await?;
+        // Calendars are as they stand, whatever the caller had read.
+        views.read_jobs(&conn, &ids, Payloads::All).await?;
+        let needs = views.view(after.id).needs_to_change(change);
+        views.read_history(&conn, &[(after.id, needs)]).await?;
+        let view = views.view(after.id);
+        let asked = view.change(change);
+        let job = view.job.clone();
+        views.flush(self, &conn).await?;
+        conn.commit().await?;
+        self.zones_known(zones);
+        Ok(JobChanged::Done {
+            job: Box::new(job.unwrap_or_else(|| Job::clone(after))),
+            asked,
+        })
+    }
+}
+
+/// Another job that has the key.
+async fn key_taken(conn: &Conn, job: &Job) -> Done<Option<JobId>> {
+    let Some((tenant, key)) = key_of(job) else {
+        return Ok(None);
+    };
+    let (tenants, keys) = ([tenant.0], [key]);
+    let row = conn
+        .row(
+            include_str!("sql/key_holders.sql"),
+            &[&tenants.as_slice(), &keys.as_slice()],
+        )
+        .await?;
+    let holder = row.map(|row| row.try_get(2)).transpose()?.map(JobId);
+    Ok(holder.filter(|holder| *holder != job.id))
+}
+
+async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
+    let JobToPut { job, doc } = put;
+    let millis = |at: Timestamp| at.as_millis();
+    conn.execute(
+        include_str!("sql/change_job.sql"),
+        &[
+            &job.id.0,
+            &job.state.code(),
+            &job.version.0.cast_signed(),
+            &job.next_slot.map(|slot| millis(slot.0)),
+            &due_column(job),
+            &job.slot_last.map(millis),
+            &millis(job.state_at),
+            &i64::from(job.runs_made),
+            &job.catch_up_to.map(millis),
+            &job.manual_runs.cast_signed(),
+        ],
+    )
+    .await?;
+    conn.execute(
+        include_str!("sql/change_job_def.sql"),
+        &[
+            &job.id.0,
+            &job.key.as_ref().map(JobKey::as_str),
+            &is_gone(job),
+            &millis(job.created_at),
+            &millis(job.updated_at),
+            &job.note.as_deref().map(text),
+            doc,
+            &job.def.payload.as_deref(),
+            &job.paused_by.as_deref().map(text),
+            &put.names_calendars(),
+            &put.zone(),
+            &(is_broken(job) && !is_gone(job)),
+        ],
+    )
+    .await?;
+    let ids = [job.id.0];
+    if before.def.labels != job.def.labels {
+        conn.execute(include_str!("sql/drop_labels.sql"), &[&ids.as_slice()])
+            .await?;
+        put_labels(conn, &[job]).await?;
+    }
+    rename_calendars(conn, before, job).await
+}
+
+/// Follows a job that was changed; a deleted one names none.
+async fn rename_calendars(conn: &Conn, before: &Job, after: &Job) -> Done<()> {
+    let same = before.def.schedule.calendars.names() == after.def.schedule.calendars.names();
+    let unknown = is_broken(after) || (same && !is_broken(before));
+    if unknown && !is_gone(after) {
+        return Ok(());
+    }
+    let ids = [after.id.0];
+    conn.execute(include_str!("sql/drop_calendars.sql"), &[&ids.as_slice()])
+        .await?;
+    name_calendars(conn, &[after]).await
 }

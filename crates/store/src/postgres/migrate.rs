@@ -12,7 +12,6 @@
 use std::time::Duration;
 
 use super::fault::{Done, Fault, detail};
-use super::open::check_encoding;
 use super::pool::{Conn, Pool};
 use super::ranges::{is_in_use, patience};
 use crate::StoreError;
@@ -256,6 +255,19 @@ fn newer(schema: &str, stands: i32) -> StoreError {
          use that version",
         newest()
     ))
+}
+
+/// Texts of clients and targets are any Unicode, and ours are not all ASCII. What converts them refuses rows for a
+/// character; what takes bytes as they are holds them all.
+async fn check_encoding(conn: &Conn) -> Result<(), StoreError> {
+    let row = conn.row(include_str!("sql/encoding.sql"), &[]).await?;
+    let encoding: String = row.map_or_else(String::new, |row| row.get(0));
+    match encoding.as_str() {
+        "UTF8" | "SQL_ASCII" => Ok(()),
+        _ => Err(StoreError::Unusable(format!(
+            "the database is encoded in {encoding}, which cannot hold every text: make one with ENCODING 'UTF8'"
+        ))),
+    }
 }
 
 #[cfg(test)]

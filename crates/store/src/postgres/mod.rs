@@ -5,11 +5,10 @@
 //! look before it writes locks first, always in this order: the presence that it writes as, jobs by id, live runs by
 //! id; loads views, lets the model decide, and writes the effects.
 //!
-//! In reading order: `config`, `tls`, `dial`, `pool`, `open`, `migrate` (the way to the database), `store`, `rows`
-//! (words as columns), `put`, `views`, `needs` and `effects`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
-//! `gather`), `change`, `list`, `calendars`, `rules`, `plan`, `fire` (and `fast_path`), `claim`, `take`, `withdraw`,
-//! `settle`, `history`, `slots`, `ranges`, `retain`. Statements are in `sql/`, named after the method they belong to.
-//! `server` starts a real server for tests.
+//! In reading order: `config`, `tls`, `dial`, `pool`, `migrate` (the way to the database), `store`, `statement`, `rows` (words
+//! as columns), `batch`, `put`, `views` and `effects`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
+//! `gather`), `calendars`, `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `history`, `ranges`, `retain`.
+//! Statements are in `sql/`, named after the method they belong to. `server` starts a real server for tests.
 //!
 //! What runs all the time leaves the planner one way to its rows, because statistics may say anything: of a table that is full
 //! of dead rows, that it is empty. `= ANY(ARRAY[x])` instead of `= x`, and `ORDER BY coalesce(x, x)`, where an index might be
@@ -17,7 +16,6 @@
 
 mod batch;
 mod calendars;
-mod change;
 mod claim;
 mod config;
 mod create;
@@ -30,11 +28,8 @@ mod gather;
 mod hints;
 mod history;
 mod jobs;
-mod list;
 mod listen;
 mod migrate;
-mod needs;
-mod open;
 mod plan;
 mod pool;
 mod presence;
@@ -46,13 +41,10 @@ mod rules;
 #[cfg(any(test, feature = "conformance"))]
 pub mod server;
 mod settle;
-mod slots;
 mod statement;
 mod store;
-mod take;
 mod tls;
 mod views;
-mod withdraw;
 
 use std::sync::Arc;
 
@@ -192,7 +184,7 @@ impl EngineStore for PgStore {
         up_to: Timestamp,
         room: [usize; Lane::COUNT],
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        let wanted = take::Wanted {
+        let wanted = claim::Wanted {
             shards,
             up_to,
             room,

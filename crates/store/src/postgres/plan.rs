@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::shard::ShardSet;
-use model::{Job, JobId, PresenceId, RunId, TenantId, Timestamp, Version};
+use model::{JobId, PresenceId, RunId, TenantId, Timestamp, Version};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::calendars::read_jobs;
+use super::calendars::{jobs_by_id, read_jobs};
 use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
@@ -245,25 +245,17 @@ impl Orphans {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let sql = include_str!("sql/get_job.sql");
         let rows = conn.rows(sql, &[&ids, &Payloads::Small.max()]).await?;
-        let mut jobs: BTreeMap<JobId, Arc<Job>> = BTreeMap::new();
-        for (id, job) in read_jobs(conn, &rows).await? {
-            match job {
-                Ok(job) => {
-                    jobs.insert(id, Arc::new(job));
-                }
-                Err(bad) => tracing::warn!(job = %bad.job, error = bad.detail, "unreadable job"),
-            }
-        }
+        let jobs = jobs_by_id(conn, &rows).await?;
         for row in live {
             let (Some((ended_at, node)), Some(holder)) =
                 (row.no.and_then(|no| ended.get(&no)), row.run.claim)
             else {
                 continue;
             };
-            match (row.decode(), jobs.get(&row.run.job)) {
+            match (row.decode(), jobs.get(&row.run.job).cloned().flatten()) {
                 (Ok(run), Some(job)) => self.found.push(Orphan {
                     run,
-                    job: Arc::clone(job),
+                    job,
                     ended_at: *ended_at,
                     node: Arc::clone(node),
                 }),
