@@ -5,6 +5,8 @@
 //! have been written, and that calling again is safe. Moments come from callers; only presences and leases are judged by
 //! the store's own clock.
 
+#![deny(unreachable_pub)]
+
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod code;
 mod error;
@@ -14,14 +16,7 @@ mod types;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-#[cfg_attr(
-    not(any(feature = "sqlite", feature = "postgres")),
-    expect(
-        dead_code,
-        reason = "what is in memory is encoded to be checked, and never decoded"
-    )
-)]
-mod doc;
+pub mod doc;
 pub mod mem;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -25,7 +25,7 @@ pub(crate) enum Payloads {
 
 impl Payloads {
     /// The most bytes that are read, as a parameter.
-    pub fn max(self) -> i32 {
+    pub(crate) fn max(self) -> i32 {
         match self {
             Self::All => i32::MAX,
             Self::Small => limits::PAYLOAD_INLINE_MAX as i32,
@@ -59,7 +59,7 @@ pub(crate) struct JobRow {
 
 impl JobRow {
     /// The job, with the calendars that it names as `find` knows them.
-    pub fn decode(
+    pub(crate) fn decode(
         self,
         find: &dyn Fn(&CalendarName) -> Option<Arc<Calendar>>,
     ) -> Result<Job, Unreadable> {
@@ -103,20 +103,20 @@ pub(crate) struct JobToPut {
 }
 
 impl JobToPut {
-    pub fn new(job: &Arc<Job>) -> Result<Self, DocError> {
+    pub(crate) fn new(job: &Arc<Job>) -> Result<Self, DocError> {
         let doc = doc::encode_definition(job.id, &job.def)?;
         let job = Arc::clone(job);
         Ok(Self { job, doc })
     }
 
     /// The zone that it follows, as a column: a deleted job follows none.
-    pub fn zone(&self) -> Option<&str> {
+    pub(crate) fn zone(&self) -> Option<&str> {
         let zone = self.job.def.schedule.zone_followed().map(Zone::name);
         zone.filter(|_| !is_gone(&self.job))
     }
 
     /// Whether reading it takes more than its own row.
-    pub fn names_calendars(&self) -> bool {
+    pub(crate) fn names_calendars(&self) -> bool {
         !self.job.def.schedule.calendars.is_empty() || is_broken(&self.job)
     }
 }
@@ -157,7 +157,7 @@ pub(crate) struct EndedRow {
 }
 
 impl EndedRow {
-    pub fn new(mut run: Run) -> Result<Self, StoreError> {
+    pub(crate) fn new(mut run: Run) -> Result<Self, StoreError> {
         let ended_it = |last: &Attempt| {
             // Marks have no columns: they are rare.
             let is_marked = last.late_by.is_some() || last.long_by.is_some();
@@ -181,19 +181,19 @@ impl EndedRow {
     }
 
     /// Who made the attempt that ended it, or who decided that there is none.
-    pub fn actor(&self) -> Option<&str> {
+    pub(crate) fn actor(&self) -> Option<&str> {
         let node = self.last.as_ref().and_then(|last| last.node.as_deref());
         node.or(self.run.by.as_deref())
     }
 
     /// When it was due, if that is not the moment in its id.
-    pub fn due_column(&self) -> Option<i64> {
+    pub(crate) fn due_column(&self) -> Option<i64> {
         let due_at = Some(self.run.due_at).filter(|due| *due != self.run.id.at());
         due_at.map(Timestamp::as_millis)
     }
 
     /// What the attempt that ended it brought, if anything.
-    pub fn output_column(&self) -> Option<&[u8]> {
+    pub(crate) fn output_column(&self) -> Option<&[u8]> {
         let output = self.last.as_ref().map(|last| &*last.output);
         output.filter(|output| !output.is_empty())
     }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use model::schedule::{Broken, Kind, Schedule};
 use model::shard::ShardSet;
-use model::{Job, JobState, Parts, RetryPolicy, Shard, limits};
+use model::{Definition, Job, JobState, Parts, RetryPolicy, Shard, limits};
 use store::Hint;
 
 use super::bench::{Bench, SCHEDULES};
@@ -138,12 +139,18 @@ async fn an_offered_job_of_anothers_shard_is_hinted_to_its_holder() {
 #[tokio::test]
 async fn a_job_that_cannot_be_read_is_parked_with_its_error() {
     let bench = Bench::holding().await;
-    let stored =
-        r#"{"schedule":{"cron":["0 9 * * *"],"zone":"Mars/Olympus"},"target":{"fake":""}}"#;
+    let broken = Broken {
+        stored: r#"{"cron":["0 9 * * *"],"zone":"Mars/Olympus"}"#.to_owned(),
+        error: "there is no time zone Mars/Olympus".to_owned(),
+        recurring: true,
+    };
     let sound = every(1, 5);
-    let def = store::doc::decode_definition(sound.id, stored.as_bytes(), None, &|_| None);
+    let def = Definition {
+        schedule: Schedule::from(Kind::Broken(Arc::new(broken))),
+        ..(*sound.def).clone()
+    };
     let job = Job {
-        def: Arc::new(def.unwrap()),
+        def: Arc::new(def),
         ..sound
     };
     let (job, sound) = (bench.put(job).await, bench.put(once(2, 4_000)).await);

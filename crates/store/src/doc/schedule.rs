@@ -69,7 +69,7 @@ fn moment(stored: i64) -> Result<Timestamp, DocError> {
 }
 
 impl<'a> ScheduleDoc<'a> {
-    pub fn of(job: JobId, schedule: &'a Schedule) -> Self {
+    pub(super) fn of(job: JobId, schedule: &'a Schedule) -> Self {
         let names = |list: &'a [Arc<Calendar>]| {
             let names = list.iter().map(|it| Cow::Borrowed(it.name.as_str()));
             names.collect()
@@ -128,7 +128,7 @@ impl<'a> ScheduleDoc<'a> {
     }
 
     /// The schedule, or what is left of it. Only text that is not ours at all is refused.
-    pub fn read(job: JobId, text: &'a str, find: Find<'_>) -> Result<Schedule, DocError> {
+    pub(super) fn read(job: JobId, text: &'a str, find: Find<'_>) -> Result<Schedule, DocError> {
         let read = serde_json::from_str(text).map_err(DocError::from);
         match read.and_then(|doc: Self| doc.schedule(job, find)) {
             Ok(schedule) => Ok(schedule),

@@ -13,7 +13,7 @@ use super::state::State;
 use crate::{Claimed, Fired, Firing, Leases, StartRun, Started, StoreError};
 
 impl State {
-    pub fn fire(&mut self, leases: &Leases, firing: &Firing, flaw: Flaw) -> Fired {
+    pub(super) fn fire(&mut self, leases: &Leases, firing: &Firing, flaw: Flaw) -> Fired {
         let planned = &firing.job;
         let held = self.holds(leases, planned.shard()) || flaw == Flaw::SkipEpochCheck;
         let mut view = self.view(planned.id);
@@ -34,7 +34,7 @@ impl State {
         fired
     }
 
-    pub fn claim(&mut self, leases: &Leases, id: RunId, now: Timestamp) -> Claimed {
+    pub(super) fn claim(&mut self, leases: &Leases, id: RunId, now: Timestamp) -> Claimed {
         if self.living(leases.presence).is_err() {
             return Claimed::LeaseLost;
         }
@@ -57,7 +57,7 @@ impl State {
         )
     }
 
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -89,7 +89,7 @@ impl State {
         Ok(taken)
     }
 
-    pub fn start_run(&mut self, start: &StartRun) -> Started {
+    pub(super) fn start_run(&mut self, start: &StartRun) -> Started {
         let job = start.run.job;
         let mut view = self.view(job);
         let needs = Needs {
@@ -102,7 +102,7 @@ impl State {
         started
     }
 
-    pub fn mark_running(
+    pub(super) fn mark_running(
         &mut self,
         presence: PresenceId,
         runs: &[(RunId, Timestamp)],

@@ -7,12 +7,17 @@ use super::state::State;
 use crate::{Keep, Page, Retained, RunFilter};
 
 impl State {
-    pub fn get_run(&self, tenant: TenantId, id: RunId) -> Option<Run> {
+    pub(super) fn get_run(&self, tenant: TenantId, id: RunId) -> Option<Run> {
         let run = self.live.runs.get(&id).or_else(|| self.history.get(&id))?;
         (run.tenant == tenant).then(|| run.clone())
     }
 
-    pub fn list_runs(&self, tenant: TenantId, filter: &RunFilter, page: Page<RunId>) -> Vec<Run> {
+    pub(super) fn list_runs(
+        &self,
+        tenant: TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Vec<Run> {
         let fits = |run: &Run| {
             run.tenant == tenant
                 && filter.job.is_none_or(|job| run.job == job)
@@ -23,7 +28,7 @@ impl State {
         newest_first.filter(fits).take(page.limit).collect()
     }
 
-    pub fn list_slots(
+    pub(super) fn list_slots(
         &self,
         tenant: TenantId,
         job: JobId,
@@ -45,7 +50,7 @@ impl State {
         begun.into_iter().chain(within).take(limit).collect()
     }
 
-    pub fn retain(&mut self, keep: &Keep) -> Retained {
+    pub(super) fn retain(&mut self, keep: &Keep) -> Retained {
         let ranges = self.drop_partitions(keep.now.minus(keep.history));
         let forgotten = keep.now.minus(IDEMPOTENCY_KEEP);
         self.requests.retain(|_, request| request.at > forgotten);

@@ -14,7 +14,7 @@ fn cannot_be_kept(job: &Job) -> Option<String> {
 }
 
 impl State {
-    pub fn create_job(&mut self, new: &NewJob) -> Created {
+    pub(super) fn create_job(&mut self, new: &NewJob) -> Created {
         let job = &new.job;
         if let Some(why) = cannot_be_kept(job) {
             return Created::Refused(why);
@@ -51,7 +51,7 @@ impl State {
         Created::Done
     }
 
-    pub fn change_job(&mut self, change: &JobChange) -> JobChanged {
+    pub(super) fn change_job(&mut self, change: &JobChange) -> JobChanged {
         let JobChange { before, after, .. } = change;
         if let Some(why) = cannot_be_kept(after) {
             return JobChanged::Refused(why);
@@ -103,17 +103,22 @@ impl State {
         self.jobs.insert(job.id, Arc::new(job));
     }
 
-    pub fn get_job(&self, tenant: TenantId, id: JobId) -> Option<Job> {
+    pub(super) fn get_job(&self, tenant: TenantId, id: JobId) -> Option<Job> {
         let job = self.jobs.get(&id).filter(|job| job.tenant == tenant)?;
         (job.state != JobState::Deleted).then(|| Job::clone(job))
     }
 
-    pub fn find_job(&self, tenant: TenantId, key: &JobKey) -> Option<Job> {
+    pub(super) fn find_job(&self, tenant: TenantId, key: &JobKey) -> Option<Job> {
         let id = self.keys.get(&(tenant, key.clone()))?;
         self.get_job(tenant, *id)
     }
 
-    pub fn list_jobs(&self, tenant: TenantId, filter: &JobFilter, page: Page<JobId>) -> Vec<Job> {
+    pub(super) fn list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Vec<Job> {
         let jobs = self.jobs.values().rev();
         let before = jobs.filter(|job| page.before.is_none_or(|before| job.id < before));
         let fitting = before.filter(|job| job.tenant == tenant && fits(job, filter));

@@ -12,7 +12,7 @@ use super::state::State;
 use crate::{DueCursor, DueJobs, DueOf, DueRun, PayloadOf};
 
 impl State {
-    pub fn due_jobs(
+    pub(super) fn due_jobs(
         &self,
         shards: &ShardSet,
         up_to: Timestamp,
@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    pub fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> DueOf {
+    pub(super) fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> DueOf {
         let ids: BTreeSet<JobId> = jobs.iter().copied().collect();
         let found = ids.iter().filter_map(|id| self.jobs.get(id));
         let due = found.filter(|job| planned(job).is_some_and(|at| at.due_at <= up_to));
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    pub fn payload(&self, of: PayloadOf) -> Option<Bytes> {
+    pub(super) fn payload(&self, of: PayloadOf) -> Option<Bytes> {
         match of {
             PayloadOf::Run(id) => self.live.runs.get(&id)?.payload.clone(),
             PayloadOf::Job(id, version) => {
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    pub fn due_runs(
+    pub(super) fn due_runs(
         &self,
         shards: &ShardSet,
         up_to: Timestamp,
@@ -83,7 +83,7 @@ impl State {
         due.into_values().take(limit).map(due_run).collect()
     }
 
-    pub fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) {
+    pub(super) fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) {
         for (id, error) in jobs {
             if let Some(job) = self
                 .jobs
@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    pub fn oldest_due(&self, shards: &ShardSet, from: Timestamp) -> Option<Timestamp> {
+    pub(super) fn oldest_due(&self, shards: &ShardSet, from: Timestamp) -> Option<Timestamp> {
         let slots = self
             .jobs
             .values()
@@ -110,7 +110,7 @@ impl State {
         slots.chain(runs).filter(|due_at| *due_at >= from).min()
     }
 
-    pub fn count_live(&self) -> u64 {
+    pub(super) fn count_live(&self) -> u64 {
         self.live.runs.len() as u64
     }
 }

@@ -19,7 +19,7 @@ const HINTS_MAX: usize = 10_000;
 
 impl State {
     /// Presences are numbered rather than drawn, so that a seed tells the same story twice.
-    pub fn join(
+    pub(super) fn join(
         &mut self,
         node: &NodeInfo,
         now: Timestamp,
@@ -50,7 +50,7 @@ impl State {
         Ok(id)
     }
 
-    pub fn raise_level(&mut self, to: Level) -> Raised {
+    pub(super) fn raise_level(&mut self, to: Level) -> Raised {
         let mut living = self.presences.values().filter(|it| it.ended_at.is_none());
         let below = living.find(|it| it.node.level < to && self.level < to);
         match below {
@@ -62,7 +62,7 @@ impl State {
         }
     }
 
-    pub fn beat(
+    pub(super) fn beat(
         &mut self,
         id: PresenceId,
         node_status: &NodeStatus,
@@ -111,7 +111,7 @@ impl State {
     }
 
     /// Everyone hears it; whoever said it knows it already, and looking twice harms nobody.
-    pub fn hint(&mut self, hints: &[Hint]) {
+    pub(super) fn hint(&mut self, hints: &[Hint]) {
         for presence in self.presences.values_mut() {
             if presence.ended_at.is_none() && presence.hints.len() < HINTS_MAX {
                 presence.hints.extend_from_slice(hints);
@@ -119,7 +119,7 @@ impl State {
         }
     }
 
-    pub fn hints(&mut self, id: PresenceId) -> Result<Vec<Hint>, StoreError> {
+    pub(super) fn hints(&mut self, id: PresenceId) -> Result<Vec<Hint>, StoreError> {
         let presence = self.presences.get_mut(&id);
         let presence = presence.filter(|presence| presence.ended_at.is_none());
         Ok(std::mem::take(
@@ -127,7 +127,11 @@ impl State {
         ))
     }
 
-    pub fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
+    pub(super) fn lease(
+        &mut self,
+        id: PresenceId,
+        wanted: &ShardSet,
+    ) -> Result<Leases, StoreError> {
         self.living(id)?;
         for (shard, lease) in &mut self.leases {
             if lease.holder == Some(id) && !wanted.contains(*shard) {
@@ -159,21 +163,21 @@ impl State {
     }
 
     /// Ends a presence. Its leases need no write: a holder that has ended holds nothing.
-    pub fn end(&mut self, id: PresenceId, now: Timestamp) {
+    pub(super) fn end(&mut self, id: PresenceId, now: Timestamp) {
         let ended_at = presence_end(now, self.seen);
         if let Some(presence) = self.presences.get_mut(&id) {
             presence.ended_at.get_or_insert(ended_at);
         }
     }
 
-    pub fn end_all_presences(&mut self, now: Timestamp) {
+    pub(super) fn end_all_presences(&mut self, now: Timestamp) {
         let ended_at = presence_end(now, self.seen);
         for presence in self.presences.values_mut() {
             presence.ended_at.get_or_insert(ended_at);
         }
     }
 
-    pub fn fence(
+    pub(super) fn fence(
         &mut self,
         by: PresenceId,
         lapsed: &[LastBeat],
@@ -194,7 +198,7 @@ impl State {
         fenced
     }
 
-    pub fn orphans(&self, shards: &ShardSet, limit: usize) -> Vec<Orphan> {
+    pub(super) fn orphans(&self, shards: &ShardSet, limit: usize) -> Vec<Orphan> {
         let ours = self
             .live
             .runs
@@ -214,7 +218,7 @@ impl State {
         orphans.take(limit).collect()
     }
 
-    pub fn claims(
+    pub(super) fn claims(
         &self,
         presence: PresenceId,
         after: Option<RunId>,

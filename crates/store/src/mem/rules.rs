@@ -14,7 +14,7 @@ use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule};
 const NAMED_MAX: usize = 5;
 
 impl State {
-    pub fn put_calendar(
+    pub(super) fn put_calendar(
         &mut self,
         tenant: TenantId,
         calendar: &Calendar,
@@ -60,7 +60,7 @@ impl State {
             .map(|job| job.id)
     }
 
-    pub fn get_calendars(
+    pub(super) fn get_calendars(
         &self,
         tenant: TenantId,
         names: &[CalendarName],
@@ -72,7 +72,7 @@ impl State {
         names.iter().map(one).collect()
     }
 
-    pub fn list_calendars(
+    pub(super) fn list_calendars(
         &self,
         tenant: TenantId,
         after: Option<&CalendarName>,
@@ -86,7 +86,7 @@ impl State {
             .collect()
     }
 
-    pub fn drop_calendar(
+    pub(super) fn drop_calendar(
         &mut self,
         tenant: TenantId,
         name: &CalendarName,
@@ -108,7 +108,7 @@ impl State {
         CalendarDropped::Done
     }
 
-    pub fn rules_changed(&self) -> Vec<Rule> {
+    pub(super) fn rules_changed(&self) -> Vec<Rule> {
         let changed = self
             .calendars
             .iter()
@@ -130,7 +130,7 @@ impl State {
         changed.chain(moved).collect()
     }
 
-    pub fn jobs_under(
+    pub(super) fn jobs_under(
         &self,
         rule: &Rule,
         after: Option<JobId>,
@@ -147,7 +147,7 @@ impl State {
             .collect()
     }
 
-    pub fn rule_applied(&mut self, rule: &Rule) {
+    pub(super) fn rule_applied(&mut self, rule: &Rule) {
         match rule {
             Rule::Calendar {
                 tenant,
@@ -168,7 +168,7 @@ impl State {
 
     /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute
     /// slots.
-    pub fn know_zone(&mut self, followed: Option<&Zone>) {
+    pub(super) fn know_zone(&mut self, followed: Option<&Zone>) {
         if let Some(zone) = followed {
             self.zones
                 .entry(zone.name().to_owned())
@@ -177,13 +177,13 @@ impl State {
     }
 
     /// One that a job names and that is not there; a deleted job names none.
-    pub fn calendar_missing(&self, job: &Job) -> Option<CalendarName> {
+    pub(super) fn calendar_missing(&self, job: &Job) -> Option<CalendarName> {
         let mut named = calendars_of(job).into_keys().cloned();
         named.find(|name| !self.calendars.contains_key(&(job.tenant, name.clone())))
     }
 
     /// A job that was scheduled by another version of a calendar than the one that stands is to be rescheduled.
-    pub fn doubt_calendars(&mut self, job: &Job) {
+    pub(super) fn doubt_calendars(&mut self, job: &Job) {
         for (name, version) in calendars_of(job) {
             let kept = self.calendars.get_mut(&(job.tenant, name.clone()));
             if let Some(kept) = kept.filter(|kept| kept.calendar.version != version) {
@@ -194,7 +194,7 @@ impl State {
     }
 
     /// Calendars as they stand, whatever a caller had read.
-    pub fn with_calendars(&self, job: Job) -> Job {
+    pub(super) fn with_calendars(&self, job: Job) -> Job {
         let named = job.def.schedule.calendars.names();
         let keys = named.into_iter().map(|name| (job.tenant, name.clone()));
         let stand: BTreeMap<_, _> = keys

@@ -8,7 +8,7 @@ use crate::{Settled, Settlement};
 
 impl State {
     /// Ends one attempt. `now` stands in for the moment of an attempt that never was.
-    pub fn settle(
+    pub(super) fn settle(
         &mut self,
         by: PresenceId,
         settlement: &Settlement,

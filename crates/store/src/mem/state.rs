@@ -76,19 +76,19 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub fn insert(&mut self, run: Run) {
+    pub(super) fn insert(&mut self, run: Run) {
         self.by_job.insert((run.job, run.id));
         self.runs.insert(run.id, run);
     }
 
-    pub fn remove(&mut self, id: RunId) -> Option<Run> {
+    pub(super) fn remove(&mut self, id: RunId) -> Option<Run> {
         let run = self.runs.remove(&id)?;
         self.by_job.remove(&(run.job, id));
         Some(run)
     }
 
     /// A job's runs, oldest first.
-    pub fn of_job(&self, job: JobId) -> impl DoubleEndedIterator<Item = &Run> {
+    pub(super) fn of_job(&self, job: JobId) -> impl DoubleEndedIterator<Item = &Run> {
         let first = RunId::from_bytes([0; 16]);
         let last = RunId::from_bytes([u8::MAX; 16]);
         let ids = self.by_job.range((job, first)..=(job, last));
@@ -98,7 +98,7 @@ impl Live {
 
 impl State {
     /// The presence, unless it has ended or was never there.
-    pub fn living(&self, id: PresenceId) -> Result<&Presence, StoreError> {
+    pub(super) fn living(&self, id: PresenceId) -> Result<&Presence, StoreError> {
         let presence = self
             .presences
             .get(&id)
@@ -107,7 +107,7 @@ impl State {
     }
 
     /// Whether the leases still give the right to write about a shard.
-    pub fn holds(&self, leases: &Leases, shard: Shard) -> bool {
+    pub(super) fn holds(&self, leases: &Leases, shard: Shard) -> bool {
         let held = self.leases.get(&shard).is_some_and(|lease| {
             lease.holder == Some(leases.presence) && leases.epoch(shard) == Some(lease.epoch)
         });
@@ -115,7 +115,7 @@ impl State {
     }
 
     /// A job as it stands, and its living runs.
-    pub fn view(&self, job: JobId) -> View {
+    pub(super) fn view(&self, job: JobId) -> View {
         View {
             job: self.jobs.get(&job).map(|job| Job::clone(job)),
             live: self
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// Reads what a decision needs of history.
-    pub fn read_history(&self, job: JobId, needs: Needs) -> History {
+    pub(super) fn read_history(&self, job: JobId, needs: Needs) -> History {
         let named = needs.named.and_then(|id| self.history.get(&id));
         let mut history = History {
             named: named.map(|run| (run.state, run.reason)),
@@ -179,7 +179,7 @@ impl State {
     }
 
     /// Writes what was decided about a job.
-    pub fn apply(&mut self, id: JobId, effects: Effects) {
+    pub(super) fn apply(&mut self, id: JobId, effects: Effects) {
         if let Some(job) = effects.job {
             self.jobs.insert(id, Arc::new(job));
         }
@@ -213,7 +213,7 @@ impl State {
     }
 
     /// Live and history in one.
-    pub fn all_runs(&self) -> BTreeMap<RunId, Run> {
+    pub(super) fn all_runs(&self) -> BTreeMap<RunId, Run> {
         let mut runs = self.history.clone();
         runs.extend(self.live.runs.iter().map(|(id, run)| (*id, run.clone())));
         runs

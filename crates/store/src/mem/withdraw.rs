@@ -8,7 +8,7 @@ use super::state::State;
 use crate::{Cancelled, StoreError, Withdrawal};
 
 impl State {
-    pub fn cancel_run(&mut self, tenant: TenantId, id: RunId, now: Timestamp) -> Cancelled {
+    pub(super) fn cancel_run(&mut self, tenant: TenantId, id: RunId, now: Timestamp) -> Cancelled {
         let ended = self.history.get(&id).filter(|run| run.tenant == tenant);
         let Some(job) = self.live.runs.get(&id).or(ended).map(|run| run.job) else {
             return Cancelled::Missing;
@@ -24,7 +24,7 @@ impl State {
         cancelled
     }
 
-    pub fn withdraw(
+    pub(super) fn withdraw(
         &mut self,
         presence: PresenceId,
         answers: &[Withdrawal],

@@ -268,7 +268,7 @@ impl PgStore {
 pub(super) struct Standing(BTreeMap<(TenantId, CalendarName), Version>);
 
 impl Standing {
-    pub async fn share(conn: &Conn, jobs: &[&Job]) -> Done<Self> {
+    pub(super) async fn share(conn: &Conn, jobs: &[&Job]) -> Done<Self> {
         let named = jobs.iter().flat_map(|job| {
             let names = calendars_of(job).into_keys();
             names.map(|name| (job.tenant, name.as_str()))
@@ -293,13 +293,13 @@ impl Standing {
     }
 
     /// One that a job names and that is not there.
-    pub fn missing(&self, job: &Job) -> Option<CalendarName> {
+    pub(super) fn missing(&self, job: &Job) -> Option<CalendarName> {
         let mut names = calendars_of(job).into_keys().cloned();
         names.find(|name| !self.0.contains_key(&(job.tenant, name.clone())))
     }
 
     /// A job that was scheduled by another version of a calendar than the one that stands is to be rescheduled.
-    pub async fn doubt(&self, conn: &Conn, jobs: &[&Job]) -> Done<()> {
+    pub(super) async fn doubt(&self, conn: &Conn, jobs: &[&Job]) -> Done<()> {
         let mut doubted: BTreeMap<(TenantId, &str), i32> = BTreeMap::new();
         for job in jobs {
             for (name, version) in calendars_of(job) {

@@ -15,7 +15,7 @@ pub const PASSWORD_VARS: [&str; 2] = ["PUNCTUAL_STORE_PASSWORD", "PGPASSWORD"];
 
 /// How much of TLS is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tls {
+pub(super) enum Tls {
     Disable,
     /// If the server has it.
     Prefer,

@@ -61,7 +61,7 @@ pub(super) struct Connected {
 }
 
 impl Dialer {
-    pub fn new(config: PgConfig) -> Result<Self, StoreError> {
+    pub(super) fn new(config: PgConfig) -> Result<Self, StoreError> {
         let hosts = places(&config.server);
         let usual = match hosts.len() {
             0 => return Err(StoreError::Unusable("no host was named".to_owned())),
@@ -77,22 +77,22 @@ impl Dialer {
         })
     }
 
-    pub fn schema(&self) -> &str {
+    pub(super) fn schema(&self) -> &str {
         self.config.schema()
     }
 
-    pub fn connector(&self) -> Connector {
+    pub(super) fn connector(&self) -> Connector {
         self.connector.clone()
     }
 
     /// The number of the host that took us last.
-    pub fn last(&self) -> usize {
+    pub(super) fn last(&self) -> usize {
         *self.last.borrow()
     }
 
     /// Waits until another host has taken us that is the only one to take writes: whoever still waits for an answer of
     /// this one may wait for ever.
-    pub fn left(&self, host: usize) -> impl Future<Output = ()> + Send + 'static {
+    pub(super) fn left(&self, host: usize) -> impl Future<Output = ()> + Send + 'static {
         let mut last = self.last.subscribe();
         let only = self.config.server.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
         async move {
@@ -102,7 +102,7 @@ impl Dialer {
         }
     }
 
-    pub async fn connect(&self) -> Result<Connected, StoreError> {
+    pub(super) async fn connect(&self) -> Result<Connected, StoreError> {
         let (count, first) = (self.hosts.len(), self.last());
         let turn = |number| self.hosts.iter().cycle().nth(first + number);
         let tried = race(count, ROUNDS_MAX, |number| self.try_place(turn(number)));

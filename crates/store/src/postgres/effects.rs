@@ -48,7 +48,7 @@ struct Columns<'a> {
 impl Views {
     /// Writes everything in the order of locks, all in flight at once. A day of history that is entered and not there is
     /// made while nothing is locked, and then the call is to be done again.
-    pub async fn flush(mut self, store: &PgStore, conn: &Conn) -> Done<()> {
+    pub(super) async fn flush(mut self, store: &PgStore, conn: &Conn) -> Done<()> {
         let entered = self.jobs.values().map(|held| &held.view.effects.history);
         let entered: Vec<_> = entered
             .flat_map(|it| it.values().map(Run::partition))

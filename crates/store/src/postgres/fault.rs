@@ -48,7 +48,7 @@ impl Fault {
     }
 
     /// Whether a day of history has no partition: retention was faster. Any other check has a name.
-    pub fn is_missing_day(&self) -> bool {
+    pub(super) fn is_missing_day(&self) -> bool {
         let said = match self {
             Self::Sql(error) => error.as_db_error(),
             Self::Store(_) | Self::Overtaken => None,
@@ -59,13 +59,13 @@ impl Fault {
     }
 
     /// Whether PostgreSQL refused one of the values: then a smaller batch may pass.
-    pub fn is_about_data(&self) -> bool {
+    pub(super) fn is_about_data(&self) -> bool {
         let class = self.state().map(|state| class(state).to_owned());
         matches!(class.as_deref(), Some("22" | "23" | "54"))
     }
 
     /// What is said of a row that was refused.
-    pub fn why(self) -> String {
+    pub(super) fn why(self) -> String {
         match self {
             Self::Sql(error) => detail(&error),
             Self::Store(_) | Self::Overtaken => StoreError::from(self).to_string(),
@@ -73,7 +73,7 @@ impl Fault {
     }
 
     /// Whether the same call, made again, may well succeed at once.
-    pub fn is_collision(&self) -> bool {
+    pub(super) fn is_collision(&self) -> bool {
         let collided = [
             &SqlState::T_R_DEADLOCK_DETECTED,
             &SqlState::T_R_SERIALIZATION_FAILURE,

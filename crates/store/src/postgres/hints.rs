@@ -25,7 +25,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    pub fn add(&mut self, hint: Hint) {
+    pub(super) fn add(&mut self, hint: Hint) {
         match hint {
             Hint::Job(_, job) if self.shards.contains(Shard::of(job)) => {}
             Hint::Job(tenant, job) => {
@@ -44,12 +44,12 @@ impl Gathered {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// All of them; none are left.
-    pub fn drain(&mut self) -> Vec<Hint> {
+    pub(super) fn drain(&mut self) -> Vec<Hint> {
         let Self {
             jobs,
             shards,
@@ -61,7 +61,7 @@ impl Gathered {
     }
 
     /// As one text; none are left.
-    pub fn write(&mut self) -> String {
+    pub(super) fn write(&mut self) -> String {
         let mut text: Vec<String> = Vec::new();
         let Self {
             jobs,
@@ -88,7 +88,7 @@ impl Gathered {
     }
 
     /// What someone wrote. What is not understood may come from a newer node, and is passed over.
-    pub fn read(&mut self, text: &str) {
+    pub(super) fn read(&mut self, text: &str) {
         for part in text.split(' ') {
             if let Some(shards) = part.strip_prefix(SHARDS) {
                 let shards = read_shards(shards).unwrap_or_default();

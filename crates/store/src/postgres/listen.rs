@@ -45,7 +45,7 @@ struct Shared {
 
 impl Listener {
     /// To be called where its task may live.
-    pub fn new(dialer: &Arc<Dialer>) -> Self {
+    pub(super) fn new(dialer: &Arc<Dialer>) -> Self {
         let shared = Shared {
             dialer: Arc::clone(dialer),
             outgoing: Mutex::default(),
@@ -60,7 +60,7 @@ impl Listener {
         }
     }
 
-    pub fn announce(&self, hints: &[Hint]) {
+    pub(super) fn announce(&self, hints: &[Hint]) {
         if hints.is_empty() {
             return;
         }
@@ -72,7 +72,7 @@ impl Listener {
     }
 
     /// Waits until there is something to hear.
-    pub async fn hear(&self) -> Vec<Hint> {
+    pub(super) async fn hear(&self) -> Vec<Hint> {
         self.start();
         loop {
             let hints = lock(&self.shared.to_hear).drain();

@@ -106,12 +106,12 @@ fn read_too_long() -> StoreError {
 }
 
 impl Pool {
-    pub fn new(dialer: &Arc<Dialer>, size: usize) -> Self {
+    pub(super) fn new(dialer: &Arc<Dialer>, size: usize) -> Self {
         Self::with(dialer, size, false)
     }
 
     /// For those who look through tables at the wish of a client.
-    pub fn reading(dialer: &Arc<Dialer>, size: usize) -> Self {
+    pub(super) fn reading(dialer: &Arc<Dialer>, size: usize) -> Self {
         Self::with(dialer, size, true)
     }
 
@@ -129,7 +129,7 @@ impl Pool {
         }
     }
 
-    pub async fn get(&self) -> Result<Conn, StoreError> {
+    pub(super) async fn get(&self) -> Result<Conn, StoreError> {
         let reads = self.shared.reads;
         let wait = if reads { READ_WAIT_MAX } else { WAIT_MAX };
         if self.permits.available_permits() == 0 {
@@ -148,7 +148,7 @@ impl Pool {
     }
 
     /// How many calls have had to wait for others to give a connection back.
-    pub fn waits(&self) -> u64 {
+    pub(super) fn waits(&self) -> u64 {
         self.shared.waits.load(Ordering::Relaxed)
     }
 
@@ -166,7 +166,7 @@ impl Pool {
     }
 
     /// A connection with a transaction, which is taken back unless it is committed.
-    pub async fn begin(&self) -> Result<Conn, StoreError> {
+    pub(super) async fn begin(&self) -> Result<Conn, StoreError> {
         let conn = self.get().await?;
         conn.begin()?;
         Ok(conn)
@@ -304,7 +304,7 @@ impl Conn {
     }
 
     /// Begins without waiting for the answer: whatever is asked next is asked within the transaction.
-    pub fn begin(&self) -> Result<(), StoreError> {
+    pub(super) fn begin(&self) -> Result<(), StoreError> {
         let client = &self.link()?.client;
         self.transaction.store(OPEN, Ordering::Relaxed);
         match client.batch_execute("BEGIN").now_or_never() {
@@ -313,7 +313,7 @@ impl Conn {
         }
     }
 
-    pub async fn commit(&self) -> Done<()> {
+    pub(super) async fn commit(&self) -> Done<()> {
         let client = &self.link()?.client;
         self.transaction.store(COMMITTING, Ordering::Relaxed);
         self.answer(client.batch_execute("COMMIT")).await?;
@@ -322,7 +322,7 @@ impl Conn {
     }
 
     /// Takes the transaction back, and waits until that is done: nothing is locked any more.
-    pub async fn rollback(&self) -> Done<()> {
+    pub(super) async fn rollback(&self) -> Done<()> {
         let client = &self.link()?.client;
         self.answer(client.batch_execute("ROLLBACK")).await?;
         self.transaction.store(NONE, Ordering::Relaxed);
@@ -330,7 +330,7 @@ impl Conn {
     }
 
     /// A statement, prepared once for each connection. Those that are to be pipelined are prepared before.
-    pub async fn prepare(&self, sql: &'static str) -> Done<Statement> {
+    pub(super) async fn prepare(&self, sql: &'static str) -> Done<Statement> {
         let link = self.link()?;
         let known = |link: &Link| {
             let prepared = link.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -345,22 +345,22 @@ impl Conn {
         Ok(statement)
     }
 
-    pub async fn rows(&self, sql: &'static str, params: &Params<'_>) -> Done<Vec<Row>> {
+    pub(super) async fn rows(&self, sql: &'static str, params: &Params<'_>) -> Done<Vec<Row>> {
         let statement = self.prepare(sql).await?;
         self.query_prepared(&statement, params).await
     }
 
-    pub async fn row(&self, sql: &'static str, params: &Params<'_>) -> Done<Option<Row>> {
+    pub(super) async fn row(&self, sql: &'static str, params: &Params<'_>) -> Done<Option<Row>> {
         Ok(self.rows(sql, params).await?.into_iter().next())
     }
 
-    pub async fn execute(&self, sql: &'static str, params: &Params<'_>) -> Done<u64> {
+    pub(super) async fn execute(&self, sql: &'static str, params: &Params<'_>) -> Done<u64> {
         let statement = self.prepare(sql).await?;
         self.execute_prepared(&statement, params).await
     }
 
     /// One that is prepared: it is sent at the first poll, so that several can be under way.
-    pub async fn query_prepared(
+    pub(super) async fn query_prepared(
         &self,
         statement: &Statement,
         params: &Params<'_>,
@@ -369,20 +369,24 @@ impl Conn {
             .await
     }
 
-    pub async fn execute_prepared(&self, statement: &Statement, params: &Params<'_>) -> Done<u64> {
+    pub(super) async fn execute_prepared(
+        &self,
+        statement: &Statement,
+        params: &Params<'_>,
+    ) -> Done<u64> {
         self.answer(self.link()?.client.execute(statement, params))
             .await
     }
 
     /// Statements without parameters, as they stand.
-    pub async fn run(&self, sql: &str) -> Done<()> {
+    pub(super) async fn run(&self, sql: &str) -> Done<()> {
         self.answer(self.link()?.client.batch_execute(sql)).await
     }
 }
 
 impl Conn {
     /// Ends the connection instead of giving it back.
-    pub fn forget(mut self) {
+    pub(super) fn forget(mut self) {
         self.link = None;
     }
 }

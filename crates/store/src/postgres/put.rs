@@ -26,12 +26,12 @@ macro_rules! columns {
         }
 
         impl $(<$life>)? $name $(<$life>)? {
-            pub fn push(&mut self, $($arg: $of),*) {
+            pub(super) fn push(&mut self, $($arg: $of),*) {
                 $($($with)*)?
                 $(self.$column.push($value);)*
             }
 
-            pub fn params(&self) -> Vec<$crate::postgres::put::Param<'_>> {
+            pub(super) fn params(&self) -> Vec<$crate::postgres::put::Param<'_>> {
                 vec![$(&self.$column),*]
             }
         }
@@ -104,7 +104,7 @@ columns! {
 }
 
 impl<'a> EndedColumns<'a> {
-    pub fn new(rows: impl IntoIterator<Item = &'a EndedRow>) -> Self {
+    pub(super) fn new(rows: impl IntoIterator<Item = &'a EndedRow>) -> Self {
         let mut columns = Self::default();
         for row in rows {
             columns.push(row);
@@ -129,7 +129,7 @@ columns! {
 
 impl PlainEndColumns<'_> {
     /// Whether these columns, the run's own row and who made the attempts of all of them have all of it.
-    pub fn hold(row: &EndedRow, actor: Option<&str>) -> bool {
+    pub(super) fn hold(row: &EndedRow, actor: Option<&str>) -> bool {
         let (run, last) = (&row.run, row.last.as_ref());
         let succeeded = |last: &Attempt| last.outcome == Outcome::Succeeded && last.error.is_none();
         run.state == RunState::Succeeded
@@ -211,7 +211,7 @@ pub(super) struct SkipColumns {
 }
 
 impl SkipColumns {
-    pub fn push(&mut self, id: RunId, left: Option<Stretch>) {
+    pub(super) fn push(&mut self, id: RunId, left: Option<Stretch>) {
         let Some(left) = left else {
             self.gone.push(id.0);
             return;

@@ -34,12 +34,12 @@ impl Days {
     }
 
     /// Whether an entry that keeps a day from that moment on may be written.
-    pub fn take(&self, (day, kept_from): (Partition, Timestamp)) -> bool {
+    pub(super) fn take(&self, (day, kept_from): (Partition, Timestamp)) -> bool {
         let known = self.known().get(&day).copied();
         known.is_some_and(|known| known >= kept_from)
     }
 
-    pub fn forget(&self) {
+    pub(super) fn forget(&self) {
         self.known().clear();
     }
 }

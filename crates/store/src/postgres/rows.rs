@@ -152,7 +152,7 @@ pub(super) struct LiveRow {
 
 impl LiveRow {
     /// Columns as `{live}` in a statement, and the holder.
-    pub fn read(row: &Row) -> Done<Self> {
+    pub(super) fn read(row: &Row) -> Done<Self> {
         let id = RunId(row.try_get(0)?);
         let kind = word(row, 3)?;
         let run = Run {
@@ -189,7 +189,7 @@ impl LiveRow {
         })
     }
 
-    pub fn decode(&self) -> Result<Run, StoreError> {
+    pub(super) fn decode(&self) -> Result<Run, StoreError> {
         let attempts = doc::decode_attempts(self.attempts.as_deref())
             .map_err(|error| bad_row(self.run.id, &error))?;
         Ok(Run {

@@ -25,7 +25,7 @@ use crate::{BoxError, StoreError};
 pub(super) struct Connector(Arc<ClientConfig>);
 
 impl Connector {
-    pub fn new(config: &PgConfig) -> Result<Self, StoreError> {
+    pub(super) fn new(config: &PgConfig) -> Result<Self, StoreError> {
         let unusable = |error: &dyn std::fmt::Display| {
             StoreError::Unusable(format!("TLS to the database cannot be set up: {error}"))
         };

@@ -68,7 +68,7 @@ pub(super) struct Stored {
 impl JobView {
     /// Whether the end of one of its runs may mean something to the job or to another run, from now on. Where the
     /// definition was not read, what is stored stays: nothing waits that did not wait before.
-    pub fn exclusive(&self, stored: bool) -> bool {
+    pub(super) fn exclusive(&self, stored: bool) -> bool {
         let waits = self.view.live.values().any(|run| run.waiting);
         waits || self.view.job.as_ref().map_or(stored, is_exclusive)
     }
@@ -76,12 +76,17 @@ impl JobView {
 
 impl Views {
     /// Jobs and their live runs, locked.
-    pub async fn load(conn: &Conn, ids: &[Uuid], lock: Lock) -> Done<Self> {
+    pub(super) async fn load(conn: &Conn, ids: &[Uuid], lock: Lock) -> Done<Self> {
         Self::load_some(conn, ids, ids, lock).await
     }
 
     /// Jobs, locked, and the live runs of some of them. Runs are read when the locks are there.
-    pub async fn load_some(conn: &Conn, ids: &[Uuid], living: &[Uuid], lock: Lock) -> Done<Self> {
+    pub(super) async fn load_some(
+        conn: &Conn,
+        ids: &[Uuid],
+        living: &[Uuid],
+        lock: Lock,
+    ) -> Done<Self> {
         let jobs = conn.prepare(include_str!("sql/lock_jobs.sql")).await?;
         let live = conn.prepare(lock.sql()).await?;
         let (ids, living) = ([&ids as Param<'_>], [&living as Param<'_>]);
@@ -97,7 +102,7 @@ impl Views {
         Ok(views)
     }
 
-    pub fn add(&mut self, row: LiveRow) -> Done<()> {
+    pub(super) fn add(&mut self, row: LiveRow) -> Done<()> {
         if row.no.is_some() != row.run.claim.is_some() {
             // It was claimed while its lock was waited for: the row is the new one, its holder's name is not.
             return Err(Fault::Overtaken);
@@ -121,7 +126,12 @@ impl Views {
 
     /// Reads jobs that are locked, as they stand; one that cannot be read is known as such. One that was created since the
     /// locks were taken is not locked, and is taken for one that is not there.
-    pub async fn read_jobs(&mut self, conn: &Conn, ids: &[Uuid], payloads: Payloads) -> Done<()> {
+    pub(super) async fn read_jobs(
+        &mut self,
+        conn: &Conn,
+        ids: &[Uuid],
+        payloads: Payloads,
+    ) -> Done<()> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -141,7 +151,7 @@ impl Views {
     }
 
     /// Reads those that rest: what the end of a run means for them takes their definitions.
-    pub async fn read_resting(&mut self, conn: &Conn) -> Done<()> {
+    pub(super) async fn read_resting(&mut self, conn: &Conn) -> Done<()> {
         let narrow = self.jobs.values().filter_map(|held| held.narrow);
         let resting = narrow.filter(is_resting).map(|job| job.id.0);
         let resting: Vec<Uuid> = resting.collect();
@@ -149,7 +159,7 @@ impl Views {
     }
 
     /// A job that was read, if it could be.
-    pub fn job(&self, id: JobId) -> Result<Option<&Job>, StoreError> {
+    pub(super) fn job(&self, id: JobId) -> Result<Option<&Job>, StoreError> {
         let Some(held) = self.jobs.get(&id) else {
             return Ok(None);
         };
@@ -160,7 +170,7 @@ impl Views {
     }
 
     /// A job whose definition the caller has, if that is still its own.
-    pub fn know(&mut self, job: &Job) {
+    pub(super) fn know(&mut self, job: &Job) {
         if let Some(held) = self.jobs.get_mut(&job.id)
             && let Some(narrow) = held.narrow.filter(|it| it.version == job.version)
         {
@@ -169,12 +179,12 @@ impl Views {
     }
 
     /// A living run, if it was read.
-    pub fn run(&self, job: JobId, id: RunId) -> Option<&Run> {
+    pub(super) fn run(&self, job: JobId, id: RunId) -> Option<&Run> {
         self.jobs.get(&job)?.view.live.get(&id)
     }
 
     /// What a decision about a job sees; nothing, if it is gone.
-    pub fn view(&mut self, job: JobId) -> &mut View {
+    pub(super) fn view(&mut self, job: JobId) -> &mut View {
         &mut self.jobs.entry(job).or_default().view
     }
 }
@@ -215,7 +225,7 @@ pub(super) async fn ended_named(
 
 impl Views {
     /// Reads what decisions need; a job may be named several times, with one name and one moment at most.
-    pub async fn read_history(&mut self, conn: &Conn, needs: &[(JobId, Needs)]) -> Done<()> {
+    pub(super) async fn read_history(&mut self, conn: &Conn, needs: &[(JobId, Needs)]) -> Done<()> {
         let spans = needs.iter().filter_map(|(job, it)| Some((*job, it.ran?)));
         self.read_ran(conn, &spans.collect::<Vec<_>>()).await?;
         let skips = needs.iter().filter(|(_, it)| it.skips);

@@ -19,7 +19,7 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    pub fn read(conn: &Connection) -> Done<Self> {
+    pub(super) fn read(conn: &Connection) -> Done<Self> {
         let mut select = conn.prepare_cached(include_str!("sql/ranges.sql"))?;
         let mut ranges = Self::default();
         let mut rows = select.query([])?;
@@ -33,29 +33,29 @@ impl Ranges {
     }
 
     /// The day that a run's history belongs to.
-    pub fn day_of(run: RunId) -> i64 {
+    pub(super) fn day_of(run: RunId) -> i64 {
         Partition::of(run).0
     }
 
     /// From when a day's keep time counts.
-    pub fn kept_from(&self, day: i64) -> Timestamp {
+    pub(super) fn kept_from(&self, day: i64) -> Timestamp {
         let noted = self.noted.get(&day).copied();
         noted.unwrap_or_else(|| Partition(day).ends_at())
     }
 
     /// The oldest day whose keep time is over.
-    pub fn oldest_over(&self, until: Timestamp) -> Option<i64> {
+    pub(super) fn oldest_over(&self, until: Timestamp) -> Option<i64> {
         let mut days = self.days.iter().copied();
         days.find(|day| self.kept_from(*day) <= until)
     }
 
-    pub fn remove(&mut self, day: i64) {
+    pub(super) fn remove(&mut self, day: i64) {
         self.days.remove(&day);
         self.noted.remove(&day);
     }
 
     /// The text of a statement about one day. A day is a number of ours, never a client's text.
-    pub fn sql(template: &'static str, day: i64) -> String {
+    pub(super) fn sql(template: &'static str, day: i64) -> String {
         template.replace("{day}", &day.to_string())
     }
 }
@@ -68,7 +68,7 @@ pub(super) struct OfDay<'a> {
 }
 
 impl<'a> OfDay<'a> {
-    pub fn new(conn: &'a Connection, template: &'static str) -> Self {
+    pub(super) fn new(conn: &'a Connection, template: &'static str) -> Self {
         Self {
             conn,
             template,
@@ -76,7 +76,7 @@ impl<'a> OfDay<'a> {
         }
     }
 
-    pub fn get(&mut self, day: i64) -> Done<&mut CachedStatement<'a>> {
+    pub(super) fn get(&mut self, day: i64) -> Done<&mut CachedStatement<'a>> {
         let statement = match self.open.take() {
             Some((open, statement)) if open == day => statement,
             Some(_) | None => self.conn.prepare_cached(&Ranges::sql(self.template, day))?,
@@ -92,14 +92,14 @@ pub(super) struct Archive<'a> {
 }
 
 impl<'a> Archive<'a> {
-    pub fn new(conn: &'a Connection, ranges: &'a mut Ranges) -> Self {
+    pub(super) fn new(conn: &'a Connection, ranges: &'a mut Ranges) -> Self {
         Self {
             ranges,
             insert: OfDay::new(conn, include_str!("sql/put_ended.sql")),
         }
     }
 
-    pub fn put(&mut self, row: &EndedRow) -> Done<()> {
+    pub(super) fn put(&mut self, row: &EndedRow) -> Done<()> {
         let (Partition(day), kept_from) = row.run.partition();
         if !self.ranges.days.contains(&day) {
             let sql = Ranges::sql(include_str!("sql/create_range.sql"), day);

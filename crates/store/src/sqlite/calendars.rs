@@ -34,7 +34,7 @@ pub(super) struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    pub fn new(conn: &'a Connection, payloads: Payloads) -> Self {
+    pub(super) fn new(conn: &'a Connection, payloads: Payloads) -> Self {
         Self {
             conn,
             payloads,
@@ -44,19 +44,19 @@ impl<'a> Lookup<'a> {
     }
 
     /// One job by its id, deleted ones too.
-    pub fn job(&self, id: JobId) -> Done<Option<Job>> {
+    pub(super) fn job(&self, id: JobId) -> Done<Option<Job>> {
         let Some(row) = self.row(id)? else {
             return Ok(None);
         };
         Ok(Some(self.decode(row)?.map_err(StoreError::from)?))
     }
 
-    pub fn row(&self, id: JobId) -> Done<Option<JobRow>> {
+    pub(super) fn row(&self, id: JobId) -> Done<Option<JobRow>> {
         job_row(self.conn, id, self.payloads)
     }
 
     /// The inner answer is about the job, the outer one about the connection.
-    pub fn decode(&self, row: JobRow) -> Done<Result<Job, Unreadable>> {
+    pub(super) fn decode(&self, row: JobRow) -> Done<Result<Job, Unreadable>> {
         let tenant = row.narrow.tenant;
         let read = row.decode(&|name| self.find(tenant, name));
         match self.fault.take() {
@@ -184,7 +184,7 @@ pub(super) struct CalendarToPut {
 }
 
 impl CalendarToPut {
-    pub fn new(calendar: &Calendar) -> Result<Self, StoreError> {
+    pub(super) fn new(calendar: &Calendar) -> Result<Self, StoreError> {
         let doc = doc::encode_calendar(calendar);
         Ok(Self {
             name: calendar.name.clone(),
@@ -197,7 +197,7 @@ impl CalendarToPut {
 }
 
 impl Db {
-    pub fn put_calendar(
+    pub(super) fn put_calendar(
         &mut self,
         tenant: TenantId,
         put: &CalendarToPut,
@@ -233,7 +233,7 @@ impl Db {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    pub fn drop_calendar(
+    pub(super) fn drop_calendar(
         &mut self,
         tenant: TenantId,
         name: &CalendarName,

@@ -57,7 +57,7 @@ impl JobFound {
 
 impl ClaimRows {
     /// The answers, and the runs that nobody can ever work on.
-    pub fn decode(self) -> (Vec<Claimed>, Vec<RunId>) {
+    pub(super) fn decode(self) -> (Vec<Claimed>, Vec<RunId>) {
         let mut jobs: BTreeMap<JobId, Arc<Job>> = BTreeMap::new();
         for row in self.jobs {
             match row.decode() {
@@ -88,7 +88,7 @@ impl ClaimRows {
 }
 
 impl Db {
-    pub fn claim(&mut self, leases: &Leases, runs: &[RunId]) -> Done<ClaimRows> {
+    pub(super) fn claim(&mut self, leases: &Leases, runs: &[RunId]) -> Done<ClaimRows> {
         let mut found = ClaimRows {
             runs: Vec::with_capacity(runs.len()),
             jobs: Vec::new(),
@@ -104,7 +104,7 @@ impl Db {
     }
 
     /// The same for whoever has room, of whatever nobody holds.
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -192,7 +192,7 @@ impl Db {
     }
 
     /// Runs that cannot be read, or whose job cannot, end here: nobody could ever work on them.
-    pub fn bury_unreadable(&mut self, runs: &[(RunId, PresenceId)]) -> Done<()> {
+    pub(super) fn bury_unreadable(&mut self, runs: &[(RunId, PresenceId)]) -> Done<()> {
         let now = self.shared.clock.now();
         for (id, holder) in runs {
             let row = live_row(&self.conn, *id, Payloads::Small)?;
@@ -209,7 +209,7 @@ impl Db {
         Ok(())
     }
 
-    pub fn start_run(&mut self, start: &StartRun) -> Done<Started> {
+    pub(super) fn start_run(&mut self, start: &StartRun) -> Done<Started> {
         let id = start.run.job;
         let mut view = self.view_of_runs(id)?;
         // One that cannot be read is not missing.
@@ -224,7 +224,11 @@ impl Db {
         Ok(started)
     }
 
-    pub fn mark_running(&mut self, presence: PresenceId, runs: &[(RunId, Timestamp)]) -> Done<()> {
+    pub(super) fn mark_running(
+        &mut self,
+        presence: PresenceId,
+        runs: &[(RunId, Timestamp)],
+    ) -> Done<()> {
         let no = self.shared.presences().living(presence)?;
         let mut update = self
             .conn

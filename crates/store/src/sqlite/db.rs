@@ -33,7 +33,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(clock: Arc<dyn StoreClock>) -> Self {
+    pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
         Self {
             clock,
             presences: Mutex::default(),
@@ -43,29 +43,29 @@ impl Shared {
     }
 
     /// Looks at the clock, and remembers the latest moment it ever showed.
-    pub fn see(&self) -> Timestamp {
+    pub(super) fn see(&self) -> Timestamp {
         let now = self.clock.now();
         self.seen.fetch_max(now.as_millis(), Ordering::AcqRel);
         now
     }
 
     /// When a presence that ends now ended, as far as its claims are judged by it.
-    pub fn presence_end(&self) -> Timestamp {
+    pub(super) fn presence_end(&self) -> Timestamp {
         presence_end(self.see(), self.seen())
     }
 
-    pub fn seen(&self) -> Timestamp {
+    pub(super) fn seen(&self) -> Timestamp {
         Timestamp::from_millis(self.seen.load(Ordering::Acquire))
     }
 
     /// A panic cannot have left them half changed: every change is one assignment.
-    pub fn presences(&self) -> MutexGuard<'_, Presences> {
+    pub(super) fn presences(&self) -> MutexGuard<'_, Presences> {
         self.presences
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn live(&self) -> u64 {
+    pub(super) fn live(&self) -> u64 {
         self.live.load(Ordering::Acquire)
     }
 }
@@ -99,7 +99,7 @@ pub(super) struct Mark {
 }
 
 impl Db {
-    pub fn new(conn: Connection, shared: Arc<Shared>) -> Done<Self> {
+    pub(super) fn new(conn: Connection, shared: Arc<Shared>) -> Done<Self> {
         let count = include_str!("sql/count_live.sql");
         let live = conn
             .query_row(count, [], |row| row.get::<_, i64>(0))?
@@ -128,7 +128,7 @@ impl Db {
         Ok(db)
     }
 
-    pub fn begin(&mut self) -> Done<Mark> {
+    pub(super) fn begin(&mut self) -> Done<Mark> {
         if !self.conn.is_autocommit() {
             // A transaction that could not be taken back is in the way of every other.
             execute(&self.conn, "ROLLBACK")?;
@@ -141,11 +141,11 @@ impl Db {
         Ok(self.mark())
     }
 
-    pub fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark { live: self.live }
     }
 
-    pub fn commit(&mut self) -> Done<()> {
+    pub(super) fn commit(&mut self) -> Done<()> {
         // A transaction that changed nothing stays one: its commit costs nothing.
         if self.conn.total_changes() > self.changes {
             self.note_seen(NOTE_EVERY)?;
@@ -167,7 +167,7 @@ impl Db {
     }
 
     /// Takes the whole transaction back, as far as SQLite has not done so itself.
-    pub fn roll_back(&mut self, mark: Mark) {
+    pub(super) fn roll_back(&mut self, mark: Mark) {
         let undone = if self.conn.is_autocommit() {
             Ok(())
         } else {
@@ -179,7 +179,7 @@ impl Db {
     }
 
     /// What is known by heart goes back to what the rows say.
-    pub fn recall(&mut self, mark: Mark) -> Done<()> {
+    pub(super) fn recall(&mut self, mark: Mark) -> Done<()> {
         self.live = mark.live;
         self.crowded = true;
         self.noted = Timestamp::MIN;
@@ -199,7 +199,7 @@ impl Db {
     }
 
     /// The last connection that closes also empties the log into the file.
-    pub fn close(mut self) {
+    pub(super) fn close(mut self) {
         if let Err(fault) = self.note_seen(Duration::ZERO) {
             tracing::warn!(?fault, "the latest moment seen could not be written");
         }
@@ -208,18 +208,18 @@ impl Db {
         }
     }
 
-    pub fn is_crowded(&self) -> Done<bool> {
+    pub(super) fn is_crowded(&self) -> Done<bool> {
         let mut select = self
             .conn
             .prepare_cached(include_str!("sql/is_crowded.sql"))?;
         Ok(select.exists([])?)
     }
 
-    pub fn put_ended(&mut self, row: &EndedRow) -> Done<()> {
+    pub(super) fn put_ended(&mut self, row: &EndedRow) -> Done<()> {
         Archive::new(&self.conn, &mut self.ranges).put(row)
     }
 
-    pub fn remove_live(&mut self, run: model::RunId) -> Done<()> {
+    pub(super) fn remove_live(&mut self, run: model::RunId) -> Done<()> {
         let mut delete = self
             .conn
             .prepare_cached(include_str!("sql/remove_live.sql"))?;

@@ -14,7 +14,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Whether someone else has had the file locked for longer than we wait.
-    pub fn is_locked(&self) -> bool {
+    pub(super) fn is_locked(&self) -> bool {
         let code = match self {
             Self::Sql(error) => error.sqlite_error_code(),
             Self::Store(_) => None,

@@ -29,7 +29,7 @@ struct Fast {
 }
 
 impl FiringRow {
-    pub fn new(firing: &Firing) -> Result<Self, StoreError> {
+    pub(super) fn new(firing: &Firing) -> Result<Self, StoreError> {
         let Firing { job, decision, .. } = firing;
         // One that begins a catch-up moves the cursor.
         let plain = decision.catch_up_to.is_none() && decision.passed.is_empty();
@@ -71,7 +71,7 @@ struct Fire<'a> {
 }
 
 impl Db {
-    pub fn fire(&mut self, leases: &Leases, rows: &[FiringRow]) -> Done<Vec<Fired>> {
+    pub(super) fn fire(&mut self, leases: &Leases, rows: &[FiringRow]) -> Done<Vec<Fired>> {
         let mut answers = Vec::with_capacity(rows.len());
         let Ok(no) = self.shared.presences().living(leases.presence) else {
             return Ok(rows.iter().map(|_| Fired::LeaseLost).collect());

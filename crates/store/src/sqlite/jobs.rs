@@ -22,7 +22,7 @@ pub(super) struct CreateRow {
 }
 
 impl CreateRow {
-    pub fn new(new: &NewJob) -> Self {
+    pub(super) fn new(new: &NewJob) -> Self {
         Self {
             put: JobToPut::new(&new.job),
             asked: new.idempotency.clone(),
@@ -37,7 +37,7 @@ pub(super) struct ChangeRow {
 }
 
 impl ChangeRow {
-    pub fn new(change: &JobChange) -> Self {
+    pub(super) fn new(change: &JobChange) -> Self {
         Self {
             change: change.clone(),
             after: JobToPut::new(&change.after),
@@ -82,7 +82,7 @@ fn key_holder(conn: &Connection, tenant: TenantId, key: &JobKey) -> Done<Option<
 }
 
 impl Db {
-    pub fn create_jobs(&mut self, rows: &[CreateRow]) -> Done<Vec<Created>> {
+    pub(super) fn create_jobs(&mut self, rows: &[CreateRow]) -> Done<Vec<Created>> {
         let Self {
             conn,
             resting,
@@ -141,7 +141,7 @@ impl Db {
         Ok(answers)
     }
 
-    pub fn change_job(&mut self, row: &ChangeRow) -> Done<JobChanged> {
+    pub(super) fn change_job(&mut self, row: &ChangeRow) -> Done<JobChanged> {
         let ChangeRow { change, after } = row;
         let after = match after {
             Ok(after) => after,

@@ -54,7 +54,7 @@ impl super::SqliteStore {
 
 impl Presences {
     /// Joins and ends go back to what the rows say; when each was last heard stays.
-    pub fn learn(&mut self, conn: &Connection) -> Done<()> {
+    pub(super) fn learn(&mut self, conn: &Connection) -> Done<()> {
         let mut select = conn.prepare_cached(include_str!("sql/presences.sql"))?;
         let mut rows = select.query([])?;
         // Whole or not at all: a read that fails must not make anyone a stranger.
@@ -94,18 +94,18 @@ impl Presences {
         Ok(())
     }
 
-    pub fn number(&self, id: PresenceId) -> Option<i64> {
+    pub(super) fn number(&self, id: PresenceId) -> Option<i64> {
         self.known.get(&id).map(|known| known.no)
     }
 
     /// The number of a presence that has not ended.
-    pub fn living(&self, id: PresenceId) -> Result<i64, StoreError> {
+    pub(super) fn living(&self, id: PresenceId) -> Result<i64, StoreError> {
         let known = self.known.get(&id).filter(|known| known.ended_at.is_none());
         known.map(|known| known.no).ok_or(StoreError::Fenced)
     }
 
     /// The number behind a claim that `by` may settle: its own, or that of a presence that has ended.
-    pub fn settles(&self, by: PresenceId, claim: Option<PresenceId>) -> Option<i64> {
+    pub(super) fn settles(&self, by: PresenceId, claim: Option<PresenceId>) -> Option<i64> {
         let holder = self.known.get(&claim?)?;
         (claim == Some(by) || holder.ended_at.is_some()).then_some(holder.no)
     }
@@ -124,7 +124,7 @@ impl Presences {
     }
 
     /// Hears a presence, and answers everyone who lives.
-    pub fn beat(
+    pub(super) fn beat(
         &mut self,
         id: PresenceId,
         node_status: &NodeStatus,
@@ -198,7 +198,7 @@ impl Presences {
     }
 
     /// Who holds how many shards.
-    pub fn count(&mut self, leases: &LeaseTable) {
+    pub(super) fn count(&mut self, leases: &LeaseTable) {
         self.shards.clear();
         for holder in leases.0.values().filter_map(|lease| lease.holder) {
             *self.shards.entry(holder).or_default() += 1;
@@ -211,17 +211,17 @@ impl Presences {
         Some(known.no)
     }
 
-    pub fn is_clear(&self, no: i64) -> bool {
+    pub(super) fn is_clear(&self, no: i64) -> bool {
         self.clear.contains(&no)
     }
 
     /// Ended presences that were seen to hold nothing.
-    pub fn set_clear(&mut self, numbers: impl IntoIterator<Item = i64>) {
+    pub(super) fn set_clear(&mut self, numbers: impl IntoIterator<Item = i64>) {
         self.clear.extend(numbers);
     }
 
     /// Presences that can be forgotten.
-    pub fn forgettable(&self) -> Vec<(PresenceId, i64)> {
+    pub(super) fn forgettable(&self) -> Vec<(PresenceId, i64)> {
         let over = |known: &Known| known.ended_at.is_some() && self.clear.contains(&known.no);
         self.known
             .iter()
@@ -230,7 +230,7 @@ impl Presences {
             .collect()
     }
 
-    pub fn forget(&mut self, id: PresenceId) {
+    pub(super) fn forget(&mut self, id: PresenceId) {
         if let Some(known) = self.known.remove(&id) {
             self.clear.remove(&known.no);
         }
@@ -248,7 +248,7 @@ struct Lease {
 }
 
 impl LeaseTable {
-    pub fn read(conn: &Connection) -> Done<Self> {
+    pub(super) fn read(conn: &Connection) -> Done<Self> {
         let mut select = conn.prepare_cached(include_str!("sql/leases.sql"))?;
         let leases = select.query_map([], |row| {
             let epoch = row.get::<_, i64>(2)?.unsigned_abs();
@@ -262,7 +262,7 @@ impl LeaseTable {
     }
 
     /// Whether a presence still has the shard under the epoch it was given.
-    pub fn holds(&self, no: i64, leases: &Leases, shard: Shard) -> bool {
+    pub(super) fn holds(&self, no: i64, leases: &Leases, shard: Shard) -> bool {
         self.0.get(&shard).is_some_and(|lease| {
             lease.holder == Some(no) && leases.epoch(shard) == Some(Epoch(lease.epoch))
         })
@@ -270,7 +270,7 @@ impl LeaseTable {
 }
 
 impl Db {
-    pub fn join(&mut self, id: PresenceId, node: &NodeInfo) -> Done<PresenceId> {
+    pub(super) fn join(&mut self, id: PresenceId, node: &NodeInfo) -> Done<PresenceId> {
         let now = self.shared.clock.now();
         let level = self.level()?;
         if node.level < level {
@@ -300,7 +300,7 @@ impl Db {
         Ok(Level(select.query_row([], |row| row.get(0))?))
     }
 
-    pub fn raise_level(&mut self, to: Level) -> Done<Raised> {
+    pub(super) fn raise_level(&mut self, to: Level) -> Done<Raised> {
         let below = if self.level()? < to {
             self.shared.presences().below(to)
         } else {
@@ -314,7 +314,7 @@ impl Db {
         Ok(Raised::Done)
     }
 
-    pub fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {
+    pub(super) fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {
         let mut presences = self.shared.presences();
         let no = presences.living(id)?;
         let mut save = self.conn.prepare_cached(include_str!("sql/lease.sql"))?;
@@ -351,13 +351,13 @@ impl Db {
     }
 
     /// Ends a presence. Its leases need no write: a holder that has ended holds nothing.
-    pub fn leave(&mut self, id: PresenceId) -> Done<()> {
+    pub(super) fn leave(&mut self, id: PresenceId) -> Done<()> {
         let ended_at = self.shared.presence_end();
         let ended = self.shared.presences().end(id, ended_at);
         self.write_ends(ended.map(|no| (no, ended_at)).into_iter())
     }
 
-    pub fn fence(&mut self, by: PresenceId, lapsed: &[LastBeat]) -> Done<Vec<PresenceId>> {
+    pub(super) fn fence(&mut self, by: PresenceId, lapsed: &[LastBeat]) -> Done<Vec<PresenceId>> {
         let now = self.shared.see();
         let ended_at = |told| silent_presence_end(now, self.shared.seen(), told);
         let lapsed = self.shared.presences().end_lapsed(by, lapsed, ended_at);

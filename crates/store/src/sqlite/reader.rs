@@ -24,7 +24,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub fn start(name: &str, connections: Vec<Connection>) -> std::io::Result<Self> {
+    pub(super) fn start(name: &str, connections: Vec<Connection>) -> std::io::Result<Self> {
         let (reads, queue) = mpsc::channel(QUEUE_MAX);
         let queue: Queue = Arc::new(Mutex::new(queue));
         let mut threads = Vec::with_capacity(connections.len());
@@ -40,7 +40,7 @@ impl Readers {
     }
 
     /// Runs a read on one of the threads, in one snapshot.
-    pub async fn call<T: Send + 'static>(
+    pub(super) async fn call<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Done<T> + Send + 'static,
     ) -> Result<T, StoreError> {

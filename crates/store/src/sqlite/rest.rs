@@ -16,23 +16,23 @@ use crate::row::due_column;
 pub(super) struct Resting(BTreeSet<JobId>);
 
 impl Resting {
-    pub fn read(conn: &Connection) -> Done<Self> {
+    pub(super) fn read(conn: &Connection) -> Done<Self> {
         let mut select = conn.prepare_cached(include_str!("sql/resting.sql"))?;
         let jobs = select.query_map([], |row| row.get(0).map(JobId::from_bytes))?;
         Ok(Self(jobs.collect::<rusqlite::Result<_>>()?))
     }
 
     /// A run was inserted whose end sets the next slot.
-    pub fn insert(&mut self, job: JobId) {
+    pub(super) fn insert(&mut self, job: JobId) {
         self.0.insert(job);
     }
 
-    pub fn contains(&self, job: JobId) -> bool {
+    pub(super) fn contains(&self, job: JobId) -> bool {
         self.0.contains(&job)
     }
 
     /// Follows a job to where it stands now.
-    pub fn follow(&mut self, job: &Job) {
+    pub(super) fn follow(&mut self, job: &Job) {
         if job.is_resting() {
             self.0.insert(job.id);
         } else {
@@ -43,7 +43,7 @@ impl Resting {
 
 impl Db {
     /// The narrow row of a job: where it stands.
-    pub fn put_standing(&mut self, job: &Job) -> Done<()> {
+    pub(super) fn put_standing(&mut self, job: &Job) -> Done<()> {
         let mut narrow = self
             .conn
             .prepare_cached(include_str!("sql/change_job.sql"))?;
@@ -63,7 +63,7 @@ impl Db {
         Ok(())
     }
 
-    pub fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
+    pub(super) fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
         let mut narrow = self.conn.prepare_cached(include_str!("sql/park.sql"))?;
         let mut wide = self.conn.prepare_cached(include_str!("sql/park_def.sql"))?;
         for (id, error) in jobs {

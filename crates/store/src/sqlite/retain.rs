@@ -75,7 +75,7 @@ fn shrink(conn: &Connection, table: &str, rows: u16) -> Done<bool> {
 }
 
 impl Db {
-    pub fn retain(&mut self, keep: &Keep, over: &Over) -> Done<Retained> {
+    pub(super) fn retain(&mut self, keep: &Keep, over: &Over) -> Done<Retained> {
         let history = self.drop_history(keep.now.minus(keep.history), over.day)?;
         if let Some(history) = history {
             return Ok(history);

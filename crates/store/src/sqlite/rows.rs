@@ -107,7 +107,7 @@ pub(super) struct RunRow {
 
 impl RunRow {
     /// Columns as `get_run_live.sql` has them.
-    pub fn read_live(row: &Row<'_>) -> Result<Self> {
+    pub(super) fn read_live(row: &Row<'_>) -> Result<Self> {
         let id = RunId::from_bytes(row.get(0)?);
         let kind = word(row, 3)?;
         let run = Run {
@@ -146,7 +146,7 @@ impl RunRow {
     }
 
     /// Columns as `get_run_ended.sql` has them.
-    pub fn read_ended(row: &Row<'_>) -> Result<Self> {
+    pub(super) fn read_ended(row: &Row<'_>) -> Result<Self> {
         let id = RunId::from_bytes(row.get(0)?);
         let kind = word(row, 3)?;
         let slot = read_slot(id, kind, maybe_moment(row, 4)?);
@@ -184,11 +184,11 @@ impl RunRow {
         })
     }
 
-    pub fn id(&self) -> RunId {
+    pub(super) fn id(&self) -> RunId {
         self.run.id
     }
 
-    pub fn decode(self) -> std::result::Result<Run, StoreError> {
+    pub(super) fn decode(self) -> std::result::Result<Run, StoreError> {
         let Self {
             mut run,
             last,
@@ -201,7 +201,7 @@ impl RunRow {
     }
 
     /// The same without attempts if those cannot be read.
-    pub fn decode_or_head(self) -> Run {
+    pub(super) fn decode_or_head(self) -> Run {
         let attempts = doc::decode_attempts(self.attempts.as_deref());
         Run {
             attempts: attempts
@@ -241,7 +241,7 @@ pub(super) struct LiveRow {
 }
 
 impl LiveRow {
-    pub fn new(run: Run) -> std::result::Result<Self, StoreError> {
+    pub(super) fn new(run: Run) -> std::result::Result<Self, StoreError> {
         let attempts =
             doc::encode_attempts(&run.attempts).map_err(|error| bad_row(run.id, &error))?;
         Ok(Self { run, attempts })

@@ -18,13 +18,13 @@ use crate::row::zone_digest;
 pub(super) struct Zones(BTreeSet<String>);
 
 impl Zones {
-    pub fn read(conn: &Connection) -> Done<Self> {
+    pub(super) fn read(conn: &Connection) -> Done<Self> {
         let zones = zones(conn)?.into_iter().map(|(name, _)| name);
         Ok(Self(zones.collect()))
     }
 
     /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots.
-    pub fn know(&mut self, conn: &Connection, zone: Option<&str>) -> Done<()> {
+    pub(super) fn know(&mut self, conn: &Connection, zone: Option<&str>) -> Done<()> {
         let Some(name) = zone.filter(|name| !self.0.contains(*name)) else {
             return Ok(());
         };
@@ -137,7 +137,7 @@ fn owned(row: &Row<'_>) -> rusqlite::Result<(TenantId, JobId)> {
 }
 
 impl Db {
-    pub fn rule_applied(&mut self, rule: &Rule) -> Done<()> {
+    pub(super) fn rule_applied(&mut self, rule: &Rule) -> Done<()> {
         match rule {
             Rule::Calendar {
                 tenant,

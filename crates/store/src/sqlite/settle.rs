@@ -30,7 +30,10 @@ enum Step {
 
 impl SettleRow {
     /// Those that can be written, and the places of those that cannot.
-    pub fn all(settlements: &[Settlement], now: Timestamp) -> (Vec<Self>, Vec<(usize, Settled)>) {
+    pub(super) fn all(
+        settlements: &[Settlement],
+        now: Timestamp,
+    ) -> (Vec<Self>, Vec<(usize, Settled)>) {
         let (mut rows, mut refused) = (Vec::with_capacity(settlements.len()), Vec::new());
         for (index, settlement) in settlements.iter().enumerate() {
             match Self::new(settlement, now) {
@@ -71,7 +74,7 @@ struct Settle<'a> {
 }
 
 impl Db {
-    pub fn settle(
+    pub(super) fn settle(
         &mut self,
         by: PresenceId,
         rows: &[SettleRow],

@@ -21,7 +21,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 impl Db {
     /// A job as it stands, and its living runs.
-    pub fn view(&self, id: JobId) -> Done<View> {
+    pub(super) fn view(&self, id: JobId) -> Done<View> {
         let mut view = self.view_of_runs(id)?;
         self.read_job(id, &mut view)?;
         Ok(view)
@@ -29,7 +29,7 @@ impl Db {
 
     /// The same for a firing. A job of the version that plan has read has the definition that plan has read, so only
     /// where it stands is looked up.
-    pub fn view_as_planned(&self, planned: &Job) -> Done<View> {
+    pub(super) fn view_as_planned(&self, planned: &Job) -> Done<View> {
         let mut view = self.view_of_runs(planned.id)?;
         match standing(&self.conn, planned.id)? {
             Some((version, stands)) if version == planned.version => {
@@ -42,7 +42,7 @@ impl Db {
 
     /// The living runs alone, for decisions that the job does not matter to. Attempts that cannot be read are left out,
     /// so that one bad row does not stand in the way of the job's other runs.
-    pub fn view_of_runs(&self, id: JobId) -> Done<View> {
+    pub(super) fn view_of_runs(&self, id: JobId) -> Done<View> {
         let mut select = self
             .conn
             .prepare_cached(include_str!("sql/live_of_job.sql"))?;
@@ -56,7 +56,7 @@ impl Db {
     }
 
     /// Adds the job. One that cannot be read is none; if it rests, the view says why.
-    pub fn read_job(&self, id: JobId, view: &mut View) -> Done<()> {
+    pub(super) fn read_job(&self, id: JobId, view: &mut View) -> Done<()> {
         match load_job(&self.conn, id) {
             Err(Fault::Store(StoreError::BadRow(bad))) => {
                 view.unreadable = Some(bad.detail).filter(|_| self.resting.contains(id));
@@ -67,7 +67,7 @@ impl Db {
     }
 
     /// Reads what a decision needs of history.
-    pub fn read_history(&self, job: JobId, needs: Needs) -> Done<History> {
+    pub(super) fn read_history(&self, job: JobId, needs: Needs) -> Done<History> {
         let Needs {
             ran,
             skips,
@@ -165,7 +165,7 @@ impl Db {
     }
 
     /// Writes what was decided about a job.
-    pub fn apply(&mut self, id: JobId, effects: Effects) -> Done<()> {
+    pub(super) fn apply(&mut self, id: JobId, effects: Effects) -> Done<()> {
         if let Some(job) = &effects.job {
             self.put_standing(job)?;
         }

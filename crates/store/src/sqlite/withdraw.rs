@@ -11,7 +11,12 @@ use crate::row::Payloads;
 use crate::{Cancelled, Withdrawal};
 
 impl Db {
-    pub fn cancel_run(&mut self, tenant: TenantId, id: RunId, now: Timestamp) -> Done<Cancelled> {
+    pub(super) fn cancel_run(
+        &mut self,
+        tenant: TenantId,
+        id: RunId,
+        now: Timestamp,
+    ) -> Done<Cancelled> {
         let found = match live_row(&self.conn, id, Payloads::Small)? {
             None => ended_row(&self.conn, &self.ranges, id)?,
             live => live,
@@ -30,7 +35,7 @@ impl Db {
         Ok(cancelled)
     }
 
-    pub fn withdraw(
+    pub(super) fn withdraw(
         &mut self,
         presence: PresenceId,
         answers: &[Withdrawal],

@@ -184,7 +184,7 @@ impl Group {
 }
 
 impl Writer {
-    pub fn start(db: Db) -> std::io::Result<Self> {
+    pub(super) fn start(db: Db) -> std::io::Result<Self> {
         let (engine, engine_calls) = mpsc::channel(limits::WRITER_QUEUE_MAX);
         let (clients, client_calls) = mpsc::channel(limits::WRITER_QUEUE_MAX);
         let queues = Queues {
@@ -202,7 +202,7 @@ impl Writer {
     }
 
     /// Runs a piece of work on the writer's thread, in a transaction; it may run more than once.
-    pub async fn call<T: Send + 'static>(
+    pub(super) async fn call<T: Send + 'static>(
         &self,
         by: By,
         rows: usize,

@@ -185,7 +185,7 @@ impl World {
     }
 
     /// Everything a reader can see.
-    pub async fn dump(&self) -> Vec<String> {
+    pub(super) async fn dump(&self) -> Vec<String> {
         let store = &self.store;
         let mut all = Vec::new();
         let states = JobFilter {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl World {
-    pub async fn call(&mut self, op: &Op) -> Call {
+    pub(super) async fn call(&mut self, op: &Op) -> Call {
         match op {
             Op::Again => self.last.clone(),
             Op::Time(op) => {

@@ -47,7 +47,7 @@ fn tenant(ours: bool) -> TenantId {
 
 impl World {
     /// A tenant's calendars as they stand.
-    pub async fn calendars(&self, tenant: TenantId) -> Known {
+    pub(super) async fn calendars(&self, tenant: TenantId) -> Known {
         let listed = self.store.list_calendars(tenant, None, 100).await.unwrap();
         let named = listed.into_iter().map(|it| it.calendar);
         named.map(|it| (it.name.clone(), it)).collect()

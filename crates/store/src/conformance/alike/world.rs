@@ -38,7 +38,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub fn new(subject: Subject) -> Self {
+    pub(super) fn new(subject: Subject) -> Self {
         let Subject {
             store,
             clock,
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Takes a step; answers what was answered.
-    pub async fn take(&mut self, step: &Step) -> Vec<String> {
+    pub(super) async fn take(&mut self, step: &Step) -> Vec<String> {
         let call = self.call(&step.op).await;
         let mut answers = Vec::new();
         if step.lost {
@@ -86,18 +86,18 @@ impl World {
     }
 
     /// Every row that decisions write, where the store has rows.
-    pub async fn rows(&self) -> Vec<String> {
+    pub(super) async fn rows(&self) -> Vec<String> {
         match &self.rows {
             Some(rows) => rows().await,
             None => Vec::new(),
         }
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    pub fn leases(&self, by: By) -> &Leases {
+    pub(super) fn leases(&self, by: By) -> &Leases {
         match by {
             By::One(number) => &self.presences[usize::from(number) % self.presences.len()],
             // The newest of those who have equally many.
@@ -111,12 +111,12 @@ impl World {
     }
 
     /// Runs by number, as someone knew them once.
-    pub fn known(&self, numbers: &[u8]) -> Vec<Run> {
+    pub(super) fn known(&self, numbers: &[u8]) -> Vec<Run> {
         pick(numbers, self.runs.values().cloned().collect())
     }
 
     /// Runs that a presence holds, as they stand; or any, as they once were.
-    pub async fn held(&self, by: PresenceId, numbers: &[u8], fresh: bool) -> Vec<Run> {
+    pub(super) async fn held(&self, by: PresenceId, numbers: &[u8], fresh: bool) -> Vec<Run> {
         if !fresh {
             return self.known(numbers);
         }
@@ -128,14 +128,14 @@ impl World {
         runs
     }
 
-    pub async fn read(&self, id: RunId) -> Option<Run> {
+    pub(super) async fn read(&self, id: RunId) -> Option<Run> {
         let ours = self.store.get_run(TenantId::DEFAULT, id).await.unwrap();
         let theirs = self.store.get_run(STRANGER, id).await.unwrap();
         ours.or(theirs)
     }
 
     /// The job of a number, read again if `fresh`, and if there is one.
-    pub async fn job(&mut self, number: u8, fresh: bool) -> Option<Arc<Job>> {
+    pub(super) async fn job(&mut self, number: u8, fresh: bool) -> Option<Arc<Job>> {
         let index = usize::from(number) % self.jobs.len().max(1);
         let (number, job) = self
             .jobs
@@ -160,7 +160,7 @@ impl World {
 /// What holds whatever happens.
 impl World {
     /// A job that would never be due again without having ended, or be due while it should rest.
-    pub async fn unsound(&self) -> Option<Job> {
+    pub(super) async fn unsound(&self) -> Option<Job> {
         let live: BTreeSet<JobId> = self.live_slots().await;
         for tenant in [TenantId::DEFAULT, STRANGER] {
             let page = Page {

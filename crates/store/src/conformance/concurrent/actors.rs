@@ -28,7 +28,12 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    pub fn new(stage: Arc<Stage>, store: Arc<dyn Store>, node: Option<usize>, seed: u64) -> Self {
+    pub(super) fn new(
+        stage: Arc<Stage>,
+        store: Arc<dyn Store>,
+        node: Option<usize>,
+        seed: u64,
+    ) -> Self {
         Self {
             stage,
             store,
@@ -39,7 +44,7 @@ impl Actor {
     }
 
     /// Makes one call, and remembers what it learnt.
-    pub async fn act(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn act(&mut self) -> Result<(), StoreError> {
         let again = self.last.clone().filter(|_| self.chance.percent(AGAIN));
         let call = match (again, self.node) {
             (Some(call), _) => Some(call),

@@ -49,7 +49,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    pub fn of(run: &Run) -> Self {
+    pub(super) fn of(run: &Run) -> Self {
         Self {
             run: run.id,
             job: run.job,
@@ -132,7 +132,7 @@ fn each<T>(
 
 impl Call {
     /// Makes the call; answers item by item.
-    pub async fn make(&self, store: &dyn Store) -> Vec<Item> {
+    pub(super) async fn make(&self, store: &dyn Store) -> Vec<Item> {
         let tenant = TenantId::DEFAULT;
         let (about, answer) = match self {
             Self::Create(jobs) => return create(store, jobs).await,

@@ -4,7 +4,7 @@
 pub(super) struct Chance(pub u64);
 
 impl Chance {
-    pub fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -12,20 +12,20 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    pub fn percent(&mut self, percent: usize) -> bool {
+    pub(super) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    pub fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+    pub(super) fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         from.get(self.below(from.len())).cloned()
     }
 
     /// At most so many, each once, in no order.
-    pub fn some<T: Clone>(&mut self, from: &[T], most: usize) -> Vec<T> {
+    pub(super) fn some<T: Clone>(&mut self, from: &[T], most: usize) -> Vec<T> {
         let mut from = from.to_vec();
         let mut some = Vec::new();
         while !from.is_empty() && some.len() < most {

@@ -49,7 +49,7 @@ impl Recorder {
     }
 
     /// Makes a call, and writes down each of its items.
-    pub async fn make(&self, store: &dyn Store, call: &Call) -> Vec<(Call, Answer)> {
+    pub(super) async fn make(&self, store: &dyn Store, call: &Call) -> Vec<(Call, Answer)> {
         let start = self.moment();
         let items = call.make(store).await;
         let end = self.moment();
@@ -68,7 +68,7 @@ impl Recorder {
         answers
     }
 
-    pub fn into_entries(self) -> Vec<Entry> {
+    pub(super) fn into_entries(self) -> Vec<Entry> {
         let entries = self.entries.into_inner();
         entries.unwrap_or_else(PoisonError::into_inner)
     }

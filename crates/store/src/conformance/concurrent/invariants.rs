@@ -21,7 +21,7 @@ pub(super) struct Left<'a> {
 
 impl Left<'_> {
     /// The first promise that is broken, if one is.
-    pub fn broken(&self) -> Option<String> {
+    pub(super) fn broken(&self) -> Option<String> {
         None.or_else(|| failed(self.entries))
             .or_else(|| self.slot_decided_twice())
             .or_else(|| self.slot_lost())

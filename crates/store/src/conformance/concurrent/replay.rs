@@ -35,7 +35,7 @@ pub(super) struct Replay {
 
 impl Replay {
     /// As things stood before anything was recorded.
-    pub async fn new(opening: &Opening, job: JobId) -> Result<Self, StoreError> {
+    pub(super) async fn new(opening: &Opening, job: JobId) -> Result<Self, StoreError> {
         let shard = Shard::of(job);
         let clock = TestClock::default();
         let silence = SILENCE * BEATS as u32;
@@ -76,7 +76,7 @@ impl Replay {
 
     /// What the reference answers to an item. `answered` is what the store on trial did: which runs a take finds is
     /// a matter of chance, so the same ones are taken here, if they can be.
-    pub async fn make(&self, call: &Call, answered: Option<&Answer>) -> Answer {
+    pub(super) async fn make(&self, call: &Call, answered: Option<&Answer>) -> Answer {
         if let (Call::ClaimDue(by, _, up_to, _), Some(Answer::Taken(taken))) = (call, answered) {
             let wanted = taken.iter().map(|(run, _)| run.id).collect::<Vec<_>>();
             let by = self.ours(*by);
@@ -115,7 +115,7 @@ impl Replay {
     }
 
     /// A number for all that later answers depend on, presences and leases apart.
-    pub async fn fingerprint(&self) -> u64 {
+    pub(super) async fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let jobs = self.store.all_jobs();
         format!(
@@ -224,7 +224,7 @@ impl Replay {
     }
 
     /// What of an answer is about this job.
-    pub fn narrowed(&self, answer: &Answer) -> Answer {
+    pub(super) fn narrowed(&self, answer: &Answer) -> Answer {
         match answer {
             Answer::Leased(leases) => {
                 let of_job = leases.iter().filter(|it| it.0 == self.shard);

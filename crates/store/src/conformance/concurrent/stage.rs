@@ -43,7 +43,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    pub fn new(
+    pub(crate) fn new(
         stores: Vec<Arc<dyn Store>>,
         clock: TestClock,
         guard: impl Any + Send + Sync,
