@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{Observer, Timestamp, limits};
-use store::{Beat, NodeStatus, Store, StoreError};
+use store::{Beat, EngineStore, NodeStatus, StoreError};
 use tracing::warn;
 
 use crate::clock::Clock;
@@ -31,7 +31,7 @@ const ANSWER_MAX: Duration = limits::BEAT_EVERY;
 const GAP_MIN: Duration = Duration::from_millis(20);
 
 pub struct Ports {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub status: Arc<Status>,

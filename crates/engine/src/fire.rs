@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use model::view::Known;
 use model::{Job, RunId, Timestamp, limits};
-use store::{Claimed, DueRun, Fired, Firing, Store, StoreError};
+use store::{Claimed, DueRun, EngineStore, Fired, Firing, StoreError};
 use tracing::error;
 
 use crate::age::Age;
@@ -56,7 +56,7 @@ struct Done {
 
 pub struct Ports {
     pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,
@@ -263,7 +263,7 @@ impl Fire {
     }
 
     /// What a write goes by.
-    fn ways(&self) -> (Arc<dyn Store>, Arc<Shards>) {
+    fn ways(&self) -> (Arc<dyn EngineStore>, Arc<Shards>) {
         let Ports { store, shards, .. } = &self.ports;
         (Arc::clone(store), Arc::clone(shards))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{Shard, Timestamp};
-use store::{Hint, Store, StoreError};
+use store::{EngineStore, Hint, StoreError};
 
 use crate::duty::{Duty, Wake};
 use crate::nudge::Nudge;
@@ -14,7 +14,7 @@ use crate::presence::Presence;
 use crate::shards::Shards;
 
 pub struct Ports {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,
     pub offers: Offers,

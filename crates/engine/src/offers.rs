@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use model::shard::ShardSet;
 use model::{JobId, Shard, TenantId, limits};
-use store::{Hint, Store};
+use store::{EngineStore, Hint};
 use tokio::sync::mpsc;
 
 use crate::lock;
@@ -19,7 +19,7 @@ pub struct Offers {
     way: mpsc::Sender<Offer>,
     /// The shards that this node holds.
     ours: Arc<Mutex<ShardSet>>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn EngineStore>,
     plan: Nudge,
     /// Plan must read the store from the beginning: it may have missed something.
     replan: Request,
@@ -29,7 +29,7 @@ pub struct Offers {
 pub type Offered = Arc<tokio::sync::Mutex<mpsc::Receiver<Offer>>>;
 
 impl Offers {
-    pub fn new(store: Arc<dyn Store>, plan: &Nudge) -> (Self, Offered) {
+    pub fn new(store: Arc<dyn EngineStore>, plan: &Nudge) -> (Self, Offered) {
         let (way, offered) = mpsc::channel(limits::OFFERS_MAX);
         let offers = Self {
             way,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::{Report, Timestamp, limits};
-use store::{PayloadOf, Store, StoreError};
+use store::{EngineStore, PayloadOf, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -155,11 +155,11 @@ impl Payloads {
 /// Reads what attempts wait for.
 pub struct ReadPayloads {
     payloads: Arc<Payloads>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn EngineStore>,
 }
 
 impl ReadPayloads {
-    pub fn new(payloads: Arc<Payloads>, store: Arc<dyn Store>) -> Self {
+    pub fn new(payloads: Arc<Payloads>, store: Arc<dyn EngineStore>) -> Self {
         Self { payloads, store }
     }
 }

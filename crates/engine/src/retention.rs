@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::Timestamp;
-use store::{Keep, Store, StoreError};
+use store::{EngineStore, Keep, StoreError};
 use tracing::info;
 
 use crate::clock::Clock;
@@ -15,7 +15,7 @@ use crate::nudge::Nudge;
 const EVERY: Duration = Duration::from_secs(60);
 
 pub struct Ports {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub history_keep: Duration,
     pub finished_keep: Duration,

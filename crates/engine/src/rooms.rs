@@ -71,7 +71,7 @@ impl Common {
         metrics: Metrics,
     ) -> Self {
         let nudges = Nudges::default();
-        let (offers, offered) = Offers::new(Arc::clone(&store), &nudges.plan);
+        let (offers, offered) = Offers::new(store.clone(), &nudges.plan);
         let health = HealthRecord {
             looked_at: clock.uptime(),
             ..HealthRecord::default()
@@ -168,7 +168,7 @@ impl Rooms {
             shards: Arc::clone(&shards),
             presence: Arc::clone(&presence),
             board: Arc::clone(&board),
-            store: Arc::clone(store),
+            store: store.clone(),
             offers: common.offers.clone(),
             fire: nudges.fire.clone(),
             watchdog: nudges.watchdog.clone(),
@@ -201,7 +201,7 @@ impl Rooms {
     pub fn beats(&self) -> Beats {
         let Common { nudges, .. } = &self.common;
         Beats::new(beats::Ports {
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             status: Arc::clone(&self.status),
@@ -236,7 +236,7 @@ impl Rooms {
     pub fn plan(&self) -> Plan {
         Plan::new(plan::Ports {
             board: Arc::clone(&self.board),
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             shards: Arc::clone(&self.shards),
             offers: self.common.offers.clone(),
@@ -253,7 +253,7 @@ impl Rooms {
     pub fn fire(&self) -> Fire {
         Fire::new(fire::Ports {
             board: Arc::clone(&self.board),
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             shards: Arc::clone(&self.shards),
@@ -274,7 +274,7 @@ impl Rooms {
     pub fn take(&self) -> Take {
         Take::new(take::Ports {
             board: Arc::clone(&self.board),
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             shards: Arc::clone(&self.shards),
@@ -309,13 +309,13 @@ impl Rooms {
     }
 
     pub fn payloads(&self) -> ReadPayloads {
-        ReadPayloads::new(Arc::clone(&self.payloads), Arc::clone(&self.common.store))
+        ReadPayloads::new(Arc::clone(&self.payloads), self.common.store.clone())
     }
 
     pub fn settle(&self) -> Settle {
         Settle::new(settle::Ports {
             board: Arc::clone(&self.board),
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             shards: Arc::clone(&self.shards),
@@ -334,7 +334,7 @@ impl Rooms {
     pub fn marks(&self) -> Marks {
         Marks::new(marks::Ports {
             board: Arc::clone(&self.board),
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             marked: Arc::clone(&self.marked),
@@ -347,7 +347,7 @@ impl Rooms {
     pub fn watchdog(&self) -> Watchdog {
         Watchdog::new(watchdog::Ports {
             board: Arc::clone(&self.board),
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             shards: Arc::clone(&self.shards),
@@ -368,7 +368,7 @@ impl Rooms {
 
     pub fn retention(&self) -> Retention {
         Retention::new(retention::Ports {
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             history_keep: self.common.config.history_keep,
             finished_keep: self.common.config.finished_keep,
@@ -379,7 +379,7 @@ impl Rooms {
 
     pub fn rules(&self) -> Rules {
         Rules::new(rules::Ports {
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             shards: Arc::clone(&self.shards),
@@ -394,7 +394,7 @@ impl Rooms {
 
     pub fn hints(&self) -> Hints {
         Hints::new(hints::Ports {
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             presence: Arc::clone(&self.presence),
             shards: Arc::clone(&self.shards),
             offers: self.common.offers.clone(),
@@ -408,7 +408,7 @@ impl Rooms {
     pub fn stop(&self) -> Stop {
         Stop {
             board: Arc::clone(&self.board),
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             fleet: Arc::clone(&self.common.fleet),

@@ -19,7 +19,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use model::{Attempt, RunId, RunState, Timestamp, Verdict, limits};
-use store::{DueRun, Hint, Settled, Settlement, Store, StoreError};
+use store::{DueRun, EngineStore, Hint, Settled, Settlement, StoreError};
 use tokio::sync::Mutex;
 use tracing::{debug, error};
 
@@ -59,7 +59,7 @@ type Done = (u64, Answer);
 
 pub struct Ports {
     pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use model::PresenceId;
 use model::shard::ShardSet;
-use store::{Leases, Store, StoreError};
+use store::{EngineStore, Leases, StoreError};
 use tracing::info;
 
 use crate::board::Board;
@@ -70,7 +70,7 @@ pub struct Leasing {
     pub shards: Arc<Shards>,
     pub presence: Arc<Presence>,
     pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub offers: Offers,
     pub fire: Nudge,
     pub watchdog: Nudge,

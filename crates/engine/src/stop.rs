@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use model::retry::LostClaim;
 use model::shard::ShardSet;
 use model::{Attempt, Outcome, Report, limits};
-use store::{Hint, Settlement, Store, StoreError};
+use store::{EngineStore, Hint, Settlement, StoreError};
 use tracing::{info, warn};
 
 use crate::board::Board;
@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A node that stops.
 pub struct Stop {
     pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub fleet: Arc<Fleet>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{Job, Lane, Run, Timestamp, limits};
-use store::{Settlement, Store, StoreError};
+use store::{EngineStore, Settlement, StoreError};
 
 use crate::board::{Board, Work};
 use crate::clock::Clock;
@@ -33,7 +33,7 @@ type Answer = Result<Vec<(Run, Arc<Job>)>, StoreError>;
 
 pub struct Ports {
     pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,

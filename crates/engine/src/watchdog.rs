@@ -11,7 +11,7 @@ use model::{
     Attempt, AttemptNo, Observer, Outcome, PresenceId, Report, RunId, RunState, Timestamp, Verdict,
     limits,
 };
-use store::{Claimed, Hint, Orphan, Settlement, Store, StoreError};
+use store::{Claimed, EngineStore, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
 
 use crate::backlog::{Backlog, Count};
@@ -42,7 +42,7 @@ const COMPARE_FROM: Duration = Duration::from_secs(20);
 
 pub struct Ports {
     pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,
