@@ -4,6 +4,8 @@
 //! deadline: whoever calls it drops the future when the attempt's time is up or it was cancelled,
 //! and dropping must end the delivery (close the connection, kill the process group).
 
+#![deny(unreachable_pub)]
+
 #[cfg(test)]
 #[cfg(feature = "http")]
 mod conformance;

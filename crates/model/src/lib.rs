@@ -2,6 +2,8 @@
 //!
 //! In reading order: names and moments first, then what a job is, then what becomes of its slots.
 
+#![deny(unreachable_pub)]
+
 pub mod hash;
 pub mod id;
 pub mod time;

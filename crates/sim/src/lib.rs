@@ -6,6 +6,8 @@
 //! `clock`, `faults` and `target` (what a node is made to believe); `watch`, `ledger`, `record`, `spells` and
 //! `story` (what really happened); `checks`.
 
+#![deny(unreachable_pub)]
+
 mod asked;
 pub mod checks;
 pub mod clock;

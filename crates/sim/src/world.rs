@@ -302,15 +302,15 @@ impl World {
         }
     }
 
-    pub fn note(&self, what: impl FnOnce() -> String) {
+    pub(crate) fn note(&self, what: impl FnOnce() -> String) {
         self.ledger.book().note(self.clock.uptime(), what);
     }
 
-    pub fn is_fleet(&self) -> bool {
+    pub(crate) fn is_fleet(&self) -> bool {
         self.plan.nodes > 1
     }
 
-    pub async fn start(&mut self, index: usize) {
+    pub(crate) async fn start(&mut self, index: usize) {
         self.starts += 1;
         self.started.insert(self.starts, index);
         if !self.is_fleet() {

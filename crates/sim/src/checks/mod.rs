@@ -47,7 +47,7 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    pub fn broken(&mut self, check: &'static str, seen: String) {
+    pub(crate) fn broken(&mut self, check: &'static str, seen: String) {
         self.broken.push(Broken::new(check, seen));
     }
 
