@@ -74,6 +74,7 @@ pub struct Ports {
     pub hold: bool,
     pub beat: Nudge,
     pub rules: Nudge,
+    pub keys: Nudge,
     pub take: Nudge,
 }
 
@@ -132,6 +133,16 @@ impl Handle {
     pub fn nudge_rules(&self) {
         self.ports.rules.now();
         self.ports.store.hint(&[Hint::Rules]);
+    }
+
+    /// Keys were created or revoked here: the other nodes are to look.
+    pub fn hint_keys(&self) {
+        self.ports.store.hint(&[Hint::Keys]);
+    }
+
+    /// Waits until another node says that keys have changed. It may never say so.
+    pub async fn keys_hinted(&self) {
+        self.ports.keys.heard().await;
     }
 
     /// Claims were marked: their holders look at their marks at once.

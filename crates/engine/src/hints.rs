@@ -22,6 +22,7 @@ pub struct Ports {
     pub take: Nudge,
     pub beat: Nudge,
     pub rules: Nudge,
+    pub keys: Nudge,
 }
 
 pub struct Hints {
@@ -36,7 +37,11 @@ impl Hints {
     pub fn pass_on(&self, hint: Hint) {
         let Ports { shards, offers, .. } = &self.ports;
         let Ports {
-            take, beat, rules, ..
+            take,
+            beat,
+            rules,
+            keys,
+            ..
         } = &self.ports;
         match hint {
             Hint::Job(tenant, job) => {
@@ -58,11 +63,13 @@ impl Hints {
             // The one that gave them up said so with its last beat, which is to be heard first.
             Hint::Marks | Hint::Leases => beat.now(),
             Hint::Rules => rules.now(),
+            Hint::Keys => keys.now(),
             Hint::Lost => {
                 offers.replan();
                 beat.now();
                 take.now();
                 rules.now();
+                keys.now();
             }
         }
     }

@@ -58,6 +58,8 @@ pub struct Nudges {
     pub watchdog: Nudge,
     pub retention: Nudge,
     pub rules: Nudge,
+    /// Keys were created or revoked elsewhere; the server listens for this one.
+    pub keys: Nudge,
     pub hold: Nudge,
     pub marks: Nudge,
     pub hints: Nudge,

@@ -110,6 +110,7 @@ impl Common {
             hold: self.config.hold,
             beat: self.nudges.beat.clone(),
             rules: self.nudges.rules.clone(),
+            keys: self.nudges.keys.clone(),
             take: self.nudges.take.clone(),
         })
     }
@@ -402,6 +403,7 @@ impl Rooms {
             take: self.common.nudges.take.clone(),
             beat: self.common.nudges.beat.clone(),
             rules: self.common.nudges.rules.clone(),
+            keys: self.common.nudges.keys.clone(),
         })
     }
 

@@ -107,7 +107,11 @@ between! {
 }
 
 between! {
-    ClientStore {}
+    ClientStore {
+        fn access(&self) -> &dyn AccessStore {
+            self.inner.access()
+        }
+    }
 
     raise_level(to: Level) -> Raised;
     create_jobs(jobs: &[NewJob]) -> Vec<Created>;

@@ -77,6 +77,11 @@ id!(
     "run"
 );
 id!(
+    /// A key that opens the API: UUID v7, so ids sort by creation.
+    KeyId,
+    "key"
+);
+id!(
     /// One start of one node, or of one worker; a restart is another presence.
     PresenceId,
     "presence"
@@ -109,6 +114,12 @@ impl JobId {
     /// The job's own number, the same for ever: shard, spread and `H` come from it.
     pub fn hash(self) -> u64 {
         hash(0x6a6f62, &words(self.0))
+    }
+}
+
+impl KeyId {
+    pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())
     }
 }
 

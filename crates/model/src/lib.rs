@@ -10,6 +10,7 @@ pub mod time;
 
 pub mod schedule;
 
+pub mod access;
 pub mod lane;
 pub mod level;
 pub mod limits;
@@ -33,8 +34,9 @@ pub mod within;
 
 pub mod view;
 
+pub use access::{AccessKey, KeySecret, Role};
 pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
-pub use id::{JobId, PresenceId, RunId, TenantId};
+pub use id::{JobId, KeyId, PresenceId, RunId, TenantId};
 pub use job::{Definition, Job, JobKey, JobState, Standing, Version};
 pub use lane::Lane;
 pub use level::Level;

@@ -42,6 +42,14 @@ pub const CALENDARS_OF_JOB_MAX: usize = 16;
 pub const CALENDAR_ENTRIES_MAX: usize = 2_000;
 /// Calendars of one tenant.
 pub const CALENDARS_MAX: usize = 1_000;
+/// Keys of one tenant, those that ended lately among them.
+pub const KEYS_MAX: usize = 1_000;
+/// How long a key that was revoked or has expired is still listed.
+pub const KEY_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How often a node looks whether keys have changed: revoked on one, a key opens nothing on any within a second.
+pub const KEYS_POLL: Duration = Duration::from_millis(500);
+/// How often it is written when a key was last used.
+pub const KEY_USE_EVERY: Duration = Duration::from_secs(60);
 /// How long an `Idempotency-Key` is remembered.
 pub const IDEMPOTENCY_KEEP: Duration = Duration::from_secs(24 * 3600);
 

@@ -345,6 +345,10 @@ faulty! {
 
 faulty! {
     ClientStore {
+        fn access(&self) -> &dyn AccessStore {
+            self.inner.access()
+        }
+
         async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
             let (store, jobs) = (self.clone(), jobs.to_vec());
             self.send(async move { store.create_watched(&jobs).await }).await

@@ -3,8 +3,8 @@
 //! them all.
 
 use model::{
-    CalendarName, JobId, JobState, Lane, Mark, Outcome, Reason, Run, RunId, RunKind, RunState,
-    Slot, Stretch, Timestamp,
+    CalendarName, JobId, JobState, Lane, Mark, Outcome, Reason, Role, Run, RunId, RunKind,
+    RunState, Slot, Stretch, Timestamp,
 };
 
 use crate::{BadRow, NodeInfo, StoreError};
@@ -52,6 +52,7 @@ codes! {
     }
     RunKind { Slot = 0, Manual = 1, Replay = 2 }
     Lane { Critical = 0, Standard = 1, Batch = 2 }
+    Role { Reader = 0, Operator = 1, Admin = 2, Root = 3 }
     Outcome { Succeeded = 0, Failed = 1, TimedOut = 2, Lost = 3, Cancelled = 4 }
     Reason {
         Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
@@ -197,6 +198,7 @@ mod tests {
         check(&RunState::ALL, &[0, 1, 2, 3, 4, 5, 6]);
         check(&RunKind::ALL, &[0, 1, 2]);
         check(&Lane::ALL, &[0, 1, 2]);
+        check(&Role::ALL, &[0, 1, 2, 3]);
         check(&Outcome::ALL, &[0, 1, 2, 3, 4]);
         check(
             &Reason::ALL,

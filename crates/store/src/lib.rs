@@ -7,6 +7,7 @@
 
 #![deny(unreachable_pub)]
 
+mod access;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod code;
 mod error;
@@ -34,6 +35,7 @@ use model::{
     TenantId, Timestamp, Version,
 };
 
+pub use access::*;
 pub use error::{BadRow, BoxError, Found, StoreError};
 pub use types::*;
 
@@ -289,6 +291,9 @@ pub trait ClientStore: Send + Sync + 'static {
         name: &CalendarName,
         before: Option<Version>,
     ) -> Result<CalendarDropped, StoreError>;
+
+    /// Keys and tenants, which are no part of a run's life.
+    fn access(&self) -> &dyn AccessStore;
 
     // Runs, live and history in one.
 

@@ -134,6 +134,8 @@ pub enum Hint {
     Leases,
     /// A calendar was changed.
     Rules,
+    /// A key was created or revoked.
+    Keys,
     /// Hints were lost: it may have been any of them.
     Lost,
 }

@@ -129,6 +129,10 @@ faulty! {
         fn count_live() -> u64;
     }
     own {
+        fn access(&self) -> &dyn AccessStore {
+            self.store.access()
+        }
+
         async fn list_calendars(
             &self,
             tenant: TenantId,

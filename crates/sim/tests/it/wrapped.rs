@@ -117,7 +117,11 @@ wrapped! {
 }
 
 wrapped! {
-    ClientStore {}
+    ClientStore {
+        fn access(&self) -> &dyn AccessStore {
+            self.mem.access()
+        }
+    }
 
     raise_level(to: Level) -> Raised;
     create_jobs(jobs: &[NewJob]) -> Vec<Created>;

@@ -5,11 +5,12 @@
 //! conformance_suite!(async || Subject::mem().await); // one #[tokio::test] per promise
 //! ```
 //!
-//! In the order of a run's life: `presence`, `leases`, `level`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
+//! In the order of a run's life: `presence`, `leases`, `level`, `access`, `jobs`, `changes`, `calendars`, `rules`, `plan`, `fire`,
 //! `skips`, `bounds`, `overlap`, `late`, `claim`, `take`, `payloads`, `start`, `withdraw`, `settle`, `completion`, `rest`, `history`, `slots`,
 //! `retention`. `alike` then asks two stores the same random questions, and wants the same answers; and
 //! `concurrent` makes many calls on one store at once, and wants an order that explains the answers.
 
+pub mod access;
 #[cfg(test)]
 mod alike;
 pub mod bounds;
@@ -87,6 +88,20 @@ macro_rules! conformance_promises {
                 a_level_is_raised_when_every_living_node_knows_it
                 a_node_below_the_level_may_not_join
                 a_level_that_was_raised_stays
+            }
+            access {
+                a_key_reads_back_whole
+                keys_are_listed_newest_first_page_by_page
+                a_tenant_sees_only_its_own_keys
+                changes_of_keys_are_seen_from_any_change_on
+                a_key_created_again_is_the_same_key
+                a_revoked_key_stays_revoked_as_it_was
+                of_many_first_keys_one_is_made
+                a_first_key_is_made_when_no_root_key_is_valid
+                the_last_root_key_is_not_revoked
+                the_last_use_of_a_key_never_moves_back
+                a_tenant_has_so_many_keys_and_no_more
+                opening_again_keeps_keys
             }
             jobs {
                 a_job_reads_back_whole

@@ -2,10 +2,11 @@
 //! simple enough to be obviously right; the simulator runs on it, and every other store must answer as it
 //! does.
 //!
-//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `rules`, `plan`,
+//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `access`, `rules`, `plan`,
 //! `fire`, `withdraw`, `settle`, `history`, each the body of the trait's methods of that step. All of them are
 //! plain functions of the state and their arguments; this file takes the lock and reads the clock.
 
+mod access;
 mod fire;
 mod history;
 mod jobs;
@@ -28,8 +29,8 @@ use model::{
 };
 
 use crate::{
-    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
-    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
+    AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
+    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
     JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
     Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
     Started, StoreClock, StoreError, Withdrawal,
@@ -310,6 +311,10 @@ impl EngineStore for MemStore {
 
 #[async_trait]
 impl ClientStore for MemStore {
+    fn access(&self) -> &dyn AccessStore {
+        self
+    }
+
     async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
         Ok(self.state().raise_level(to))
     }

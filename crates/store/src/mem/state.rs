@@ -10,6 +10,7 @@ use model::{
     RunKind, RunState, Shard, TenantId, Timestamp, Version,
 };
 
+use super::access::Access;
 use crate::{Epoch, Hint, Leases, NodeInfo, NodeStatus, StoreError};
 
 /// Everything the store knows. What always holds: `keys` names jobs that are not deleted; a live run's job
@@ -27,6 +28,7 @@ pub(super) struct State {
     /// Zones that jobs follow, with the digest of the tables they were scheduled by.
     pub zones: BTreeMap<String, u64>,
     pub requests: BTreeMap<(TenantId, String), Request>,
+    pub access: Access,
     pub live: Live,
     pub history: BTreeMap<RunId, Run>,
     /// The partitions that history has, and from when the keep time of each counts.

@@ -38,7 +38,7 @@ impl Gathered {
                 }
             }
             Hint::Shard(shard) => self.shards.insert(shard),
-            Hint::Ready | Hint::Marks | Hint::Leases | Hint::Rules | Hint::Lost => {
+            Hint::Ready | Hint::Marks | Hint::Leases | Hint::Rules | Hint::Keys | Hint::Lost => {
                 self.words.insert(hint);
             }
         }
@@ -105,11 +105,12 @@ impl Gathered {
 
 const JOB: &str = "j:";
 const SHARDS: &str = "s:";
-const WORDS: [Hint; 5] = [
+const WORDS: [Hint; 6] = [
     Hint::Ready,
     Hint::Marks,
     Hint::Leases,
     Hint::Rules,
+    Hint::Keys,
     Hint::Lost,
 ];
 
@@ -121,6 +122,7 @@ fn word(hint: Hint) -> Option<&'static str> {
         Hint::Marks => Some("marks"),
         Hint::Leases => Some("leases"),
         Hint::Rules => Some("rules"),
+        Hint::Keys => Some("keys"),
         Hint::Lost => Some("lost"),
     }
 }

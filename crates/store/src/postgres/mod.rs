@@ -7,13 +7,14 @@
 //!
 //! In reading order: `config`, `tls`, `dial`, `pool`, `migrate` (the way to the database), `store`, `statement`, `rows` (words
 //! as columns), `batch`, `put`, `views` and `effects`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
-//! `gather`), `calendars`, `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `history`, `ranges`, `retain`.
+//! `gather`), `calendars`, `access`, `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `history`, `ranges`, `retain`.
 //! Statements are in `sql/`, named after the method they belong to. `server` starts a real server for tests.
 //!
 //! What runs all the time leaves the planner one way to its rows, because statistics may say anything: of a table that is full
 //! of dead rows, that it is empty. `= ANY(ARRAY[x])` instead of `= x`, and `ORDER BY coalesce(x, x)`, where an index might be
 //! walked from end to end for its order. `plans_tests.rs` holds them to it.
 
+mod access;
 mod batch;
 mod calendars;
 mod claim;
@@ -58,8 +59,8 @@ use model::{
 };
 
 use crate::{
-    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
-    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
+    AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
+    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
     JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
     Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
     Started, StoreError, Withdrawal,
@@ -249,6 +250,10 @@ impl EngineStore for PgStore {
 
 #[async_trait]
 impl ClientStore for PgStore {
+    fn access(&self) -> &dyn AccessStore {
+        self
+    }
+
     async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
         self.call(|| self.try_raise_level(to)).await
     }

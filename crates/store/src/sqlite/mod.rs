@@ -6,9 +6,10 @@
 //! for each day of UTC, dropped whole (`retain`).
 //!
 //! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `store`, `rows` (words as columns), `view` (what
-//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
+//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `access`, `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
 //! `history`, `slots`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
 
+mod access;
 mod archive;
 mod backup;
 mod calendars;
@@ -48,11 +49,11 @@ use model::{
 use writer::By;
 
 use crate::{
-    Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore, Created,
-    DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, JobChange,
-    JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page,
-    PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun, Started,
-    StoreError, Withdrawal,
+    AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
+    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim,
+    JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
+    Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
+    Started, StoreError, Withdrawal,
 };
 
 pub use backup::backup;
@@ -325,6 +326,10 @@ impl EngineStore for SqliteStore {
 
 #[async_trait]
 impl ClientStore for SqliteStore {
+    fn access(&self) -> &dyn AccessStore {
+        self
+    }
+
     async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
         self.write(By::Client, 1, move |db| db.raise_level(to))
             .await

@@ -47,11 +47,11 @@ impl FromSql for Tenant {
     }
 }
 
-fn moment(row: &Row<'_>, column: usize) -> Result<Timestamp> {
+pub(super) fn moment(row: &Row<'_>, column: usize) -> Result<Timestamp> {
     row.get(column).map(Timestamp::from_millis)
 }
 
-fn maybe_moment(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>> {
+pub(super) fn maybe_moment(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>> {
     Ok(row
         .get::<_, Option<i64>>(column)?
         .map(Timestamp::from_millis))

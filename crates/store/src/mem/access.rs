@@ -1,0 +1,132 @@
+//! Keys.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::{AccessKey, KeyId, Role, TenantId, Timestamp, limits};
+
+use super::MemStore;
+use crate::{AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError};
+
+/// Every key, with the number of its last change.
+#[derive(Default)]
+pub(super) struct Access {
+    change: u64,
+    keys: BTreeMap<KeyId, (u64, AccessKey)>,
+}
+
+impl Access {
+    fn put(&mut self, key: AccessKey) {
+        self.change += 1;
+        self.keys.insert(key.id, (self.change, key));
+    }
+
+    fn of(&self, tenant: TenantId) -> impl DoubleEndedIterator<Item = &AccessKey> {
+        let keys = self.keys.values().map(|(_, key)| key);
+        keys.filter(move |key| key.tenant == tenant)
+    }
+
+    fn roots(&self) -> Vec<AccessKey> {
+        let keys = self.keys.values().map(|(_, key)| key);
+        keys.filter(|key| key.role == Role::Root).cloned().collect()
+    }
+
+    fn create(&mut self, key: &AccessKey) -> KeyCreated {
+        let long_ago = key.created_at.minus(limits::KEY_KEEP);
+        self.keys.retain(|_, (_, other)| {
+            other.tenant != key.tenant || other.ends_at().is_none_or(|ends_at| ends_at >= long_ago)
+        });
+        if !self.keys.contains_key(&key.id) && self.of(key.tenant).count() >= limits::KEYS_MAX {
+            return KeyCreated::Full;
+        }
+        self.put(key.clone());
+        KeyCreated::Done
+    }
+
+    fn create_first(&mut self, key: &AccessKey) -> bool {
+        let is_first = !self
+            .roots()
+            .iter()
+            .any(|root| root.is_valid(key.created_at));
+        if is_first {
+            self.put(key.clone());
+        }
+        is_first
+    }
+
+    fn get(&self, tenant: TenantId, id: KeyId) -> Option<AccessKey> {
+        let found = self.keys.get(&id).map(|(_, key)| key);
+        found.filter(|key| key.tenant == tenant).cloned()
+    }
+
+    fn revoke(&mut self, tenant: TenantId, id: KeyId, now: Timestamp) -> KeyRevoked {
+        let Some(mut key) = self.get(tenant, id) else {
+            return KeyRevoked::Missing;
+        };
+        if key.revoked_at.is_some() {
+            return KeyRevoked::Done(key);
+        }
+        if !key.may_be_revoked(&self.roots()) {
+            return KeyRevoked::LastRoot;
+        }
+        key.revoked_at = Some(now);
+        self.put(key.clone());
+        KeyRevoked::Done(key)
+    }
+}
+
+#[async_trait]
+impl AccessStore for MemStore {
+    async fn create_key(&self, key: &AccessKey) -> Result<KeyCreated, StoreError> {
+        Ok(self.state().access.create(key))
+    }
+
+    async fn create_first_key(&self, key: &AccessKey) -> Result<bool, StoreError> {
+        Ok(self.state().access.create_first(key))
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: TenantId,
+        id: KeyId,
+        now: Timestamp,
+    ) -> Result<KeyRevoked, StoreError> {
+        Ok(self.state().access.revoke(tenant, id, now))
+    }
+
+    async fn get_key(&self, tenant: TenantId, id: KeyId) -> Result<Option<AccessKey>, StoreError> {
+        Ok(self.state().access.get(tenant, id))
+    }
+
+    async fn list_keys(
+        &self,
+        tenant: TenantId,
+        page: Page<KeyId>,
+    ) -> Result<Vec<AccessKey>, StoreError> {
+        let state = self.state();
+        let keys = state.access.of(tenant).rev();
+        let before = keys.filter(|key| page.before.is_none_or(|before| key.id < before));
+        Ok(before.take(page.limit).cloned().collect())
+    }
+
+    async fn keys_since(&self, change: u64) -> Result<KeyChanges, StoreError> {
+        let state = self.state();
+        let access = &state.access;
+        let changed = access.keys.values().filter(|(at, _)| *at > change);
+        Ok(KeyChanges {
+            change: access.change,
+            keys: changed.map(|(_, key)| key.clone()).collect(),
+        })
+    }
+
+    async fn use_keys(&self, used: &[(KeyId, Timestamp)]) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let keys = &mut state.access.keys;
+        for (id, at) in used {
+            if let Some((_, key)) = keys.get_mut(id) {
+                key.last_used_at = key.last_used_at.max(Some(*at));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,2 @@
+-- keys_since: the latest change.
+SELECT change FROM key_changes WHERE one = 1
