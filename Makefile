@@ -75,7 +75,7 @@ api: ## Write api/openapi.json anew from the server's routes.
 	mv api/openapi.json.new api/openapi.json
 
 docs: ## Write the tables of docs/guides that are made from the code: every setting, every metric.
-	PUNCTUAL_WRITE_DOCS=1 cargo test --quiet --locked -p server --lib the_guide_names
+	PUNCTUAL_WRITE_DOCS=1 cargo test --quiet --locked -p server the_guide_names
 	PUNCTUAL_WRITE_DOCS=1 cargo test --quiet --locked -p punctual --bins the_guide_names
 
 # What the targets above are made of.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT,
+};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -38,6 +40,8 @@ pub struct Client {
     authority: String,
     /// The path before `/v1`; empty unless the server sits behind a proxy.
     base: String,
+    /// Sent with every request; marked so that nothing shows it.
+    key: Option<HeaderValue>,
 }
 
 /// One request.
@@ -132,7 +136,20 @@ impl Client {
             port: authority.port_u16().unwrap_or(port),
             authority: authority.as_str().to_owned(),
             base: uri.path().trim_end_matches('/').to_owned(),
+            key: None,
         })
+    }
+
+    /// The key that opens the server.
+    pub fn with_key(mut self, key: Option<String>) -> Result<Self, Failure> {
+        let header = |key: String| {
+            let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+                .map_err(|_| Failure::usage("the key holds what no key can hold"))?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        self.key = key.map(header).transpose()?;
+        Ok(self)
     }
 
     /// The answer's body, if the server did what it was asked.
@@ -198,7 +215,11 @@ impl Client {
     }
 
     fn request<B>(&self, method: &Method, path: &str, body: B) -> Result<Request<B>, Failure> {
-        Request::builder()
+        let mut request = Request::builder();
+        if let (Some(key), Some(headers)) = (&self.key, request.headers_mut()) {
+            headers.insert(AUTHORIZATION, key.clone());
+        }
+        request
             .method(method)
             .uri(format!("{}{path}", self.base))
             .header(HOST, &self.authority)

@@ -5,6 +5,7 @@ mod cli;
 mod client;
 mod config;
 mod failure;
+mod profile;
 mod serve;
 mod tls;
 

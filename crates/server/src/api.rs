@@ -9,6 +9,7 @@ use store::ClientStore;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Access;
 use crate::metrics::Metrics;
 use crate::ops::Changing;
 use crate::permit::PERMITS_MAX;
@@ -17,6 +18,9 @@ use crate::permit::PERMITS_MAX;
 pub struct Api {
     pub(crate) store: Arc<dyn ClientStore>,
     pub(crate) engine: Handle,
+    pub(crate) access: Arc<Access>,
+    /// Whether metrics are shown to whoever asks.
+    pub(crate) metrics_open: bool,
     pub(crate) metrics: Metrics,
     pub(crate) features: Vec<String>,
     /// How long history stays: what came of older slots is not known any more.
@@ -34,11 +38,13 @@ pub struct Api {
 pub(crate) const BATCHES_MAX: usize = 16;
 
 impl Api {
-    pub fn new(store: Arc<dyn ClientStore>, engine: Handle) -> Self {
+    pub fn new(store: Arc<dyn ClientStore>, engine: Handle, access: Arc<Access>) -> Self {
         let metrics = Metrics::new(engine.metrics());
         Self {
             store,
             engine,
+            access,
+            metrics_open: false,
             metrics,
             features: Vec::new(),
             history_keep: limits::HISTORY_KEEP,
@@ -52,6 +58,12 @@ impl Api {
     /// What this binary was built with; `/version` shows it.
     pub fn with_features<T: Into<String>>(mut self, features: impl IntoIterator<Item = T>) -> Self {
         self.features = features.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Shows metrics also to those who have no key.
+    pub fn with_metrics_open(mut self, open: bool) -> Self {
+        self.metrics_open = open;
         self
     }
 

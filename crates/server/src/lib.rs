@@ -8,12 +8,14 @@ pub mod wire;
 mod problem;
 pub mod rest;
 
+mod access;
 mod api;
 mod docs;
 mod metrics;
 mod permit;
 mod serve;
 
+pub use access::{Access, Minted};
 pub use api::Api;
 pub use problem::{Kind as ProblemKind, Problem};
 pub use rest::{openapi_json, router};

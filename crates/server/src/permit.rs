@@ -129,7 +129,7 @@ mod tests {
         let (clock, config) = (Arc::new(SystemClock), NodeConfig::default());
         let node = Node::start(store.clone(), clock, Registry::default(), config);
         let node = node.await.unwrap();
-        let api = Api::new(store, node.handle());
+        let api = Api::new(store, node.handle(), Arc::new(crate::Access::for_anyone()));
         let permits = Arc::clone(&api.permits);
         let router = &crate::router(api);
         let body = json!({"schedule": "@daily", "target": "http://target.example/"});

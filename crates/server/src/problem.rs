@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use store::StoreError;
 
-use crate::ops::{CalendarFault, Fault, FieldError, OpError};
+use crate::ops::{CalendarFault, Fault, FieldError, KeyFault, OpError};
 
 macro_rules! problems {
     ($($kind:ident, $name:literal, $status:ident, $title:literal;)*) => {
@@ -49,9 +49,12 @@ problems! {
     TooDeep, "too-deep", BAD_REQUEST, "The body nests too deep";
     ParameterInvalid, "parameter-invalid", BAD_REQUEST, "A query parameter cannot be used";
     HeaderInvalid, "header-invalid", BAD_REQUEST, "A header cannot be used";
+    Unauthorized, "unauthorized", UNAUTHORIZED, "A valid key is needed";
+    RoleInsufficient, "role-insufficient", FORBIDDEN, "The key may not do this";
     RouteUnknown, "route-unknown", NOT_FOUND, "There is nothing at this path";
     JobNotFound, "job-not-found", NOT_FOUND, "There is no such job";
     CalendarNotFound, "calendar-not-found", NOT_FOUND, "There is no such calendar";
+    AccessKeyNotFound, "access-key-not-found", NOT_FOUND, "There is no such key";
     RunNotFound, "run-not-found", NOT_FOUND, "There is no such run";
     MethodNotAllowed, "method-not-allowed", METHOD_NOT_ALLOWED, "The path does not take this method";
     BodySlow, "body-slow", REQUEST_TIMEOUT, "The body took too long to arrive";
@@ -65,6 +68,8 @@ problems! {
     CalendarExists, "calendar-exists", CONFLICT, "There is a calendar of this name";
     CalendarInUse, "calendar-in-use", CONFLICT, "Jobs go by the calendar";
     CalendarsFull, "calendars-full", CONFLICT, "There are too many calendars";
+    AccessKeysFull, "access-keys-full", CONFLICT, "There are too many keys";
+    LastRootKey, "last-root-key", CONFLICT, "It is the last root key";
     NodeTooOld, "node-too-old", CONFLICT, "A node does not know this yet";
     Contended, "contended", CONFLICT, "It keeps changing";
     JobGone, "job-gone", GONE, "The job is gone";
@@ -171,6 +176,9 @@ impl IntoResponse for Problem {
             header::X_CONTENT_TYPE_OPTIONS,
             HeaderValue::from_static("nosniff"),
         );
+        if self.kind == Kind::Unauthorized {
+            set(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(seconds) = self.retry_after {
             set(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -283,6 +291,7 @@ impl From<OpError> for Problem {
                 Self::new(Kind::NoDeadRun, detail)
             }
             OpError::Calendar(fault) => fault.into(),
+            OpError::Key(fault) => fault.into(),
             OpError::Contended => Self::new(Kind::Contended, detail).retry_after(1),
             OpError::Overloaded => {
                 let detail = format!("{detail}: send this a little later");
@@ -349,6 +358,28 @@ impl From<CalendarFault> for Problem {
                 let detail = format!("{detail}: delete one that no job goes by");
                 Self::new(Kind::CalendarsFull, detail)
             }
+        }
+    }
+}
+
+impl From<KeyFault> for Problem {
+    fn from(fault: KeyFault) -> Self {
+        let detail = fault.to_string();
+        match fault {
+            KeyFault::Missing => Self::new(Kind::AccessKeyNotFound, detail).at("id"),
+            KeyFault::Full => {
+                let detail =
+                    format!("{detail}: revoke some; those that ended are forgotten after 30 days");
+                Self::new(Kind::AccessKeysFull, detail)
+            }
+            KeyFault::LastRoot => {
+                let detail = format!("{detail}: make another before you revoke it");
+                Self::new(Kind::LastRootKey, detail)
+            }
+            KeyFault::Above { role, own } => Self::new(Kind::RoleInsufficient, detail)
+                .at("role")
+                .with("role", own.as_str())
+                .with("needed", role.as_str()),
         }
     }
 }

@@ -11,25 +11,28 @@ mod explain;
 mod fields;
 mod file;
 mod job;
+mod key;
+mod login;
 mod next;
 mod node;
 mod openapi;
 pub mod output;
+mod remote;
 mod run;
 mod slots;
 mod view;
 mod when;
 pub mod words;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::client::Client;
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::serve;
+use remote::Remote;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -55,28 +58,6 @@ pub struct Cli {
     command: Command,
 }
 
-/// Whom to ask, and how to print the answer.
-#[derive(Debug, Args)]
-struct Remote {
-    /// The server that commands talk to
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "PUNCTUAL_SERVER",
-        hide_env_values = true
-    )]
-    #[arg(default_value = "http://127.0.0.1:7710", display_order = 900)]
-    server: String,
-    /// A file of certificates, PEM, to trust for an https:// server besides the public authorities
-    #[arg(long, global = true, value_name = "FILE", env = "PUNCTUAL_SERVER_CA")]
-    #[arg(hide_env_values = true, display_order = 900)]
-    server_ca: Option<PathBuf>,
-    /// Print JSON: exactly what the server answered; errors as problem documents on standard error
-    #[arg(long, global = true, display_order = 901)]
-    json: bool,
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start a server
@@ -94,6 +75,12 @@ enum Command {
     /// Show the nodes that share the work
     #[command(subcommand)]
     Node(node::Command),
+    /// Make, list and revoke keys
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Keep a server and a key for the commands that follow
+    #[command(after_help = login::HELP)]
+    Login(login::Login),
     /// Show when a schedule is due; needs no server, unless calendars are named
     #[command(after_help = next::HELP)]
     Next(next::Next),
@@ -151,6 +138,10 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Node(command) => ask(&remote, async |client| {
             node::execute(command, &client, json).await
         }),
+        Command::Key(command) => ask(&remote, async |client| {
+            key::execute(command, &client, json).await
+        }),
+        Command::Login(login) => block_on(login.execute(&remote)),
         Command::Next(next) if next.needs_server() => ask(&remote, async |client| {
             next::ask(&next, &client, json).await
         }),
@@ -168,12 +159,15 @@ fn ask<F>(remote: &Remote, talk: F) -> Result<(), Failure>
 where
     F: AsyncFnOnce(Client) -> Result<(), Failure>,
 {
-    let client = Client::new(&remote.server, remote.server_ca.as_deref())?;
+    block_on(talk(remote.client()?))
+}
+
+fn block_on(talk: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
-    runtime.block_on(talk(client))
+    runtime.block_on(talk)
 }
 
 #[cfg(test)]

@@ -47,6 +47,12 @@ pub fn note(text: &str) {
     let _unheard = writeln!(anstream::stderr().lock(), "{text}");
 }
 
+/// The same, where somebody is to answer in the same line.
+pub fn prompt(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let _unheard = write!(out, "{text}").and_then(|()| out.flush());
+}
+
 /// Says why a command failed: a line for people, or a problem document for programs.
 pub fn failure(failure: &Failure, json: bool) {
     if failure.text.is_empty() {

@@ -3,7 +3,11 @@
 use std::borrow::Cow;
 
 /// What the API says, and what a command line says for it.
-const PHRASES: [(&str, &str); 7] = [
+const PHRASES: [(&str, &str); 8] = [
+    (
+        "send a key that is valid, as Authorization: Bearer punctual_…; an admin makes one with POST /v1/keys",
+        "no valid key: set PUNCTUAL_KEY, or log in with punctual login URL; on the server's machine PUNCTUAL_DATA names its folder",
+    ),
     ("write at=", "write --at "),
     ("or at=", "or --at "),
     (
@@ -44,7 +48,7 @@ pub fn flag(field: &str) -> Option<String> {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     let name = match field {
-        "id" | "name" => return None,
+        "id" | "name" | "Authorization" => return None,
         "schedule" => "cron, --every, --at or --in",
         "target" | "target.http" => "url",
         "catch_up.policy" => "catch-up",

@@ -127,6 +127,7 @@ fn bad_values_of_every_setting_are_refused() {
         ("clock_skew_max", "soon"),
         ("listen", "127.0.0.1"),
         ("insecure_no_auth", "maybe"),
+        ("metrics_open", "2"),
         ("hosts", "http://a.example"),
         ("node", "two words"),
         ("grace", "2h"),
@@ -177,20 +178,17 @@ fn a_secret_is_never_shown_and_of_an_address_only_its_password_is_hidden() {
 }
 
 #[test]
-fn other_machines_are_let_in_only_when_told() {
+fn other_machines_are_let_in_only_with_keys() {
     let mut config = settings::defaults();
-    assert_eq!(config.check_listen(), Ok(()));
-    config.listen = "0.0.0.0:7710".parse().unwrap();
-    assert!(
-        config
-            .check_listen()
-            .unwrap_err()
-            .text
-            .contains("--insecure-no-auth")
-    );
     config.insecure_no_auth = true;
     assert_eq!(config.check_listen(), Ok(()));
     assert_eq!(config.contradictions(), Vec::<String>::new());
+    config.listen = "0.0.0.0:7710".parse().unwrap();
+    let refused = config.check_listen().unwrap_err().text;
+    assert!(refused.contains("--insecure-no-auth"), "{refused}");
+    config.insecure_no_auth = false;
+    assert_eq!(config.check_listen(), Ok(()));
+    assert_eq!(config.contradictions().len(), 1);
 }
 
 #[test]
@@ -243,7 +241,7 @@ fn nodes_of_one_machine_that_share_a_store_are_told_apart() {
 #[test]
 fn contradictions_are_noticed() {
     let environment = [
-        ("PUNCTUAL_INSECURE_NO_AUTH", "true"),
+        ("PUNCTUAL_LISTEN", "0.0.0.0:7710"),
         ("PUNCTUAL_FINISHED_KEEP", "60d"),
         ("PUNCTUAL_HEALTH_BOUND", "1s"),
         ("PUNCTUAL_LISTN", "x"),

@@ -32,6 +32,7 @@ pub struct Config {
     pub clock_skew_max: Duration,
     pub listen: SocketAddr,
     pub insecure_no_auth: bool,
+    pub metrics_open: bool,
     /// Names it answers to on a loopback address, besides those of this machine.
     pub hosts: Vec<String>,
     /// Its name, as given; see [`Config::node_at`].
@@ -132,10 +133,10 @@ impl Config {
     /// Settings that do not go together. Nothing here is wrong enough to refuse.
     pub fn contradictions(&self) -> Vec<String> {
         let mut found = Vec::new();
-        if self.insecure_no_auth && self.listen.ip().is_loopback() {
+        if !self.listen.ip().is_loopback() {
             found.push(format!(
-                "insecure_no_auth changes nothing while listening on {} only",
-                self.listen.ip()
+                "{} is reachable from other machines, and keys travel as they are: put something that speaks TLS in front",
+                self.listen
             ));
         }
         if self.store_password.is_some() {
@@ -163,14 +164,14 @@ impl Config {
         found
     }
 
-    /// Who may connect is not checked yet, so only this machine may, unless told otherwise.
+    /// Without keys only this machine may connect.
     pub fn check_listen(&self) -> Result<(), Failure> {
-        if self.listen.ip().is_loopback() || self.insecure_no_auth {
+        if self.listen.ip().is_loopback() || !self.insecure_no_auth {
             return Ok(());
         }
         Err(Failure::usage(format!(
-            "{} is reachable from other machines, and this version has no keys: listen on 127.0.0.1, \
-             or say --insecure-no-auth",
+            "{} is reachable from other machines, and --insecure-no-auth would let them do everything: listen on \
+             127.0.0.1, or leave it out and use keys",
             self.listen
         )))
     }

@@ -13,7 +13,13 @@ use crate::failure::Failure;
 /// The variable that names the file; `--config` wins over it.
 const CONFIG_VARIABLE: &str = "PUNCTUAL_CONFIG";
 /// Variables that are ours without being settings.
-const OTHER_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, "PUNCTUAL_SERVER", "PUNCTUAL_SERVER_CA"];
+const OTHER_VARIABLES: [&str; 5] = [
+    CONFIG_VARIABLE,
+    "PUNCTUAL_SERVER",
+    "PUNCTUAL_SERVER_CA",
+    "PUNCTUAL_PROFILE",
+    "PUNCTUAL_KEY",
+];
 
 /// One value that someone gave.
 pub(super) struct Given {

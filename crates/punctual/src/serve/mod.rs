@@ -1,6 +1,7 @@
 //! `punctual serve`: how a node is put together, and how it comes to an end.
 
 mod patience;
+pub mod root_key;
 mod signals;
 
 use std::io;
@@ -8,10 +9,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, ClockOf, Node, NodeConfig, SystemClock};
+use engine::{Clock, ClockOf, Handle, Node, NodeConfig, SystemClock};
 use executor::Registry;
 use executor::http::HttpExecutor;
 use model::schedule::format_span;
+use server::Access;
 use store::postgres::{PgConfig, PgStore};
 use store::sqlite::SqliteStore;
 use store::{Store, StoreError};
@@ -107,6 +109,9 @@ async fn live(config: &Config) -> Result<(), Failure> {
 struct Running {
     node: Node,
     serving: JoinHandle<()>,
+    access: Arc<Access>,
+    /// Reads keys that others change.
+    keeping: JoinHandle<()>,
     /// From now on the node says that it is not ready.
     stopping: CancellationToken,
     /// From now on it takes no more connections.
@@ -141,7 +146,13 @@ impl Running {
         let node = joined.map_err(|error| unusable(config, &error))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let handle = node.handle();
-        let api = server::Api::new(handle.store(), handle)
+        let access = open_access(config, &handle).await?;
+        let keeping = tokio::spawn({
+            let (access, handle) = (Arc::clone(&access), handle.clone());
+            async move { access.keep(handle).await }
+        });
+        let api = server::Api::new(handle.store(), handle, Arc::clone(&access))
+            .with_metrics_open(config.metrics_open)
             .with_history_keep(config.history_keep)
             .with_features(["sqlite", "postgres", "http"])
             .with_stopping(stopping.clone());
@@ -163,6 +174,8 @@ impl Running {
         Ok(Self {
             node,
             serving,
+            access,
+            keeping,
             stopping,
             closing,
             drain: if has_others { DRAIN } else { Duration::ZERO },
@@ -184,7 +197,10 @@ impl Running {
             Clock::sleep(&SystemClock, self.drain).await;
             self.closing.cancel();
         };
-        tokio::join!(self.node.stop(grace), drained);
+        // It is worth no wait for a store that is away.
+        let uses = tokio::time::timeout(CONNECTIONS_MARGIN, self.access.write_uses());
+        let _ = tokio::join!(self.node.stop(grace), drained, uses);
+        self.keeping.abort();
         // Requests had the same time; those that are still open get no more of it.
         if tokio::time::timeout(CONNECTIONS_MARGIN, self.serving)
             .await
@@ -210,6 +226,29 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
     Ok(Arc::new(opened.map_err(|error| unusable(config, &error))?))
+}
+
+/// Who may call. A store that nobody could open gets its first key.
+async fn open_access(config: &Config, handle: &Handle) -> Result<Arc<Access>, Failure> {
+    if config.insecure_no_auth {
+        warn!(
+            "nobody is asked for a key: whoever can connect to this machine's {} may do everything",
+            config.listen
+        );
+        return Ok(Arc::new(Access::for_anyone()));
+    }
+    let store = handle.store();
+    let open = async || -> Result<Arc<Access>, StoreError> {
+        let access = Access::by_keys(Arc::clone(&store)).await?;
+        root_key::ensure(&config.data, &*store, &access, handle.now()).await?;
+        Ok(Arc::new(access))
+    };
+    let opened = if config.store.is_some() {
+        Patience::default().wait_for(open).await
+    } else {
+        open().await
+    };
+    opened.map_err(|error| unusable(config, &error))
 }
 
 /// Why the data cannot be used, in one line; it names the folder if the data is there.
@@ -265,8 +304,14 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failur
 fn welcome(config: &Config, address: SocketAddr) {
     output::note(&format!("A new data folder: {}", config.data.display()));
     output::note("Try it, in another terminal:");
+    // Where commands look for the key by themselves, nothing has to be said.
+    let data = if config.origins.contains_key("data") && !config.insecure_no_auth {
+        format!("PUNCTUAL_DATA={} ", config.data.display())
+    } else {
+        String::new()
+    };
     output::note(&format!(
-        "  punctual job create --server http://{address} --key hello --every 5s --url http://{address}/healthz --method GET"
+        "  {data}punctual job create --server http://{address} --key hello --every 5s --url http://{address}/healthz --method GET"
     ));
 }
 

@@ -8,6 +8,7 @@
 
 mod support;
 
+mod access;
 mod blackbox;
 mod chaos;
 mod cli;

@@ -45,6 +45,7 @@ pub(crate) const PAGES: &[Page] = pages! {
     "/docs/receivers", "Receivers", "docs/guides/receivers.md";
     "/docs/policies", "Policies", "docs/guides/policies.md";
     "/docs/configuration", "Configuration", "docs/guides/configuration.md";
+    "/docs/access", "Access", "docs/guides/access.md";
     "/docs/cluster", "Cluster", "docs/guides/cluster.md";
     "/docs/monitoring", "Monitoring", "docs/guides/monitoring.md";
     "/docs/backup", "Backups", "docs/guides/backup.md";

@@ -1,6 +1,8 @@
 //! What can come of an operation when it does not come off.
 
-use model::{CalendarName, JobId, JobKey, JobState, Reason, RunId, RunState, Version, limits};
+use model::{
+    CalendarName, JobId, JobKey, JobState, Reason, Role, RunId, RunState, Version, limits,
+};
 use store::StoreError;
 
 use super::fault::FieldError;
@@ -46,6 +48,8 @@ pub enum OpError {
     NoDeadRun,
     #[error(transparent)]
     Calendar(#[from] CalendarFault),
+    #[error(transparent)]
+    Key(#[from] KeyFault),
     /// Others changed it as often as we tried.
     #[error("it keeps changing")]
     Contended,
@@ -82,4 +86,18 @@ pub enum CalendarFault {
     },
     #[error("there are {} calendars already", limits::CALENDARS_MAX)]
     Full,
+}
+
+/// What can be wrong with what is asked of a key that opens the API.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFault {
+    #[error("there is no such key")]
+    Missing,
+    #[error("there are {} keys already", limits::KEYS_MAX)]
+    Full,
+    #[error("it is the last root key that does not expire")]
+    LastRoot,
+    /// Whoever asks may do less than the key.
+    #[error("a key with the role {own} neither makes nor revokes one with the role {role}")]
+    Above { role: Role, own: Role },
 }

@@ -3,7 +3,7 @@
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
 //! there to a definition that holds), `level` (whether every node can read it), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
-//! claimed), `calendars`, `runs`, `nodes`, `page` (listings); then what people ask about time: `ahead` (a walk over
+//! claimed), `calendars`, `runs`, `nodes`, `keys`, `page` (listings); then what people ask about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
 mod ahead;
@@ -16,6 +16,7 @@ mod error;
 pub mod explain;
 mod fault;
 pub mod jobs;
+pub mod keys;
 mod level;
 pub mod nodes;
 mod page;
@@ -33,7 +34,7 @@ pub use draft::{
     CalendarDraft, CatchUpDraft, JobDraft, KindDraft, OverlapDraft, Patch, RetryDraft,
     ScheduleDraft, TargetDraft,
 };
-pub use error::{CalendarFault, OpError};
+pub use error::{CalendarFault, KeyFault, OpError};
 pub use fault::{Fault, FieldError};
 pub use schedule::{Known, kind_missing, refuse_misfit};
 pub use withdraw::{Wish, Withdrawn};

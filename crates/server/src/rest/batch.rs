@@ -23,10 +23,11 @@ use model::limits;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::TENANT;
 use super::answer::Answer;
 use super::extract::{NoParams, check_media_type, idempotency, idempotency_key};
 use super::split::{Line, Splitter};
+use super::who::{Admin, unauthorized};
+use crate::access::Caller;
 use crate::api::{Api, BATCHES_MAX};
 use crate::ops::jobs::{self, Built};
 use crate::problem::{Kind, Problem};
@@ -58,7 +59,12 @@ const NDJSON: &str = "application/x-ndjson";
         (status = 200, body = schema::BatchLine, content_type = "application/x-ndjson", description = "As asked"),
     ),
 )]
-pub async fn create(State(api): State<Arc<Api>>, _: NoParams, request: Request) -> Answer {
+pub async fn create(
+    State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
+    _: NoParams,
+    request: Request,
+) -> Answer {
     let (parts, body) = request.into_parts();
     check_media_type(&parts.headers, NDJSON)?;
     let key = idempotency_key(&parts.headers)?.map(str::to_owned);
@@ -69,6 +75,7 @@ pub async fn create(State(api): State<Arc<Api>>, _: NoParams, request: Request) 
     let (answers, receiver) = mpsc::channel(ANSWERS_MAX);
     let batch = Batch {
         api,
+        caller,
         key,
         line: 0,
         blank: 0,
@@ -107,6 +114,7 @@ impl Chunk {
 
 struct Batch {
     api: Arc<Api>,
+    caller: Caller,
     key: Option<String>,
     /// The number of the line read last.
     line: u64,
@@ -200,7 +208,7 @@ impl Batch {
             .as_ref()
             .map(|key| idempotency(format!("{key}#{}", self.line), text));
         Ok(Built::of(
-            TENANT,
+            self.caller.tenant,
             draft,
             idempotency,
             self.api.engine.now(),
@@ -248,7 +256,7 @@ impl Batch {
         let chunk = std::mem::take(&mut self.chunk);
         let lines: Vec<u64> = chunk.lines.iter().map(|(line, _)| *line).collect();
         // A task of its own: lines are decoded on one core while others are written from another.
-        let written = tokio::spawn(write(Arc::clone(&self.api), chunk));
+        let written = tokio::spawn(write(Arc::clone(&self.api), self.caller, chunk));
         let answer = written.map(move |text| text.unwrap_or_else(|_| unwritten(&lines)));
         self.flying.push_back(answer.boxed());
     }
@@ -268,11 +276,18 @@ impl Batch {
 }
 
 /// Writes a chunk, and what came of each of its lines.
-async fn write(api: Arc<Api>, chunk: Chunk) -> Bytes {
+async fn write(api: Arc<Api>, caller: Caller, chunk: Chunk) -> Bytes {
     let mut text = String::with_capacity(chunk.lines.len() * 80);
-    let (mut made, failed) = match jobs::create_many(&api, TENANT, chunk.news).await {
+    // A batch may take long, and its key be revoked meanwhile.
+    let written = if api.access.is_still_valid(caller, api.engine.now()) {
+        let made = jobs::create_many(&api, caller.tenant, chunk.news).await;
+        made.map_err(Problem::from)
+    } else {
+        Err(unauthorized())
+    };
+    let (mut made, failed) = match written {
         Ok(made) => (made.into_iter(), None),
-        Err(error) => (Vec::new().into_iter(), Some(Problem::from(error))),
+        Err(problem) => (Vec::new().into_iter(), Some(problem)),
     };
     for (line, problem) in chunk.lines {
         let outcome = match (problem, &failed) {

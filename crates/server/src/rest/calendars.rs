@@ -7,9 +7,9 @@ use axum::http::{HeaderMap, StatusCode};
 use model::CalendarName;
 use store::CalendarUse;
 
-use super::TENANT;
 use super::answer::{self, Answer, LIMIT_DEFAULT};
 use super::extract::{CalendarPath, JsonBody, NoParams, Params, expect};
+use super::who::{Admin, Reader};
 use crate::api::Api;
 use crate::ops::calendars::{self, CalendarWritten};
 use crate::wire::{self, schema};
@@ -37,10 +37,15 @@ fn written(written: &CalendarWritten) -> Answer {
         (status = 201, body = wire::Calendar, description = "Created"),
     ),
 )]
-pub async fn create(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): JsonBody) -> Answer {
+pub async fn create(
+    State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
+    _: NoParams,
+    JsonBody(body): JsonBody,
+) -> Answer {
     let draft = wire::calendar_draft(&body)?;
     let name = wire::name_of(&draft)?;
-    written(&calendars::create(&api, TENANT, name, draft).await?)
+    written(&calendars::create(&api, caller.tenant, name, draft).await?)
 }
 
 /// List calendars by name.
@@ -54,11 +59,11 @@ pub async fn create(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): Js
         (status = 200, body = wire::CalendarList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
+pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: Params) -> Answer {
     params.known(&["cursor", "limit"])?;
     let after: Option<CalendarName> = answer::cursor_of(&params)?;
     let limit = answer::limit_of(&params, LIMIT_DEFAULT)?;
-    let page = calendars::list(&api, TENANT, after, limit).await?;
+    let page = calendars::list(&api, tenant, after, limit).await?;
     answer::json(
         StatusCode::OK,
         &wire::CalendarList {
@@ -76,8 +81,12 @@ pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
         (status = 200, body = wire::Calendar, description = "As asked"),
     ),
 )]
-pub async fn show(State(api): State<Arc<Api>>, CalendarPath(name): CalendarPath) -> Answer {
-    answered(StatusCode::OK, &calendars::get(&api, TENANT, &name).await?)
+pub async fn show(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    CalendarPath(name): CalendarPath,
+) -> Answer {
+    answered(StatusCode::OK, &calendars::get(&api, tenant, &name).await?)
 }
 
 /// Create a calendar, or make it what the body says. Jobs that name it follow at once.
@@ -96,6 +105,7 @@ pub async fn show(State(api): State<Arc<Api>>, CalendarPath(name): CalendarPath)
 )]
 pub async fn put(
     State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
     CalendarPath(name): CalendarPath,
     _: NoParams,
     headers: HeaderMap,
@@ -103,7 +113,7 @@ pub async fn put(
 ) -> Answer {
     let expect = expect(&headers)?;
     let draft = wire::calendar_draft(&body)?;
-    written(&calendars::put(&api, TENANT, &name, draft, &expect).await?)
+    written(&calendars::put(&api, caller.tenant, &name, draft, &expect).await?)
 }
 
 /// Delete a calendar that no job names.
@@ -119,11 +129,12 @@ pub async fn put(
 )]
 pub async fn delete(
     State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
     CalendarPath(name): CalendarPath,
     _: NoParams,
     headers: HeaderMap,
 ) -> Answer {
     let expect = expect(&headers)?;
-    let used = calendars::delete(&api, TENANT, &name, &expect).await?;
+    let used = calendars::delete(&api, caller.tenant, &name, &expect).await?;
     answer::json(StatusCode::OK, &wire::Calendar::of(&used))
 }

@@ -12,11 +12,11 @@ use axum::http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use model::id::IdError;
 use model::schedule::CalendarError;
-use model::{CalendarName, JobId, JobKey, RunId, Timestamp, Version, limits};
+use model::{CalendarName, JobId, JobKey, KeyId, RunId, TenantId, Timestamp, Version, limits};
 use sha2::{Digest, Sha256};
 use store::Idempotency;
 
-use super::TENANT;
+use super::who;
 use crate::api::Api;
 use crate::ops::{Expect, Mode, jobs};
 use crate::problem::{Kind, Problem};
@@ -45,7 +45,7 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let text = path_of(parts, api, Kind::JobNotFound).await?;
-        match job_id(api, &text).await? {
+        match job_id(api, who::tenant(parts)?, &text).await? {
             Ok(id) => Ok(Self(id)),
             Err(why) => Err(Problem::new(Kind::JobNotFound, why).at("id")),
         }
@@ -53,7 +53,11 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 }
 
 /// The job that a text names; why it names none, if it is neither an id nor a key.
-pub async fn job_id(api: &Api, text: &str) -> Result<Result<JobId, String>, Problem> {
+pub async fn job_id(
+    api: &Api,
+    tenant: TenantId,
+    text: &str,
+) -> Result<Result<JobId, String>, Problem> {
     let Some(key) = text.strip_prefix("key:") else {
         let refused = |error: IdError| match JobKey::new(text) {
             Ok(key) => format!("{error}; if it is a job's key, write key:{key}"),
@@ -65,7 +69,7 @@ pub async fn job_id(api: &Api, text: &str) -> Result<Result<JobId, String>, Prob
         Ok(key) => key,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let job = jobs::find(api, TENANT, &key).await?;
+    let job = jobs::find(api, tenant, &key).await?;
     Ok(Ok(job.id))
 }
 
@@ -79,6 +83,20 @@ impl FromRequestParts<Arc<Api>> for RunPath {
         let text = path_of(parts, api, Kind::RunNotFound).await?;
         let refused = |error: IdError| Problem::new(Kind::RunNotFound, error.to_string()).at("id");
         RunId::from_str(&text).map(Self).map_err(refused)
+    }
+}
+
+/// The id of a key that opens the API, in the path.
+pub struct AccessKeyPath(pub KeyId);
+
+impl FromRequestParts<Arc<Api>> for AccessKeyPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::AccessKeyNotFound).await?;
+        let refused =
+            |error: IdError| Problem::new(Kind::AccessKeyNotFound, error.to_string()).at("id");
+        KeyId::from_str(&text).map(Self).map_err(refused)
     }
 }
 

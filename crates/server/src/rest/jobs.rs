@@ -7,12 +7,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use model::{JobState, limits};
 use store::JobFilter;
 
-use super::TENANT;
 use super::answer::{self, Answer, REPLAYED};
 use super::extract::{
     DryRun, JobPath, JsonBody, KeyPath, NoParams, Params, expect, idempotency, idempotency_key,
     refuse, shown,
 };
+use super::who::{Admin, Operator, Reader};
 use crate::api::Api;
 use crate::ops::Mode;
 use crate::ops::jobs::{self, Put};
@@ -34,6 +34,7 @@ use crate::wire::{self, schema};
 )]
 pub async fn create(
     State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
     DryRun(mode): DryRun,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
@@ -41,7 +42,7 @@ pub async fn create(
     let key = idempotency_key(&headers)?;
     let draft = wire::job_draft(&body)?;
     let idempotency = key.map(|key| idempotency(key.to_owned(), &body));
-    let made = jobs::create(&api, TENANT, draft, idempotency, mode).await?;
+    let made = jobs::create(&api, caller.tenant, draft, idempotency, mode).await?;
     if mode == Mode::Dry {
         return answer::rehearsed(&api, &made.job).await;
     }
@@ -68,14 +69,14 @@ pub async fn create(
         (status = 200, body = wire::JobList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
+pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: Params) -> Answer {
     params.known(&["cursor", "limit", "state", "label", "q"])?;
     let filter = JobFilter {
         states: states(&params)?,
         labels: labels(&params)?,
         q: part(&params)?,
     };
-    let listed = jobs::list(&api, TENANT, &filter, answer::page(&params)?).await?;
+    let listed = jobs::list(&api, tenant, &filter, answer::page(&params)?).await?;
     answer::json(
         StatusCode::OK,
         &wire::JobList {
@@ -142,8 +143,12 @@ fn part(params: &Params) -> Result<Option<String>, Problem> {
         (status = 200, body = wire::Job, description = "As asked"),
     ),
 )]
-pub async fn show(State(api): State<Arc<Api>>, JobPath(id): JobPath) -> Answer {
-    answer::job(StatusCode::OK, &jobs::get(&api, TENANT, id).await?)
+pub async fn show(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    JobPath(id): JobPath,
+) -> Answer {
+    answer::job(StatusCode::OK, &jobs::get(&api, tenant, id).await?)
 }
 
 /// Show the job of a key.
@@ -154,8 +159,12 @@ pub async fn show(State(api): State<Arc<Api>>, JobPath(id): JobPath) -> Answer {
         (status = 200, body = wire::Job, description = "As asked"),
     ),
 )]
-pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer {
-    answer::job(StatusCode::OK, &jobs::find(&api, TENANT, &key).await?)
+pub async fn find(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    KeyPath(key): KeyPath,
+) -> Answer {
+    answer::job(StatusCode::OK, &jobs::find(&api, tenant, &key).await?)
 }
 
 /// Create the job of a key, or replace all of it: what the body does not say takes its default. PATCH keeps it.
@@ -175,6 +184,7 @@ pub async fn find(State(api): State<Arc<Api>>, KeyPath(key): KeyPath) -> Answer 
 )]
 pub async fn put(
     State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
     KeyPath(key): KeyPath,
     DryRun(mode): DryRun,
     headers: HeaderMap,
@@ -182,7 +192,7 @@ pub async fn put(
 ) -> Answer {
     let expect = expect(&headers)?;
     let draft = wire::job_draft(&body)?;
-    match jobs::put(&api, TENANT, &key, draft, &expect, mode).await? {
+    match jobs::put(&api, caller.tenant, &key, draft, &expect, mode).await? {
         Put::Created(job) if mode == Mode::Dry => answer::rehearsed(&api, &job).await,
         Put::Created(job) => answer::job(StatusCode::CREATED, &job),
         Put::Updated(changed) => answer::changed(&changed, mode),
@@ -204,6 +214,7 @@ pub async fn put(
 )]
 pub async fn patch(
     State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
     JobPath(id): JobPath,
     DryRun(mode): DryRun,
     headers: HeaderMap,
@@ -211,7 +222,7 @@ pub async fn patch(
 ) -> Answer {
     let expect = expect(&headers)?;
     let draft = wire::job_draft(&body)?;
-    let changed = jobs::patch(&api, TENANT, id, draft, &expect, mode).await?;
+    let changed = jobs::patch(&api, caller.tenant, id, draft, &expect, mode).await?;
     answer::changed(&changed, mode)
 }
 
@@ -228,13 +239,14 @@ pub async fn patch(
 )]
 pub async fn delete(
     State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
     JobPath(id): JobPath,
     _: NoParams,
     headers: HeaderMap,
 ) -> Answer {
     let expect = expect(&headers)?;
-    let job = jobs::get(&api, TENANT, id).await?;
-    let changed = jobs::delete(&api, TENANT, job, &expect).await?;
+    let job = jobs::get(&api, caller.tenant, id).await?;
+    let changed = jobs::delete(&api, caller.tenant, job, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }
 
@@ -251,13 +263,14 @@ pub async fn delete(
 )]
 pub async fn delete_by_key(
     State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
     KeyPath(key): KeyPath,
     _: NoParams,
     headers: HeaderMap,
 ) -> Answer {
     let expect = expect(&headers)?;
-    let job = jobs::find(&api, TENANT, &key).await?;
-    let changed = jobs::delete(&api, TENANT, job, &expect).await?;
+    let job = jobs::find(&api, caller.tenant, &key).await?;
+    let changed = jobs::delete(&api, caller.tenant, job, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }
 
@@ -275,6 +288,7 @@ pub async fn delete_by_key(
 )]
 pub async fn pause(
     State(api): State<Arc<Api>>,
+    Operator(tenant): Operator,
     JobPath(id): JobPath,
     _: NoParams,
     headers: HeaderMap,
@@ -282,7 +296,7 @@ pub async fn pause(
 ) -> Answer {
     let expect = expect(&headers)?;
     let request = wire::pause(&body)?;
-    let changed = jobs::pause(&api, TENANT, id, request.note, &expect).await?;
+    let changed = jobs::pause(&api, tenant, id, request.note, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }
 
@@ -300,6 +314,7 @@ pub async fn pause(
 )]
 pub async fn resume(
     State(api): State<Arc<Api>>,
+    Operator(tenant): Operator,
     JobPath(id): JobPath,
     _: NoParams,
     headers: HeaderMap,
@@ -307,6 +322,6 @@ pub async fn resume(
 ) -> Answer {
     let expect = expect(&headers)?;
     let catch_up = wire::resume(&body)?;
-    let changed = jobs::resume(&api, TENANT, id, catch_up, &expect).await?;
+    let changed = jobs::resume(&api, tenant, id, catch_up, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }

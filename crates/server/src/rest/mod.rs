@@ -1,7 +1,7 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
-//! In reading order: `extract` (what requests are made of), `jobs`, `runs`, `batch`, `calendars`, `preview`,
-//! `slots`, `nodes`, `system` (health and the like), `docs` (the guides), `pages` (one per problem), `observe` (what is
+//! In reading order: `who` (who may), `extract` (what requests are made of), `jobs`, `runs`, `batch`, `calendars`, `preview`,
+//! `slots`, `nodes`, `keys`, `system` (health and the like), `docs` (the guides), `pages` (one per problem), `observe` (what is
 //! done around every request), `openapi` (the contract).
 
 mod answer;
@@ -10,6 +10,7 @@ mod calendars;
 mod docs;
 mod extract;
 mod jobs;
+mod keys;
 mod nodes;
 mod observe;
 mod openapi;
@@ -19,6 +20,7 @@ mod runs;
 mod slots;
 mod split;
 mod system;
+mod who;
 
 use std::sync::Arc;
 
@@ -26,7 +28,6 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use model::TenantId;
 
 pub(crate) use extract::shown;
 pub use openapi::openapi_json;
@@ -34,36 +35,45 @@ pub use openapi::openapi_json;
 use crate::api::Api;
 use crate::problem::{Kind, Problem};
 
-/// The one tenant there is until keys say whose a request is.
-const TENANT: TenantId = TenantId::DEFAULT;
-
 /// Everything that clients can reach. A node without the api part only says how it is.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
-    let router = if api.engine.parts().api {
-        with_api(system()).fallback(route_unknown)
+    let (open, closed) = if api.metrics_open {
+        (open().route("/metrics", get(system::metrics)), closed())
     } else {
-        system().fallback(not_api)
+        let metrics = get(system::metrics_to_root);
+        (open(), closed().route("/metrics", metrics))
     };
-    router
+    let (open, closed) = if api.engine.parts().api {
+        let open = open.route("/openapi.json", get(openapi::serve));
+        (open, with_api(closed).fallback(route_unknown))
+    } else {
+        (open, closed.fallback(not_api))
+    };
+    closed
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(&api), who::admit))
+        .merge(open.method_not_allowed_fallback(method_not_allowed))
         .layer(from_fn_with_state(Arc::clone(&api), observe::observe))
         .with_state(api)
 }
 
-/// How a node is, what its problems mean, and the guides.
-fn system() -> Router<Arc<Api>> {
+/// For everyone: how a node is, what its problems mean, and the guides.
+fn open() -> Router<Arc<Api>> {
     Router::new()
         .route("/healthz", get(system::healthz))
         .route("/readyz", get(system::readyz))
-        .route("/version", get(system::version))
-        .route("/metrics", get(system::metrics))
         .route("/docs", get(docs::index))
         .route("/docs/api", get(docs::api))
         .route("/docs/style.css", get(docs::style))
         .route("/docs/{name}", get(docs::show))
         .route("/problems", get(pages::index))
         .route("/problems/{name}", get(pages::show))
+}
+
+/// For those who have a key, on every node.
+fn closed() -> Router<Arc<Api>> {
+    Router::new().route("/version", get(system::version))
 }
 
 fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
@@ -99,7 +109,8 @@ fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         )
         .route("/v1/calendars/{name}", calendar)
         .route("/v1/nodes", get(nodes::list))
-        .route("/openapi.json", get(openapi::serve))
+        .route("/v1/keys", post(keys::create).get(keys::list))
+        .route("/v1/keys/{id}", get(keys::show).delete(keys::revoke))
 }
 
 /// The router adds `Allow`.

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 
 use super::answer::{self, Answer};
 use super::extract::NoParams;
+use super::who::Root;
 use crate::api::Api;
 use crate::ops::nodes;
 use crate::wire;
@@ -18,6 +19,6 @@ use crate::wire;
         (status = 200, body = wire::NodeList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, _: NoParams) -> Answer {
+pub async fn list(State(api): State<Arc<Api>>, _: Root, _: NoParams) -> Answer {
     answer::json(StatusCode::OK, &wire::NodeList::of(&nodes::list(&api)))
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use super::TENANT;
 use super::answer::{self, Answer};
 use super::extract::{JsonBody, NoParams};
+use super::who::Reader;
 use crate::api::Api;
 use crate::ops;
 use crate::wire::{self, schema};
@@ -20,8 +20,13 @@ use crate::wire::{self, schema};
         (status = 200, body = wire::Preview, description = "As asked"),
     ),
 )]
-pub async fn preview(State(api): State<Arc<Api>>, _: NoParams, JsonBody(body): JsonBody) -> Answer {
+pub async fn preview(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    _: NoParams,
+    JsonBody(body): JsonBody,
+) -> Answer {
     let asked = wire::preview(&body)?;
-    let preview = ops::preview::preview(&api, TENANT, asked).await?;
+    let preview = ops::preview::preview(&api, tenant, asked).await?;
     answer::json(StatusCode::OK, &wire::Preview::of(preview))
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use model::{JobId, Run, RunState};
+use model::{JobId, Run, RunState, TenantId};
 use store::RunFilter;
 
-use super::TENANT;
 use super::answer::{self, Answer};
 use super::extract::{JobPath, JsonBody, NoParams, Params, RunPath, job_id, refuse, shown};
+use super::who::{Operator, Reader};
 use crate::api::Api;
 use crate::ops::{jobs, runs};
 use crate::problem::Problem;
@@ -28,17 +28,17 @@ use crate::wire::{self, schema};
         (status = 200, body = wire::RunList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
+pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: Params) -> Answer {
     params.known(&["cursor", "limit", "state", "job"])?;
     let job = match params.one("job")? {
         // A key's plus, sent as it is, arrives as a space.
         Some(text) => {
-            let named = job_id(&api, &text.replace(' ', "+")).await?;
+            let named = job_id(&api, tenant, &text.replace(' ', "+")).await?;
             Some(named.map_err(|why| refuse("job", why))?)
         }
         None => None,
     };
-    page(&api, job, &params).await
+    page(&api, tenant, job, &params).await
 }
 
 /// List the runs of one job, newest first.
@@ -56,22 +56,23 @@ pub async fn list(State(api): State<Arc<Api>>, params: Params) -> Answer {
 )]
 pub async fn list_of_job(
     State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
     JobPath(id): JobPath,
     params: Params,
 ) -> Answer {
     params.known(&["cursor", "limit", "state"])?;
-    page(&api, Some(id), &params).await
+    page(&api, tenant, Some(id), &params).await
 }
 
-async fn page(api: &Api, job: Option<JobId>, params: &Params) -> Answer {
+async fn page(api: &Api, tenant: TenantId, job: Option<JobId>, params: &Params) -> Answer {
     let filter = RunFilter {
         job,
         states: states(params)?,
     };
-    let listed = runs::list(api, TENANT, &filter, answer::page(params)?).await?;
+    let listed = runs::list(api, tenant, &filter, answer::page(params)?).await?;
     if let Some(job) = job.filter(|_| listed.items.is_empty()) {
         // A job that never ran is told from one that is not there.
-        jobs::get(api, TENANT, job).await?;
+        jobs::get(api, tenant, job).await?;
     }
     answer::json(
         StatusCode::OK,
@@ -105,8 +106,12 @@ fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
         (status = 200, body = wire::Run, description = "As asked"),
     ),
 )]
-pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
-    let run = runs::get(&api, TENANT, id).await?;
+pub async fn show(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    RunPath(id): RunPath,
+) -> Answer {
+    let run = runs::get(&api, tenant, id).await?;
     let marks = runs::marks_so_far(&api, &run).await?;
     answer::json(StatusCode::OK, &wire::Run::of(&run).marked(marks))
 }
@@ -122,12 +127,13 @@ pub async fn show(State(api): State<Arc<Api>>, RunPath(id): RunPath) -> Answer {
 )]
 pub async fn cancel(
     State(api): State<Arc<Api>>,
+    Operator(tenant): Operator,
     RunPath(id): RunPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     wire::nothing(&body)?;
-    let cancelled = runs::cancel(&api, TENANT, id).await?;
+    let cancelled = runs::cancel(&api, tenant, id).await?;
     let status = if cancelled.runs.unconfirmed.is_empty() {
         StatusCode::OK
     } else {
@@ -153,12 +159,13 @@ pub async fn cancel(
 )]
 pub async fn start(
     State(api): State<Arc<Api>>,
+    Operator(tenant): Operator,
     JobPath(id): JobPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
-    started(&runs::start(&api, TENANT, id, asked).await?)
+    started(&runs::start(&api, tenant, id, asked).await?)
 }
 
 /// Replay the last dead run of a job. `/retry` is the same.
@@ -172,12 +179,13 @@ pub async fn start(
 )]
 pub async fn replay_last(
     State(api): State<Arc<Api>>,
+    Operator(tenant): Operator,
     JobPath(id): JobPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
-    started(&runs::replay_last(&api, TENANT, id, asked).await?)
+    started(&runs::replay_last(&api, tenant, id, asked).await?)
 }
 
 /// Replay a run that has ended: a new run, the old one stays as it was. `/retry` is the same.
@@ -191,12 +199,13 @@ pub async fn replay_last(
 )]
 pub async fn replay(
     State(api): State<Arc<Api>>,
+    Operator(tenant): Operator,
     RunPath(id): RunPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
-    started(&runs::replay(&api, TENANT, id, asked).await?)
+    started(&runs::replay(&api, tenant, id, asked).await?)
 }
 
 fn started(run: &Run) -> Answer {

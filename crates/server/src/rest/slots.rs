@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use model::Timestamp;
 use model::schedule::{Asked, format_span};
 
-use super::TENANT;
 use super::answer::{self, Answer};
 use super::extract::{JobPath, Params, refuse};
+use super::who::Reader;
 use crate::api::Api;
 use crate::ops::explain;
 use crate::ops::slots::{self, RANGE_MAX, Range};
@@ -36,10 +36,15 @@ const LIMIT_DEFAULT: usize = 100;
         (status = 200, body = wire::SlotList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, JobPath(id): JobPath, params: Params) -> Answer {
+pub async fn list(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    JobPath(id): JobPath,
+    params: Params,
+) -> Answer {
     params.known(&["from", "to", "cursor", "limit"])?;
     let range = range(&params, api.engine.now())?;
-    let page = slots::list(&api, TENANT, id, range).await?;
+    let page = slots::list(&api, tenant, id, range).await?;
     answer::json(
         StatusCode::OK,
         &wire::SlotList {
@@ -88,7 +93,12 @@ fn range(params: &Params, now: Timestamp) -> Result<Range, Problem> {
         (status = 200, body = wire::Explained, description = "As asked"),
     ),
 )]
-pub async fn explain(State(api): State<Arc<Api>>, JobPath(id): JobPath, params: Params) -> Answer {
+pub async fn explain(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    JobPath(id): JobPath,
+    params: Params,
+) -> Answer {
     params.known(&["at"])?;
     let example =
         "write at=2026-03-29T02:30, by the clock in the job's zone, or at=2026-03-29T00:30:00Z";
@@ -97,6 +107,6 @@ pub async fn explain(State(api): State<Arc<Api>>, JobPath(id): JobPath, params: 
     // An offset's plus, sent as it is, arrives as a space.
     let asked = Asked::parse(text).or_else(|_| Asked::parse(&text.replace(' ', "+")));
     let asked = asked.map_err(|error| refuse("at", format!("{error}; {example}")))?;
-    let explained = explain::explain(&api, TENANT, id, &asked).await?;
+    let explained = explain::explain(&api, tenant, id, &asked).await?;
     answer::json(StatusCode::OK, &wire::Explained::of(&explained))
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{self, Answer};
+use super::who::{Reader, Root};
 use crate::api::Api;
 use crate::problem::{Kind, Problem};
 
@@ -119,7 +120,7 @@ pub struct VersionAnswer {
     get, path = "/version", tag = "system", operation_id = "version",
     responses((status = 200, body = VersionAnswer, description = "As asked")),
 )]
-pub async fn version(State(api): State<Arc<Api>>) -> Answer {
+pub async fn version(State(api): State<Arc<Api>>, _: Reader) -> Answer {
     let version = env!("CARGO_PKG_VERSION");
     let features = api.features.clone();
     answer::json(
@@ -148,4 +149,9 @@ pub async fn metrics(State(api): State<Arc<Api>>) -> Answer {
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
     Ok(response)
+}
+
+/// The same where they are not for everyone.
+pub async fn metrics_to_root(_: Root, api: State<Arc<Api>>) -> Answer {
+    metrics(api).await
 }

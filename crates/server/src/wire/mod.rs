@@ -1,5 +1,5 @@
 //! The JSON we promise. Reading and writing are apart: `read` walks an object's fields without
-//! building a tree, `job_in`, `schedule_in`, `target_in`, `calendar_in` and `requests` say what each may
+//! building a tree, `job_in`, `schedule_in`, `target_in`, `calendar_in`, `keys` and `requests` say what each may
 //! hold; `job_out`, `run_out`, `slots_out`, `explain_out`, `calendar_out` and `node_out` are the answers, `schema`
 //! describes requests for the contract.
 //!
@@ -12,6 +12,7 @@ mod depth;
 mod explain_out;
 mod job_in;
 mod job_out;
+mod keys;
 mod node_out;
 mod read;
 mod requests;
@@ -28,6 +29,7 @@ pub use calendar_out::{Calendar, CalendarList};
 pub use explain_out::{Explained, ExplainedStep};
 pub use job_in::{CATCH_UP_FIELDS, JOB_FIELDS, OVERLAP_FIELDS, RETRY_FIELDS, job_draft};
 pub use job_out::{Job, JobAnswer, JobList, Runs, Schedule, Slots};
+pub use keys::{AccessKey, AccessKeyList, KEY_FIELDS, NewAccessKey, key_draft};
 pub use node_out::{Node, NodeList};
 pub use requests::{
     PAUSE_FIELDS, PREVIEW_FIELDS, PauseRequest, RESUME_FIELDS, START_FIELDS, nothing, pause,

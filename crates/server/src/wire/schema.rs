@@ -338,6 +338,20 @@ pub struct PreviewBody {
     pub dst_overlap: Option<String>,
 }
 
+/// A key that is to be made.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"role": "operator", "label": "on call", "expires_in": "90d"}))]
+pub struct KeyRequest {
+    /// What it allows; not more than the key that asks for it.
+    pub role: String,
+    /// What it is for.
+    pub label: Option<String>,
+    /// From when on it opens nothing, RFC 3339 or epoch seconds. It does not expire unless this or `expires_in` is said.
+    pub expires_at: Option<String>,
+    /// The same from now on, such as `90d`.
+    pub expires_in: Option<String>,
+}
+
 /// One line of a batch's answer: the job that was made, or the problem with that line.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BatchLine {

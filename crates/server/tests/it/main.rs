@@ -5,6 +5,7 @@
     reason = "in a test, that is how one fails"
 )]
 
+mod access;
 mod batch;
 mod bounds;
 mod calendars;
@@ -15,6 +16,7 @@ mod explain;
 mod explain_past;
 mod faults;
 mod idempotency;
+mod isolation;
 mod jobs;
 mod keys;
 mod lists;

@@ -13,7 +13,7 @@ use executor::{Executor, Registry, WorkOrder};
 use http_body_util::BodyExt;
 use model::{Report, RetryHint, Target};
 use serde_json::{Value, json};
-use server::Api;
+use server::{Access, Api};
 use store::Store;
 use store::mem::MemStore;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,7 @@ impl Executor for Obedient {
 pub struct World {
     pub router: Router,
     pub store: MemStore,
+    pub access: Arc<Access>,
     /// Says that the node is about to stop.
     pub stopping: CancellationToken,
     node: Node,
@@ -131,21 +132,44 @@ impl World {
         wrap: impl FnOnce(MemStore) -> Arc<dyn Store>,
         config: NodeConfig,
     ) -> Self {
+        Self::with_access(store, wrap, config, Access::for_anyone()).await
+    }
+
+    /// A world in which requests need keys; they are in its store.
+    pub async fn with_keys() -> Self {
+        let store = MemStore::new(Arc::new(SystemClock));
+        let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
+        let config = NodeConfig::default();
+        Self::with_access(store, |store| Arc::new(store), config, access).await
+    }
+
+    async fn with_access(
+        store: MemStore,
+        wrap: impl FnOnce(MemStore) -> Arc<dyn Store>,
+        config: NodeConfig,
+        access: Access,
+    ) -> Self {
         let seen = wrap(store.clone());
         let registry = Registry::default().with("http", Arc::new(Obedient));
         let clock = Arc::new(SystemClock);
         let inner: Arc<dyn Store> = Arc::new(store.clone());
         let node = Node::start(inner, clock, registry, config).await.unwrap();
         let stopping = CancellationToken::new();
-        let api = Api::new(seen, node.handle())
+        let access = Arc::new(access);
+        let api = Api::new(seen, node.handle(), Arc::clone(&access))
             .with_features(["mem"])
             .with_stopping(stopping.clone());
         Self {
             router: server::router(api),
             store,
+            access,
             stopping,
             node,
         }
+    }
+
+    pub fn handle(&self) -> engine::Handle {
+        self.node.handle()
     }
 
     /// Its node is gone; what is left is what it knew.

@@ -95,7 +95,8 @@ fn visit_all(http: &Http) -> BTreeMap<String, Visited> {
     pages
 }
 
-const GUIDES: [&str; 8] = [
+const GUIDES: [&str; 9] = [
+    "access",
     "schedules",
     "receivers",
     "policies",

@@ -3,12 +3,12 @@ use std::net::TcpListener;
 use tempfile::TempDir;
 
 use super::{block, run};
-use crate::support::{Receiver, Server, wait_for};
+use crate::support::{KEYS, Receiver, Server, wait_for};
 
 #[test]
 fn the_drill_of_the_guide_restores_a_backup_and_calls_nobody() {
     let folder = TempDir::new().unwrap();
-    let server = Server::start_in(folder.path(), &["--node", "source"]);
+    let server = Server::start_in(folder.path(), &["--node", "source", KEYS]);
     let receiver = Receiver::start();
     let url = receiver.url("/");
     server.ask(&format!(

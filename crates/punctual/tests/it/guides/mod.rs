@@ -42,6 +42,7 @@ fn run(script: &str, server: &Server) -> Output {
         .args(["-euc", &script])
         .env("PATH", format!("{}:{path}", folder.display()))
         .env("PUNCTUAL_SERVER", server.url())
+        .env("PUNCTUAL_DATA", server.folder())
         .output()
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);

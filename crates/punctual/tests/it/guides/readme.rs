@@ -5,7 +5,7 @@ use crate::support::{Server, list, wait_for};
 
 #[test]
 fn the_first_job_shows_a_run_at_once() {
-    let server = Server::start();
+    let server = Server::start_with_keys();
     let script = block("README.md", "## A first job", "sh");
     // The binary is where this test has it, not where `make run` leaves it.
     let commands: Vec<&str> = script
@@ -29,7 +29,8 @@ fn the_first_job_shows_a_run_at_once() {
 
 #[test]
 fn the_job_of_the_readme_that_needs_nothing_but_curl_runs_now() {
-    let server = Server::start();
+    let server = Server::start_with_keys();
+    let http = || server.http().with_key(&server.root_key());
     let readme = include_str!("../../../../../README.md");
     let (_, body) = readme.split_once("  -d '").unwrap();
     let body = body
@@ -38,9 +39,9 @@ fn the_job_of_the_readme_that_needs_nothing_but_curl_runs_now() {
         .0
         .replace(ADDRESS, &server.address);
     let body: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(server.http().post("/v1/jobs", &body).status, 201);
+    assert_eq!(http().post("/v1/jobs", &body).status, 201);
     wait_for("its run", || {
-        let runs = list(&server.http(), "/v1/runs?");
+        let runs = list(&http(), "/v1/runs?");
         runs.iter()
             .any(|run| run["state"] == "succeeded")
             .then_some(())

@@ -14,6 +14,8 @@ use tempfile::TempDir;
 use super::{Http, wait_for};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_punctual");
+/// The flag of a server that asks for keys.
+pub const KEYS: &str = "--insecure-no-auth=false";
 const READY: &str = "ready: listening on http://";
 
 /// The binary with these arguments and an environment that says nothing to it.
@@ -77,6 +79,14 @@ impl Server {
         server
     }
 
+    /// The same, and it asks for keys.
+    pub fn start_with_keys() -> Self {
+        let own = TempDir::new().unwrap();
+        let mut server = Self::start_in(own.path(), &[KEYS]);
+        server._own = Some(own);
+        server
+    }
+
     /// With a folder that may hold data, and more arguments.
     pub fn start_in(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_with(Path::new(BINARY), &[], folder, arguments)
@@ -98,6 +108,8 @@ impl Server {
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder)
             .args(arguments)
+            // Who may call is what some tests are about; for those a flag says otherwise, and wins.
+            .env("PUNCTUAL_INSECURE_NO_AUTH", "true")
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -150,11 +162,25 @@ impl Server {
         Http::new(&self.address)
     }
 
+    /// The key that it has left for the command line.
+    #[track_caller]
+    pub fn root_key(&self) -> String {
+        let text = std::fs::read_to_string(self.folder.join("root.key")).unwrap();
+        text.trim().to_owned()
+    }
+
     /// Runs the command line against this server.
     pub fn cli(&self, line: &str) -> Output {
+        self.cli_with(&[], line)
+    }
+
+    /// The same with more in its environment.
+    pub fn cli_with(&self, environment: &[(&str, &str)], line: &str) -> Output {
         command(Path::new(BINARY), &[])
             .args(words(line))
             .env("PUNCTUAL_SERVER", self.url())
+            .env("PUNCTUAL_DATA", &self.folder)
+            .envs(environment.iter().copied())
             .output()
             .unwrap()
     }
@@ -164,6 +190,7 @@ impl Server {
         let script = format!("set -o pipefail; punctual() {{ '{BINARY}' \"$@\"; }}; {script}");
         command(Path::new("bash"), &["-c", &script])
             .env("PUNCTUAL_SERVER", self.url())
+            .env("PUNCTUAL_DATA", &self.folder)
             .output()
             .unwrap()
     }

@@ -14,7 +14,7 @@ use engine::{Clock, SystemClock};
 use model::Timestamp;
 use serde_json::Value;
 
-pub use binary::{BINARY, Server, punctual};
+pub use binary::{BINARY, KEYS, Server, punctual};
 pub use receiver::{Answer, Delivery, Receiver};
 pub use request::{Http, Reply};
 

@@ -12,6 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Http {
     address: String,
     patience: Duration,
+    /// Sent with every request.
+    key: Option<String>,
 }
 
 /// What came back.
@@ -43,7 +45,14 @@ impl Http {
         Self {
             address: address.to_owned(),
             patience: PATIENCE,
+            key: None,
         }
+    }
+
+    /// For somebody who has a key.
+    pub fn with_key(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
     }
 
     /// For somebody who gives up sooner.
@@ -75,6 +84,9 @@ impl Http {
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
             self.address
         );
+        if let Some(key) = &self.key {
+            head.push_str(&format!("authorization: Bearer {key}\r\n"));
+        }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -2,8 +2,8 @@
 //! checked.
 
 use model::{
-    Backoff, CatchUp, CatchUpPolicy, Delivery, JobState, Lane, Outcome, Overlap, Reason, RunKind,
-    RunState, limits,
+    Backoff, CatchUp, CatchUpPolicy, Delivery, JobState, Lane, Outcome, Overlap, Reason, Role,
+    RunKind, RunState, limits,
 };
 use serde_json::{Value, json};
 
@@ -79,6 +79,10 @@ const WORDS: &[(Words, Fields)] = &[
     (
         || Lane::ALL.map(Lane::as_str).to_vec(),
         &["Job.lane", "Run.lane", "JobRequest.lane", "JobPatch.lane"],
+    ),
+    (
+        || Role::ALL.map(Role::as_str).to_vec(),
+        &["AccessKey.role", "KeyRequest.role"],
     ),
     (
         || Delivery::ALL.map(Delivery::as_str).to_vec(),
@@ -204,7 +208,12 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
     (
         "minLength",
         1,
-        &["JobRequest.key", "JobPatch.key", "CalendarRequest.name"],
+        &[
+            "JobRequest.key",
+            "JobPatch.key",
+            "CalendarRequest.name",
+            "KeyRequest.label",
+        ],
     ),
     (
         "maxLength",
@@ -215,6 +224,7 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
             "JobPatch.key",
             "CalendarRequest.name",
             "Calendar.name",
+            "KeyRequest.label",
             "JobRequest.labels.additionalProperties",
             "JobPatch.labels.additionalProperties",
         ],

@@ -10,10 +10,10 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::{batch, calendars, jobs, nodes, preview, runs, slots, system};
+use super::{batch, calendars, jobs, keys, nodes, preview, runs, slots, system};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -27,7 +27,7 @@ use super::{batch, calendars, jobs, nodes, preview, runs, slots, system};
         runs::start, runs::replay_last, runs::list_of_job, runs::list, runs::show, runs::cancel,
         runs::replay, slots::list, slots::explain, preview::preview,
         calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
-        nodes::list, system::healthz, system::readyz, system::version, system::metrics,
+        nodes::list, keys::create, keys::list, keys::show, keys::revoke, system::healthz, system::readyz, system::version, system::metrics,
     ),
     tags(
         (name = "jobs", description = "What is due, and where it goes"),
@@ -35,6 +35,7 @@ use super::{batch, calendars, jobs, nodes, preview, runs, slots, system};
         (name = "schedules", description = "When something is due"),
         (name = "calendars", description = "Named times that jobs leave out, or keep to"),
         (name = "nodes", description = "Who does the work"),
+        (name = "keys", description = "Who may call"),
         (name = "system", description = "How the node is"),
     ),
 )]
@@ -58,13 +59,21 @@ fn complete() -> serde_json::Result<String> {
     let examples: Value = serde_json::from_str(EXAMPLES)?;
     for (path, operations) in members(&mut contract["paths"]) {
         for (method, operation) in members(operations) {
+            if refusals::is_open(path) {
+                operation["security"] = json!([]);
+            }
             refusals::add(method, path, operation);
             add_examples(operation, &examples);
         }
     }
+    contract["components"]["securitySchemes"] = json!({"key": {
+        "type": "http", "scheme": "bearer",
+        "description": "A key of this installation, punctual_<id>_<secret>. Nodes that were started with --insecure-no-auth ask for none.",
+    }});
     serde_json::to_string_pretty(&Document {
         openapi: &contract["openapi"],
         info: &contract["info"],
+        security: &json!([{"key": []}]),
         tags: &contract["tags"],
         paths: &contract["paths"],
         components: &contract["components"],
@@ -76,6 +85,7 @@ fn complete() -> serde_json::Result<String> {
 struct Document<'a> {
     openapi: &'a Value,
     info: &'a Value,
+    security: &'a Value,
     tags: &'a Value,
     paths: &'a Value,
     components: &'a Value,

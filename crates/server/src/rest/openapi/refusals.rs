@@ -70,8 +70,16 @@ pub(super) fn add(method: &str, path: &str, operation: &mut Value) {
     }
 }
 
+/// Whether no key is needed.
+pub(super) fn is_open(path: &str) -> bool {
+    ["/healthz", "/readyz"].contains(&path)
+}
+
 fn kinds(method: &str, path: &str, operation: &Value) -> Vec<Kind> {
     let mut kinds = OF_ALL.to_vec();
+    if !is_open(path) {
+        kinds.extend([Kind::Unauthorized, Kind::RoleInsufficient]);
+    }
     if path.starts_with("/v1/") {
         kinds.extend(OF_API);
     }
@@ -108,6 +116,7 @@ fn missing(method: &str, path: &str) -> Option<Kind> {
         ("/v1/jobs/", Kind::JobNotFound),
         ("/v1/runs/", Kind::RunNotFound),
         ("/v1/calendars/", Kind::CalendarNotFound),
+        ("/v1/keys/", Kind::AccessKeyNotFound),
     ];
     kinds
         .into_iter()
@@ -138,6 +147,8 @@ fn own(operation: &str) -> Vec<Kind> {
         ],
         "put_calendar" => vec![Kind::CalendarsFull, Kind::Contended, Kind::ScheduleInvalid],
         "delete_calendar" => vec![Kind::CalendarInUse, Kind::Contended],
+        "create_key" => vec![Kind::AccessKeysFull],
+        "revoke_key" => vec![Kind::LastRootKey],
         "healthz" => vec![Kind::Unwell],
         "readyz" => vec![Kind::NotReady],
         _ => Vec::new(),

@@ -1,0 +1,127 @@
+//! The first key of a store. It is made when no root key is valid, by one node however many start at once, and kept in
+//! `root.key` of the data folder, from where commands on this machine take it.
+//!
+//! The file is written before the store: whatever comes in between, the next start finds the key in the file and uses
+//! that one.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use model::{Role, TenantId, Timestamp};
+use server::{Access, Minted};
+use store::{Store, StoreError};
+use tracing::warn;
+
+use crate::cli::output;
+
+const FILE: &str = "root.key";
+
+/// Where a folder keeps its key.
+pub fn path(folder: &Path) -> PathBuf {
+    folder.join(FILE)
+}
+
+/// What the file holds, if it can be read.
+pub fn read(folder: &Path) -> Option<String> {
+    let text = fs::read_to_string(path(folder)).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Sees to it that somebody can open the store.
+pub async fn ensure(
+    folder: &Path,
+    store: &dyn Store,
+    access: &Access,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if access.has_root(now) {
+        return Ok(());
+    }
+    let (minted, is_new) = match found(folder, store, now).await? {
+        Some(minted) => (minted, false),
+        None => make(folder, now),
+    };
+    let is_first = store.access().create_first_key(&minted.key).await?;
+    access.refresh().await?;
+    if is_first {
+        announce(folder, &minted.text);
+    } else if is_new {
+        forget(folder, &minted.text);
+    }
+    Ok(())
+}
+
+/// The key in the file, if the store has never seen it: a start before this one left it, or one at the same time. Any
+/// other opens nothing, and goes.
+async fn found(
+    folder: &Path,
+    store: &dyn Store,
+    now: Timestamp,
+) -> Result<Option<Minted>, StoreError> {
+    let Some(text) = read(folder) else {
+        return Ok(None);
+    };
+    if let Some(minted) = Minted::read(&text, Role::Root, now) {
+        let key = &minted.key;
+        let stands = store.access().get_key(key.tenant, key.id).await?;
+        if stands.is_none() {
+            return Ok(Some(minted));
+        }
+    }
+    forget(folder, &text);
+    Ok(None)
+}
+
+/// A new key, and whether it is in the file: another node that shares the folder may be faster, and then it is that
+/// node's. Without a file there is still what is printed.
+fn make(folder: &Path, now: Timestamp) -> (Minted, bool) {
+    let minted = Minted::new(TenantId::DEFAULT, Role::Root, now);
+    let Err(error) = write(folder, &minted.text) else {
+        return (minted, true);
+    };
+    let other = read(folder).and_then(|text| Minted::read(&text, Role::Root, now));
+    if let Some(other) = other {
+        return (other, false);
+    }
+    let path = path(folder);
+    warn!(%error, "the root key cannot be kept in {}", path.display());
+    (minted, false)
+}
+
+/// Whole or not at all, never over another, and never readable by others.
+fn write(folder: &Path, text: &str) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let beside = folder.join(format!("{FILE}.{}", std::process::id()));
+    let _left_behind = fs::remove_file(&beside);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    file.write_all(format!("{text}\n").as_bytes())?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&beside, path(folder));
+    fs::remove_file(&beside)?;
+    linked?;
+    File::open(folder)?.sync_all()
+}
+
+/// A key that opens nothing.
+fn forget(folder: &Path, text: &str) {
+    if read(folder).as_deref() == Some(text) {
+        let _gone = fs::remove_file(path(folder));
+    }
+}
+
+fn announce(folder: &Path, text: &str) {
+    output::note(&format!("The root key, shown this once: {text}"));
+    output::note(&format!(
+        "  It is kept in {}, where commands on this machine find it.",
+        path(folder).display()
+    ));
+}

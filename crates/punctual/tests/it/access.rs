@@ -1,0 +1,247 @@
+//! Who may call: the first key, how commands find theirs, and what a fleet makes of them.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+use store::postgres::server::PgServer;
+use tempfile::TempDir;
+
+use crate::cli::fails;
+use crate::support::{BINARY, Http, KEYS, Server, skip, wait_within};
+
+/// What is printed once.
+const SHOWN: &str = "The root key, shown this once: ";
+
+fn printed(server: &Server) -> Option<String> {
+    let log = server.log();
+    let (_, rest) = log.split_once(SHOWN)?;
+    Some(rest.lines().next().unwrap().to_owned())
+}
+
+fn root(server: &Server) -> Http {
+    server.http().with_key(&server.root_key())
+}
+
+#[test]
+fn the_first_start_makes_one_root_key_and_commands_find_it() {
+    let own = TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &[KEYS]);
+    let key = server.root_key();
+    assert_eq!(printed(&server).as_deref(), Some(key.as_str()));
+    let file = fs::metadata(own.path().join("root.key")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    assert_eq!(server.http().get("/v1/jobs").status, 401);
+    assert_eq!(root(&server).get("/v1/jobs").status, 200);
+    server.ask("job create --key a --every 1h --url http://127.0.0.1:9/");
+    let elsewhere = TempDir::new().unwrap();
+    let data = elsewhere.path().to_str().unwrap();
+    let output = server.cli_with(&[("PUNCTUAL_DATA", data)], "job list");
+    fails(&output, 1, &["PUNCTUAL_KEY", "punctual login"]);
+    assert_eq!(server.stop().code(), Some(0));
+
+    let again = Server::start_in(own.path(), &[KEYS]);
+    assert_eq!(printed(&again), None);
+    assert_eq!(again.root_key(), key);
+    let keys = root(&again).get("/v1/keys").json();
+    assert_eq!(keys["items"].as_array().unwrap().len(), 1);
+    assert!(keys["items"][0]["last_used_at"].is_string(), "{keys}");
+}
+
+#[test]
+fn a_store_from_before_there_were_keys_gets_one() {
+    let own = TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &[]);
+    server.ask("job create --key kept --every 1h --url http://127.0.0.1:9/");
+    assert!(!own.path().join("root.key").exists());
+    assert_eq!(server.stop().code(), Some(0));
+    let server = Server::start_in(own.path(), &[KEYS]);
+    assert!(printed(&server).is_some());
+    assert!(server.ask("job list").contains("kept"));
+}
+
+#[test]
+fn a_start_that_was_cut_off_left_a_key_that_the_next_one_uses() {
+    let own = TempDir::new().unwrap();
+    let key = format!("punctual_{}_{}", "0a".repeat(16), "0b".repeat(32));
+    fs::write(own.path().join("root.key"), &key).unwrap();
+    let server = Server::start_in(own.path(), &[KEYS]);
+    assert_eq!(printed(&server), Some(key.clone()));
+    assert_eq!(root(&server).get("/v1/keys").status, 200);
+    assert_eq!(server.stop().code(), Some(0));
+    fs::write(own.path().join("root.key"), "not a key").unwrap();
+    let server = Server::start_in(own.path(), &[KEYS]);
+    let http = server.http().with_key(&key);
+    assert_eq!(http.get("/v1/keys").status, 200);
+    assert_eq!(printed(&server), None, "the store has one");
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked() {
+    let server = Server::start_with_keys();
+    let made = server.cli("key create --role reader --label 'for tests' --expires-in 90d");
+    assert!(made.status.success(), "{made:?}");
+    let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let said = String::from_utf8(made.stderr).unwrap();
+    let id = said.split(',').next().unwrap();
+    assert!(
+        key.starts_with("punctual_") && !said.contains(&key),
+        "{said}"
+    );
+    let listed = server.ask("key list");
+    assert!(
+        listed.contains(id) && listed.contains("for tests"),
+        "{listed}"
+    );
+    let with = |line: &str| server.cli_with(&[("PUNCTUAL_KEY", &key)], line);
+    assert!(with("job list").status.success());
+    let create = "job create --every 1h --url http://127.0.0.1:9/";
+    fails(&with(create), 1, &["role admin", "role reader"]);
+    assert_eq!(
+        server.ask(&format!("key revoke {id}")),
+        format!("revoked {id}\n")
+    );
+    fails(&with("job list"), 1, &["no valid key"]);
+    let bad = server.cli("key create --role owner");
+    fails(&bad, 1, &["owner", "--role"]);
+}
+
+/// The command line with a home of its own, and something on its standard input.
+fn at_home(home: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(BINARY)
+        .args(arguments)
+        .env_clear()
+        .env("HOME", home)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_login_is_kept_for_the_commands_that_follow() {
+    let (server, home) = (Server::start_with_keys(), TempDir::new().unwrap());
+    let (url, key) = (server.url(), server.root_key());
+    let call = |arguments: &[&str], input: &str| at_home(home.path(), arguments, input);
+    let list = ["job", "list", "--server", &url];
+    fails(&call(&list, ""), 1, &["no valid key"]);
+    fails(&call(&["login", &url], "wrong\n"), 1, &["no valid key"]);
+    fails(&call(&["login", &url], "\n"), 2, &["no key was given"]);
+    let output = call(&["login", &url], &format!("{key}\n"));
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!shown.contains(&key), "{shown}");
+    let path = home.path().join(".config/punctual/profiles/default.toml");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(call(&["job", "list"], "").status.success());
+    assert!(call(&list, "").status.success());
+
+    let named = ["login", &url, "--profile", "other"];
+    assert!(call(&named, &key).status.success());
+    let with = |name: &str| call(&["job", "list", "--profile", name], "");
+    assert!(with("other").status.success());
+    fails(&with("none"), 2, &["none", "punctual login"]);
+    fails(&with("../x"), 2, &["letters, digits"]);
+    let elsewhere = [
+        "job",
+        "list",
+        "--profile",
+        "other",
+        "--server",
+        "http://127.0.0.1:1",
+    ];
+    fails(&call(&elsewhere, ""), 2, &["other", "http://127.0.0.1:1"]);
+}
+
+#[test]
+fn a_profiles_key_is_sent_to_its_own_server_alone() {
+    let (server, other) = (Server::start_with_keys(), Server::start_with_keys());
+    let home = TempDir::new().unwrap();
+    let login = ["login", &server.url()];
+    assert!(
+        at_home(home.path(), &login, &server.root_key())
+            .status
+            .success()
+    );
+    let list = ["job", "list", "--server", &other.url()];
+    fails(&at_home(home.path(), &list, ""), 1, &["no valid key"]);
+}
+
+#[test]
+fn metrics_are_shown_to_root_or_when_told_to_everyone() {
+    let server = Server::start_with_keys();
+    assert_eq!(server.http().get("/metrics").status, 401);
+    assert_eq!(root(&server).get("/metrics").status, 200);
+    let own = TempDir::new().unwrap();
+    let open = Server::start_in(own.path(), &[KEYS, "--metrics-open"]);
+    assert_eq!(open.http().get("/metrics").status, 200);
+    assert_eq!(open.http().get("/version").status, 401);
+}
+
+/// The database that tests share, if there can be one.
+fn shared() -> Option<PgServer> {
+    let found = PgServer::shared();
+    found.map_err(|why| skip(&why.to_string())).ok()
+}
+
+#[test]
+fn of_a_fleet_that_starts_at_once_one_makes_the_root_key() {
+    let Some(database) = shared() else { return };
+    let store = database.fresh_schema();
+    let folder = TempDir::new().unwrap();
+    let start = |name: &str| {
+        let (store, data) = (store.clone(), folder.path().join(name));
+        thread::spawn(move || Server::start_in(&data, &[KEYS, "--store", &store]))
+    };
+    // Two of them share a folder.
+    let starts = ["a", "b", "b"].map(start);
+    let nodes = starts.map(|start| start.join().unwrap());
+    let keys: Vec<String> = nodes.iter().filter_map(printed).collect();
+    let [key] = keys.as_slice() else {
+        panic!("{keys:?}");
+    };
+    let files = ["a", "b"].map(|name| folder.path().join(name).join("root.key"));
+    let kept: Vec<String> = files
+        .iter()
+        .filter_map(|it| fs::read_to_string(it).ok())
+        .collect();
+    assert_eq!(kept, [format!("{key}\n")]);
+    for node in &nodes {
+        let http = node.http().with_key(key);
+        wait_within(1, "the key", || {
+            (http.get("/v1/keys").status == 200).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_key_revoked_on_one_node_opens_nothing_on_another() {
+    let Some(database) = shared() else { return };
+    let store = database.fresh_schema();
+    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let node = |folder: &TempDir| Server::start_in(folder.path(), &[KEYS, "--store", &store]);
+    let (one, other) = (node(&folders[0]), node(&folders[1]));
+    let made = root(&one)
+        .post("/v1/keys", &json!({"role": "reader"}))
+        .json();
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    let http = other.http().with_key(&text("key"));
+    let status = || http.get("/v1/jobs").status;
+    wait_within(1, "the new key", || (status() == 200).then_some(()));
+    let path = format!("/v1/keys/{}", text("id"));
+    assert_eq!(root(&one).send("DELETE", &path, &[], b"").status, 200);
+    wait_within(1, "the revocation", || (status() == 401).then_some(()));
+    thread::sleep(Duration::from_millis(700));
+    assert_eq!(status(), 401, "and it stays so");
+}

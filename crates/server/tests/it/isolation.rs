@@ -1,0 +1,270 @@
+//! The walk: every operation of the contract, called by everyone who may and by everyone who may not. What is expected
+//! is in `isolation.txt`, and the guide's table is made from that.
+
+use std::collections::BTreeMap;
+
+use model::{Role, TenantId};
+use serde_json::{Value, json};
+use server::Minted;
+
+use crate::access::{expired, now, revoked};
+use crate::promised::contract;
+use crate::world::{OK, Reply, World};
+
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/access.md");
+
+/// What an operation answers to whom.
+struct Expected {
+    operation: &'static str,
+    /// The least role; none if it is open.
+    needs: Option<Role>,
+    /// To an admin of another tenant.
+    other: u16,
+}
+
+fn expected() -> Vec<Expected> {
+    let lines = include_str!("isolation.txt").lines();
+    let rows = lines.filter(|line| !line.starts_with('#'));
+    let read = |line: &'static str| {
+        let [operation, needs, other] = *line.split_whitespace().collect::<Vec<_>>() else {
+            panic!("{line}");
+        };
+        let is_open = needs == "open";
+        Expected {
+            operation,
+            needs: (!is_open).then(|| Role::parse(needs).unwrap()),
+            other: other.parse().unwrap(),
+        }
+    };
+    rows.map(read).collect()
+}
+
+/// Every operation of the contract by its name: method and path.
+fn operations() -> BTreeMap<String, (String, String)> {
+    let paths = contract()["paths"].as_object().unwrap();
+    let of_path = paths.iter().flat_map(|(path, of_path)| {
+        let methods = of_path.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| {
+            let name = operation["operationId"].as_str().unwrap().to_owned();
+            (name, (method.to_uppercase(), path.clone()))
+        })
+    });
+    of_path.collect()
+}
+
+/// One of everything that a path can name.
+struct Things {
+    job: String,
+    run: String,
+    key: String,
+}
+
+const JOB_KEY: &str = "nightly";
+const CALENDAR: &str = "holidays";
+
+impl Things {
+    async fn make(world: &World, admin: &str) -> Self {
+        let make = async |path: &str, body: Value| {
+            let reply = world.as_key(admin, "POST", path, body).await;
+            reply.is(201).get("id")
+        };
+        let calendar = json!({"yearly": ["12-25"]});
+        let path = format!("/v1/calendars/{CALENDAR}");
+        world.as_key(admin, "PUT", &path, calendar).await.is(201);
+        let job = json!({"key": JOB_KEY, "schedule": "@yearly", "target": OK});
+        let job = make("/v1/jobs", job).await;
+        let run = make(&format!("/v1/jobs/{job}/run"), Value::Null).await;
+        let key = make("/v1/keys", json!({"role": "reader"})).await;
+        Self { job, run, key }
+    }
+
+    /// The path with these in it; a job may be named by its key as well.
+    fn paths(&self, template: &str) -> Vec<String> {
+        let id = if template.starts_with("/v1/jobs") {
+            &self.job
+        } else if template.starts_with("/v1/runs") {
+            &self.run
+        } else {
+            &self.key
+        };
+        let path = template
+            .replace("{key}", JOB_KEY)
+            .replace("{name}", CALENDAR);
+        let mut paths = vec![path.replace("{id}", id)];
+        if template.starts_with("/v1/jobs/{id}") {
+            paths.push(path.replace("{id}", &format!("key:{JOB_KEY}")));
+        }
+        if template.ends_with("/explain") {
+            paths.iter_mut().for_each(|path| path.push_str("?at=0"));
+        }
+        paths
+    }
+}
+
+/// A body that the operation would take.
+fn body(operation: &str) -> String {
+    match operation {
+        "create_job" | "create_jobs" | "put_job_by_key" => {
+            json!({"schedule": "@yearly", "target": OK}).to_string()
+        }
+        "patch_job" => json!({"timeout": "9s"}).to_string(),
+        "preview_schedule" => json!({"schedule": "@daily"}).to_string(),
+        "create_calendar" => json!({"name": "other", "yearly": ["12-26"]}).to_string(),
+        "put_calendar" => json!({"yearly": ["12-26"]}).to_string(),
+        "create_key" => json!({"role": "reader"}).to_string(),
+        _ => String::new(),
+    }
+}
+
+struct Walk {
+    world: World,
+    operation: String,
+    method: String,
+}
+
+impl Walk {
+    async fn call(&self, key: Option<&str>, path: &str) -> Reply {
+        let bearer = key.map(|key| format!("Bearer {key}"));
+        let kind = if self.operation == "create_jobs" {
+            "application/x-ndjson"
+        } else {
+            "application/json"
+        };
+        let mut headers = vec![("content-type", kind)];
+        headers.extend(
+            bearer
+                .iter()
+                .map(|bearer| ("authorization", bearer.as_str())),
+        );
+        let body = body(&self.operation);
+        self.world.call(&self.method, path, &headers, body).await
+    }
+
+    /// Whoever has no valid key.
+    async fn strangers(&self, path: &str, is_open: bool) {
+        let keys = [
+            None,
+            Some(Minted::new(TenantId::DEFAULT, Role::Root, now()).text),
+            Some(self.world.put_key(revoked(TenantId::DEFAULT)).await),
+            Some(self.world.put_key(expired(TenantId::DEFAULT)).await),
+        ];
+        for key in keys {
+            let reply = self.call(key.as_deref(), path).await;
+            let operation = &self.operation;
+            assert_eq!(reply.status == 401, !is_open, "{operation}: {}", reply.text);
+        }
+    }
+}
+
+async fn walk(expected: Expected, method: &str, template: &str) {
+    let world = World::with_keys().await;
+    let admin = world.key(TenantId::DEFAULT, Role::Admin).await;
+    let things = Things::make(&world, &admin).await;
+    let (other, operation) = (TenantId::from_bytes([7; 16]), expected.operation);
+    let stranger = world.key(other, Role::Admin).await;
+    world.wait_ready().await;
+    let walk = Walk {
+        world,
+        operation: operation.to_owned(),
+        method: method.to_owned(),
+    };
+    let before = walk.world.all_of(&admin).await;
+    for path in things.paths(template) {
+        walk.strangers(&path, expected.needs.is_none()).await;
+        let reply = walk.call(Some(&stranger), &path).await;
+        assert_eq!(reply.status, expected.other, "{operation}: {}", reply.text);
+        for id in [&things.job, &things.run, &things.key] {
+            assert!(
+                !reply.text.contains(id.as_str()),
+                "{operation}: {}",
+                reply.text
+            );
+        }
+    }
+    for role in Role::ALL {
+        let is_below = expected.needs.is_some_and(|needed| !role.allows(needed));
+        let key = walk.world.key(TenantId::DEFAULT, role).await;
+        if is_below {
+            assert_eq!(walk.world.all_of(&admin).await, before, "{operation}");
+        }
+        for path in things.paths(template) {
+            let status = walk.call(Some(&key), &path).await.status.as_u16();
+            assert_eq!(status == 403, is_below, "{operation} as {role}: {status}");
+            assert!(
+                status != 401 && status < 500,
+                "{operation} as {role}: {status}"
+            );
+        }
+    }
+}
+
+impl World {
+    async fn wait_ready(&self) {
+        for _ in 0..500 {
+            if self.get("/readyz").await.status == 200 {
+                return;
+            }
+            crate::world::pause(10).await;
+        }
+        panic!("the node is not ready");
+    }
+
+    /// Jobs, calendars and runs as their tenant sees them.
+    async fn all_of(&self, admin: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for path in ["/v1/jobs", "/v1/calendars"] {
+            all.push(self.as_key(admin, "GET", path, Value::Null).await.text);
+        }
+        let runs = self.as_key(admin, "GET", "/v1/runs", Value::Null).await;
+        let runs = runs.json()["items"].as_array().unwrap().len();
+        all.push(runs.to_string());
+        all
+    }
+}
+
+#[tokio::test]
+async fn every_operation_answers_to_everyone_as_the_table_says() {
+    let mut operations = operations();
+    for expected in expected() {
+        let of = operations.remove(expected.operation);
+        let (method, path) = of.unwrap_or_else(|| panic!("no {}", expected.operation));
+        walk(expected, &method, &path).await;
+    }
+    assert!(
+        operations.is_empty(),
+        "not in isolation.txt: {operations:?}"
+    );
+}
+
+fn table() -> String {
+    let operations = operations();
+    let mut table = "| operation | role | another tenant's |\n| --- | --- | --- |\n".to_owned();
+    for Expected {
+        operation,
+        needs,
+        other,
+    } in expected()
+    {
+        let (method, path) = &operations[operation];
+        let needs = needs.map_or("no key is needed", Role::as_str);
+        let other = if other == 404 { "404" } else { "" };
+        table.push_str(&format!("| `{method} {path}` | {needs} | {other} |\n"));
+    }
+    table
+}
+
+#[test]
+fn the_guide_names_the_role_of_every_operation() {
+    let guide = std::fs::read_to_string(GUIDE).unwrap();
+    let (before, rest) = guide.split_once("isolation.txt -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end -->").unwrap();
+    let made = format!("{before}isolation.txt -->\n{}<!-- end -->{after}", table());
+    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+        std::fs::write(GUIDE, &made).unwrap();
+    } else {
+        assert!(
+            guide == made,
+            "docs/guides/access.md is not current: run make docs"
+        );
+    }
+}
