@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use model::{Role, TenantId, Timestamp};
+use model::{AccessKey, Role, TenantId, Timestamp};
 use server::{Access, Minted};
 use store::{Store, StoreError};
 use tracing::warn;
@@ -47,14 +47,14 @@ pub async fn ensure(
     access.refresh().await?;
     if is_first {
         announce(folder, &minted.text);
-    } else if is_new {
+    } else if is_new && !is_valid(store, &minted, now).await? {
         forget(folder, &minted.text);
     }
     Ok(())
 }
 
-/// The key in the file, if the store has never seen it: a start before this one left it, or one at the same time. Any
-/// other opens nothing, and goes.
+/// The key in the file, if the store has never seen it: a start before this one left it, or one at the same time. One that
+/// can never open the store goes.
 async fn found(
     folder: &Path,
     store: &dyn Store,
@@ -63,15 +63,31 @@ async fn found(
     let Some(text) = read(folder) else {
         return Ok(None);
     };
-    if let Some(minted) = Minted::read(&text, Role::Root, now) {
-        let key = &minted.key;
-        let stands = store.access().get_key(key.tenant, key.id).await?;
-        if stands.is_none() {
-            return Ok(Some(minted));
+    let minted = Minted::read(&text, Role::Root, now);
+    let stands = match &minted {
+        Some(minted) => stands(store, minted).await?,
+        None => None,
+    };
+    match (minted, stands) {
+        (Some(minted), None) => Ok(Some(minted)),
+        // A node that shares the folder has just been first.
+        (_, Some(stands)) if stands.is_valid(now) => Ok(None),
+        (None, _) | (_, Some(_)) => {
+            forget(folder, &text);
+            Ok(None)
         }
     }
-    forget(folder, &text);
-    Ok(None)
+}
+
+async fn stands(store: &dyn Store, minted: &Minted) -> Result<Option<AccessKey>, StoreError> {
+    let key = &minted.key;
+    store.access().get_key(key.tenant, key.id).await
+}
+
+/// Whether the store has it: a node that shares the folder may have taken it from the file and been first with it.
+async fn is_valid(store: &dyn Store, minted: &Minted, now: Timestamp) -> Result<bool, StoreError> {
+    let stands = stands(store, minted).await?;
+    Ok(stands.is_some_and(|stands| stands.is_valid(now)))
 }
 
 /// A new key, and whether it is in the file: another node that shares the folder may be faster, and then it is that
@@ -124,4 +140,60 @@ fn announce(folder: &Path, text: &str) {
         "  It is kept in {}, where commands on this machine find it.",
         path(folder).display()
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use engine::{Clock, SystemClock};
+    use store::AccessStore;
+    use store::mem::MemStore;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Clock::now(&SystemClock)
+    }
+
+    #[tokio::test]
+    async fn a_file_whose_key_another_node_has_just_written_stays() {
+        let folder = TempDir::new().unwrap();
+        let store = MemStore::new(Arc::new(SystemClock));
+        // Read before the other node was first.
+        let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
+        let (other, is_new) = make(folder.path(), now());
+        assert!(is_new);
+        assert!(store.create_first_key(&other.key).await.unwrap());
+        ensure(folder.path(), &store, &access, now()).await.unwrap();
+        assert_eq!(read(folder.path()), Some(other.text));
+        assert!(access.has_root(now()));
+    }
+
+    #[tokio::test]
+    async fn a_file_whose_key_was_revoked_is_replaced() {
+        let folder = TempDir::new().unwrap();
+        let store = MemStore::new(Arc::new(SystemClock));
+        let (mut old, _) = make(folder.path(), now());
+        old.key.revoked_at = Some(now());
+        store.create_key(&old.key).await.unwrap();
+        let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
+        ensure(folder.path(), &store, &access, now()).await.unwrap();
+        let kept = read(folder.path()).unwrap();
+        assert_ne!(kept, old.text);
+        let minted = Minted::read(&kept, Role::Root, now()).unwrap();
+        assert!(is_valid(&store, &minted, now()).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_node_that_was_not_first_leaves_no_file() {
+        let folder = TempDir::new().unwrap();
+        let store = MemStore::new(Arc::new(SystemClock));
+        let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
+        let first = Minted::new(TenantId::DEFAULT, Role::Root, now());
+        assert!(store.create_first_key(&first.key).await.unwrap());
+        ensure(folder.path(), &store, &access, now()).await.unwrap();
+        assert_eq!(read(folder.path()), None);
+    }
 }
