@@ -88,8 +88,12 @@ id!(
 );
 
 impl TenantId {
-    /// The one tenant there is until tenants are made.
+    /// The one that is always there.
     pub const DEFAULT: Self = Self(Uuid::nil());
+
+    pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())
+    }
 }
 
 /// Two words from an id, for hashing.

@@ -18,6 +18,7 @@ pub mod parts;
 pub mod presence;
 pub mod shard;
 pub mod target;
+pub mod tenant;
 
 pub mod policy;
 
@@ -49,5 +50,6 @@ pub use run::{Claim, Mark, Reason, Run, RunKind, RunState, Skip, Stretch};
 pub use schedule::{Calendar, CalendarName, Schedule};
 pub use shard::Shard;
 pub use target::Target;
+pub use tenant::{Tenant, TenantName};
 pub use time::{Slot, Timestamp};
 pub use within::Marks;

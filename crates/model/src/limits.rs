@@ -42,6 +42,10 @@ pub const CALENDARS_OF_JOB_MAX: usize = 16;
 pub const CALENDAR_ENTRIES_MAX: usize = 2_000;
 /// Calendars of one tenant.
 pub const CALENDARS_MAX: usize = 1_000;
+/// Bytes of a tenant's name.
+pub const TENANT_NAME_MAX: usize = 64;
+/// Tenants of one installation.
+pub const TENANTS_MAX: usize = 100_000;
 /// Keys of one tenant, those that ended lately among them.
 pub const KEYS_MAX: usize = 1_000;
 /// How long a key that was revoked or has expired is still listed.

@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use store::StoreError;
 
-use crate::ops::{CalendarFault, Fault, FieldError, KeyFault, OpError};
+use crate::ops::{CalendarFault, Fault, FieldError, KeyFault, OpError, TenantFault};
 
 macro_rules! problems {
     ($($kind:ident, $name:literal, $status:ident, $title:literal;)*) => {
@@ -55,6 +55,7 @@ problems! {
     JobNotFound, "job-not-found", NOT_FOUND, "There is no such job";
     CalendarNotFound, "calendar-not-found", NOT_FOUND, "There is no such calendar";
     AccessKeyNotFound, "access-key-not-found", NOT_FOUND, "There is no such key";
+    TenantNotFound, "tenant-not-found", NOT_FOUND, "There is no such tenant";
     RunNotFound, "run-not-found", NOT_FOUND, "There is no such run";
     MethodNotAllowed, "method-not-allowed", METHOD_NOT_ALLOWED, "The path does not take this method";
     BodySlow, "body-slow", REQUEST_TIMEOUT, "The body took too long to arrive";
@@ -70,6 +71,9 @@ problems! {
     CalendarsFull, "calendars-full", CONFLICT, "There are too many calendars";
     AccessKeysFull, "access-keys-full", CONFLICT, "There are too many keys";
     LastRootKey, "last-root-key", CONFLICT, "It is the last root key";
+    TenantExists, "tenant-exists", CONFLICT, "There is a tenant of this name";
+    TenantInUse, "tenant-in-use", CONFLICT, "The tenant cannot go";
+    TenantsFull, "tenants-full", CONFLICT, "There are too many tenants";
     NodeTooOld, "node-too-old", CONFLICT, "A node does not know this yet";
     Contended, "contended", CONFLICT, "It keeps changing";
     JobGone, "job-gone", GONE, "The job is gone";
@@ -292,6 +296,7 @@ impl From<OpError> for Problem {
             }
             OpError::Calendar(fault) => fault.into(),
             OpError::Key(fault) => fault.into(),
+            OpError::Tenant(fault) => fault.into(),
             OpError::Contended => Self::new(Kind::Contended, detail).retry_after(1),
             OpError::Overloaded => {
                 let detail = format!("{detail}: send this a little later");
@@ -380,6 +385,28 @@ impl From<KeyFault> for Problem {
                 .at("role")
                 .with("role", own.as_str())
                 .with("needed", role.as_str()),
+        }
+    }
+}
+
+impl From<TenantFault> for Problem {
+    fn from(fault: TenantFault) -> Self {
+        let detail = fault.to_string();
+        match fault {
+            TenantFault::Missing(_) => Self::new(Kind::TenantNotFound, detail).at("name"),
+            TenantFault::Exists(_) => {
+                let detail = format!("{detail}: choose another name");
+                Self::new(Kind::TenantExists, detail).at("name")
+            }
+            TenantFault::Full => Self::new(Kind::TenantsFull, format!("{detail}: delete one")),
+            TenantFault::Fixed => {
+                let detail = format!("{detail}: it cannot be deleted");
+                Self::new(Kind::TenantInUse, detail)
+            }
+            TenantFault::InUse { what, .. } => {
+                let detail = format!("{detail}: delete or revoke them first");
+                Self::new(Kind::TenantInUse, detail).with("has", what)
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Who may call: the keys that open the API. Apart from `Store`, whose methods follow a run through its life.
+//! Who may call: tenants, and the keys that open the API to them. Apart from `Store`, whose methods follow a run through its life.
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, TenantId, Timestamp};
+use model::{AccessKey, KeyId, Tenant, TenantId, TenantName, Timestamp};
 
 use crate::{Page, StoreError};
 
@@ -38,6 +38,31 @@ pub trait AccessStore: Send + Sync {
 
     /// When keys were last used. Never moves back; a key that is gone is left out.
     async fn use_keys(&self, used: &[(KeyId, Timestamp)]) -> Result<(), StoreError>;
+
+    /// Asked again with the same id, it is done.
+    async fn create_tenant(&self, tenant: &Tenant) -> Result<TenantCreated, StoreError>;
+
+    async fn get_tenant(&self, id: TenantId) -> Result<Option<Tenant>, StoreError>;
+
+    async fn find_tenant(&self, name: &TenantName) -> Result<Option<Tenant>, StoreError>;
+
+    /// By name, after `after`.
+    async fn list_tenants(
+        &self,
+        after: Option<&TenantName>,
+        limit: usize,
+    ) -> Result<Vec<Tenant>, StoreError>;
+
+    /// What a tenant is for; the tenant as it stands then.
+    async fn note_tenant(
+        &self,
+        id: TenantId,
+        note: Option<&str>,
+    ) -> Result<Option<Tenant>, StoreError>;
+
+    /// Only one without valid keys goes, and what is left of its keys with it. Whether it has jobs is for the caller to
+    /// know.
+    async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +70,8 @@ pub enum KeyCreated {
     Done,
     /// The tenant has as many as it may.
     Full,
+    /// There is no such tenant.
+    NoTenant,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,4 +88,21 @@ pub struct KeyChanges {
     /// The latest change there is.
     pub change: u64,
     pub keys: Vec<AccessKey>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TenantCreated {
+    Done,
+    /// Another tenant has the name.
+    Exists,
+    /// There are as many as there may be.
+    Full,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TenantDropped {
+    Done,
+    Missing,
+    /// Some of its keys are valid.
+    HasKeys,
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::output;
 use super::view::{self, cut, moment, text};
-use crate::client::{Call, Client, encode};
+use crate::client::{Call, Client, encode, with_query};
 use crate::failure::Failure;
 
 const CREATE_HELP: &str = "\
@@ -15,7 +15,7 @@ Roles, each of which may do what those before it may:
   reader    sees everything
   operator  pauses, resumes, runs, cancels and replays
   admin     creates, changes and deletes jobs and calendars, makes keys
-  root      sees the nodes and the metrics
+  root      makes tenants, and keys for any of them; sees the nodes and the metrics
 
 The key is printed, and never shown again. Nobody makes a key that may do more than its own.
 
@@ -35,7 +35,25 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
+struct OfTenant {
+    /// Whose key it is, by the tenant's name; for root only [default: that of your own key]
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
+}
+
+impl OfTenant {
+    fn query(self) -> Vec<(&'static str, String)> {
+        self.tenant
+            .map(|name| ("tenant", name))
+            .into_iter()
+            .collect()
+    }
+}
+
+#[derive(Debug, Args)]
 pub struct Create {
+    #[command(flatten)]
+    of: OfTenant,
     /// What it allows: reader, operator, admin or root
     #[arg(long)]
     role: String,
@@ -53,6 +71,8 @@ pub struct Create {
 #[derive(Debug, Args)]
 pub struct List {
     #[command(flatten)]
+    of: OfTenant,
+    #[command(flatten)]
     page: view::PageArgs,
 }
 
@@ -60,6 +80,8 @@ pub struct List {
 pub struct Id {
     /// The key's id, such as key_0192…
     id: String,
+    #[command(flatten)]
+    of: OfTenant,
 }
 
 pub async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
@@ -69,11 +91,12 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
             let answer = client.send(call).await?;
             view::print(&answer, json, created)
         }
-        Command::List(List { page }) => {
-            view::list(client, "/v1/keys", Vec::new(), &page, json, keys).await
+        Command::List(List { of, page }) => {
+            view::list(client, "/v1/keys", of.query(), &page, json, keys).await
         }
-        Command::Revoke(Id { id }) => {
+        Command::Revoke(Id { id, of }) => {
             let path = format!("/v1/keys/{}", encode(&id));
+            let path = with_query(&path, &of.query());
             let answer = client.send(Call::new(Method::DELETE, path)).await?;
             view::print(&answer, json, |key| {
                 output::line(&format!("revoked {}", text(&key["id"])))
@@ -87,6 +110,7 @@ impl Create {
         let mut body = Map::new();
         body.insert("role".to_owned(), self.role.as_str().into());
         let texts = [
+            ("tenant", &self.of.tenant),
             ("label", &self.label),
             ("expires_at", &self.expires_at),
             ("expires_in", &self.expires_in),
@@ -114,6 +138,7 @@ fn keys(items: &[Value], first: bool) -> Result<(), Failure> {
     let rows = items.iter().map(|key| {
         vec![
             Cell::new(text(&key["id"])),
+            Cell::new(text(&key["tenant"])),
             Cell::new(text(&key["role"])),
             Cell::new(moment(&key["last_used_at"], false)),
             Cell::new(moment(&key["expires_at"], false)),
@@ -121,6 +146,14 @@ fn keys(items: &[Value], first: bool) -> Result<(), Failure> {
             Cell::new(cut(&text(&key["label"]))),
         ]
     });
-    let head = ["ID", "ROLE", "LAST USED", "EXPIRES", "REVOKED", "LABEL"];
+    let head = [
+        "ID",
+        "TENANT",
+        "ROLE",
+        "LAST USED",
+        "EXPIRES",
+        "REVOKED",
+        "LABEL",
+    ];
     view::rows_of(&head, rows.collect(), first, "keys")
 }

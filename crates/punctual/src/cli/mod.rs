@@ -20,6 +20,7 @@ pub mod output;
 mod remote;
 mod run;
 mod slots;
+mod tenant;
 mod view;
 mod when;
 pub mod words;
@@ -75,6 +76,9 @@ enum Command {
     /// Show the nodes that share the work
     #[command(subcommand)]
     Node(node::Command),
+    /// Make, list and delete tenants
+    #[command(subcommand)]
+    Tenant(tenant::Command),
     /// Make, list and revoke keys
     #[command(subcommand)]
     Key(key::Command),
@@ -137,6 +141,9 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
         }),
         Command::Node(command) => ask(&remote, async |client| {
             node::execute(command, &client, json).await
+        }),
+        Command::Tenant(command) => ask(&remote, async |client| {
+            tenant::execute(command, &client, json).await
         }),
         Command::Key(command) => ask(&remote, async |client| {
             key::execute(command, &client, json).await

@@ -245,3 +245,43 @@ fn a_key_revoked_on_one_node_opens_nothing_on_another() {
     thread::sleep(Duration::from_millis(700));
     assert_eq!(status(), 401, "and it stays so");
 }
+
+#[test]
+fn tenants_are_made_and_each_sees_its_own() {
+    let server = Server::start_with_keys();
+    let made = server.ask("tenant create team-search --note 'owned by Ann'");
+    assert_eq!(made, "created team-search\n");
+    assert!(server.ask("tenant list").contains("owned by Ann"));
+    assert!(
+        server
+            .ask("tenant show team-search")
+            .contains("team-search")
+    );
+    let create = "job create --key mine --every 1h --url http://127.0.0.1:9/";
+    server.ask(create);
+    let key = server.ask("key create --tenant team-search --role admin");
+    let with = |line: &str| server.cli_with(&[("PUNCTUAL_KEY", key.trim())], line);
+    fails(&with("job show mine"), 1, &["mine"]);
+    let listed = with("job list --json");
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains("mine"));
+    assert!(with(create).status.success());
+    fails(&with("tenant list"), 1, &["role root", "role admin"]);
+    let refused = server.cli("tenant delete team-search");
+    fails(&refused, 1, &["team-search has jobs"]);
+    assert!(with("job delete mine").status.success());
+    let keys = server.ask("key list --tenant team-search");
+    let id = keys
+        .split_whitespace()
+        .find(|word| word.starts_with("key_"))
+        .unwrap();
+    server.ask(&format!("key revoke {id} --tenant team-search"));
+    assert_eq!(
+        server.ask("tenant edit team-search --note ''"),
+        "changed team-search\n"
+    );
+    assert_eq!(
+        server.ask("tenant delete team-search"),
+        "deleted team-search\n"
+    );
+    assert!(server.ask("job show mine").contains("mine"));
+}

@@ -1,5 +1,6 @@
 //! What can come of an operation when it does not come off.
 
+use model::TenantName;
 use model::{
     CalendarName, JobId, JobKey, JobState, Reason, Role, RunId, RunState, Version, limits,
 };
@@ -50,6 +51,8 @@ pub enum OpError {
     Calendar(#[from] CalendarFault),
     #[error(transparent)]
     Key(#[from] KeyFault),
+    #[error(transparent)]
+    Tenant(#[from] TenantFault),
     /// Others changed it as often as we tried.
     #[error("it keeps changing")]
     Contended,
@@ -100,4 +103,22 @@ pub enum KeyFault {
     /// Whoever asks may do less than the key.
     #[error("a key with the role {own} neither makes nor revokes one with the role {role}")]
     Above { role: Role, own: Role },
+}
+
+/// What can be wrong with what is asked of a tenant.
+#[derive(Debug, thiserror::Error)]
+pub enum TenantFault {
+    #[error("there is no tenant {0}")]
+    Missing(TenantName),
+    #[error("there is a tenant {0} already")]
+    Exists(TenantName),
+    #[error("there are {} tenants already", limits::TENANTS_MAX)]
+    Full,
+    #[error("the tenant {} is always there", TenantName::DEFAULT)]
+    Fixed,
+    #[error("the tenant {name} has {what}")]
+    InUse {
+        name: TenantName,
+        what: &'static str,
+    },
 }

@@ -3,7 +3,7 @@
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
 //! there to a definition that holds), `level` (whether every node can read it), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
-//! claimed), `calendars`, `runs`, `nodes`, `keys`, `page` (listings); then what people ask about time: `ahead` (a walk over
+//! claimed), `calendars`, `runs`, `nodes`, `tenants`, `keys`, `page` (listings); then what people ask about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
 mod ahead;
@@ -24,6 +24,7 @@ pub mod preview;
 pub mod runs;
 mod schedule;
 pub mod slots;
+pub mod tenants;
 mod turns;
 mod withdraw;
 
@@ -34,7 +35,7 @@ pub use draft::{
     CalendarDraft, CatchUpDraft, JobDraft, KindDraft, OverlapDraft, Patch, RetryDraft,
     ScheduleDraft, TargetDraft,
 };
-pub use error::{CalendarFault, KeyFault, OpError};
+pub use error::{CalendarFault, KeyFault, OpError, TenantFault};
 pub use fault::{Fault, FieldError};
 pub use schedule::{Known, kind_missing, refuse_misfit};
 pub use withdraw::{Wish, Withdrawn};

@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use model::{CalendarName, Job, JobId, KeyId, RunId, Slot, Timestamp, Version, limits};
+use model::{CalendarName, Job, JobId, KeyId, RunId, Slot, TenantName, Timestamp, Version, limits};
 use serde::Serialize;
 use store::Page;
 
@@ -122,6 +122,18 @@ impl Cursor for RunId {
 
     fn of(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
+impl Cursor for TenantName {
+    const MARK: u8 = b't';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        Self::new(str::from_utf8(bytes).ok()?).ok()
     }
 }
 

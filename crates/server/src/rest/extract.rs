@@ -12,7 +12,10 @@ use axum::http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use model::id::IdError;
 use model::schedule::CalendarError;
-use model::{CalendarName, JobId, JobKey, KeyId, RunId, TenantId, Timestamp, Version, limits};
+use model::tenant::TenantNameError;
+use model::{
+    CalendarName, JobId, JobKey, KeyId, RunId, TenantId, TenantName, Timestamp, Version, limits,
+};
 use sha2::{Digest, Sha256};
 use store::Idempotency;
 
@@ -126,6 +129,20 @@ impl FromRequestParts<Arc<Api>> for CalendarPath {
         let refused =
             |error: CalendarError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
         CalendarName::new(&text).map(Self).map_err(refused)
+    }
+}
+
+/// A tenant's name in the path.
+pub struct TenantPath(pub TenantName);
+
+impl FromRequestParts<Arc<Api>> for TenantPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::TenantNotFound).await?;
+        let refused =
+            |error: TenantNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
+        TenantName::new(&text).map(Self).map_err(refused)
     }
 }
 

@@ -1,7 +1,7 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
 //! In reading order: `who` (who may), `extract` (what requests are made of), `jobs`, `runs`, `batch`, `calendars`, `preview`,
-//! `slots`, `nodes`, `keys`, `system` (health and the like), `docs` (the guides), `pages` (one per problem), `observe` (what is
+//! `slots`, `nodes`, `tenants`, `keys`, `system` (health and the like), `docs` (the guides), `pages` (one per problem), `observe` (what is
 //! done around every request), `openapi` (the contract).
 
 mod answer;
@@ -20,6 +20,7 @@ mod runs;
 mod slots;
 mod split;
 mod system;
+mod tenants;
 mod who;
 
 use std::sync::Arc;
@@ -78,6 +79,9 @@ fn closed() -> Router<Arc<Api>> {
 
 fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
     let by_key = get(jobs::find).put(jobs::put).delete(jobs::delete_by_key);
+    let tenant = get(tenants::show)
+        .patch(tenants::patch)
+        .delete(tenants::delete);
     let calendar = get(calendars::show)
         .put(calendars::put)
         .delete(calendars::delete);
@@ -109,6 +113,8 @@ fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         )
         .route("/v1/calendars/{name}", calendar)
         .route("/v1/nodes", get(nodes::list))
+        .route("/v1/tenants", post(tenants::create).get(tenants::list))
+        .route("/v1/tenants/{name}", tenant)
         .route("/v1/keys", post(keys::create).get(keys::list))
         .route("/v1/keys/{id}", get(keys::show).delete(keys::revoke))
 }

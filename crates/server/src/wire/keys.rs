@@ -1,16 +1,17 @@
 //! Keys as clients ask for them, and as we answer them.
 
-use model::{Role, Timestamp, limits};
+use model::{Role, Tenant, Timestamp, limits};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::job_out::moment;
 use super::read::{self, Path, Read, Value};
+use super::tenants::tenant_name;
 use crate::access::Minted;
 use crate::ops::keys::KeyDraft;
 use crate::ops::{Fault, FieldError};
 
-pub const KEY_FIELDS: [&str; 4] = ["role", "label", "expires_at", "expires_in"];
+pub const KEY_FIELDS: [&str; 5] = ["tenant", "role", "label", "expires_at", "expires_in"];
 
 /// Reads what a new key is to be.
 pub fn key_draft(body: &[u8], now: Timestamp) -> Read<KeyDraft> {
@@ -29,6 +30,7 @@ pub fn key_draft(body: &[u8], now: Timestamp) -> Read<KeyDraft> {
         return Err(FieldError::invalid("expires_in", detail));
     }
     Ok(KeyDraft {
+        tenant: fields.get("tenant", tenant_name)?,
         role,
         label: fields.get("label", label)?,
         expires_at: expires_at.or(expires_in.map(|span| now.plus(span))),
@@ -51,6 +53,9 @@ pub struct AccessKey {
     /// Its id, which is also a part of it.
     #[schema(example = "key_0192f0c1a2b37def8123456789abcdef")]
     pub id: String,
+    /// Whose it is.
+    #[schema(example = "default")]
+    pub tenant: String,
     /// What it allows; each role may do what those before it may.
     pub role: String,
     /// What it is for.
@@ -70,9 +75,10 @@ pub struct AccessKey {
 }
 
 impl AccessKey {
-    pub fn of(key: &model::AccessKey) -> Self {
+    pub fn of(key: &model::AccessKey, tenant: &Tenant) -> Self {
         Self {
             id: key.id.to_string(),
+            tenant: tenant.name.to_string(),
             role: key.role.as_str().to_owned(),
             label: key.label.clone(),
             created_at: moment(&key.created_at),
@@ -93,9 +99,9 @@ pub struct NewAccessKey {
 }
 
 impl NewAccessKey {
-    pub fn of(minted: &Minted) -> Self {
+    pub fn of(minted: &Minted, tenant: &Tenant) -> Self {
         Self {
-            about: AccessKey::of(&minted.key),
+            about: AccessKey::of(&minted.key, tenant),
             key: minted.text.clone(),
         }
     }

@@ -23,6 +23,7 @@ mod slots_out;
 mod sound;
 mod suggest;
 mod target_in;
+mod tenants;
 
 pub use calendar_in::{CALENDAR_FIELDS, RANGE_FIELDS, calendar_draft, name_of};
 pub use calendar_out::{Calendar, CalendarList};
@@ -39,6 +40,9 @@ pub use run_out::{Attempt, ExcludedSlot, Preview, Run, RunAnswer, RunList};
 pub use schedule_in::SCHEDULE_FIELDS;
 pub use slots_out::{SlotEntry, SlotList};
 pub use target_in::HTTP_FIELDS;
+pub use tenants::{
+    TENANT_FIELDS, TENANT_PATCH_FIELDS, Tenant, TenantList, tenant_draft, tenant_note,
+};
 
 #[cfg(test)]
 #[path = "texts_tests.rs"]

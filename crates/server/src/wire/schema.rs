@@ -342,6 +342,8 @@ pub struct PreviewBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"role": "operator", "label": "on call", "expires_in": "90d"}))]
 pub struct KeyRequest {
+    /// Whose it is, by name; that of the key which asks for it, unless this one is root.
+    pub tenant: Option<String>,
     /// What it allows; not more than the key that asks for it.
     pub role: String,
     /// What it is for.
@@ -350,6 +352,24 @@ pub struct KeyRequest {
     pub expires_at: Option<String>,
     /// The same from now on, such as `90d`.
     pub expires_in: Option<String>,
+}
+
+/// A tenant that is to be made.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"name": "team-search", "note": "owned by Ann"}))]
+pub struct TenantRequest {
+    /// Lower-case letters, digits and dashes; begins with a letter.
+    pub name: String,
+    /// What it is for.
+    pub note: Option<String>,
+}
+
+/// What is to change of a tenant.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"note": "owned by Bob"}))]
+pub struct TenantPatch {
+    /// What it is for; `null` takes it away.
+    pub note: Option<String>,
 }
 
 /// One line of a batch's answer: the job that was made, or the problem with that line.

@@ -50,7 +50,7 @@ async fn every_operation_of_the_contract_is_served() {
             count += 1;
         }
     }
-    assert_eq!(count, 35);
+    assert_eq!(count, 40);
 }
 
 #[test]
@@ -91,6 +91,11 @@ fn the_contract_describes_every_field_that_is_read() {
     assert_eq!(fields("PreviewBody"), known(&server::wire::PREVIEW_FIELDS));
     assert_eq!(fields("StartBody"), known(&server::wire::START_FIELDS));
     assert_eq!(fields("PauseBody"), known(&server::wire::PAUSE_FIELDS));
+    assert_eq!(fields("TenantRequest"), known(&server::wire::TENANT_FIELDS));
+    assert_eq!(
+        fields("TenantPatch"),
+        known(&server::wire::TENANT_PATCH_FIELDS)
+    );
     assert_eq!(fields("KeyRequest"), known(&server::wire::KEY_FIELDS));
     assert_eq!(fields("ResumeBody"), known(&server::wire::RESUME_FIELDS));
     assert_eq!(

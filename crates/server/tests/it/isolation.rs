@@ -111,6 +111,8 @@ fn body(operation: &str) -> String {
         "preview_schedule" => json!({"schedule": "@daily"}).to_string(),
         "create_calendar" => json!({"name": "other", "yearly": ["12-26"]}).to_string(),
         "put_calendar" => json!({"yearly": ["12-26"]}).to_string(),
+        "create_tenant" => json!({"name": "another"}).to_string(),
+        "patch_tenant" => json!({"note": "a"}).to_string(),
         "create_key" => json!({"role": "reader"}).to_string(),
         _ => String::new(),
     }

@@ -31,5 +31,6 @@ mod slot_pages;
 mod slots;
 mod sockets;
 mod system;
+mod tenants;
 mod waits;
 mod world;

@@ -1,9 +1,9 @@
 //! Keys: who may call.
 
-use model::{AccessKey, KeyId, Role, TenantId, Timestamp, limits};
+use model::{AccessKey, KeyId, Role, Tenant, TenantId, TenantName, Timestamp, limits};
 
 use super::{Kept, Subject, at};
-use crate::{AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page};
+use crate::{AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, TenantCreated, TenantDropped};
 
 const OTHER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
@@ -35,7 +35,20 @@ fn whole() -> AccessKey {
     }
 }
 
+fn tenant(id: TenantId, name: &str) -> Result<Tenant, crate::BoxError> {
+    Ok(Tenant {
+        id,
+        name: TenantName::new(name)?,
+        note: None,
+        created_at: at(0),
+    })
+}
+
 async fn put(store: &dyn AccessStore, keys: &[AccessKey]) -> Kept {
+    if keys.iter().any(|key| key.tenant == OTHER) {
+        let created = store.create_tenant(&tenant(OTHER, "other")?).await?;
+        assert_eq!(created, TenantCreated::Done);
+    }
     for key in keys {
         assert_eq!(store.create_key(key).await?, KeyCreated::Done);
     }
@@ -268,5 +281,90 @@ pub async fn opening_again_keeps_keys(subject: Subject) -> Kept {
     let after = by_id(store.access().keys_since(0).await?);
     assert_eq!(after, before);
     drop(guard);
+    Ok(())
+}
+
+pub async fn a_tenant_is_found_by_its_name_and_its_id(subject: Subject) -> Kept {
+    let store = subject.store.access();
+    let other = Tenant {
+        note: Some("für „alle“".to_owned()),
+        ..tenant(OTHER, "other")?
+    };
+    // Asked again, it is the same.
+    for _ in 0..2 {
+        assert_eq!(store.create_tenant(&other).await?, TenantCreated::Done);
+    }
+    assert_eq!(store.get_tenant(OTHER).await?, Some(other.clone()));
+    assert_eq!(store.find_tenant(&other.name).await?, Some(other.clone()));
+    let always = store.get_tenant(TenantId::DEFAULT).await?;
+    let name = always.as_ref().map(|tenant| tenant.name.as_str());
+    assert_eq!(name, Some(TenantName::DEFAULT));
+    let taken = tenant(TenantId(uuid::Uuid::from_u128(8)), "other")?;
+    assert_eq!(store.create_tenant(&taken).await?, TenantCreated::Exists);
+    assert_eq!(store.get_tenant(taken.id).await?, None);
+    let noted = store.note_tenant(OTHER, None).await?;
+    assert_eq!(noted, Some(tenant(OTHER, "other")?));
+    assert_eq!(store.get_tenant(OTHER).await?, noted);
+    assert_eq!(store.note_tenant(taken.id, Some("a")).await?, None);
+    Ok(())
+}
+
+pub async fn tenants_are_listed_by_name(subject: Subject) -> Kept {
+    let store = subject.store.access();
+    for (number, name) in [(3, "zeta"), (1, "beta"), (2, "eta")] {
+        let tenant = tenant(TenantId(uuid::Uuid::from_u128(number)), name)?;
+        store.create_tenant(&tenant).await?;
+    }
+    let mut names = Vec::new();
+    let mut after = None;
+    for expected in [2, 2, 0] {
+        let found = store.list_tenants(after.as_ref(), 2).await?;
+        assert_eq!(found.len(), expected);
+        after = found.last().map(|tenant| tenant.name.clone()).or(after);
+        names.extend(found.into_iter().map(|tenant| tenant.name.to_string()));
+    }
+    assert_eq!(names, ["beta", "default", "eta", "zeta"]);
+    Ok(())
+}
+
+pub async fn a_key_belongs_to_a_tenant_that_is_there(subject: Subject) -> Kept {
+    let store = subject.store.access();
+    let key = AccessKey {
+        tenant: OTHER,
+        ..key(1, Role::Admin)
+    };
+    assert_eq!(store.create_key(&key).await?, KeyCreated::NoTenant);
+    assert!(store.keys_since(0).await?.keys.is_empty());
+    put(store, &[key]).await
+}
+
+pub async fn a_tenant_goes_when_it_has_no_valid_key(subject: Subject) -> Kept {
+    let store = subject.store.access();
+    assert_eq!(
+        store.drop_tenant(OTHER, at(0)).await?,
+        TenantDropped::Missing
+    );
+    let of_other = |number, role| AccessKey {
+        tenant: OTHER,
+        ..key(number, role)
+    };
+    let (kept, ends) = (
+        of_other(1, Role::Admin),
+        AccessKey {
+            expires_at: Some(at(10)),
+            ..of_other(2, Role::Reader)
+        },
+    );
+    put(store, &[kept.clone(), ends, key(3, Role::Reader)]).await?;
+    store.revoke_key(OTHER, kept.id, at(5)).await?;
+    assert_eq!(
+        store.drop_tenant(OTHER, at(9)).await?,
+        TenantDropped::HasKeys
+    );
+    assert_eq!(store.drop_tenant(OTHER, at(10)).await?, TenantDropped::Done);
+    assert_eq!(store.get_tenant(OTHER).await?, None);
+    assert!(store.list_keys(OTHER, page(None, 9)).await?.is_empty());
+    let ours = store.list_keys(TenantId::DEFAULT, page(None, 9)).await?;
+    assert_eq!(ours, [key(3, Role::Reader)]);
     Ok(())
 }

@@ -102,6 +102,10 @@ macro_rules! conformance_promises {
                 the_last_use_of_a_key_never_moves_back
                 a_tenant_has_so_many_keys_and_no_more
                 opening_again_keeps_keys
+                a_tenant_is_found_by_its_name_and_its_id
+                tenants_are_listed_by_name
+                a_key_belongs_to_a_tenant_that_is_there
+                a_tenant_goes_when_it_has_no_valid_key
             }
             jobs {
                 a_job_reads_back_whole

@@ -1,18 +1,36 @@
-//! Keys.
+//! Keys, and the tenants they belong to.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, Role, TenantId, Timestamp, limits};
+use model::{AccessKey, KeyId, Role, Tenant, TenantId, TenantName, Timestamp, limits};
 
 use super::MemStore;
-use crate::{AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError};
+use crate::{
+    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated, TenantDropped,
+};
 
-/// Every key, with the number of its last change.
-#[derive(Default)]
+/// Tenants by name; every key, with the number of its last change.
 pub(super) struct Access {
+    pub tenants: BTreeMap<TenantName, Tenant>,
     change: u64,
-    keys: BTreeMap<KeyId, (u64, AccessKey)>,
+    pub keys: BTreeMap<KeyId, (u64, AccessKey)>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        let always = TenantName::new(TenantName::DEFAULT).map(|name| Tenant {
+            id: TenantId::DEFAULT,
+            name,
+            note: None,
+            created_at: Timestamp::from_millis(0),
+        });
+        Self {
+            tenants: always.into_iter().map(|it| (it.name.clone(), it)).collect(),
+            change: 0,
+            keys: BTreeMap::new(),
+        }
+    }
 }
 
 impl Access {
@@ -21,7 +39,7 @@ impl Access {
         self.keys.insert(key.id, (self.change, key));
     }
 
-    fn of(&self, tenant: TenantId) -> impl DoubleEndedIterator<Item = &AccessKey> {
+    pub(super) fn of(&self, tenant: TenantId) -> impl DoubleEndedIterator<Item = &AccessKey> {
         let keys = self.keys.values().map(|(_, key)| key);
         keys.filter(move |key| key.tenant == tenant)
     }
@@ -32,6 +50,9 @@ impl Access {
     }
 
     fn create(&mut self, key: &AccessKey) -> KeyCreated {
+        if self.tenant(key.tenant).is_none() {
+            return KeyCreated::NoTenant;
+        }
         let long_ago = key.created_at.minus(limits::KEY_KEEP);
         self.keys.retain(|_, (_, other)| {
             other.tenant != key.tenant || other.ends_at().is_none_or(|ends_at| ends_at >= long_ago)
@@ -128,5 +149,37 @@ impl AccessStore for MemStore {
             }
         }
         Ok(())
+    }
+
+    async fn create_tenant(&self, tenant: &Tenant) -> Result<TenantCreated, StoreError> {
+        Ok(self.state().access.create_tenant(tenant))
+    }
+
+    async fn get_tenant(&self, id: TenantId) -> Result<Option<Tenant>, StoreError> {
+        Ok(self.state().access.tenant(id).cloned())
+    }
+
+    async fn find_tenant(&self, name: &TenantName) -> Result<Option<Tenant>, StoreError> {
+        Ok(self.state().access.tenants.get(name).cloned())
+    }
+
+    async fn list_tenants(
+        &self,
+        after: Option<&TenantName>,
+        limit: usize,
+    ) -> Result<Vec<Tenant>, StoreError> {
+        Ok(self.state().access.list_tenants(after, limit))
+    }
+
+    async fn note_tenant(
+        &self,
+        id: TenantId,
+        note: Option<&str>,
+    ) -> Result<Option<Tenant>, StoreError> {
+        Ok(self.state().access.note_tenant(id, note))
+    }
+
+    async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError> {
+        Ok(self.state().access.drop_tenant(id, now))
     }
 }

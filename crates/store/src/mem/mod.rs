@@ -2,7 +2,7 @@
 //! simple enough to be obviously right; the simulator runs on it, and every other store must answer as it
 //! does.
 //!
-//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `access`, `rules`, `plan`,
+//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `access` (and `tenants`), `rules`, `plan`,
 //! `fire`, `withdraw`, `settle`, `history`, each the body of the trait's methods of that step. All of them are
 //! plain functions of the state and their arguments; this file takes the lock and reads the clock.
 
@@ -15,6 +15,7 @@ mod presence;
 mod rules;
 mod settle;
 mod state;
+mod tenants;
 mod withdraw;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

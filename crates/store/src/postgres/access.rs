@@ -2,7 +2,7 @@
 //! and changes are seen in the order of their numbers.
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, Role, TenantId, Timestamp, limits};
+use model::{AccessKey, KeyId, Role, Tenant, TenantId, TenantName, Timestamp, limits};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -10,8 +10,11 @@ use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::rows::{maybe_moment, moment};
 use super::store::{PgStore, limit};
+use super::tenants;
 use crate::code::{Code, bad_row};
-use crate::{AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError};
+use crate::{
+    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated, TenantDropped,
+};
 
 /// Columns as `get_key.sql` has them; nothing for a role that a newer version wrote.
 fn read(row: &Row) -> Done<Option<AccessKey>> {
@@ -51,13 +54,28 @@ async fn get(conn: &Conn, tenant: TenantId, id: KeyId) -> Done<Option<AccessKey>
     Ok(found.into_iter().next())
 }
 
+async fn list(conn: &Conn, tenant: TenantId, page: Page<KeyId>) -> Done<Vec<AccessKey>> {
+    let before = page.before.map_or(Uuid::max(), |before| before.0);
+    let params: &Params<'_> = &[&tenant.0, &before, &limit(page.limit)];
+    select(conn, include_str!("sql/list_keys.sql"), params).await
+}
+
+/// All of one tenant.
+pub(super) async fn of_tenant(conn: &Conn, tenant: TenantId) -> Done<Vec<AccessKey>> {
+    let all = Page {
+        before: None,
+        limit: usize::MAX,
+    };
+    list(conn, tenant, all).await
+}
+
 async fn roots(conn: &Conn) -> Done<Vec<AccessKey>> {
     let root = Role::Root.code();
     select(conn, include_str!("sql/root_keys.sql"), &[&root]).await
 }
 
 /// A number that is always there.
-async fn number(conn: &Conn, sql: &'static str, params: &Params<'_>) -> Done<i64> {
+pub(super) async fn number(conn: &Conn, sql: &'static str, params: &Params<'_>) -> Done<i64> {
     let row = conn.row(sql, params).await?;
     Ok(row.map_or(Ok(0), |row| row.try_get(0))?)
 }
@@ -89,7 +107,7 @@ async fn insert(conn: &Conn, key: &AccessKey, change: i64) -> Done<()> {
 
 impl PgStore {
     /// A transaction that is alone in changing keys, and the number of its change.
-    async fn begin_change(&self) -> Done<(Conn, i64)> {
+    pub(super) async fn begin_change(&self) -> Done<(Conn, i64)> {
         let conn = self.clients.begin().await?;
         let change = number(&conn, include_str!("sql/change_keys.sql"), &[]).await?;
         Ok((conn, change))
@@ -97,6 +115,9 @@ impl PgStore {
 
     async fn try_create_key(&self, key: &AccessKey) -> Done<KeyCreated> {
         let (conn, change) = self.begin_change().await?;
+        if tenants::get(&conn, key.tenant).await?.is_none() {
+            return Ok(KeyCreated::NoTenant);
+        }
         let long_ago = key.created_at.minus(limits::KEY_KEEP).as_millis();
         let forget = include_str!("sql/forget_keys.sql");
         conn.execute(forget, &[&key.tenant.0, &long_ago]).await?;
@@ -151,10 +172,7 @@ impl PgStore {
     }
 
     async fn try_list_keys(&self, tenant: TenantId, page: Page<KeyId>) -> Done<Vec<AccessKey>> {
-        let conn = self.readers.get().await?;
-        let before = page.before.map_or(Uuid::max(), |before| before.0);
-        let params: &Params<'_> = &[&tenant.0, &before, &limit(page.limit)];
-        select(&conn, include_str!("sql/list_keys.sql"), params).await
+        list(&self.readers.get().await?, tenant, page).await
     }
 
     /// The number is read first: whatever it counts can be seen by then.
@@ -221,5 +239,37 @@ impl AccessStore for PgStore {
 
     async fn use_keys(&self, used: &[(KeyId, Timestamp)]) -> Result<(), StoreError> {
         self.call(|| self.try_use_keys(used)).await
+    }
+
+    async fn create_tenant(&self, tenant: &Tenant) -> Result<TenantCreated, StoreError> {
+        self.call(|| self.try_create_tenant(tenant)).await
+    }
+
+    async fn get_tenant(&self, id: TenantId) -> Result<Option<Tenant>, StoreError> {
+        self.call(|| self.try_get_tenant(id)).await
+    }
+
+    async fn find_tenant(&self, name: &TenantName) -> Result<Option<Tenant>, StoreError> {
+        self.call(|| self.try_find_tenant(name)).await
+    }
+
+    async fn list_tenants(
+        &self,
+        after: Option<&TenantName>,
+        limit: usize,
+    ) -> Result<Vec<Tenant>, StoreError> {
+        self.call(|| self.try_list_tenants(after, limit)).await
+    }
+
+    async fn note_tenant(
+        &self,
+        id: TenantId,
+        note: Option<&str>,
+    ) -> Result<Option<Tenant>, StoreError> {
+        self.call(|| self.try_note_tenant(id, note)).await
+    }
+
+    async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError> {
+        self.call(|| self.try_drop_tenant(id, now)).await
     }
 }

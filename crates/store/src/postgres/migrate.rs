@@ -17,7 +17,7 @@ use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
@@ -27,6 +27,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/0007_levels.sql"),
     include_str!("migrations/0008_manual_runs.sql"),
     include_str!("migrations/0009_keys.sql"),
+    include_str!("migrations/0010_tenants.sql"),
 ];
 
 /// The line after which a migration goes on apart.

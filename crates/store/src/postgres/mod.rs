@@ -7,7 +7,7 @@
 //!
 //! In reading order: `config`, `tls`, `dial`, `pool`, `migrate` (the way to the database), `store`, `statement`, `rows` (words
 //! as columns), `batch`, `put`, `views` and `effects`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
-//! `gather`), `calendars`, `access`, `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `history`, `ranges`, `retain`.
+//! `gather`), `calendars`, `access` (and `tenants`), `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `history`, `ranges`, `retain`.
 //! Statements are in `sql/`, named after the method they belong to. `server` starts a real server for tests.
 //!
 //! What runs all the time leaves the planner one way to its rows, because statistics may say anything: of a table that is full
@@ -44,6 +44,7 @@ pub mod server;
 mod settle;
 mod statement;
 mod store;
+mod tenants;
 mod tls;
 mod views;
 

@@ -1,16 +1,19 @@
 //! Keys.
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, Role, TenantId, Timestamp, limits};
+use model::{AccessKey, KeyId, Role, TenantId, TenantName, Timestamp, limits};
 use rusqlite::{Connection, Params, Row, params};
 
 use super::db::Db;
 use super::fault::Done;
 use super::rows::{Tenant, maybe_moment, moment};
 use super::store::SqliteStore;
+use super::tenants;
 use super::writer::By;
 use crate::code::Code;
-use crate::{AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError};
+use crate::{
+    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated, TenantDropped,
+};
 
 /// Columns as `get_key.sql` has them; nothing for a role that a newer version wrote.
 fn read(row: &Row<'_>) -> rusqlite::Result<Option<AccessKey>> {
@@ -46,7 +49,7 @@ fn get(conn: &Connection, tenant: TenantId, id: KeyId) -> Done<Option<AccessKey>
     Ok(found.into_iter().next())
 }
 
-fn number(conn: &Connection, sql: &str, params: impl Params) -> Done<i64> {
+pub(super) fn number(conn: &Connection, sql: &str, params: impl Params) -> Done<i64> {
     let mut select = conn.prepare_cached(sql)?;
     Ok(select.query_row(params, |row| row.get(0))?)
 }
@@ -56,6 +59,15 @@ fn list(conn: &Connection, tenant: TenantId, page: Page<KeyId>) -> Done<Vec<Acce
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
     let params = params![Tenant(tenant), before.as_bytes(), limit];
     select(conn, include_str!("sql/list_keys.sql"), params)
+}
+
+/// All of one tenant.
+pub(super) fn of_tenant(conn: &Connection, tenant: TenantId) -> Done<Vec<AccessKey>> {
+    let all = Page {
+        before: None,
+        limit: usize::MAX,
+    };
+    list(conn, tenant, all)
 }
 
 fn since(conn: &Connection, change: u64) -> Done<KeyChanges> {
@@ -103,6 +115,9 @@ impl Db {
     }
 
     fn create_key(&self, key: &AccessKey) -> Done<KeyCreated> {
+        if tenants::get(&self.conn, key.tenant)?.is_none() {
+            return Ok(KeyCreated::NoTenant);
+        }
         let long_ago = key.created_at.minus(limits::KEY_KEEP).as_millis();
         let mut forget = self
             .conn
@@ -201,6 +216,50 @@ impl AccessStore for SqliteStore {
     async fn use_keys(&self, used: &[(KeyId, Timestamp)]) -> Result<(), StoreError> {
         let used = used.to_vec();
         self.write(By::Client, used.len(), move |db| db.use_keys(&used))
+            .await
+    }
+
+    async fn create_tenant(&self, tenant: &model::Tenant) -> Result<TenantCreated, StoreError> {
+        let tenant = tenant.clone();
+        self.write(By::Client, 1, move |db| db.create_tenant(&tenant))
+            .await
+    }
+
+    async fn get_tenant(&self, id: TenantId) -> Result<Option<model::Tenant>, StoreError> {
+        self.read(By::Client, move |conn| tenants::get(conn, id))
+            .await
+    }
+
+    async fn find_tenant(&self, name: &TenantName) -> Result<Option<model::Tenant>, StoreError> {
+        let name = name.clone();
+        self.read(By::Client, move |conn| tenants::find(conn, &name))
+            .await
+    }
+
+    async fn list_tenants(
+        &self,
+        after: Option<&TenantName>,
+        limit: usize,
+    ) -> Result<Vec<model::Tenant>, StoreError> {
+        let after = after.cloned();
+        self.read(By::Client, move |conn| {
+            tenants::list(conn, after.as_ref(), limit)
+        })
+        .await
+    }
+
+    async fn note_tenant(
+        &self,
+        id: TenantId,
+        note: Option<&str>,
+    ) -> Result<Option<model::Tenant>, StoreError> {
+        let note = note.map(str::to_owned);
+        self.write(By::Client, 1, move |db| db.note_tenant(id, note.as_deref()))
+            .await
+    }
+
+    async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError> {
+        self.write(By::Client, 1, move |db| db.drop_tenant(id, now))
             .await
     }
 }

@@ -6,7 +6,7 @@
 //! for each day of UTC, dropped whole (`retain`).
 //!
 //! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `store`, `rows` (words as columns), `view` (what
-//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `access`, `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
+//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `access` (and `tenants`), `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
 //! `history`, `slots`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
 
 mod access;
@@ -31,6 +31,7 @@ mod rules;
 mod settle;
 mod slots;
 mod store;
+mod tenants;
 mod view;
 mod withdraw;
 mod writer;

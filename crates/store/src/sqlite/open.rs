@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_levels.sql"),
     include_str!("migrations/0008_manual_runs.sql"),
     include_str!("migrations/0009_keys.sql"),
+    include_str!("migrations/0010_tenants.sql"),
 ];
 /// What follows this line in a migration is done to the table of every day.
 const RANGE_PART: &str = "-- For every day of history:\n";

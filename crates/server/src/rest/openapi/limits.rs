@@ -213,7 +213,14 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
             "JobPatch.key",
             "CalendarRequest.name",
             "KeyRequest.label",
+            "KeyRequest.tenant",
+            "TenantRequest.name",
         ],
+    ),
+    (
+        "maxLength",
+        limits::TENANT_NAME_MAX,
+        &["KeyRequest.tenant", "TenantRequest.name"],
     ),
     (
         "maxLength",
@@ -238,7 +245,12 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
     (
         "maxLength",
         limits::NOTE_MAX,
-        &["PauseBody.note", "CalendarRequest.note"],
+        &[
+            "PauseBody.note",
+            "CalendarRequest.note",
+            "TenantRequest.note",
+            "TenantPatch.note",
+        ],
     ),
     (
         "maxProperties",

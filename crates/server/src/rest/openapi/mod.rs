@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::{batch, calendars, jobs, keys, nodes, preview, runs, slots, system};
+use super::{batch, calendars, jobs, keys, nodes, preview, runs, slots, system, tenants};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -27,7 +27,8 @@ use super::{batch, calendars, jobs, keys, nodes, preview, runs, slots, system};
         runs::start, runs::replay_last, runs::list_of_job, runs::list, runs::show, runs::cancel,
         runs::replay, slots::list, slots::explain, preview::preview,
         calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
-        nodes::list, keys::create, keys::list, keys::show, keys::revoke, system::healthz, system::readyz, system::version, system::metrics,
+        nodes::list, tenants::create, tenants::list, tenants::show,
+        tenants::patch, tenants::delete, keys::create, keys::list, keys::show, keys::revoke, system::healthz, system::readyz, system::version, system::metrics,
     ),
     tags(
         (name = "jobs", description = "What is due, and where it goes"),
@@ -35,6 +36,7 @@ use super::{batch, calendars, jobs, keys, nodes, preview, runs, slots, system};
         (name = "schedules", description = "When something is due"),
         (name = "calendars", description = "Named times that jobs leave out, or keep to"),
         (name = "nodes", description = "Who does the work"),
+        (name = "tenants", description = "Who owns jobs"),
         (name = "keys", description = "Who may call"),
         (name = "system", description = "How the node is"),
     ),

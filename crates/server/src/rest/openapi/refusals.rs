@@ -117,6 +117,7 @@ fn missing(method: &str, path: &str) -> Option<Kind> {
         ("/v1/runs/", Kind::RunNotFound),
         ("/v1/calendars/", Kind::CalendarNotFound),
         ("/v1/keys/", Kind::AccessKeyNotFound),
+        ("/v1/tenants/", Kind::TenantNotFound),
     ];
     kinds
         .into_iter()
@@ -147,8 +148,11 @@ fn own(operation: &str) -> Vec<Kind> {
         ],
         "put_calendar" => vec![Kind::CalendarsFull, Kind::Contended, Kind::ScheduleInvalid],
         "delete_calendar" => vec![Kind::CalendarInUse, Kind::Contended],
-        "create_key" => vec![Kind::AccessKeysFull],
-        "revoke_key" => vec![Kind::LastRootKey],
+        "create_tenant" => vec![Kind::TenantExists, Kind::TenantsFull],
+        "delete_tenant" => vec![Kind::TenantInUse],
+        "create_key" => vec![Kind::AccessKeysFull, Kind::TenantNotFound],
+        "list_keys" | "get_key" => vec![Kind::FieldInvalid, Kind::AccessKeyNotFound],
+        "revoke_key" => vec![Kind::LastRootKey, Kind::FieldInvalid],
         "healthz" => vec![Kind::Unwell],
         "readyz" => vec![Kind::NotReady],
         _ => Vec::new(),

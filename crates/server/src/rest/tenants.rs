@@ -1,0 +1,120 @@
+//! Tenants over REST.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use model::TenantName;
+
+use super::answer::{self, Answer, LIMIT_DEFAULT};
+use super::extract::{JsonBody, NoParams, Params, TenantPath};
+use super::who::Root;
+use crate::api::Api;
+use crate::ops::tenants;
+use crate::wire::{self, schema};
+
+/// Make a tenant. It has no keys yet: `POST /v1/keys` makes them.
+#[utoipa::path(
+    post, path = "/v1/tenants", tag = "tenants", operation_id = "create_tenant",
+    request_body = schema::TenantRequest,
+    responses(
+        (status = 201, body = wire::Tenant, description = "Created"),
+    ),
+)]
+pub async fn create(
+    State(api): State<Arc<Api>>,
+    _: Root,
+    _: NoParams,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let draft = wire::tenant_draft(&body)?;
+    let tenant = tenants::create(&api, draft).await?;
+    let mut response = answer::json(StatusCode::CREATED, &wire::Tenant::of(&tenant))?;
+    let path = format!("/v1/tenants/{}", tenant.name);
+    answer::set(&mut response, header::LOCATION, &path);
+    Ok(response)
+}
+
+/// List tenants by name.
+#[utoipa::path(
+    get, path = "/v1/tenants", tag = "tenants", operation_id = "list_tenants",
+    params(
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
+    ),
+    responses(
+        (status = 200, body = wire::TenantList, description = "As asked"),
+    ),
+)]
+pub async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -> Answer {
+    params.known(&["cursor", "limit"])?;
+    let after: Option<TenantName> = answer::cursor_of(&params)?;
+    let limit = answer::limit_of(&params, LIMIT_DEFAULT)?;
+    let page = tenants::list(&api, after, limit).await?;
+    answer::json(
+        StatusCode::OK,
+        &wire::TenantList {
+            items: page.items.iter().map(wire::Tenant::of).collect(),
+            next_cursor: page.next.as_ref().map(answer::cursor),
+        },
+    )
+}
+
+/// Show a tenant.
+#[utoipa::path(
+    get, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "get_tenant",
+    params(("name" = String, Path, description = "The tenant's name")),
+    responses(
+        (status = 200, body = wire::Tenant, description = "As asked"),
+    ),
+)]
+pub async fn show(
+    State(api): State<Arc<Api>>,
+    _: Root,
+    TenantPath(name): TenantPath,
+    _: NoParams,
+) -> Answer {
+    let tenant = tenants::get(&api, &name).await?;
+    answer::json(StatusCode::OK, &wire::Tenant::of(&tenant))
+}
+
+/// Say what a tenant is for.
+#[utoipa::path(
+    patch, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "patch_tenant",
+    params(("name" = String, Path, description = "The tenant's name")),
+    request_body = schema::TenantPatch,
+    responses(
+        (status = 200, body = wire::Tenant, description = "As asked"),
+    ),
+)]
+pub async fn patch(
+    State(api): State<Arc<Api>>,
+    _: Root,
+    TenantPath(name): TenantPath,
+    _: NoParams,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let tenant = match wire::tenant_note(&body)? {
+        Some(note) => tenants::note(&api, &name, note.as_deref()).await?,
+        None => tenants::get(&api, &name).await?,
+    };
+    answer::json(StatusCode::OK, &wire::Tenant::of(&tenant))
+}
+
+/// Delete a tenant that has no jobs, no calendars and no valid keys.
+#[utoipa::path(
+    delete, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "delete_tenant",
+    params(("name" = String, Path, description = "The tenant's name")),
+    responses(
+        (status = 200, body = wire::Tenant, description = "Deleted; as it was"),
+    ),
+)]
+pub async fn delete(
+    State(api): State<Arc<Api>>,
+    _: Root,
+    TenantPath(name): TenantPath,
+    _: NoParams,
+) -> Answer {
+    let tenant = tenants::delete(&api, &name).await?;
+    answer::json(StatusCode::OK, &wire::Tenant::of(&tenant))
+}

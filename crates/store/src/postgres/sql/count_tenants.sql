@@ -1,0 +1,2 @@
+-- create_tenant: how many there are.
+SELECT count(*) FROM tenants

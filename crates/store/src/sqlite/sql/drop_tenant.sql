@@ -1,0 +1,2 @@
+-- drop_tenant: its keys have gone before.
+DELETE FROM tenants WHERE id = ?1
