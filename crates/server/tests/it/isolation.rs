@@ -57,6 +57,8 @@ struct Things {
     job: String,
     run: String,
     key: String,
+    /// The job's own key, and a calendar's name.
+    names: [&'static str; 2],
 }
 
 const JOB_KEY: &str = "nightly";
@@ -75,11 +77,29 @@ impl Things {
         let job = make("/v1/jobs", job).await;
         let run = make(&format!("/v1/jobs/{job}/run"), Value::Null).await;
         let key = make("/v1/keys", json!({"role": "reader"})).await;
-        Self { job, run, key }
+        let names = [JOB_KEY, CALENDAR];
+        Self {
+            job,
+            run,
+            key,
+            names,
+        }
+    }
+
+    /// What nobody has.
+    fn nowhere() -> Self {
+        let id = |kind: &str| format!("{kind}_0192f0c1a2b37def8123456789abcdef");
+        Self {
+            job: id("job"),
+            run: id("run"),
+            key: id("key"),
+            names: ["nowhere", "nowhere"],
+        }
     }
 
     /// The path with these in it; a job may be named by its key as well.
     fn paths(&self, template: &str) -> Vec<String> {
+        let [job_key, calendar] = self.names;
         let id = if template.starts_with("/v1/jobs") {
             &self.job
         } else if template.starts_with("/v1/runs") {
@@ -88,11 +108,11 @@ impl Things {
             &self.key
         };
         let path = template
-            .replace("{key}", JOB_KEY)
-            .replace("{name}", CALENDAR);
+            .replace("{key}", job_key)
+            .replace("{name}", calendar);
         let mut paths = vec![path.replace("{id}", id)];
         if template.starts_with("/v1/jobs/{id}") {
-            paths.push(path.replace("{id}", &format!("key:{JOB_KEY}")));
+            paths.push(path.replace("{id}", &format!("key:{job_key}")));
         }
         if template.ends_with("/explain") {
             paths.iter_mut().for_each(|path| path.push_str("?at=0"));
@@ -171,10 +191,20 @@ async fn walk(expected: Expected, method: &str, template: &str) {
         method: method.to_owned(),
     };
     let before = walk.world.all_of(&admin).await;
-    for path in things.paths(template) {
+    let nowhere = Things::nowhere().paths(template);
+    for (path, nowhere) in things.paths(template).into_iter().zip(nowhere) {
         walk.strangers(&path, expected.needs.is_none()).await;
         let reply = walk.call(Some(&stranger), &path).await;
         assert_eq!(reply.status, expected.other, "{operation}: {}", reply.text);
+        if expected.other == 404 {
+            // Nothing tells what another has from what nobody has.
+            let names = |text: &str| {
+                text.replace(JOB_KEY, "nowhere")
+                    .replace(CALENDAR, "nowhere")
+            };
+            let none = walk.call(Some(&stranger), &nowhere).await;
+            assert_eq!(names(&reply.text), none.text, "{operation}");
+        }
         for id in [&things.job, &things.run, &things.key] {
             assert!(
                 !reply.text.contains(id.as_str()),
