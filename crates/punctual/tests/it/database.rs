@@ -176,7 +176,11 @@ fn clients_that_ask_for_too_much_or_give_up_delay_no_slot() {
     let (mut from, mut begun) = (0, 0);
     thread::scope(|scope| {
         scope.spawn(|| database.query(hold).unwrap());
-        pause(Duration::from_millis(500));
+        let held = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
+                    AND relation = 'punctual.labels'::regclass";
+        wait_for("the lock", || {
+            (database.query(held).unwrap().as_str() == "1").then_some(())
+        });
         (from, begun) = (receiver.count(), now());
         for _ in 0..12 {
             scope.spawn(|| {
