@@ -131,6 +131,14 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
         let Some(dispatched_at) = leaves(&attempts, &work, at, waits).await else {
             return;
         };
+        if dispatched_at < work.run.due_at {
+            // The clock went back while it waited: whoever claims it next starts it when it is due again.
+            if hand_back(&attempts, work).await.is_err() {
+                return;
+            }
+            next = attempts.next(age);
+            continue;
+        }
         attempts.metrics.dispatched.inc();
         watch_start(&attempts, &work, dispatched_at);
         let Some(report) = deliver(&attempts, &work, payload, dispatched_at).await else {
@@ -158,8 +166,8 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
     }
 }
 
-/// The moment at which an attempt is dispatched: when its turn came, if nothing has kept it since. None when the presence
-/// has ended.
+/// The moment at which an attempt is dispatched: when its turn came, if nothing has kept it since. It may be before the run
+/// is due, by a clock that went back meanwhile: then it is not dispatched. None when the presence has ended.
 async fn leaves(
     attempts: &Attempts,
     work: &Work,
@@ -177,13 +185,19 @@ async fn leaves(
         return None;
     }
     let micros = attempts.clock.now_micros();
-    attempts.lateness.observe(work, micros);
-    if !waits {
-        return Some(at);
+    let left_at = if waits {
+        Timestamp::from_millis(micros / 1_000)
+    } else {
+        at
+    };
+    if left_at < work.run.due_at {
+        return Some(left_at);
     }
-    let left_at = Some(Timestamp::from_millis(micros / 1_000));
-    attempts.board.set_dispatched(work.run.id, left_at);
-    left_at
+    attempts.lateness.observe(work, micros);
+    if waits {
+        attempts.board.set_dispatched(work.run.id, Some(left_at));
+    }
+    Some(left_at)
 }
 
 /// Gives up the claim of an attempt that did not leave: whoever claims its run next works on its job as it stands then.

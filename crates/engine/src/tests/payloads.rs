@@ -110,6 +110,21 @@ async fn an_attempt_whose_payload_was_edited_meanwhile_is_handed_back() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_is_not_due_any_more_when_its_payload_comes_is_handed_back() {
+    let bench = Bench::holding().await;
+    let run = start(&bench, with_payload(large(7))).await;
+    bench.clock.step_wall(-500);
+    bench.step(&mut bench.payloads()).await.unwrap();
+    bench.quiet().await;
+    assert!(bench.target.runs().is_empty(), "nothing leaves early");
+    bench.drain(&mut bench.settle()).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!((stands.state, stands.claim), (RunState::Ready, None));
+    assert_eq!(stands.dispatched_at, None);
+    assert_eq!((stands.attempt.0, bench.running()), (1, 0));
+}
+
+#[tokio::test]
 async fn payloads_that_are_wanted_together_are_read_together() {
     let bench = Bench::holding().await;
     for number in 1..=3 {
