@@ -30,10 +30,12 @@ SNAPSHOT ?=
 help: ## Print every target with its comment.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Whom a server that `make run` starts may call: this machine, too, so that the first job has somebody to call.
+run: export PUNCTUAL_EGRESS_ALLOW ?= public,loopback
 run: ## Build the release binary and start it: `punctual serve` (more arguments: ARGS="…").
 	@echo "==> building the release binary (a first build takes some minutes)"
 	cargo build --release --locked -p punctual
-	@echo "==> starting it; stop it with Ctrl-C"
+	@echo "==> starting it; jobs may call $$PUNCTUAL_EGRESS_ALLOW addresses (PUNCTUAL_EGRESS_ALLOW); stop it with Ctrl-C"
 	$(TARGET)/release/punctual serve $(ARGS)
 
 test: tools fmt-check contract clippy deny ## Install what tests need, then run them all: format, clippy, tidy, every suite.
@@ -41,6 +43,8 @@ test: tools fmt-check contract clippy deny ## Install what tests need, then run 
 	cargo test --workspace --all-features --locked --doc --quiet
 	@echo "==> every test of the workspace; a missing program fails a test here instead of skipping it"
 	PUNCTUAL_TEST_COMPLETE=1 cargo nextest run --workspace --all-features --locked --no-fail-fast
+	@echo "==> requests made from the contract, with a key and without: no 5xx, and nothing that the contract does not name"
+	scripts/schemathesis $(TARGET)/debug/punctual
 
 check: fmt-check clippy ## The quick form: format, clippy, unit tests and tidy; installs nothing.
 	@echo "==> unit tests and tidy"
@@ -90,6 +94,8 @@ fmt-check:
 clippy:
 	@echo "==> clippy"
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+	@echo "==> clippy of the product, without what only tests are built with"
+	cargo clippy -p punctual --locked -- -D warnings
 
 deny:
 	@echo "==> licences, versions and sources (advisories need a database from the network: cargo deny check advisories)"

@@ -6,7 +6,7 @@ use std::ops::Add;
 use model::{Timestamp, limits};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Age {
+pub(crate) enum Age {
     OnTime,
     /// Overdue by more than `BACKLOG_AFTER`.
     Backlog,
@@ -14,9 +14,9 @@ pub enum Age {
 
 impl Age {
     /// In the order of precedence.
-    pub const ALL: [Self; 2] = [Self::OnTime, Self::Backlog];
+    pub(crate) const ALL: [Self; 2] = [Self::OnTime, Self::Backlog];
 
-    pub fn of(due_at: Timestamp, now: Timestamp) -> Self {
+    pub(crate) fn of(due_at: Timestamp, now: Timestamp) -> Self {
         if due_at < on_time_from(now) {
             Self::Backlog
         } else {
@@ -26,26 +26,26 @@ impl Age {
 }
 
 /// The first due time that is on time.
-pub fn on_time_from(now: Timestamp) -> Timestamp {
+pub(crate) fn on_time_from(now: Timestamp) -> Timestamp {
     now.minus(limits::BACKLOG_AFTER)
 }
 
 /// One for each age.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ByAge<T> {
+pub(crate) struct ByAge<T> {
     pub on_time: T,
     pub backlog: T,
 }
 
 impl<T> ByAge<T> {
-    pub fn get(&self, age: Age) -> &T {
+    pub(crate) fn get(&self, age: Age) -> &T {
         match age {
             Age::OnTime => &self.on_time,
             Age::Backlog => &self.backlog,
         }
     }
 
-    pub fn get_mut(&mut self, age: Age) -> &mut T {
+    pub(crate) fn get_mut(&mut self, age: Age) -> &mut T {
         match age {
             Age::OnTime => &mut self.on_time,
             Age::Backlog => &mut self.backlog,
@@ -54,7 +54,7 @@ impl<T> ByAge<T> {
 }
 
 impl<T: Copy + Add<Output = T>> ByAge<T> {
-    pub fn sum(&self) -> T {
+    pub(crate) fn sum(&self) -> T {
         self.on_time + self.backlog
     }
 }

@@ -6,18 +6,24 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
-use executor::WorkOrder;
+use executor::{Progress, Stopwatch, WorkOrder};
 use futures_util::FutureExt;
+use model::breaker::Signal;
+use model::rollup::Count;
 use model::schedule::format_span;
-use model::{Outcome, Report, Timestamp, Verdict, limits};
+use model::{AttemptNo, Outcome, Report, RunId, Timestamp, Verdict, limits};
 use prometheus_client::metrics::histogram::Histogram;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use store::{HandOver, StoreError};
+use tokio::sync::mpsc;
 
 use crate::age::Age;
 use crate::board::{Board, Start, Work};
+use crate::callback::{callback, hand_over, is_taken_over, prepare, waits_for_key};
 use crate::clock::Clock;
 use crate::desk::{By, Ended, Ending, Endings, Gone};
 use crate::executors::Executors;
@@ -26,49 +32,63 @@ use crate::metrics::Metrics;
 use crate::nudge::Nudge;
 use crate::payloads::{Payloads, Unsent};
 use crate::presence::Presence;
+use crate::tokens::Tokens;
 use crate::trouble::What;
+use crate::vault::{Hidden, Signing, Vault, template};
 
 /// What attempts work with.
-pub struct Attempts {
+pub(crate) struct Attempts {
     pub board: Arc<Board>,
     pub clock: Arc<dyn Clock>,
+    /// The same clock, for executors.
+    pub stopwatch: Arc<dyn Stopwatch>,
     pub presence: Arc<Presence>,
     pub executors: Arc<Executors>,
     pub payloads: Arc<Payloads>,
+    pub vault: Arc<Vault>,
     pub endings: Endings,
+    /// Where attempts go that their targets have taken over.
+    pub taken_over: mpsc::Sender<HandOver>,
+    pub tokens: Arc<Tokens>,
+    pub public_url: Arc<str>,
     pub by: By,
     pub metrics: Metrics,
     pub lateness: Lateness,
     pub chance: Chance,
     /// Marks are written of runs that somebody asked for.
     pub marks: Nudge,
+    /// Attempts that may not start are handed back.
+    pub dispatch: Nudge,
+    /// Runs that waited for an origin may be woken.
+    pub wake: Nudge,
 }
 
 /// Where chance comes from.
-pub struct Chance(Mutex<StdRng>);
+pub(crate) struct Chance(Mutex<StdRng>);
 
 impl Chance {
-    pub fn of_seed(seed: u64) -> Self {
+    pub(crate) fn of_seed(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))
     }
 }
 
 /// From a run's due time to its dispatch, by lane; apart for runs that were missed and caught up.
-pub struct Lateness {
+pub(crate) struct Lateness {
     on_time: [Histogram; 3],
     caught_up: [Histogram; 3],
 }
 
 impl Lateness {
-    pub fn of(metrics: &Metrics) -> Self {
+    pub(crate) fn of(metrics: &Metrics) -> Self {
         Self {
             on_time: metrics.lateness_by_lane(),
             caught_up: metrics.caught_up_by_lane(),
         }
     }
 
-    fn observe(&self, work: &Work, micros: i64) {
-        let late = micros.saturating_sub(work.run.due_at.as_millis().saturating_mul(1_000));
+    /// Answers how late it was.
+    fn observe(&self, work: &Work, from: Timestamp, micros: i64) -> Duration {
+        let late = micros.saturating_sub(from.as_millis().saturating_mul(1_000));
         let histograms = if work.caught_up {
             &self.caught_up
         } else {
@@ -77,12 +97,13 @@ impl Lateness {
         if let Some(histogram) = histograms.get(work.run.lane.index()) {
             histogram.observe(late.max(0) as f64 / 1e6);
         }
+        Duration::from_micros(late.max(0).unsigned_abs())
     }
 }
 
 impl Attempts {
     /// Starts as many tasks as there are attempts to start and room to run them. Answers when to look again.
-    pub fn start_due(self: &Arc<Self>) -> Option<Timestamp> {
+    pub(crate) fn start_due(self: &Arc<Self>) -> Option<Timestamp> {
         let (now, uptime) = (self.clock.now(), self.clock.uptime());
         let is_sure = self.presence.is_sure_at(uptime);
         let (starts, next) = self.board.start_due(now, uptime, is_sure);
@@ -93,12 +114,33 @@ impl Attempts {
         next
     }
 
+    /// Those that may not start wait in the store.
+    pub(crate) async fn hand_back_refused(&self) {
+        let refused = self.board.take_refused();
+        // Settle is gone only with the presence.
+        let _gone = self.endings.send_all(refused).await;
+    }
+
     /// What a task that just ended an attempt does next.
     fn next(&self, ended: Age) -> Option<Start> {
         let (now, uptime) = (self.clock.now(), self.clock.uptime());
         let is_sure = self.presence.is_sure_at(uptime);
         let next = self.board.next(ended, now, uptime, is_sure);
+        if self.board.has_refused() {
+            self.dispatch.now();
+        }
         next.inspect(|start| self.show(start))
+    }
+
+    /// A call is over, or was not made: what that says of its origin.
+    fn called(&self, of: (RunId, AttemptNo), signal: Option<Signal>, now: Timestamp) {
+        let Chance(chance) = &self.chance;
+        let chance = || lock(chance).random::<f64>();
+        let moment = (now, self.clock.uptime());
+        if self.board.called(of, signal, moment, chance).is_some() {
+            self.dispatch.now();
+            self.wake.now();
+        }
     }
 
     /// Whoever asked for a run may be looking.
@@ -111,13 +153,18 @@ impl Attempts {
 
 async fn run(attempts: Arc<Attempts>, first: Start) {
     let mut next = Some(first);
-    while let Some(Start { work, age, at }) = next.take() {
-        let waits = work.payload_left().is_some();
+    while let Some(Start {
+        work,
+        age,
+        at,
+        from,
+    }) = next.take()
+    {
+        let waits = work.payload_left().is_some() || waits_for_key(&attempts, &work);
         if waits {
-            attempts.board.set_dispatched(work.run.id, None);
+            attempts.board.set_dispatched(work.key(), None);
         }
-        let kill = &attempts.presence.kill;
-        let payload = match attempts.payloads.payload_of(&work, kill).await {
+        let payload = match prepare(&attempts, &work).await {
             Ok(payload) => payload,
             Err(Unsent::Killed) => return,
             Err(Unsent::HandedBack) => {
@@ -128,7 +175,7 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
                 continue;
             }
         };
-        let Some(dispatched_at) = leaves(&attempts, &work, at, waits).await else {
+        let Some(dispatched_at) = leaves(&attempts, &work, (at, from), waits).await else {
             return;
         };
         if dispatched_at < work.run.due_at {
@@ -144,23 +191,8 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
         let Some(report) = deliver(&attempts, &work, payload, dispatched_at).await else {
             return;
         };
-        let settled_at = attempts.clock.now();
-        let verdict = verdict(&attempts, &work, &report, settled_at);
-        let Ok(room) = attempts.payloads.output_room(&report, kill).await else {
+        if end(&attempts, work, report, dispatched_at).await.is_err() {
             return;
-        };
-        let ended = attempts.board.ended(work.run.id, verdict, settled_at, room);
-        if let Some(verdict) = ended {
-            let ended = Ended {
-                work,
-                report,
-                verdict,
-                dispatched_at,
-                settled_at,
-            };
-            if attempts.endings.send(Ending::of(ended)).await.is_err() {
-                return;
-            }
         }
         next = attempts.next(age);
     }
@@ -171,12 +203,12 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
 async fn leaves(
     attempts: &Attempts,
     work: &Work,
-    at: Timestamp,
+    (at, from): (Timestamp, Timestamp),
     mut waits: bool,
 ) -> Option<Timestamp> {
     if !attempts.presence.is_sure() {
         waits = true;
-        attempts.board.set_dispatched(work.run.id, None);
+        attempts.board.set_dispatched(work.key(), None);
         if !is_still_here(attempts).await {
             return None;
         }
@@ -193,9 +225,13 @@ async fn leaves(
     if left_at < work.run.due_at {
         return Some(left_at);
     }
-    attempts.lateness.observe(work, micros);
+    let late = attempts.lateness.observe(work, from, micros);
+    if !work.caught_up {
+        let count = (work.run.tenant, Count::Lateness(late));
+        attempts.metrics.rollups.count(left_at, [count]);
+    }
     if waits {
-        attempts.board.set_dispatched(work.run.id, Some(left_at));
+        attempts.board.set_dispatched(work.key(), Some(left_at));
     }
     Some(left_at)
 }
@@ -203,14 +239,46 @@ async fn leaves(
 /// Gives up the claim of an attempt that did not leave: whoever claims its run next works on its job as it stands then.
 async fn hand_back(attempts: &Attempts, work: Arc<Work>) -> Result<(), Gone> {
     let now = attempts.clock.now();
+    attempts.called(work.key(), None, now);
     let board = &attempts.board;
-    match board.ended(work.run.id, Verdict::Release, now, None) {
+    match board.ended(work.key(), Verdict::Release, now, None) {
         Some(verdict) => {
             let settlement = work.undispatched(verdict, now);
             attempts.endings.send(Ending::settled(settlement)).await
         }
         None => Ok(()),
     }
+}
+
+/// Passes on what came of an attempt: that its target has taken it over, or how it ended.
+async fn end(
+    attempts: &Attempts,
+    work: Arc<Work>,
+    report: Report,
+    dispatched_at: Timestamp,
+) -> Result<(), Gone> {
+    let settled_at = attempts.clock.now();
+    attempts.called(work.key(), Signal::of(&report), settled_at);
+    if is_taken_over(&work, &report) {
+        return hand_over(attempts, &work, dispatched_at).await;
+    }
+    let verdict = verdict(attempts, &work, &report, settled_at);
+    let kill = &attempts.presence.kill;
+    let Ok(room) = attempts.payloads.output_room(&report, kill).await else {
+        return Err(Gone);
+    };
+    let ended = attempts.board.ended(work.key(), verdict, settled_at, room);
+    if let Some(verdict) = ended {
+        let ended = Ended {
+            work,
+            report,
+            verdict,
+            dispatched_at,
+            settled_at,
+        };
+        attempts.endings.send(Ending::of(ended)).await?;
+    }
+    Ok(())
 }
 
 /// What follows from how the attempt ended, if it was not to be cancelled.
@@ -243,12 +311,50 @@ async fn is_still_here(attempts: &Attempts) -> bool {
     !presence.kill.is_cancelled()
 }
 
-/// None when the presence ended first: then nobody may report.
+/// What an executor delivers.
+async fn order_of(
+    attempts: &Attempts,
+    work: &Work,
+    payload: Option<Bytes>,
+    dispatched_at: Timestamp,
+) -> Result<WorkOrder, StoreError> {
+    let Work { run, job, .. } = work;
+    Ok(WorkOrder {
+        run: run.id,
+        attempt: run.attempt,
+        slot: run.slot,
+        job: Arc::clone(job),
+        payload,
+        headers: None,
+        trace: run.trace.as_deref().copied(),
+        sent_at: dispatched_at,
+        signer: None,
+        path: None,
+        identity: None,
+        callback: callback(attempts, work, dispatched_at).await?,
+        node: Arc::clone(&attempts.by.node),
+        progress: Progress::new(Arc::clone(&attempts.stopwatch)),
+    })
+}
+
+/// None when the presence ended first: then nobody may report. However it ends, what is not shown is taken out.
 async fn deliver(
     attempts: &Attempts,
     work: &Work,
     payload: Option<Bytes>,
     dispatched_at: Timestamp,
+) -> Option<Report> {
+    let hidden = Hidden::default();
+    let report = deliver_as_is(attempts, work, payload, dispatched_at, &hidden).await?;
+    Some(hidden.take_out(report))
+}
+
+async fn deliver_as_is(
+    attempts: &Attempts,
+    work: &Work,
+    payload: Option<Bytes>,
+    dispatched_at: Timestamp,
+    hidden: &Hidden,
 ) -> Option<Report> {
     let Work { run, job, stop, .. } = work;
     let Some(executor) = attempts.executors.of(job) else {
@@ -257,15 +363,33 @@ async fn deliver(
             "this node has no executor for {kind} targets"
         )));
     };
-    let order = WorkOrder {
-        run: run.id,
-        attempt: run.attempt,
-        slot: run.slot,
-        job: Arc::clone(job),
-        payload,
-        node: Arc::clone(&attempts.by.node),
+    let mut order = match order_of(attempts, work, payload, dispatched_at).await {
+        Ok(order) => order,
+        Err(error) => {
+            let why = format!("no token can be made for it: {error}");
+            return Some(Report::failed(why));
+        }
     };
-    let delivery = async move { executor.execute(order).await };
+    let progress = Arc::clone(&order.progress);
+    let vault = &attempts.vault;
+    let delivery = async move {
+        let signing = match vault.signing_known(order.job.tenant) {
+            Some(signing) => signing,
+            None => Box::pin(vault.signing(order.job.tenant)).await,
+        };
+        match signing {
+            Signing::Unsigned => {}
+            Signing::By(signer) => order.signer = Some(signer),
+            Signing::Closed(why) => return Report::failed(unsigned(&why)),
+        }
+        if template::is_in(&order.job.def.target) {
+            // Boxed because few need it: the usual delivery stays a small future.
+            Box::pin(vault.deliver(Arc::clone(executor), order, run, hidden)).await
+        } else {
+            hidden.set_own(&order.job.def.target);
+            executor.execute(order).await
+        }
+    };
     let mut delivery = pin!(AssertUnwindSafe(delivery).catch_unwind());
     // Most that can end at once does: then no timer and no watch is set up.
     let done = match futures_util::poll!(&mut delivery) {
@@ -274,8 +398,10 @@ async fn deliver(
             biased;
             done = &mut delivery => done,
             () = attempts.presence.kill.cancelled() => return None,
-            () = stop.notified() => return Some(Report::of(Outcome::Cancelled)),
-            () = attempts.clock.sleep(job.def.timeout) => return Some(timed_out(job.def.timeout)),
+            () = stop.notified() => return Some(Report::of(Outcome::Cancelled).with_exchange(progress.exchange())),
+            () = attempts.clock.sleep(job.def.timeout) => {
+                return Some(timed_out(job.def.timeout).with_exchange(progress.exchange()));
+            }
             never = watch_length(attempts, work, dispatched_at) => match never {},
         },
     };
@@ -285,11 +411,18 @@ async fn deliver(
     }))
 }
 
+/// Whoever checks signatures would refuse it, and whoever forgot to must not get it.
+fn unsigned(why: &str) -> String {
+    format!("not sent, because it could not be signed: {why}")
+}
+
 /// Says so when a run starts later than its job wants.
 fn watch_start(attempts: &Attempts, work: &Work, dispatched_at: Timestamp) {
     let Work { run, job, .. } = work;
     if let Some(late_by) = job.late_by(run, dispatched_at) {
         attempts.metrics.late.inc();
+        let count = (run.tenant, Count::Late);
+        attempts.metrics.rollups.count(dispatched_at, [count]);
         let late_by = format!("late by {}", format_span(late_by));
         attempts.by.trouble.log(What::Late, job, run.id, &late_by);
     }
@@ -308,7 +441,7 @@ async fn watch_length(attempts: &Attempts, work: &Work, dispatched_at: Timestamp
     std::future::pending().await
 }
 
-fn timed_out(timeout: std::time::Duration) -> Report {
+fn timed_out(timeout: Duration) -> Report {
     let mut report = Report::of(Outcome::TimedOut);
     report.error = Some(format!("no answer within {}", format_span(timeout)));
     report

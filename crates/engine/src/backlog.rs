@@ -21,7 +21,7 @@ const COUNT_PAGE: usize = 10_000;
 
 /// The oldest that is due, and where the last query for it has come to.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Backlog {
+pub(crate) struct Backlog {
     shards: ShardSet,
     /// Nothing was due before it.
     from: Timestamp,
@@ -50,7 +50,7 @@ impl Backlog {
     }
 
     /// The oldest that is due of this node's shards; of all where nobody schedules.
-    pub async fn read(&mut self, ports: &Ports) -> Result<(), StoreError> {
+    pub(crate) async fn read(&mut self, ports: &Ports) -> Result<(), StoreError> {
         let Ports {
             clock,
             fleet,
@@ -87,7 +87,7 @@ impl Backlog {
 
 /// A walk through all jobs that counts them by state, a page a step.
 #[derive(Debug, Default)]
-pub struct Count {
+pub(crate) struct Count {
     /// When the next begins, by uptime.
     at: Duration,
     after: Option<JobId>,
@@ -96,7 +96,7 @@ pub struct Count {
 
 impl Count {
     /// One node counts for all: the one that holds the first shard.
-    pub async fn step(&mut self, ports: &Ports) -> Result<(), StoreError> {
+    pub(crate) async fn step(&mut self, ports: &Ports) -> Result<(), StoreError> {
         let metrics = &ports.metrics;
         let uptime = ports.clock.uptime();
         if !ports.offers.is_ours(Shard(0)) {

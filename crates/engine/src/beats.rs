@@ -30,7 +30,7 @@ const ANSWER_MAX: Duration = limits::BEAT_EVERY;
 /// Beats that are asked for come no faster than this.
 const GAP_MIN: Duration = Duration::from_millis(20);
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
@@ -52,7 +52,7 @@ pub struct Ports {
     pub beaten: Nudge,
 }
 
-pub struct Beats {
+pub(crate) struct Beats {
     ports: Ports,
     /// Wall time less uptime, in milliseconds, at the last beat.
     offset: Option<i64>,
@@ -61,7 +61,7 @@ pub struct Beats {
 }
 
 impl Beats {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             offset: None,
@@ -148,7 +148,7 @@ impl Duty for Beats {
         self.sent = Some(sent);
         self.watch_clock(now, sent);
         let ports = &self.ports;
-        if ports.flaw == Flaw::SkipRenewal && ports.fleet.has_heard(ports.presence.id) {
+        if ports.flaw.skips_renewal() && ports.fleet.has_heard(ports.presence.id) {
             return Ok(Wake::At(now.plus(limits::BEAT_EVERY)));
         }
         let beat = ports.beat(&node_status).await?;

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-pub type MapById<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
-pub type SetById<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
+pub(crate) type MapById<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+pub(crate) type SetById<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
 
 /// Takes the last eight bytes it is given.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct IdHasher(u64);
+pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -109,6 +110,15 @@ impl store::StoreClock for SystemClock {
 
     fn uptime(&self) -> Duration {
         Clock::uptime(self)
+    }
+}
+
+/// A clock that executors measure by.
+pub(crate) struct Measure(pub(crate) Arc<dyn Clock>);
+
+impl executor::Stopwatch for Measure {
+    fn uptime(&self) -> Duration {
+        self.0.uptime()
     }
 }
 

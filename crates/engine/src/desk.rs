@@ -13,7 +13,7 @@ use crate::trouble::Trouble;
 
 /// An attempt that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub(crate) struct Ended {
     pub work: Arc<Work>,
     pub report: Report,
     /// What follows.
@@ -42,26 +42,26 @@ impl Ended {
 
 /// Who says how an attempt ended, and to whom it is said that should know.
 #[derive(Clone)]
-pub struct By {
+pub(crate) struct By {
     pub node: Arc<str>,
     pub trouble: Arc<Trouble>,
 }
 
 /// What settle is given. It is put together there: the task that ran the attempt has the next one to start.
 #[derive(Debug)]
-pub enum Ending {
+pub(crate) enum Ending {
     Attempt(Box<Ended>),
     /// It did not come from an attempt that ended here: lost, cancelled before it started, handed back.
     Judged(Box<Settlement>),
 }
 
 impl Ending {
-    pub fn settled(settlement: Settlement) -> Self {
+    pub(crate) fn settled(settlement: Settlement) -> Self {
         Self::Judged(Box::new(settlement))
     }
 
     /// An attempt that was delivered, or was tried to be.
-    pub fn of(ended: Ended) -> Self {
+    pub(crate) fn of(ended: Ended) -> Self {
         Self::Attempt(Box::new(ended))
     }
 
@@ -82,17 +82,17 @@ impl Ending {
 
 /// Where endings go. Each kind has a way of its own, so that one that is full holds up nothing else.
 #[derive(Debug, Clone)]
-pub struct Endings {
+pub(crate) struct Endings {
     simple: mpsc::Sender<Ending>,
     close: mpsc::Sender<Ending>,
 }
 
 /// Settle is gone, and the presence with it.
 #[derive(Debug)]
-pub struct Gone;
+pub(crate) struct Gone;
 
 impl Endings {
-    pub async fn send(&self, ending: Ending) -> Result<(), Gone> {
+    pub(crate) async fn send(&self, ending: Ending) -> Result<(), Gone> {
         let way = match ending.kind() {
             Kind::Simple => &self.simple,
             Kind::Close => &self.close,
@@ -101,7 +101,7 @@ impl Endings {
     }
 
     /// Ends that did not come from attempts that ended here.
-    pub async fn send_all(&self, settlements: Vec<Settlement>) -> Result<(), Gone> {
+    pub(crate) async fn send_all(&self, settlements: Vec<Settlement>) -> Result<(), Gone> {
         for settlement in settlements {
             self.send(Ending::settled(settlement)).await?;
         }
@@ -174,7 +174,7 @@ impl Line {
     }
 
     /// Takes what has come, up to what one write may hold.
-    pub fn take(&mut self, by: &By) {
+    pub(crate) fn take(&mut self, by: &By) {
         while self.waiting.len() < limits::SETTLE_BATCH_MAX
             && let Ok(ending) = self.ended.try_recv()
         {
@@ -183,7 +183,7 @@ impl Line {
     }
 
     /// What is to be written next, if anything is.
-    pub fn next(&mut self) -> Option<Arc<Batch>> {
+    pub(crate) fn next(&mut self) -> Option<Arc<Batch>> {
         if let Some(batch) = self.again.pop_front() {
             return Some(batch);
         }
@@ -193,7 +193,7 @@ impl Line {
 }
 
 /// What settle was given and the store has not answered. It outlives a settle that panicked, or ends would be lost.
-pub struct Desk {
+pub(crate) struct Desk {
     simple: Line,
     close: Line,
     /// What is being written, by the number of its write.
@@ -203,7 +203,7 @@ pub struct Desk {
 
 impl Desk {
     /// An empty one, and the way to it.
-    pub fn new() -> (Endings, Self) {
+    pub(crate) fn new() -> (Endings, Self) {
         let (simple, simple_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
         let (close, close_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
         let desk = Self {
@@ -216,7 +216,7 @@ impl Desk {
     }
 
     /// Waits for the next ending, of whichever kind.
-    pub async fn next(&mut self, by: &By) {
+    pub(crate) async fn next(&mut self, by: &By) {
         let (simple, close) = (&mut self.simple, &mut self.close);
         tokio::select! {
             biased;
@@ -256,7 +256,7 @@ impl Desk {
     }
 
     /// It has been answered: what was refused is written again, bare.
-    pub fn answered(&mut self, write: u64, refused: Vec<Settlement>) {
+    pub(crate) fn answered(&mut self, write: u64, refused: Vec<Settlement>) {
         self.end(write, |_| {
             if refused.is_empty() {
                 Vec::new()
@@ -267,22 +267,22 @@ impl Desk {
     }
 
     /// It may have been written: asked again, those are answered as stale.
-    pub fn again(&mut self, write: u64) {
+    pub(crate) fn again(&mut self, write: u64) {
         self.end(write, |batch| vec![batch]);
     }
 
     /// The store has panicked over it.
-    pub fn again_after_panic(&mut self, write: u64) {
+    pub(crate) fn again_after_panic(&mut self, write: u64) {
         self.end(write, |batch| vec![batch.panicked()]);
     }
 
     /// The same in two writes, so that one that cannot be written comes to stand alone.
-    pub fn again_in_halves(&mut self, write: u64) {
+    pub(crate) fn again_in_halves(&mut self, write: u64) {
         self.end(write, |batch| batch.halves().to_vec());
     }
 
     /// A settle that panicked has left these under way.
-    pub fn recover(&mut self) {
+    pub(crate) fn recover(&mut self) {
         let left: Vec<u64> = self.writing.keys().copied().collect();
         for write in left {
             self.again(write);
@@ -306,7 +306,8 @@ fn kind(job: &Job, verdict: Verdict) -> Kind {
         | Verdict::Bury(_)
         | Verdict::Cancel(_)
         | Verdict::RetryAt(_)
-        | Verdict::Release => Kind::Close,
+        | Verdict::Release
+        | Verdict::Wait(_) => Kind::Close,
     }
 }
 
@@ -318,7 +319,10 @@ mod tests {
 
     fn settlement(number: u8) -> Settlement {
         let now = Timestamp::from_millis(1_700_000_000_000);
-        let def = Definition::new(Schedule::from(Slot(now)), Target::Fake(String::new()));
+        let def = Definition::new(
+            Schedule::from(Slot(now)),
+            Target::http("http://localhost/").unwrap(),
+        );
         let id = JobId::new(now, [number; 10]);
         let job = Job::new(id, TenantId::DEFAULT, None, def, now);
         Settlement {

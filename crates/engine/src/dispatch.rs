@@ -14,18 +14,18 @@ use crate::attempt::Attempts;
 use crate::duty::{Duty, Wake};
 use crate::nudge::Nudge;
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub attempts: Arc<Attempts>,
     pub nudge: Nudge,
 }
 
 /// Waits for the next due time.
-pub struct Dispatch {
+pub(crate) struct Dispatch {
     ports: Ports,
 }
 
 impl Dispatch {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self { ports }
     }
 }
@@ -42,6 +42,7 @@ impl Duty for Dispatch {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let next = self.ports.attempts.start_due();
+        self.ports.attempts.hand_back_refused().await;
         Ok(Wake::At(
             next.unwrap_or_else(|| now.plus(limits::SLEEP_MAX)),
         ))

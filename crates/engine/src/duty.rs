@@ -19,7 +19,7 @@ use crate::nudge::Nudge;
 
 /// When a duty wants its next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
+pub(crate) enum Wake {
     Now,
     At(Timestamp),
     /// Only when nudged.
@@ -27,7 +27,7 @@ pub enum Wake {
 }
 
 #[async_trait]
-pub trait Duty: Send {
+pub(crate) trait Duty: Send {
     fn name(&self) -> &'static str;
 
     /// The nudge this duty listens for.
@@ -38,13 +38,13 @@ pub trait Duty: Send {
 
 /// How a duty is built: at first, and again after it panicked. What such a one kept in itself may be half changed, so
 /// it is not stepped again.
-pub struct Builder {
+pub(crate) struct Builder {
     build: Box<dyn FnMut() -> Box<dyn Duty> + Send>,
     recover: Box<dyn FnMut() + Send>,
 }
 
 impl Builder {
-    pub fn new<D: Duty + 'static>(mut build: impl FnMut() -> D + Send + 'static) -> Self {
+    pub(crate) fn new<D: Duty + 'static>(mut build: impl FnMut() -> D + Send + 'static) -> Self {
         Self {
             build: Box::new(move || Box::new(build())),
             recover: Box::new(|| {}),
@@ -53,7 +53,7 @@ impl Builder {
 
     /// What is to be done when one has panicked, before the next is built: what it had taken and not passed on is given
     /// back.
-    pub fn recover(self, recover: impl FnMut() + Send + 'static) -> Self {
+    pub(crate) fn recover(self, recover: impl FnMut() + Send + 'static) -> Self {
         Self {
             recover: Box::new(recover),
             ..self
@@ -85,14 +85,14 @@ impl Panics {
 
 /// What keeping a duty up takes.
 #[derive(Clone)]
-pub struct Keeper {
+pub(crate) struct Keeper {
     pub clock: Arc<dyn Clock>,
     pub metrics: Metrics,
 }
 
 /// Steps a duty until `stop`. Errors that may pass are waited out, ever longer; a duty that panics is built anew, and
 /// nobody else notices; a fenced presence ends the duty, and with it this presence of the node.
-pub async fn keep(
+pub(crate) async fn keep(
     mut builder: Builder,
     keeper: Keeper,
     stop: CancellationToken,
@@ -169,14 +169,14 @@ async fn wait(wake: Wake, nudge: &Nudge, alarm: &mut dyn Alarm) {
 }
 
 /// What a panic says.
-pub fn text_of(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("without a text")
 }
 
 /// The same on a thread of its own, which nothing else can keep busy.
-pub async fn keep_apart(
+pub(crate) async fn keep_apart(
     builder: Builder,
     keeper: Keeper,
     stop: CancellationToken,
@@ -198,7 +198,7 @@ pub async fn keep_apart(
 }
 
 /// An error with what caused it, on one line.
-pub fn describe(error: &dyn std::error::Error) -> String {
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

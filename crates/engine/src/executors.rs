@@ -16,7 +16,7 @@ use crate::trouble::{Trouble, What};
 /// How long a run is left alone before it is looked at again: an edit may have given its job another target.
 const LEFT_FOR: Duration = Duration::from_secs(10);
 
-pub struct Executors {
+pub(crate) struct Executors {
     registry: Registry,
     clock: Arc<dyn Clock>,
     trouble: Arc<Trouble>,
@@ -25,7 +25,7 @@ pub struct Executors {
 }
 
 impl Executors {
-    pub fn new(registry: Registry, clock: Arc<dyn Clock>, trouble: Arc<Trouble>) -> Self {
+    pub(crate) fn new(registry: Registry, clock: Arc<dyn Clock>, trouble: Arc<Trouble>) -> Self {
         Self {
             registry,
             clock,
@@ -35,30 +35,30 @@ impl Executors {
     }
 
     /// The executor for a job's target.
-    pub fn of(&self, job: &Job) -> Option<&Arc<dyn Executor>> {
+    pub(crate) fn of(&self, job: &Job) -> Option<&Arc<dyn Executor>> {
         self.registry.get(job.def.target.kind())
     }
 
-    pub fn can_execute(&self, job: &Job) -> bool {
+    pub(crate) fn can_execute(&self, job: &Job) -> bool {
         self.of(job).is_some()
     }
 
     /// Whether a run was left to others a while ago.
-    pub fn is_beyond(&self, run: RunId) -> bool {
+    pub(crate) fn is_beyond(&self, run: RunId) -> bool {
         let uptime = self.clock.uptime();
         let left = lock(&self.left);
         left.get(&run).is_some_and(|until| *until > uptime)
     }
 
     /// How many were.
-    pub fn count_beyond(&self) -> usize {
+    pub(crate) fn count_beyond(&self) -> usize {
         let uptime = self.clock.uptime();
         let left = lock(&self.left);
         left.values().filter(|until| **until > uptime).count()
     }
 
     /// Leaves a run to others, and says so.
-    pub fn leave(&self, job: &Job, run: RunId) {
+    pub(crate) fn leave(&self, job: &Job, run: RunId) {
         let uptime = self.clock.uptime();
         {
             let mut left = lock(&self.left);
@@ -76,7 +76,7 @@ impl Executors {
     }
 
     /// Those of the claimed runs that can start here, and those that are beyond this node.
-    pub fn sort(&self, works: Vec<Arc<Work>>) -> (Vec<Arc<Work>>, Vec<Arc<Work>>) {
+    pub(crate) fn sort(&self, works: Vec<Arc<Work>>) -> (Vec<Arc<Work>>, Vec<Arc<Work>>) {
         let (able, beyond): (Vec<Arc<Work>>, Vec<Arc<Work>>) = works
             .into_iter()
             .partition(|work| self.can_execute(&work.job));

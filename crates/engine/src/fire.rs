@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use model::job::Decision;
 use model::view::Known;
 use model::{Job, RunId, Timestamp, limits};
 use store::{Claimed, DueRun, EngineStore, Fired, Firing, StoreError};
@@ -31,6 +32,7 @@ use crate::metrics::Metrics;
 use crate::nudge::Nudge;
 use crate::offers::Offers;
 use crate::presence::Presence;
+use crate::run_counts::RunCounts;
 use crate::shards::Shards;
 use crate::writes::{Kind, Writes};
 
@@ -54,7 +56,7 @@ struct Done {
     answer: Answer,
 }
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub board: Arc<Board>,
     pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
@@ -66,6 +68,7 @@ pub struct Ports {
     pub endings: Endings,
     pub by: By,
     pub metrics: Metrics,
+    pub runs: Arc<RunCounts>,
     /// Whether this node executes.
     pub executes: bool,
     pub flaw: Flaw,
@@ -74,7 +77,7 @@ pub struct Ports {
     pub fired_out: Nudge,
 }
 
-pub struct Fire {
+pub(crate) struct Fire {
     ports: Ports,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     writes: Writes,
@@ -90,17 +93,39 @@ impl Ports {
         now: Timestamp,
         room: usize,
     ) -> Option<Firing> {
+        let decision = job.decide(job.next_slot?, now, &self.by.node);
         Some(Firing {
-            decision: job.decide(job.next_slot?, now, &self.by.node),
+            decision: self.count(&job, decision),
             claim: room > 0 && self.executors.can_execute(&job),
             job,
             knows,
         })
     }
+
+    /// Counts the run of a decision; the slot of a tenant that has had all its runs of the day is skipped.
+    fn count(&self, job: &Job, decision: Decision) -> Decision {
+        let Some(day) = job.run_day(&decision) else {
+            return decision;
+        };
+        let Err(over) = self.runs.begin(job.tenant, day) else {
+            return decision;
+        };
+        if over.is_new && self.by.trouble.log_quota(job.tenant, &over) {
+            self.runs.was_said(job.tenant, day);
+        }
+        decision.over_quota()
+    }
+
+    /// The run of a decision was counted, and not inserted.
+    pub(crate) fn take_out(&self, job: &Job, decision: &Decision) {
+        if let Some(day) = job.run_day(decision) {
+            self.runs.take_out(job.tenant, day);
+        }
+    }
 }
 
 impl Fire {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             in_flight: FuturesUnordered::new(),
@@ -324,6 +349,9 @@ impl Fire {
                 answer: Err(error),
             } => {
                 let runs: Vec<RunId> = runs_of(&firings).collect();
+                for firing in &firings {
+                    self.ports.take_out(&firing.job, &firing.decision);
+                }
                 let jobs = firings.into_iter().map(|firing| firing.job);
                 board.put_back_slots(runs.into_iter(), jobs.collect());
                 Err(error)
@@ -391,7 +419,7 @@ fn is_simple(firing: &Firing) -> bool {
 }
 
 /// The runs that firings would make.
-pub fn runs_of(firings: &[Firing]) -> impl Iterator<Item = RunId> + '_ {
+pub(crate) fn runs_of(firings: &[Firing]) -> impl Iterator<Item = RunId> + '_ {
     firings.iter().filter_map(|firing| {
         firing
             .decision

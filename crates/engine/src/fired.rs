@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::job::Decision;
-use model::{Job, JobId, Reason, Run, RunId, RunState, Slot, Stretch, Timestamp, limits};
+use model::rollup::Count;
+use model::{Job, JobId, Reason, Run, RunId, RunState, Slot, Stretch, TenantId, Timestamp, limits};
 use store::{Claimed, DueRun, Fired, Firing, Hint, Settlement};
 
 use crate::board::{Decided, Then, Work};
@@ -11,7 +12,7 @@ use crate::fire::Ports;
 use crate::trouble::{What, is_trouble};
 
 /// Takes the runs that were made, puts in the next slots. Answers what can never be fired.
-pub fn fired(
+pub(crate) fn fired(
     ports: &Ports,
     firings: Vec<Firing>,
     answers: Vec<Fired>,
@@ -24,7 +25,7 @@ pub fn fired(
     let mut tally = Tally::default();
     for (firing, answer) in firings.into_iter().zip(answers) {
         let Firing { job, decision, .. } = firing;
-        tally.count(&answer);
+        tally.count(&job, &answer);
         tally.note_skips(&job, &decision, &answer);
         let (then, inserted) = match answer {
             Fired::Claimed(_) => (then_claimed(ports, &job, &decision, now), Some(true)),
@@ -45,6 +46,9 @@ pub fn fired(
                 (Then::Gone, None)
             }
         };
+        if inserted != Some(true) {
+            ports.take_out(&job, &decision);
+        }
         decided.push(Decided {
             run: decision.start.map(|slot| RunId::for_slot(job.id, slot)),
             next: inserted.and_then(|inserted| onward(&job, &decision, inserted, horizon)),
@@ -107,7 +111,7 @@ fn onward(job: &Job, decision: &Decision, inserted: bool, horizon: Timestamp) ->
 }
 
 /// Takes the runs that were claimed. Answers those that are beyond this node, to be handed back.
-pub fn claimed(
+pub(crate) fn claimed(
     ports: &Ports,
     runs: &[(Timestamp, DueRun)],
     answers: Vec<Claimed>,
@@ -141,21 +145,32 @@ struct Tally {
     left: u64,
     /// Someone else was faster.
     collided: u64,
+    /// The same, and what was skipped, by tenant.
+    counts: Vec<(TenantId, Count)>,
     /// Slots that will not run: the first of each stretch, and how many.
     skips: Vec<(Arc<Job>, Slot, Reason, u64)>,
 }
 
 impl Tally {
-    fn count(&mut self, answer: &Fired) {
+    fn count(&mut self, job: &Job, answer: &Fired) {
         match answer {
-            Fired::Claimed(_) | Fired::Waiting(_) => self.fired += 1,
+            Fired::Claimed(_) | Fired::Waiting(_) => self.fire(job.tenant),
             Fired::Ready(_) => {
-                self.fired += 1;
+                self.fire(job.tenant);
                 self.left += 1;
             }
             Fired::Skipped(_) => self.skipped += 1,
             Fired::Stale | Fired::LeaseLost => self.collided += 1,
             Fired::Decided | Fired::Early(_) | Fired::Refused(_) => {}
+        }
+    }
+
+    fn fire(&mut self, tenant: TenantId) {
+        self.fired += 1;
+        match self.counts.last_mut() {
+            // Most of a batch are often one tenant's.
+            Some((last, Count::Fired(slots))) if *last == tenant => *slots += 1,
+            Some(_) | None => self.counts.push((tenant, Count::Fired(1))),
         }
     }
 
@@ -178,6 +193,10 @@ impl Tally {
 
     fn publish(&self, ports: &Ports) {
         let Ports { metrics, by, .. } = ports;
+        let skips = self.skips.iter();
+        let skips = skips.map(|(job, _, why, count)| (job.tenant, Count::Skipped(*why, *count)));
+        let counts = self.counts.iter().copied().chain(skips);
+        metrics.rollups.count(ports.clock.now(), counts);
         for (job, slot, reason, count) in &self.skips {
             metrics.slots_skipped(*reason, *count);
             if is_trouble(*reason) {

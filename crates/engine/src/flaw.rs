@@ -24,6 +24,8 @@ pub enum Flaw {
     RetryLost,
     /// What the gone may have dispatched goes on under the same number.
     ReleaseDispatched,
+    /// Silence of the outside counts whether or not the node was there to hear.
+    SkipWatch,
 }
 
 impl Flaw {
@@ -34,6 +36,18 @@ impl Flaw {
         } else {
             Observer::default()
         }
+    }
+
+    pub fn skips_renewal(self) -> bool {
+        self == Self::SkipRenewal
+    }
+
+    pub fn skips_presence_check(self) -> bool {
+        self == Self::SkipPresenceCheck
+    }
+
+    pub fn skips_watch(self) -> bool {
+        self == Self::SkipWatch
     }
 
     /// Turns a firing into what a node with this bug asks for.
@@ -48,7 +62,8 @@ impl Flaw {
             | Self::IgnoreBreaks
             | Self::SkipLate
             | Self::RetryLost
-            | Self::ReleaseDispatched => return,
+            | Self::ReleaseDispatched
+            | Self::SkipWatch => return,
         };
         if let Some(slot) = firing.decision.start.take() {
             firing.decision.passed.push(Skip {
@@ -76,7 +91,8 @@ impl Flaw {
             | Self::IgnoreBreaks
             | Self::SkipEverything
             | Self::SkipLate
-            | Self::RetryLost => {}
+            | Self::RetryLost
+            | Self::SkipWatch => {}
         }
         settlement
     }

@@ -20,7 +20,7 @@ pub struct Nodes {
 }
 
 /// What the last beat brought of marks on claims of this node.
-pub type Marked = Arc<Mutex<Vec<(RunId, Mark)>>>;
+pub(crate) type Marked = Arc<Mutex<Vec<(RunId, Mark)>>>;
 
 #[derive(Debug, Default)]
 struct Heard {
@@ -33,11 +33,11 @@ struct Heard {
 }
 
 #[derive(Debug, Default)]
-pub struct Fleet(Mutex<Heard>);
+pub(crate) struct Fleet(Mutex<Heard>);
 
 impl Fleet {
     /// Before anything was heard.
-    pub fn new(uptime: Duration) -> Self {
+    pub(crate) fn new(uptime: Duration) -> Self {
         Self(Mutex::new(Heard {
             at: uptime,
             ..Heard::default()
@@ -45,7 +45,7 @@ impl Fleet {
     }
 
     /// A beat of this presence was answered.
-    pub fn heard(&self, me: PresenceId, peers: Vec<Peer>, uptime: Duration) {
+    pub(crate) fn heard(&self, me: PresenceId, peers: Vec<Peer>, uptime: Duration) {
         let mut heard = lock(&self.0);
         let beats = heard.beats + 1;
         *heard = Heard {
@@ -57,20 +57,20 @@ impl Fleet {
     }
 
     /// Whether a beat of this presence has been answered: only then it knows who lives and what time it is.
-    pub fn has_heard(&self, me: PresenceId) -> bool {
+    pub(crate) fn has_heard(&self, me: PresenceId) -> bool {
         lock(&self.0).me == Some(me)
     }
 
-    pub fn beats(&self) -> u64 {
+    pub(crate) fn beats(&self) -> u64 {
         lock(&self.0).beats
     }
 
-    pub fn peers(&self) -> Vec<Peer> {
+    pub(crate) fn peers(&self) -> Vec<Peer> {
         lock(&self.0).peers.clone()
     }
 
     /// Looks at those that live, without a copy.
-    pub fn look<T>(&self, look: impl FnOnce(&[Peer]) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&[Peer]) -> T) -> T {
         look(&lock(&self.0).peers)
     }
 
@@ -82,16 +82,16 @@ impl Fleet {
     }
 
     /// Whether another node would take what this one leaves.
-    pub fn others_have_room(&self, me: PresenceId) -> bool {
+    pub(crate) fn others_have_room(&self, me: PresenceId) -> bool {
         self.any_other(me, |it| it.node_status.executes && it.node_status.room > 0)
     }
 
     /// Whether another node would take over the shards of this one.
-    pub fn others_schedule(&self, me: PresenceId) -> bool {
+    pub(crate) fn others_schedule(&self, me: PresenceId) -> bool {
         self.any_other(me, |peer| peer.node_status.schedules)
     }
 
-    pub fn nodes(&self, uptime: Duration) -> Nodes {
+    pub(crate) fn nodes(&self, uptime: Duration) -> Nodes {
         let heard = lock(&self.0);
         Nodes {
             peers: heard.peers.clone(),
@@ -101,19 +101,19 @@ impl Fleet {
     }
 
     /// How long ago the last beat was answered.
-    pub fn silent_for(&self, uptime: Duration) -> Duration {
+    pub(crate) fn silent_for(&self, uptime: Duration) -> Duration {
         uptime.saturating_sub(lock(&self.0).at)
     }
 }
 
 /// Who schedules, of those that live.
-pub fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
+pub(crate) fn schedulers(peers: &[Peer]) -> Vec<PresenceId> {
     let schedule = peers.iter().filter(|peer| peer.node_status.schedules);
     schedule.map(|peer| peer.presence).collect()
 }
 
 /// The shards in which this node ends what the gone leave behind: its own, and its share where nobody schedules.
-pub fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
+pub(crate) fn cared_for(peers: &[Peer], me: PresenceId, held: ShardSet) -> ShardSet {
     if !schedulers(peers).is_empty() {
         return held;
     }

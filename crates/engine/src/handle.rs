@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model::{Job, JobId, Parts, Shard, TenantId, Timestamp, limits};
+use model::runs_day::Day;
+use model::{Job, JobId, Parts, QuotaExceeded, Run, Shard, TenantId, Timestamp, limits};
 use store::{Hint, Store};
 
 use crate::clock::Clock;
@@ -14,6 +15,10 @@ use crate::metrics::Metrics;
 use crate::nudge::Nudge;
 use crate::offers::Offers;
 use crate::offset::Skew;
+use crate::origins::{Origins, TargetStatus};
+use crate::outside::Outside;
+use crate::run_counts::RunCounts;
+use crate::vault::{MasterKeys, Vault};
 
 /// How a node is. It is ill when something has been due for too long, whatever the reason.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +56,7 @@ impl Health {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct HealthRecord {
+pub(crate) struct HealthRecord {
     pub oldest_due_at: Option<Timestamp>,
     /// By uptime.
     pub looked_at: Duration,
@@ -60,7 +65,7 @@ pub struct HealthRecord {
 }
 
 /// What a handle works with.
-pub struct Ports {
+pub(crate) struct Ports {
     pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn Store>,
     pub metrics: Metrics,
@@ -72,10 +77,16 @@ pub struct Ports {
     pub health_bound: Duration,
     /// Nothing is to fire here, and that is as it should be.
     pub hold: bool,
+    pub master_keys: Option<Arc<MasterKeys>>,
+    pub vault: Arc<Vault>,
+    pub runs: Arc<RunCounts>,
+    pub outside: Arc<Outside>,
     pub beat: Nudge,
     pub rules: Nudge,
+    pub replays: Nudge,
     pub keys: Nudge,
-    pub take: Nudge,
+    pub claim_due: Nudge,
+    pub origins: Arc<Mutex<Option<Arc<Origins>>>>,
 }
 
 #[derive(Clone)]
@@ -87,6 +98,13 @@ impl Handle {
     pub(crate) fn new(ports: Ports) -> Self {
         let ports = Arc::new(ports);
         Self { ports }
+    }
+
+    /// How this node sees the origins that it calls: those of a tenant's jobs, or all.
+    pub fn targets(&self, tenant: Option<TenantId>) -> Vec<TargetStatus> {
+        let origins = lock(&self.ports.origins).clone();
+        let uptime = self.ports.clock.uptime();
+        origins.map_or(Vec::new(), |origins| origins.list(tenant, uptime))
     }
 
     pub fn now(&self) -> Timestamp {
@@ -111,6 +129,32 @@ impl Handle {
         self.ports.parts
     }
 
+    /// What secrets are sealed under, if this node has it.
+    pub fn master_keys(&self) -> Option<&Arc<MasterKeys>> {
+        self.ports.master_keys.as_ref()
+    }
+
+    /// What it knows of secrets.
+    pub fn vault(&self) -> &Vault {
+        &self.ports.vault
+    }
+
+    /// Counts a run that somebody asked for and that is about to be inserted, if its tenant may have another today.
+    pub fn begin_run(&self, run: &Run) -> Result<(), QuotaExceeded> {
+        let begun = self.ports.runs.begin(run.tenant, Day::of(run.due_at));
+        begun.map_err(|over| over.exceeded)
+    }
+
+    /// It was not inserted.
+    pub fn take_out_run(&self, run: &Run) {
+        self.ports.runs.take_out(run.tenant, Day::of(run.due_at));
+    }
+
+    /// What those talk to who have handed-over attempts.
+    pub fn outside(&self) -> &Outside {
+        &self.ports.outside
+    }
+
     /// A job was just written: when it is due within the horizon, plan looks at it at once.
     pub fn offer(&self, job: &Arc<Job>) {
         let horizon = self.now().plus(limits::HORIZON);
@@ -125,7 +169,7 @@ impl Handle {
         self.ports.offers.offer((tenant, job));
         if !self.ports.offers.is_ours(Shard::of(job)) {
             // Or it is among those that this node takes.
-            self.ports.take.now();
+            self.ports.claim_due.now();
         }
     }
 
@@ -133,6 +177,11 @@ impl Handle {
     pub fn nudge_rules(&self) {
         self.ports.rules.now();
         self.ports.store.hint(&[Hint::Rules]);
+    }
+
+    /// A replay was made, or cancelled. Other nodes look once a second.
+    pub fn nudge_replays(&self) {
+        self.ports.replays.now();
     }
 
     /// Keys were created or revoked here: the other nodes are to look.

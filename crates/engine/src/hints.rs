@@ -13,31 +13,31 @@ use crate::offers::Offers;
 use crate::presence::Presence;
 use crate::shards::Shards;
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub store: Arc<dyn EngineStore>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,
     pub offers: Offers,
     pub nudge: Nudge,
-    pub take: Nudge,
+    pub claim_due: Nudge,
     pub beat: Nudge,
     pub rules: Nudge,
     pub keys: Nudge,
 }
 
-pub struct Hints {
+pub(crate) struct Hints {
     ports: Ports,
 }
 
 impl Hints {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self { ports }
     }
 
-    pub fn pass_on(&self, hint: Hint) {
+    pub(crate) fn pass_on(&self, hint: Hint) {
         let Ports { shards, offers, .. } = &self.ports;
         let Ports {
-            take,
+            claim_due,
             beat,
             rules,
             keys,
@@ -49,17 +49,17 @@ impl Hints {
                 if shards.leases().epoch(shard).is_some() {
                     offers.offer_here((tenant, job));
                 } else if shards.left().contains(shard) {
-                    take.now();
+                    claim_due.now();
                 }
             }
             Hint::Shard(shard) => {
                 if shards.leases().epoch(shard).is_some() {
                     offers.replan();
                 } else if shards.left().contains(shard) {
-                    take.now();
+                    claim_due.now();
                 }
             }
-            Hint::Ready => take.now(),
+            Hint::Ready => claim_due.now(),
             // The one that gave them up said so with its last beat, which is to be heard first.
             Hint::Marks | Hint::Leases => beat.now(),
             Hint::Rules => rules.now(),
@@ -67,7 +67,7 @@ impl Hints {
             Hint::Lost => {
                 offers.replan();
                 beat.now();
-                take.now();
+                claim_due.now();
                 rules.now();
                 keys.now();
             }

@@ -15,7 +15,7 @@ const HALF_LIFE: Duration = Duration::from_secs(10);
 const FORGET_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Lead {
+pub(crate) struct Lead {
     /// What a firing adds to a write.
     cost: Duration,
     /// What a write takes, however little it writes: the longest of late, less what was forgotten since.
@@ -36,7 +36,7 @@ impl Default for Lead {
 
 impl Lead {
     /// A write of so many was answered.
-    pub fn learn(&mut self, count: usize, took: Duration, uptime: Duration) {
+    pub(crate) fn learn(&mut self, count: usize, took: Duration, uptime: Duration) {
         if count >= COST_BATCH_MIN {
             let cost = took.saturating_sub(self.latency) / count as u32;
             self.cost = (self.cost * 7 + cost) / 8;
@@ -50,20 +50,20 @@ impl Lead {
 
     /// What slow writes add: one may be under way already when a slot comes up, and then its own follows. What a
     /// quick store takes is part of the least anyway.
-    pub fn far(&self) -> Duration {
+    pub(crate) fn far(&self) -> Duration {
         let two = self.latency.saturating_mul(2);
         let beyond = two.saturating_sub(limits::LEAD_MIN / 2);
         beyond.min(limits::LEAD_FAR_MAX)
     }
 
     /// How far ahead slots are fired when so many are due soon.
-    pub fn of(&self, least: Duration, due: usize) -> Duration {
+    pub(crate) fn of(&self, least: Duration, due: usize) -> Duration {
         let writing = self.cost.saturating_mul(2).saturating_mul(due as u32);
         (least + self.far() + writing).min(limits::LEAD_MAX)
     }
 
     /// How long slots may wait for more to be written with them.
-    pub fn gather(&self, lead: Duration) -> Duration {
+    pub(crate) fn gather(&self, lead: Duration) -> Duration {
         lead.saturating_sub(self.far()).mul_f64(0.3)
     }
 }

@@ -23,7 +23,7 @@ use crate::status::Status;
 const ASK_EVERY: Duration = Duration::from_millis(50);
 const ASK_FOR: Duration = Duration::from_secs(5);
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub leasing: Arc<Leasing>,
     pub clock: Arc<dyn Clock>,
     pub fleet: Arc<Fleet>,
@@ -32,7 +32,7 @@ pub struct Ports {
     pub nudge: Nudge,
 }
 
-pub struct Hold {
+pub(crate) struct Hold {
     ports: Ports,
     /// Since when, by uptime, shards are missing.
     short_since: Option<Duration>,
@@ -44,7 +44,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             short_since: None,

@@ -1,27 +1,40 @@
 //! What moves: one file per step of a run, each a duty that takes bounded steps.
 
+#![deny(unreachable_pub)]
+
 // A node, and what its duties are given.
+pub mod chain;
 mod clock;
+mod common;
+mod duties;
 mod duty;
 mod handle;
 mod metrics;
 mod node;
 mod nudge;
 mod offset;
+mod origins;
 mod rooms;
 mod stop;
 mod timed;
+mod tokens;
 mod trouble;
+pub mod vault;
 
 // The rooms: what several duties know.
 mod age;
 mod board;
 mod by_id;
+mod callback;
 mod desk;
 mod executors;
 mod fleet;
 mod offers;
+mod outside;
 mod presence;
+mod replays;
+mod rollups;
+mod run_counts;
 mod shards;
 mod status;
 
@@ -29,10 +42,16 @@ mod status;
 mod attempt;
 mod backlog;
 mod beats;
+mod claim_due;
+mod count_runs;
 mod dispatch;
 mod fire;
 mod fired;
+#[cfg_attr(not(any(test, feature = "flaws")), path = "no_flaw.rs")]
 mod flaw;
+mod flush;
+mod hand_over;
+mod handed;
 mod hints;
 mod lead;
 mod leases;
@@ -41,8 +60,10 @@ mod payloads;
 mod plan;
 mod retention;
 mod rules;
+mod seal;
+mod secrets;
 mod settle;
-mod take;
+mod wake;
 mod watchdog;
 mod writes;
 
@@ -56,6 +77,9 @@ pub use handle::{Handle, Health};
 pub use metrics::Metrics;
 pub use node::{ClockOf, Node, NodeConfig};
 pub use offset::OffsetClock;
+pub use origins::TargetStatus;
+pub use outside::{Heard, Outside, OutsideError, Taken};
+pub use rollups::Rollups;
 
 /// Locks, whatever a thread that panicked left behind: our locks guard plain data that is whole
 /// between any two statements.

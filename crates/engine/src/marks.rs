@@ -17,7 +17,7 @@ use crate::nudge::Nudge;
 use crate::offers::Offers;
 use crate::presence::Presence;
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub board: Arc<Board>,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
@@ -31,12 +31,12 @@ pub struct Ports {
 /// Runs read at once.
 const READ_MAX: usize = 256;
 
-pub struct Marks {
+pub(crate) struct Marks {
     ports: Ports,
 }
 
 impl Marks {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self { ports }
     }
 

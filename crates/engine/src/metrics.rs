@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use model::{JobState, Lane, Outcome, Reason, RunState, Skip};
+use model::rollup::Count;
+use model::{JobState, Lane, Outcome, Reason, RunState, Skip, TenantId, Timestamp, WaitReason};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,6 +14,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::offset::Standing;
+use crate::rollups::Rollups;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaneLabel(pub Lane);
@@ -43,27 +45,27 @@ pub struct ByOutcome {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ByDuty {
+pub(crate) struct ByDuty {
     pub duty: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ByState {
+pub(crate) struct ByState {
     pub state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ByReason {
+pub(crate) struct ByReason {
     pub reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ByPlace {
+pub(crate) struct ByPlace {
     pub place: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ByOperation {
+pub(crate) struct ByOperation {
     pub operation: &'static str,
 }
 
@@ -102,6 +104,8 @@ pub struct Metrics {
     /// Runs beyond their job's `start_within` and `finish_within`.
     pub late: Counter,
     pub long: Counter,
+    /// Jobs paused after their `pause_after_failures`.
+    pub paused: Counter,
     attempt_duration: OutcomeHistogram,
     /// The same by `Outcome::ALL`, for the hot path.
     durations_by: [Histogram; 5],
@@ -136,6 +140,13 @@ pub struct Metrics {
     clock_uncertainty: Gauge<f64, AtomicU64>,
     /// Nodes that live.
     pub nodes: Gauge,
+    pub breakers_open: Gauge,
+    pub breakers_opened: Counter,
+    /// Attempts that did not start because a breaker is open.
+    pub calls_refused: Counter,
+    waiting: Family<ByReason, Gauge>,
+    /// What is counted of each tenant, for overviews.
+    pub rollups: Rollups,
 }
 
 impl Default for Metrics {
@@ -148,9 +159,8 @@ impl Default for Metrics {
         };
         let ended = Family::<ByState, Counter>::default();
         let ended_in = |state: RunState| {
-            let label = ByState {
-                state: state.as_str(),
-            };
+            let word = state.as_str();
+            let label = ByState { state: word };
             (!state.is_live()).then(|| ended.get_or_create_owned(&label))
         };
         let attempt_duration: OutcomeHistogram = Family::new_with_constructor(spans);
@@ -168,6 +178,7 @@ impl Default for Metrics {
             ended,
             late: Counter::default(),
             long: Counter::default(),
+            paused: Counter::default(),
             attempt_duration,
             store_latency: Family::new_with_constructor(seconds),
             pool_waits: Counter::default(),
@@ -194,6 +205,11 @@ impl Default for Metrics {
             clock_offset: Gauge::default(),
             clock_uncertainty: Gauge::default(),
             nodes: Gauge::default(),
+            breakers_open: Gauge::default(),
+            breakers_opened: Counter::default(),
+            calls_refused: Counter::default(),
+            waiting: Family::default(),
+            rollups: Rollups::default(),
         }
     }
 }
@@ -226,6 +242,11 @@ impl Metrics {
                 &self.live,
             ),
             ("nodes", "Nodes that live", &self.nodes),
+            (
+                "breakers_open",
+                "Origins that this node makes no calls to until a probe succeeds",
+                &self.breakers_open,
+            ),
         ];
         for (name, help, gauge) in counts {
             registry.register(name, help, gauge.clone());
@@ -257,6 +278,11 @@ impl Metrics {
                 &self.long,
             ),
             (
+                "failed_jobs_paused",
+                "Jobs that were paused after their pause_after_failures",
+                &self.paused,
+            ),
+            (
                 "fenced_nodes",
                 "Presences of other nodes that this node fenced",
                 &self.fenced,
@@ -266,12 +292,24 @@ impl Metrics {
                 "Calls that had to wait for a connection to the store",
                 &self.pool_waits,
             ),
+            (
+                "breakers_opened",
+                "How often the breaker of an origin was opened",
+                &self.breakers_opened,
+            ),
+            (
+                "calls_refused",
+                "Attempts that did not start because a breaker was open",
+                &self.calls_refused,
+            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
         let what = "Slots that were skipped, by reason";
         registry.register("skipped_slots", what, self.skipped_slots.clone());
+        let what = "Runs of all nodes that wait for something outside of their jobs, by reason";
+        registry.register("waiting_runs", what, self.waiting.clone());
         let what = "Jobs of all nodes by state, counted by one of them every 10 s";
         registry.register("jobs", what, self.jobs.clone());
         let what = "Runs that ended, by state";
@@ -287,6 +325,19 @@ impl Metrics {
         let what = "What calls of the store took, by operation";
         let took = self.store_latency.clone();
         registry.register_with_unit("store_latency", what, Unit::Seconds, took);
+    }
+
+    /// How many runs wait for something; one node counts for all.
+    pub(crate) fn waiting_counted(&self, reason: WaitReason, count: u64) {
+        let label = ByReason {
+            reason: reason.as_str(),
+        };
+        let gauge = self.waiting.get_or_create_owned(&label);
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn count_no_waiting(&self) {
+        self.waiting.clear();
     }
 
     pub fn observe_clock(&self, standing: &Standing) {
@@ -404,10 +455,18 @@ impl Metrics {
         self.skipped_slots.get_or_create(&label).inc_by(count);
     }
 
-    /// Slots that a change of their job has explained.
-    pub fn slots_recorded(&self, skips: &[Skip]) {
+    /// A job was changed: slots that the change has explained, and runs that nobody held and that ended with it.
+    pub fn job_changed(&self, now: Timestamp, tenant: TenantId, skips: &[Skip], cancelled: u64) {
         for skip in skips {
             self.slots_skipped(skip.reason, skip.slots.count);
+        }
+        let skips = skips.iter();
+        let skips = skips.map(|skip| Count::Skipped(skip.reason, skip.slots.count));
+        let ended = (cancelled > 0).then_some(Count::Ended(RunState::Cancelled, cancelled));
+        let counts = skips.chain(ended).map(|count| (tenant, count));
+        self.rollups.count(now, counts);
+        if let Some(Some(counter)) = self.ended_by.get(RunState::Cancelled as usize) {
+            counter.inc_by(cancelled);
         }
     }
 

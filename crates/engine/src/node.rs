@@ -13,6 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
 use crate::clock::Clock;
+use crate::common::Common;
 use crate::duty::{self, Builder};
 use crate::flaw::Flaw;
 use crate::handle::Handle;
@@ -20,8 +21,9 @@ use crate::lock;
 use crate::metrics::Metrics;
 use crate::offset::{OffsetClock, Skew};
 use crate::presence::Presence;
-use crate::rooms::{Common, Rooms};
+use crate::rooms::Rooms;
 use crate::timed::{Between, Timed};
+use crate::vault::MasterKeys;
 
 /// Whose clock a node fires by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,10 +53,18 @@ pub struct NodeConfig {
     pub beats_apart: bool,
     /// Attempts under way at once.
     pub running_max: usize,
+    /// Calls to one origin that may be under way at once.
+    pub origin_calls_max: usize,
     pub history_keep: Duration,
     pub finished_keep: Duration,
+    /// How long the audit log is kept.
+    pub audit_keep: Duration,
     /// How old the oldest due and unheld slot may be before the node calls itself ill.
     pub health_bound: Duration,
+    /// Where whoever has a handed-over attempt reaches this node or its fleet, without a slash at the end.
+    pub public_url: String,
+    /// What secrets are sealed under; a node without one starts all the same.
+    pub master_keys: Option<Arc<MasterKeys>>,
     /// Where chance comes from.
     pub seed: u64,
     pub flaw: Flaw,
@@ -71,9 +81,13 @@ impl Default for NodeConfig {
             clock_skew_max: limits::CLOCK_SKEW_MAX,
             beats_apart: false,
             running_max: limits::RUNNING_MAX,
+            origin_calls_max: limits::ORIGIN_CALLS_MAX,
             history_keep: limits::HISTORY_KEEP,
             finished_keep: limits::FINISHED_KEEP,
+            audit_keep: limits::AUDIT_KEEP,
             health_bound: Duration::from_secs(30),
+            public_url: "http://127.0.0.1:8080".to_owned(),
+            master_keys: None,
             seed: 0,
             flaw: Flaw::None,
         }
@@ -256,6 +270,8 @@ impl Body {
                 let (grace, stop) = (*lock(&self.grace), rooms.stop());
                 stop.wind_up(grace).await;
                 ending.end().await;
+                rooms.count_runs().last().await;
+                rooms.flush().last().await;
                 stop.leave().await;
             }
             _ = planning.tasks.join_next() => self.log_fenced(id),

@@ -11,11 +11,11 @@ use crate::lock;
 use crate::nudge::{Nudge, Request};
 
 /// A job that plan is to look at.
-pub type Offer = (TenantId, JobId);
+pub(crate) type Offer = (TenantId, JobId);
 
 /// Where offers go: to plan, or to the nodes that hold the shards. A clone is the same way.
 #[derive(Clone)]
-pub struct Offers {
+pub(crate) struct Offers {
     way: mpsc::Sender<Offer>,
     /// The shards that this node holds.
     ours: Arc<Mutex<ShardSet>>,
@@ -26,10 +26,10 @@ pub struct Offers {
 }
 
 /// What plan is offered. It outlives a plan that panicked.
-pub type Offered = Arc<tokio::sync::Mutex<mpsc::Receiver<Offer>>>;
+pub(crate) type Offered = Arc<tokio::sync::Mutex<mpsc::Receiver<Offer>>>;
 
 impl Offers {
-    pub fn new(store: Arc<dyn EngineStore>, plan: &Nudge) -> (Self, Offered) {
+    pub(crate) fn new(store: Arc<dyn EngineStore>, plan: &Nudge) -> (Self, Offered) {
         let (way, offered) = mpsc::channel(limits::OFFERS_MAX);
         let offers = Self {
             way,
@@ -41,16 +41,16 @@ impl Offers {
         (offers, Arc::new(tokio::sync::Mutex::new(offered)))
     }
 
-    pub fn is_ours(&self, shard: Shard) -> bool {
+    pub(crate) fn is_ours(&self, shard: Shard) -> bool {
         lock(&self.ours).contains(shard)
     }
 
-    pub fn set_ours(&self, shards: ShardSet) {
+    pub(crate) fn set_ours(&self, shards: ShardSet) {
         *lock(&self.ours) = shards;
     }
 
     /// A job or a run of it is due soon that plan may not know of: ours, or another node's.
-    pub fn offer(&self, offer: Offer) {
+    pub(crate) fn offer(&self, offer: Offer) {
         let (tenant, job) = offer;
         if self.is_ours(Shard::of(job)) {
             self.offer_here(offer);
@@ -59,7 +59,7 @@ impl Offers {
         }
     }
 
-    pub fn offer_here(&self, offer: Offer) {
+    pub(crate) fn offer_here(&self, offer: Offer) {
         if self.way.try_send(offer).is_err() {
             self.replan();
         } else {
@@ -67,18 +67,23 @@ impl Offers {
         }
     }
 
+    /// Claims were marked: those of other nodes too.
+    pub(crate) fn hint_marks(&self) {
+        self.store.hint(&[Hint::Marks]);
+    }
+
     /// Plan reads the whole window again.
-    pub fn replan(&self) {
+    pub(crate) fn replan(&self) {
         self.replan.make();
     }
 
     /// Whether it is to.
-    pub fn take_replan(&self) -> bool {
+    pub(crate) fn take_replan(&self) -> bool {
         self.replan.take()
     }
 
     /// There is room in the wheel again.
-    pub fn nudge_plan(&self) {
+    pub(crate) fn nudge_plan(&self) {
         self.plan.now();
     }
 }

@@ -83,27 +83,27 @@ pub struct OffsetClock {
 
 /// How a node's clock stands to the store's, where it is told from that.
 #[derive(Clone)]
-pub struct Skew {
+pub(crate) struct Skew {
     offset: Option<Arc<OffsetClock>>,
     max: Duration,
 }
 
 impl Skew {
-    pub fn new(offset: Option<Arc<OffsetClock>>, max: Duration) -> Self {
+    pub(crate) fn new(offset: Option<Arc<OffsetClock>>, max: Duration) -> Self {
         Self { offset, max }
     }
 
-    pub fn standing(&self) -> Option<Standing> {
+    pub(crate) fn standing(&self) -> Option<Standing> {
         self.offset.as_ref().map(|offset| offset.standing())
     }
 
     /// Why this node may not fire by its clock.
-    pub fn unfit(&self) -> Option<String> {
+    pub(crate) fn unfit(&self) -> Option<String> {
         self.standing()?.unfit(self.max)
     }
 
     /// A beat was sent and answered; how the clock stands since.
-    pub fn observe(
+    pub(crate) fn observe(
         &self,
         sent: Duration,
         received: Duration,

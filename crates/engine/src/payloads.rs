@@ -20,7 +20,7 @@ use crate::lock;
 use crate::nudge::Nudge;
 
 /// What attempts that start wait for, and those that end.
-pub struct Payloads {
+pub(crate) struct Payloads {
     room: Arc<Semaphore>,
     outputs: Arc<Semaphore>,
     wanted: Mutex<VecDeque<Wanted>>,
@@ -29,7 +29,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    pub fn new(nudge: Nudge) -> Self {
+    pub(crate) fn new(nudge: Nudge) -> Self {
         Self {
             nudge,
             room: Arc::new(Semaphore::new(limits::PAYLOADS_MAX)),
@@ -95,7 +95,7 @@ impl Payloads {
 
 impl Work {
     /// Where its payload is and how large, if it was left in the store.
-    pub fn payload_left(&self) -> Option<(PayloadOf, u32)> {
+    pub(crate) fn payload_left(&self) -> Option<(PayloadOf, u32)> {
         let (run, job) = (&self.run, &self.job);
         if let Some(size) = run.payload_left {
             return Some((PayloadOf::Run(run.id), size));
@@ -106,7 +106,7 @@ impl Work {
 }
 
 /// An attempt that did not leave.
-pub enum Unsent {
+pub(crate) enum Unsent {
     /// Its presence is gone.
     Killed,
     /// It is to be cancelled, or its job was edited since it was claimed, and its payload with it.
@@ -115,7 +115,7 @@ pub enum Unsent {
 
 impl Payloads {
     /// What is sent with an attempt instead of its job's payload, if anything is.
-    pub async fn payload_of(
+    pub(crate) async fn payload_of(
         &self,
         work: &Work,
         kill: &CancellationToken,
@@ -136,7 +136,7 @@ impl Payloads {
     }
 
     /// Room for an answer until it is written; small ones take none. Waits for it while much is to be written.
-    pub async fn output_room(
+    pub(crate) async fn output_room(
         &self,
         report: &Report,
         kill: &CancellationToken,
@@ -153,13 +153,13 @@ impl Payloads {
 }
 
 /// Reads what attempts wait for.
-pub struct ReadPayloads {
+pub(crate) struct ReadPayloads {
     payloads: Arc<Payloads>,
     store: Arc<dyn EngineStore>,
 }
 
 impl ReadPayloads {
-    pub fn new(payloads: Arc<Payloads>, store: Arc<dyn EngineStore>) -> Self {
+    pub(crate) fn new(payloads: Arc<Payloads>, store: Arc<dyn EngineStore>) -> Self {
         Self { payloads, store }
     }
 }

@@ -76,7 +76,7 @@ impl Scan {
     }
 }
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub board: Arc<Board>,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
@@ -93,7 +93,7 @@ pub struct Ports {
     pub fire: Nudge,
 }
 
-pub struct Plan {
+pub(crate) struct Plan {
     ports: Ports,
     /// Of the window, and of the backlog.
     scans: ByAge<Option<Scan>>,
@@ -116,7 +116,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             scans: ByAge::default(),

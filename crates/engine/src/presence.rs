@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::flaw::Flaw;
 
 /// It counts from when the last successful beat was *sent*, less a margin, on a clock that nobody can step.
-pub struct Presence {
+pub(crate) struct Presence {
     pub id: PresenceId,
     clock: Arc<dyn Clock>,
     until: AtomicU64,
@@ -26,7 +26,7 @@ pub struct Presence {
 
 impl Presence {
     /// One that was joined by a call that was sent at this uptime.
-    pub fn new(
+    pub(crate) fn new(
         id: PresenceId,
         sent: Duration,
         clock: Arc<dyn Clock>,
@@ -47,31 +47,31 @@ impl Presence {
     }
 
     /// A beat that was sent at this uptime was answered.
-    pub fn beaten(&self, sent: Duration) {
+    pub(crate) fn beaten(&self, sent: Duration) {
         let until = sent + limits::PRESENCE_TTL - limits::PRESENCE_MARGIN;
         self.until
             .store(until.as_millis() as u64, Ordering::Release);
     }
 
     /// Whether this node may still act, by its own count.
-    pub fn is_sure(&self) -> bool {
+    pub(crate) fn is_sure(&self) -> bool {
         self.is_sure_at(self.clock.uptime())
     }
 
-    pub fn is_sure_at(&self, uptime: Duration) -> bool {
+    pub(crate) fn is_sure_at(&self, uptime: Duration) -> bool {
         (uptime.as_millis() as u64) < self.until.load(Ordering::Acquire)
-            || self.flaw == Flaw::SkipPresenceCheck
+            || self.flaw.skips_presence_check()
     }
 
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.is_cancelled()
     }
 
-    pub fn is_handing_over(&self) -> bool {
+    pub(crate) fn is_handing_over(&self) -> bool {
         self.handing_over.load(Ordering::Acquire)
     }
 
-    pub fn hand_over(&self) {
+    pub(crate) fn hand_over(&self) {
         self.handing_over.store(true, Ordering::Release);
     }
 }

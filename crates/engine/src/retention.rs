@@ -14,7 +14,7 @@ use crate::nudge::Nudge;
 
 const EVERY: Duration = Duration::from_secs(60);
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub history_keep: Duration,
@@ -24,14 +24,14 @@ pub struct Ports {
     pub nudge: Nudge,
 }
 
-pub struct Retention {
+pub(crate) struct Retention {
     ports: Ports,
     /// By uptime: sleeps are short, so most steps find that it is not time yet.
     next: Duration,
 }
 
 impl Retention {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             next: Duration::ZERO,

@@ -6,132 +6,50 @@
 
 use std::sync::{Arc, Mutex};
 
-use executor::Registry;
 use model::Observer;
-use model::shard::ShardSet;
-use store::{Hint, Store};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use store::HandOver;
+use tokio::sync::mpsc;
 
 use crate::attempt::{Attempts, Chance, Lateness};
 use crate::beats::{self, Beats};
 use crate::board::Board;
-use crate::clock::Clock;
-use crate::desk::{By, Desk, Endings};
+use crate::claim_due::{self, ClaimDue};
+use crate::clock::Measure;
+use crate::common::Common;
+use crate::count_runs::{self, CountRuns};
+use crate::desk::{Desk, Endings};
 use crate::dispatch::{self, Dispatch};
-use crate::duty::{Builder, Duty, Keeper};
 use crate::executors::Executors;
 use crate::fire::{self, Fire};
-use crate::fleet::{Fleet, Marked};
-use crate::handle::{self, Handle, HealthRecord};
+use crate::fleet::Marked;
+use crate::flush::{self, Flush};
+use crate::hand_over::{self, HandOvers, WriteHandOvers};
+use crate::handed::{self, EndSilent};
 use crate::hints::{self, Hints};
 use crate::leases::{self, Hold};
 use crate::lock;
 use crate::marks::{self, Marks};
-use crate::metrics::Metrics;
-use crate::node::NodeConfig;
-use crate::nudge::{Nudges, Request};
-use crate::offers::{Offered, Offers};
-use crate::offset::Skew;
+use crate::nudge::Request;
+use crate::origins::Origins;
 use crate::payloads::{Payloads, ReadPayloads};
 use crate::plan::{self, Plan};
 use crate::presence::Presence;
+use crate::replays::{self, Replays};
 use crate::retention::{self, Retention};
 use crate::rules::{self, Rules};
+use crate::seal::{self, Sealing};
+use crate::secrets::{self, Secrets};
 use crate::settle::{self, Settle};
 use crate::shards::{Leasing, Shards};
 use crate::status::Status;
 use crate::stop::Stop;
-use crate::take::{self, Take};
-use crate::trouble::Trouble;
+use crate::wake::{self, WakeWaiting};
 use crate::watchdog::{self, Watchdog};
 
-/// What a node has for as long as it runs, whatever its presence.
-#[derive(Clone)]
-pub struct Common {
-    pub config: NodeConfig,
-    pub clock: Arc<dyn Clock>,
-    pub store: Arc<dyn Store>,
-    pub registry: Registry,
-    pub skew: Skew,
-    pub metrics: Metrics,
-    pub nudges: Nudges,
-    pub fleet: Arc<Fleet>,
-    pub health: Arc<Mutex<HealthRecord>>,
-    pub offers: Offers,
-    pub offered: Offered,
-    by: By,
-}
-
-impl Common {
-    /// Over a store, by a clock whose skew is known.
-    pub fn new(
-        config: NodeConfig,
-        store: Arc<dyn Store>,
-        (clock, skew): (Arc<dyn Clock>, Skew),
-        registry: Registry,
-        metrics: Metrics,
-    ) -> Self {
-        let nudges = Nudges::default();
-        let (offers, offered) = Offers::new(store.clone(), &nudges.plan);
-        let health = HealthRecord {
-            looked_at: clock.uptime(),
-            ..HealthRecord::default()
-        };
-        let trouble = Trouble::new(&config.name, Arc::clone(&clock), metrics.clone());
-        Self {
-            by: By {
-                node: Arc::from(config.name.as_str()),
-                trouble: Arc::new(trouble),
-            },
-            fleet: Arc::new(Fleet::new(clock.uptime())),
-            health: Arc::new(Mutex::new(health)),
-            config,
-            clock,
-            store,
-            registry,
-            skew,
-            metrics,
-            nudges,
-            offers,
-            offered,
-        }
-    }
-
-    pub fn handle(&self) -> Handle {
-        Handle::new(handle::Ports {
-            clock: Arc::clone(&self.clock),
-            store: Arc::clone(&self.store),
-            metrics: self.metrics.clone(),
-            parts: self.config.parts,
-            fleet: Arc::clone(&self.fleet),
-            offers: self.offers.clone(),
-            skew: self.skew.clone(),
-            health: Arc::clone(&self.health),
-            health_bound: self.config.health_bound,
-            hold: self.config.hold,
-            beat: self.nudges.beat.clone(),
-            rules: self.nudges.rules.clone(),
-            keys: self.nudges.keys.clone(),
-            take: self.nudges.take.clone(),
-        })
-    }
-
-    pub fn keeper(&self) -> Keeper {
-        Keeper {
-            clock: Arc::clone(&self.clock),
-            metrics: self.metrics.clone(),
-        }
-    }
-
-    /// A presence is over: until the next, this node holds nothing.
-    pub fn empty(&self) {
-        self.offers.set_ours(ShardSet::default());
-        let mut health = lock(&self.health);
-        (health.present, health.planned) = (false, false);
-    }
-}
-
 /// What one presence has. It lives and dies with it, so being fenced means starting over with empty hands.
-pub struct Rooms {
+pub(crate) struct Rooms {
     pub common: Common,
     pub presence: Arc<Presence>,
     pub board: Arc<Board>,
@@ -139,17 +57,20 @@ pub struct Rooms {
     pub leasing: Arc<Leasing>,
     /// Claims are to be compared: some may have been made that nobody here knows of.
     pub compare: Request,
+    origins: Arc<Origins>,
     executors: Arc<Executors>,
     payloads: Arc<Payloads>,
     endings: Endings,
     desk: Arc<tokio::sync::Mutex<Desk>>,
+    taken_over: mpsc::Sender<HandOver>,
+    hand_overs: Arc<tokio::sync::Mutex<HandOvers>>,
     status: Arc<Status>,
     marked: Marked,
     observer: Arc<Mutex<Observer>>,
 }
 
 impl Rooms {
-    pub fn new(common: &Common, presence: Presence) -> Self {
+    pub(crate) fn new(common: &Common, presence: Presence) -> Self {
         let Common {
             config,
             clock,
@@ -158,13 +79,18 @@ impl Rooms {
             ..
         } = common;
         let presence = Arc::new(presence);
-        let board = Arc::new(Board::new(config.running_max, &common.metrics));
+        common.metrics.rollups.name(presence.id);
+        let origins = Arc::new(Origins::new(config.origin_calls_max, &common.metrics));
+        *lock(&common.origins) = Some(Arc::clone(&origins));
+        let board = Board::new(config.running_max, Arc::clone(&origins), &common.metrics);
+        let board = Arc::new(board);
         let shards = Arc::new(Shards::new(presence.id, &nudges.beat));
         let trouble = Arc::clone(&common.by.trouble);
         let registry = common.registry.clone();
         let executors = Arc::new(Executors::new(registry, Arc::clone(clock), trouble));
         let payloads = Arc::new(Payloads::new(nudges.payloads.clone()));
         let (endings, desk) = Desk::new();
+        let (taken_over, hand_overs) = HandOvers::new();
         let leasing = Leasing {
             shards: Arc::clone(&shards),
             presence: Arc::clone(&presence),
@@ -189,17 +115,20 @@ impl Rooms {
             shards,
             leasing: Arc::new(leasing),
             compare: Request::to(&nudges.watchdog),
+            origins,
             executors,
             payloads,
             endings,
             desk: Arc::new(tokio::sync::Mutex::new(desk)),
+            taken_over,
+            hand_overs: Arc::new(tokio::sync::Mutex::new(hand_overs)),
             status: Arc::new(status),
             marked: Marked::default(),
             observer: Arc::new(Mutex::new(config.flaw.observer())),
         }
     }
 
-    pub fn beats(&self) -> Beats {
+    pub(crate) fn beats(&self) -> Beats {
         let Common { nudges, .. } = &self.common;
         Beats::new(beats::Ports {
             store: self.common.store.clone(),
@@ -223,7 +152,7 @@ impl Rooms {
         })
     }
 
-    pub fn hold(&self) -> Hold {
+    pub(crate) fn hold(&self) -> Hold {
         Hold::new(leases::Ports {
             leasing: Arc::clone(&self.leasing),
             clock: Arc::clone(&self.common.clock),
@@ -234,7 +163,7 @@ impl Rooms {
         })
     }
 
-    pub fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> Plan {
         Plan::new(plan::Ports {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
@@ -251,7 +180,7 @@ impl Rooms {
         })
     }
 
-    pub fn fire(&self) -> Fire {
+    pub(crate) fn fire(&self) -> Fire {
         Fire::new(fire::Ports {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
@@ -264,6 +193,7 @@ impl Rooms {
             endings: self.endings.clone(),
             by: self.common.by.clone(),
             metrics: self.common.metrics.clone(),
+            runs: Arc::clone(&self.common.runs),
             executes: self.common.config.parts.execute,
             flaw: self.common.config.flaw,
             nudge: self.common.nudges.fire.clone(),
@@ -272,8 +202,8 @@ impl Rooms {
         })
     }
 
-    pub fn take(&self) -> Take {
-        Take::new(take::Ports {
+    pub(crate) fn claim_due(&self) -> ClaimDue {
+        ClaimDue::new(claim_due::Ports {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
@@ -284,24 +214,31 @@ impl Rooms {
             executors: Arc::clone(&self.executors),
             endings: self.endings.clone(),
             compare: self.compare.clone(),
-            nudge: self.common.nudges.take.clone(),
+            nudge: self.common.nudges.claim_due.clone(),
             dispatch: self.common.nudges.dispatch.clone(),
         })
     }
 
-    pub fn dispatch(&self) -> Dispatch {
+    pub(crate) fn dispatch(&self) -> Dispatch {
         let attempts = Attempts {
             board: Arc::clone(&self.board),
             clock: Arc::clone(&self.common.clock),
+            stopwatch: Arc::new(Measure(Arc::clone(&self.common.clock))),
             presence: Arc::clone(&self.presence),
             executors: Arc::clone(&self.executors),
             payloads: Arc::clone(&self.payloads),
+            vault: Arc::clone(&self.common.vault),
             endings: self.endings.clone(),
+            taken_over: self.taken_over.clone(),
+            tokens: Arc::clone(&self.common.tokens),
+            public_url: Arc::from(self.common.config.public_url.as_str()),
             by: self.common.by.clone(),
             metrics: self.common.metrics.clone(),
             lateness: Lateness::of(&self.common.metrics),
             chance: Chance::of_seed(self.common.config.seed),
             marks: self.common.nudges.marks.clone(),
+            dispatch: self.common.nudges.dispatch.clone(),
+            wake: self.common.nudges.wake.clone(),
         };
         Dispatch::new(dispatch::Ports {
             attempts: Arc::new(attempts),
@@ -309,11 +246,11 @@ impl Rooms {
         })
     }
 
-    pub fn payloads(&self) -> ReadPayloads {
+    pub(crate) fn payloads(&self) -> ReadPayloads {
         ReadPayloads::new(Arc::clone(&self.payloads), self.common.store.clone())
     }
 
-    pub fn settle(&self) -> Settle {
+    pub(crate) fn settle(&self) -> Settle {
         Settle::new(settle::Ports {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
@@ -328,11 +265,12 @@ impl Rooms {
             executes: self.common.config.parts.execute,
             nudge: self.common.nudges.settle.clone(),
             fire: self.common.nudges.fire.clone(),
-            take: self.common.nudges.take.clone(),
+            claim_due: self.common.nudges.claim_due.clone(),
+            beat: self.common.nudges.beat.clone(),
         })
     }
 
-    pub fn marks(&self) -> Marks {
+    pub(crate) fn marks(&self) -> Marks {
         Marks::new(marks::Ports {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
@@ -345,7 +283,7 @@ impl Rooms {
         })
     }
 
-    pub fn watchdog(&self) -> Watchdog {
+    pub(crate) fn watchdog(&self) -> Watchdog {
         Watchdog::new(watchdog::Ports {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
@@ -367,7 +305,51 @@ impl Rooms {
         })
     }
 
-    pub fn retention(&self) -> Retention {
+    pub(crate) fn wake(&self) -> WakeWaiting {
+        WakeWaiting::new(wake::Ports {
+            board: Arc::clone(&self.board),
+            store: self.common.store.clone(),
+            clock: Arc::clone(&self.common.clock),
+            presence: Arc::clone(&self.presence),
+            shards: Arc::clone(&self.shards),
+            origins: Arc::clone(&self.origins),
+            offers: self.common.offers.clone(),
+            metrics: self.common.metrics.clone(),
+            executes: self.common.config.parts.execute,
+            nudge: self.common.nudges.wake.clone(),
+            fire: self.common.nudges.fire.clone(),
+            claim_due: self.common.nudges.claim_due.clone(),
+        })
+    }
+
+    pub(crate) fn hand_over(&self) -> WriteHandOvers {
+        WriteHandOvers::new(hand_over::Ports {
+            board: Arc::clone(&self.board),
+            store: self.common.store.clone(),
+            clock: Arc::clone(&self.common.clock),
+            presence: Arc::clone(&self.presence),
+            hand_overs: Arc::clone(&self.hand_overs),
+            nudge: self.common.nudges.hand_over.clone(),
+            fire: self.common.nudges.fire.clone(),
+        })
+    }
+
+    pub(crate) fn handed(&self) -> EndSilent {
+        let it = &self.common;
+        EndSilent::new(handed::Ports {
+            store: it.store.clone(),
+            clock: Arc::clone(&it.clock),
+            presence: Arc::clone(&self.presence),
+            shards: Arc::clone(&self.shards),
+            observer: Arc::clone(&self.observer),
+            followed: it.outside.followed(),
+            chance: StdRng::seed_from_u64(it.config.seed),
+            flaw: it.config.flaw,
+            nudge: it.nudges.handed.clone(),
+        })
+    }
+
+    pub(crate) fn retention(&self) -> Retention {
         Retention::new(retention::Ports {
             store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
@@ -378,7 +360,23 @@ impl Rooms {
         })
     }
 
-    pub fn rules(&self) -> Rules {
+    pub(crate) fn flush(&self) -> Flush {
+        Flush::new(flush::Ports {
+            store: Arc::clone(&self.common.store),
+            clock: Arc::clone(&self.common.clock),
+            rollups: self.common.metrics.rollups.clone(),
+            nudge: self.common.nudges.flush.clone(),
+        })
+    }
+
+    pub(crate) fn seal(&self) -> Sealing {
+        let it = &self.common;
+        let held = (Arc::clone(&self.presence), Arc::clone(&self.shards));
+        let ways = (it.store.clone(), Arc::clone(&it.clock));
+        Sealing::new(seal::Ports::new(ways, held, &it.config, &it.nudges.seal))
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
         Rules::new(rules::Ports {
             store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
@@ -393,21 +391,52 @@ impl Rooms {
         })
     }
 
-    pub fn hints(&self) -> Hints {
+    pub(crate) fn replays(&self) -> Replays {
+        Replays::new(replays::Ports {
+            store: self.common.store.clone(),
+            clock: Arc::clone(&self.common.clock),
+            presence: Arc::clone(&self.presence),
+            shards: Arc::clone(&self.shards),
+            offers: self.common.offers.clone(),
+            runs: Arc::clone(&self.common.runs),
+            hold: self.common.config.hold,
+            nudge: self.common.nudges.replays.clone(),
+        })
+    }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        Secrets::new(secrets::Ports {
+            vault: Arc::clone(&self.common.vault),
+            nudge: self.common.nudges.secrets.clone(),
+        })
+    }
+
+    pub(crate) fn count_runs(&self) -> CountRuns {
+        let it = &self.common;
+        CountRuns::new(count_runs::Ports {
+            counts: Arc::clone(&it.runs),
+            store: it.store.clone(),
+            clock: Arc::clone(&it.clock),
+            counter: *it.counter.get_or_init(|| self.presence.id),
+            nudge: it.nudges.count_runs.clone(),
+        })
+    }
+
+    pub(crate) fn hints(&self) -> Hints {
         Hints::new(hints::Ports {
             store: self.common.store.clone(),
             presence: Arc::clone(&self.presence),
             shards: Arc::clone(&self.shards),
             offers: self.common.offers.clone(),
             nudge: self.common.nudges.hints.clone(),
-            take: self.common.nudges.take.clone(),
+            claim_due: self.common.nudges.claim_due.clone(),
             beat: self.common.nudges.beat.clone(),
             rules: self.common.nudges.rules.clone(),
             keys: self.common.nudges.keys.clone(),
         })
     }
 
-    pub fn stop(&self) -> Stop {
+    pub(crate) fn stop(&self) -> Stop {
         Stop {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
@@ -422,68 +451,5 @@ impl Rooms {
             beat: self.common.nudges.beat.clone(),
             beaten: self.common.nudges.beaten.clone(),
         }
-    }
-}
-
-/// How each duty is built, and what becomes of its work when it panics.
-impl Rooms {
-    /// Those that end first when a node stops.
-    pub fn planning(self: &Arc<Self>) -> Vec<Builder> {
-        vec![
-            // The offers that it had taken are in the store.
-            self.builder(Self::plan, |it| it.common.offers.replan()),
-            // Orphans are read again until they are settled; claims have to be compared after all.
-            self.builder(Self::watchdog, |it| it.compare.make()),
-            // Keeps nothing.
-            self.builder(Self::retention, |_| {}),
-            // Begins the rule again: rescheduling twice changes nothing.
-            self.builder(Self::rules, |_| {}),
-            // What it had heard is lost, so it may have been anything.
-            self.builder(Self::hints, |it| it.hints().pass_on(Hint::Lost)),
-        ]
-    }
-
-    /// Those that go on until everything is handed over; beats apart.
-    pub fn ending(self: &Arc<Self>) -> Vec<Builder> {
-        vec![
-            // Its call may have been written: what the store has is asked for.
-            self.builder(Self::hold, |it| it.shards.doubt.make()),
-            // The next beat brings all marks again. A run that it was about to mark is shown as waiting for longer.
-            self.builder(Self::marks, |_| {}),
-            // What it had taken out of the wheel and what it waits for is forgotten: plan reads slots and runs again, and
-            // asking for them twice is harmless. Claims that its writes make all the same are found by comparing.
-            self.builder(Self::fire, |it| {
-                it.board.forget_taken();
-                it.common.offers.replan();
-                it.compare.make();
-            }),
-            // The runs it took are ours, or are taken again.
-            self.builder(Self::take, |it| {
-                it.board
-                    .taken(Vec::new(), Vec::new(), it.common.clock.now());
-                it.compare.make();
-            }),
-            // Keeps nothing: claims are on the board.
-            self.builder(Self::dispatch, |_| {}),
-            // Whoever waits for what it was reading asks again.
-            self.builder(Self::payloads, |_| {}),
-            // Its desk stays: what was being written is written again. Of runs that follow from what was written before,
-            // plan learns.
-            self.builder(Self::settle, |it| it.common.offers.replan()),
-        ]
-    }
-
-    /// Keeps only when it beat last.
-    pub fn beating(self: &Arc<Self>) -> Builder {
-        self.builder(Self::beats, |_| {})
-    }
-
-    fn builder<D: Duty + 'static>(
-        self: &Arc<Self>,
-        build: impl Fn(&Self) -> D + Send + 'static,
-        recover: impl Fn(&Self) + Send + 'static,
-    ) -> Builder {
-        let (built, recovered) = (Arc::clone(self), Arc::clone(self));
-        Builder::new(move || build(&built)).recover(move || recover(&recovered))
     }
 }

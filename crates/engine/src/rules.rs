@@ -31,7 +31,7 @@ const AT_ONCE: usize = 64;
 /// How often one job is decided anew when others change it meanwhile.
 const TRIES_MAX: u32 = 32;
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
@@ -45,7 +45,7 @@ pub struct Ports {
     pub beat: Nudge,
 }
 
-pub struct Rules {
+pub(crate) struct Rules {
     ports: Ports,
     under_way: Option<UnderWay>,
 }
@@ -60,7 +60,7 @@ struct UnderWay {
 }
 
 impl Rules {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             under_way: None,
@@ -150,8 +150,13 @@ async fn reschedule(ports: &Ports, job: Option<Job>, tables: bool) -> Result<boo
             runs: RunsOfChange::TakeBack,
         };
         match ports.store.change_job(&change).await? {
-            JobChanged::Done { job, asked } => {
-                ports.metrics.slots_recorded(&change.skipped);
+            JobChanged::Done {
+                job,
+                asked,
+                cancelled,
+            } => {
+                let metrics = &ports.metrics;
+                metrics.job_changed(now, job.tenant, &change.skipped, cancelled);
                 if !asked.is_empty() {
                     ports.beat.now();
                     ports.store.hint(&[Hint::Marks]);
@@ -159,7 +164,10 @@ async fn reschedule(ports: &Ports, job: Option<Job>, tables: bool) -> Result<boo
                 return Ok(log_rescheduled(ports, &change.before, &job));
             }
             JobChanged::Conflict(found) => before = *found,
-            JobChanged::KeyTaken(_) | JobChanged::CalendarMissing(_) | JobChanged::Missing => {
+            JobChanged::KeyTaken(_)
+            | JobChanged::CalendarMissing(_)
+            | JobChanged::QuotaExceeded(_)
+            | JobChanged::Missing => {
                 return Ok(false);
             }
             JobChanged::Refused(why) => {

@@ -18,7 +18,9 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use model::{Attempt, RunId, RunState, Timestamp, Verdict, limits};
+use model::rollup::Count;
+use model::view::PausedJob;
+use model::{Attempt, Run, RunId, RunState, TenantId, Timestamp, Verdict, limits};
 use store::{DueRun, EngineStore, Hint, Settled, Settlement, StoreError};
 use tokio::sync::Mutex;
 use tracing::{debug, error};
@@ -57,7 +59,7 @@ enum Answer {
 /// The number of a write, and what came of it.
 type Done = (u64, Answer);
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub board: Arc<Board>,
     pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
@@ -73,10 +75,11 @@ pub struct Ports {
     pub executes: bool,
     pub nudge: Nudge,
     pub fire: Nudge,
-    pub take: Nudge,
+    pub claim_due: Nudge,
+    pub beat: Nudge,
 }
 
-pub struct Settle {
+pub(crate) struct Settle {
     ports: Ports,
     /// Whether it has looked for what one before it left under way.
     begun: bool,
@@ -84,7 +87,7 @@ pub struct Settle {
 }
 
 impl Settle {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             begun: false,
@@ -188,6 +191,28 @@ impl Settle {
         again
     }
 
+    /// Counts what was written for overviews, all of it at once.
+    fn count(&self, batch: &[Settlement], answers: &[Settled]) {
+        let written = batch.iter().zip(answers);
+        let written = written.filter(|(_, answer)| matches!(answer, Settled::Done { .. }));
+        let counts = written.flat_map(|(settlement, _)| counts(settlement));
+        let now = self.ports.clock.now();
+        self.ports.metrics.rollups.count(now, counts);
+    }
+
+    /// An end may have paused its job. Whoever holds runs of slots ahead looks at its marks at once.
+    fn paused(&self, run: &Run, paused: Option<&PausedJob>) {
+        let Some(paused) = paused else {
+            return;
+        };
+        self.ports.by.trouble.observe_paused(run, paused);
+        self.ports.offers.offer((run.tenant, run.job));
+        if paused.marked {
+            self.ports.beat.now();
+            self.ports.offers.hint_marks();
+        }
+    }
+
     /// What was settled is held no more, and what follows from it is passed on.
     fn settled(&self, batch: &[Settlement], answers: &[Settled]) {
         let Ports {
@@ -200,15 +225,15 @@ impl Settle {
         let (mut ended, mut next) = (Vec::with_capacity(batch.len()), Vec::new());
         let (mut offered, mut elsewhere) = (Vec::new(), BTreeSet::new());
         for (settlement, answer) in batch.iter().zip(answers) {
-            let (run, released) = (&settlement.run, settlement.verdict == Verdict::Release);
-            let gone = EndedClaim {
-                run: run.id,
-                attempt: run.attempt,
-                released,
-            };
+            let (run, gone) = (&settlement.run, ended_claim(settlement));
             let (freed, due_at) = match answer {
-                Settled::Done { freed, due_at } => {
+                Settled::Done {
+                    freed,
+                    due_at,
+                    paused,
+                } => {
                     observe(&self.ports.metrics, settlement);
+                    self.paused(run, paused.as_deref());
                     (*freed, *due_at)
                 }
                 Settled::Refused(_) => continue,
@@ -227,22 +252,53 @@ impl Settle {
                 }
             }
             // What is beyond this node is looked for by others, in their own time.
-            let again = released && !presence.is_stopping() && !executors.is_beyond(run.id);
+            let again = settlement.verdict == Verdict::Release
+                && !presence.is_stopping()
+                && !executors.is_beyond(run.id);
             if again || due_at.is_some_and(|due_at| due_at <= horizon) {
                 offered.push((run.tenant, run.job));
             }
         }
+        self.count(batch, answers);
         let fire_looks = self.ports.board.settled(&ended, &next);
         offered.into_iter().for_each(|offer| offers.offer(offer));
         if !elsewhere.is_empty() {
             let hints: Vec<Hint> = elsewhere.into_iter().collect();
             self.ports.store.hint(&hints);
-            self.ports.take.now();
+            self.ports.claim_due.now();
         }
         if fire_looks {
             self.ports.fire.now();
         }
     }
+}
+
+fn ended_claim(settlement: &Settlement) -> EndedClaim {
+    EndedClaim {
+        run: settlement.run.id,
+        attempt: settlement.run.attempt,
+        released: settlement.verdict.is_release(),
+        waits: matches!(settlement.verdict, Verdict::Wait(_)),
+    }
+}
+
+/// What an end that is written is counted as, by tenant.
+fn counts(settlement: &Settlement) -> impl Iterator<Item = (TenantId, Count)> {
+    let attempt = settlement.attempt.as_ref();
+    let took = attempt.and_then(|it| Some(it.settled_at.since(it.dispatched_at?)));
+    let retried = match settlement.verdict {
+        Verdict::RetryAt(_) => Some(Count::Retried),
+        Verdict::Succeed
+        | Verdict::Bury(_)
+        | Verdict::Cancel(_)
+        | Verdict::Release
+        | Verdict::Wait(_) => None,
+    };
+    let ended = settlement.end();
+    let ended = ended.map(|(state, _)| Count::Ended(state, 1));
+    let counts = took.map(Count::Took).into_iter().chain(retried);
+    let tenant = settlement.run.tenant;
+    counts.chain(ended).map(move |count| (tenant, count))
 }
 
 /// Counts an end that is written.
@@ -275,7 +331,11 @@ fn next_runs(
     };
     let retry = match settlement.verdict {
         Verdict::RetryAt(at) => Some(at).filter(|at| *at <= horizon),
-        Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_) | Verdict::Release => None,
+        Verdict::Succeed
+        | Verdict::Bury(_)
+        | Verdict::Cancel(_)
+        | Verdict::Release
+        | Verdict::Wait(_) => None,
     };
     let retry = retry.map(|at| due(run.id, at, RunState::Retrying));
     let freed = freed.map(|freed| due(freed, freed.at(), RunState::Ready));
@@ -290,11 +350,12 @@ const UNSAID: &str = "the store refused what was reported of this attempt";
 fn bare(settlement: &Settlement) -> Settlement {
     let mut run = settlement.run.clone();
     for former in &mut run.attempts {
-        (former.error, former.output) = (None, Bytes::new());
+        (former.error, former.output, former.exchange) = (None, Bytes::new(), None);
     }
     let attempt = settlement.attempt.clone().map(|attempt| Attempt {
         error: Some(UNSAID.to_owned()),
         output: Bytes::new(),
+        exchange: None,
         ..attempt
     });
     Settlement {

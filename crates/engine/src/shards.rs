@@ -15,7 +15,7 @@ use crate::nudge::{Nudge, Request};
 use crate::offers::Offers;
 use crate::presence::Presence;
 
-pub struct Shards {
+pub(crate) struct Shards {
     leases: Mutex<Arc<Leases>>,
     /// Shards whose runs others leave.
     left: Mutex<ShardSet>,
@@ -27,7 +27,7 @@ pub struct Shards {
 
 impl Shards {
     /// Of a presence that holds none. Doubts are found out about with the next beat.
-    pub fn new(presence: PresenceId, beat: &Nudge) -> Self {
+    pub(crate) fn new(presence: PresenceId, beat: &Nudge) -> Self {
         let leases = Leases {
             presence,
             epochs: BTreeMap::new(),
@@ -40,7 +40,7 @@ impl Shards {
         }
     }
 
-    pub fn leases(&self) -> Arc<Leases> {
+    pub(crate) fn leases(&self) -> Arc<Leases> {
         Arc::clone(&lock(&self.leases))
     }
 
@@ -48,25 +48,25 @@ impl Shards {
         *lock(&self.leases) = Arc::new(leases);
     }
 
-    pub fn left(&self) -> ShardSet {
+    pub(crate) fn left(&self) -> ShardSet {
         *lock(&self.left)
     }
 
-    pub fn set_left(&self, left: ShardSet) {
+    pub(crate) fn set_left(&self, left: ShardSet) {
         *lock(&self.left) = left;
     }
 
-    pub fn is_pausing(&self) -> bool {
+    pub(crate) fn is_pausing(&self) -> bool {
         self.pausing.load(Ordering::Acquire)
     }
 
-    pub fn set_pausing(&self, pausing: bool) {
+    pub(crate) fn set_pausing(&self, pausing: bool) {
         self.pausing.store(pausing, Ordering::Release);
     }
 }
 
 /// Asks for shards and gives them up: when they fall to a node, and when it stops.
-pub struct Leasing {
+pub(crate) struct Leasing {
     pub shards: Arc<Shards>,
     pub presence: Arc<Presence>,
     pub board: Arc<Board>,
@@ -91,14 +91,14 @@ impl Drop for Pause<'_> {
 impl Leasing {
     /// Asks for shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
     /// it does not wait for ever new ones, none begin meanwhile.
-    pub async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
+    pub(crate) async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
         self.shards.set_pausing(true);
         let _pause = Pause(self);
         self.store.lease(self.presence.id, wanted).await
     }
 
     /// Takes note of the shards that are held from now on.
-    pub fn hold(&self, leases: Leases) {
+    pub(crate) fn hold(&self, leases: Leases) {
         let shards = leases.shards();
         info!(shards = shards.len(), "holds shards");
         self.shards.set_leases(leases);

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::offset::Skew;
 use crate::presence::Presence;
 
-pub struct Status {
+pub(crate) struct Status {
     pub parts: Parts,
     pub presence: Arc<Presence>,
     pub board: Arc<Board>,
@@ -20,17 +20,17 @@ pub struct Status {
 
 impl Status {
     /// Whether shards may fall to it.
-    pub fn schedules(&self) -> bool {
+    pub(crate) fn schedules(&self) -> bool {
         self.parts.schedule && !self.presence.is_stopping() && self.skew.unfit().is_none()
     }
 
     /// Whether attempts may start here.
-    pub fn may_start(&self) -> bool {
+    pub(crate) fn may_start(&self) -> bool {
         self.parts.execute && !self.presence.is_stopping()
     }
 
     /// How many more attempts could start here.
-    pub fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         if self.may_start() {
             self.board.free()
         } else {
@@ -39,7 +39,7 @@ impl Status {
     }
 
     /// What is said of it with a beat.
-    pub fn read(&self) -> NodeStatus {
+    pub(crate) fn read(&self) -> NodeStatus {
         let micros = |seconds: f64| (seconds.clamp(-1e12, 1e12) * 1e6) as i64;
         let lag = self.board.lag(self.clock.now());
         NodeStatus {

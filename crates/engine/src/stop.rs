@@ -43,7 +43,7 @@ const LEAVE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A node that stops.
-pub struct Stop {
+pub(crate) struct Stop {
     pub board: Arc<Board>,
     pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
@@ -60,7 +60,7 @@ pub struct Stop {
 
 impl Stop {
     /// Hands over, for as long as there is time.
-    pub async fn wind_up(&self, grace: Duration) {
+    pub(crate) async fn wind_up(&self, grace: Duration) {
         tokio::select! {
             biased;
             () = self.hand_over(grace) => {}
@@ -69,7 +69,7 @@ impl Stop {
     }
 
     /// Gives the presence up, so that nobody has to wait until it lapses, and says what the store was not told.
-    pub async fn leave(&self) {
+    pub(crate) async fn leave(&self) {
         let (presence, unwritten) = (self.presence.id, self.board.unwritten());
         let answer = tokio::select! {
             biased;
@@ -219,7 +219,9 @@ impl Stop {
                 attempt: run.attempt,
                 lost: run.lost,
                 due_at: run.due_at.min(now),
+                from: run.could_start_at(),
                 ended_at: now,
+                dispatched: dispatched_at.is_some(),
                 delivery: job.def.delivery,
                 window: job.def.catch_up.window,
             };

@@ -1,5 +1,6 @@
 //! The store as a node calls it: every call is timed, by the name of its method.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
-    Timestamp, Version,
+    Calendar, CalendarName, Handed, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId,
+    RunLog, TenantId, Timestamp, Version, WaitReason,
 };
 use store::*;
 
@@ -17,7 +18,7 @@ use crate::clock::Clock;
 use crate::metrics::Metrics;
 
 /// What stands between a caller and a store, around every call.
-pub trait Around: Send + Sync + 'static {
+pub(crate) trait Around: Send + Sync + 'static {
     fn around<T: Send>(
         &self,
         operation: &'static str,
@@ -26,13 +27,23 @@ pub trait Around: Send + Sync + 'static {
 }
 
 /// A store with something around every call.
-pub struct Between<A> {
+pub(crate) struct Between<A> {
     pub inner: Arc<dyn Store>,
     pub around: A,
 }
 
+impl<A> Between<A> {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
+    fn inner_handed(&self) -> &dyn HandedStore {
+        self.inner.handed()
+    }
+}
+
 /// Times every call.
-pub struct Timed {
+pub(crate) struct Timed {
     pub clock: Arc<dyn Clock>,
     pub metrics: Metrics,
 }
@@ -52,11 +63,11 @@ impl Around for Timed {
 }
 
 macro_rules! between {
-    ($trait:ident { $($apart:tt)* } $($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
+    ($trait:ident of $inner:ident { $($apart:tt)* } $($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
         impl<A: Around> $trait for Between<A> {
             $(async fn $name(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
-                let call = self.inner.$name($($arg),*);
+                let call = self.$inner().$name($($arg),*);
                 self.around.around(stringify!($name), call).await
             })*
             $($apart)*
@@ -65,7 +76,16 @@ macro_rules! between {
 }
 
 between! {
-    EngineStore {
+    WaitStore of inner {}
+
+    wake_due(shards: &ShardSet, now: Timestamp, limit: usize) -> Vec<DueRun>;
+    wake(runs: &[RunId], now: Timestamp) -> Vec<DueRun>;
+    wake_run(tenant: TenantId, run: RunId, now: Timestamp) -> Woken;
+    count_waiting() -> BTreeMap<WaitReason, u64>;
+}
+
+between! {
+    EngineStore of inner {
         fn hint(&self, hints: &[Hint]) {
             self.inner.hint(hints);
         }
@@ -73,6 +93,10 @@ between! {
         /// Waits for others, which is not the store's doing.
         async fn hints(&self, presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
             self.inner.hints(presence).await
+        }
+
+        fn handed(&self) -> &dyn HandedStore {
+            self
         }
 
         fn waits(&self) -> u64 {
@@ -97,7 +121,7 @@ between! {
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
     fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
     claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
-    take(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
+    claim_due(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
     withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
     settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
@@ -107,9 +131,29 @@ between! {
 }
 
 between! {
-    ClientStore {
+    HandedStore of inner_handed {}
+
+    hand_over(by: PresenceId, items: &[HandOver], now: Timestamp) -> Vec<HandedOver>;
+    heartbeat(beats: &[Heartbeat], now: Timestamp) -> Vec<Beaten>;
+    report(reports: &[Reported], now: Timestamp) -> Vec<HandedEnd>;
+    lapsing(shards: &ShardSet, up_to: Timestamp, limit: usize) -> Vec<Handed>;
+    lapse(leases: &Leases, lapses: &[Lapse], now: Timestamp) -> Vec<HandedEnd>;
+    get_handed(runs: &[RunId]) -> Vec<Option<Handed>>;
+    get_checkpoint(run: RunId) -> Option<Bytes>;
+    append_log(appends: &[LogAppend]) -> Vec<Appended>;
+    get_log(tenant: TenantId, run: RunId) -> Option<RunLog>;
+    report_keys() -> Vec<ReportKey>;
+    put_report_key(key: &ReportKey) -> ();
+}
+
+between! {
+    ClientStore of inner {
         fn access(&self) -> &dyn AccessStore {
             self.inner.access()
+        }
+
+        fn replays(&self) -> &dyn ReplayStore {
+            self.inner.replays()
         }
     }
 

@@ -8,25 +8,29 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::schedule::format_span;
-use model::{Attempt, Job, JobId, JobKey, Outcome, Reason, RunId, Verdict, limits};
+use model::view::PausedJob;
+use model::{Attempt, Job, JobId, JobKey, Outcome, Reason, Run, RunId, TenantId, Verdict, limits};
 use store::Settlement;
 use tracing::warn;
 
 use crate::clock::Clock;
 use crate::lock;
 use crate::metrics::Metrics;
+use crate::run_counts::Over;
 
 /// How long a job has had its say.
 const WINDOW: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub(crate) enum What {
     Dead,
     Lost,
     Skipped,
     Late,
     Long,
     Beyond,
+    Paused,
+    Quota,
 }
 
 impl What {
@@ -38,12 +42,16 @@ impl What {
             Self::Late => "a run starts late",
             Self::Long => "a run takes long",
             Self::Beyond => "a run is left to others",
+            Self::Paused => "a job is paused for its failures",
+            Self::Quota => {
+                "a tenant has had all its runs of the day: its slots are skipped until midnight UTC"
+            }
         }
     }
 }
 
 /// Whether slots that were skipped for this are anybody's trouble. Nobody has to be told what was asked for.
-pub fn is_trouble(reason: Reason) -> bool {
+pub(crate) fn is_trouble(reason: Reason) -> bool {
     match reason {
         Reason::Overlap
         | Reason::QueueFull
@@ -59,8 +67,17 @@ pub fn is_trouble(reason: Reason) -> bool {
         | Reason::Asked
         | Reason::Replaced
         | Reason::JobDeleted
-        | Reason::Calendar => false,
+        | Reason::Calendar
+        // Its tenant has a line.
+        | Reason::Quota => false,
     }
+}
+
+/// Whose trouble it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Whose {
+    Job(JobId),
+    Tenant(TenantId),
 }
 
 /// The lines of one window.
@@ -68,7 +85,7 @@ pub fn is_trouble(reason: Reason) -> bool {
 struct Lines {
     /// By uptime.
     until: Duration,
-    written: BTreeSet<(JobId, What)>,
+    written: BTreeSet<(Whose, What)>,
     left_out: u64,
 }
 
@@ -83,15 +100,15 @@ impl Lines {
         std::mem::take(&mut self.left_out)
     }
 
-    fn admit(&mut self, job: JobId, what: What) -> bool {
+    fn admit(&mut self, whose: Whose, what: What) -> bool {
         let admitted =
-            self.written.len() < limits::TROUBLE_LINES_MAX && self.written.insert((job, what));
+            self.written.len() < limits::TROUBLE_LINES_MAX && self.written.insert((whose, what));
         self.left_out += u64::from(!admitted);
         admitted
     }
 }
 
-pub struct Trouble {
+pub(crate) struct Trouble {
     node: Arc<str>,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
@@ -99,7 +116,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    pub fn new(node: &str, clock: Arc<dyn Clock>, metrics: Metrics) -> Self {
+    pub(crate) fn new(node: &str, clock: Arc<dyn Clock>, metrics: Metrics) -> Self {
         Self {
             node: Arc::from(node),
             clock,
@@ -109,7 +126,7 @@ impl Trouble {
     }
 
     /// Says how much was left out, when there is something to say.
-    pub fn turn(&self) {
+    pub(crate) fn turn(&self) {
         let uptime = self.clock.uptime();
         let left_out = lock(&self.lines).turn(uptime);
         if left_out > 0 {
@@ -123,20 +140,44 @@ impl Trouble {
     }
 
     /// Of a run that is with this node.
-    pub fn log(&self, what: What, job: &Job, run: RunId, reason: &dyn Display) {
+    pub(crate) fn log(&self, what: What, job: &Job, run: RunId, reason: &dyn Display) {
         self.log_of(what, job, run, &self.node, reason);
     }
 
     fn log_of(&self, what: What, job: &Job, run: RunId, node: &str, reason: &dyn Display) {
         self.turn();
-        if lock(&self.lines).admit(job.id, what) {
+        if lock(&self.lines).admit(Whose::Job(job.id), what) {
             let (key, reason) = (job.key.as_ref().map(JobKey::as_str), reason.to_string());
             warn!(job = %job.id, key, %run, node, reason, "{}", what.text());
         }
     }
 
+    /// A tenant has had all its runs of the day. Answers whether there was room for a line.
+    pub(crate) fn log_quota(&self, tenant: TenantId, over: &Over) -> bool {
+        self.turn();
+        let admitted = lock(&self.lines).admit(Whose::Tenant(tenant), What::Quota);
+        if admitted {
+            let (tenant, node) = (over.name.as_str(), &*self.node);
+            let (limit, used) = (over.exceeded.limit, over.exceeded.used);
+            let quota = over.exceeded.quota.as_str();
+            warn!(tenant, quota, limit, used, node, "{}", What::Quota.text());
+        }
+        admitted
+    }
+
+    /// The end of a run has paused its job.
+    pub(crate) fn observe_paused(&self, run: &Run, paused: &PausedJob) {
+        self.metrics.paused.inc();
+        self.turn();
+        if lock(&self.lines).admit(Whose::Job(run.job), What::Paused) {
+            let (job, key) = (run.job, paused.key.as_ref().map(JobKey::as_str));
+            let (run, node, reason) = (run.id, &*self.node, &*paused.note);
+            warn!(%job, key, %run, node, reason, "{}", What::Paused.text());
+        }
+    }
+
     /// What somebody should know of the end of an attempt.
-    pub fn observe_end(&self, job: &Job, settlement: &Settlement) {
+    pub(crate) fn observe_end(&self, job: &Job, settlement: &Settlement) {
         let long_by = settlement.attempt.as_ref().and_then(|it| it.long_by);
         if settlement.verdict == Verdict::Succeed
             && long_by.is_none()
@@ -181,10 +222,10 @@ mod tests {
 
     use super::*;
 
-    fn job(number: u64) -> JobId {
+    fn job(number: u64) -> Whose {
         let mut rest = [0; 10];
         rest[..8].copy_from_slice(&number.to_be_bytes());
-        JobId::new(Timestamp::from_millis(1_700_000_000_000), rest)
+        Whose::Job(JobId::new(Timestamp::from_millis(1_700_000_000_000), rest))
     }
 
     #[test]

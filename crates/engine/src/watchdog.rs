@@ -8,8 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use model::retry::LostClaim;
 use model::{
-    Attempt, AttemptNo, Observer, Outcome, PresenceId, Report, RunId, RunState, Timestamp, Verdict,
-    limits,
+    Attempt, AttemptNo, Observer, Outcome, PresenceId, Report, RunId, RunState, Timestamp, limits,
 };
 use store::{Claimed, EngineStore, Hint, Orphan, Settlement, StoreError};
 use tracing::{info, warn};
@@ -40,7 +39,7 @@ const WHOLE: Duration = Duration::from_secs(30);
 /// Claims are compared from this far back on, by the moments in their names, but for every `WHOLE`.
 const COMPARE_FROM: Duration = Duration::from_secs(20);
 
-pub struct Ports {
+pub(crate) struct Ports {
     pub board: Arc<Board>,
     pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
@@ -62,7 +61,7 @@ pub struct Ports {
     pub dispatch: Nudge,
 }
 
-pub struct Watchdog {
+pub(crate) struct Watchdog {
     ports: Ports,
     /// By uptime.
     compare_at: Duration,
@@ -74,7 +73,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn new(ports: Ports) -> Self {
+    pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
             compare_at: COMPARE,
@@ -236,12 +235,14 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
         attempt: run.attempt,
         lost: run.lost,
         due_at,
+        from: run.could_start_at(),
         ended_at,
+        dispatched: run.state == RunState::Running,
         delivery: job.def.delivery,
         window: job.def.catch_up.window,
     };
     let verdict = claim.verdict(now);
-    let attempt = (verdict != Verdict::Release).then(|| {
+    let attempt = (!verdict.is_release()).then(|| {
         let mut report = Report::of(Outcome::Lost);
         report.error = Some("the node that held the attempt is gone".to_owned());
         Attempt::new(run.attempt, dispatched_at, now, report).made_by(&node)

@@ -10,7 +10,7 @@ const DEPTH_BACKLOG: usize = 2;
 
 /// Writes of different kinds do not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Slots that start, as far as is known.
     Simple,
     /// Slots that pass others over, that are due while a run lives, or whose job is being claimed from: the store looks
@@ -21,7 +21,7 @@ pub enum Kind {
 
 /// How many are under way.
 #[derive(Debug, Default)]
-pub struct Writes {
+pub(crate) struct Writes {
     counts: ByAge<[usize; 3]>,
 }
 
@@ -35,16 +35,16 @@ impl Writes {
         }
     }
 
-    pub fn begin(&mut self, age: Age, kind: Kind) {
+    pub(crate) fn begin(&mut self, age: Age, kind: Kind) {
         *self.count(age, kind) += 1;
     }
 
-    pub fn end(&mut self, age: Age, kind: Kind) {
+    pub(crate) fn end(&mut self, age: Age, kind: Kind) {
         *self.count(age, kind) -= 1;
     }
 
     /// Whether another write may begin that the store takes its time for. There are few connections.
-    pub fn has_patience(&self, age: Age) -> bool {
+    pub(crate) fn has_patience(&self, age: Age) -> bool {
         let [simple, close, claim] = *self.counts.get(age);
         match age {
             Age::OnTime => close + claim < DEPTH,
@@ -53,7 +53,7 @@ impl Writes {
     }
 
     /// Whether the wheel may be taken from. What passes others over is only known when it has been.
-    pub fn may_take(&self, age: Age) -> bool {
+    pub(crate) fn may_take(&self, age: Age) -> bool {
         let [simple, close, claim] = *self.counts.get(age);
         match age {
             Age::OnTime => simple < DEPTH && close <= DEPTH,

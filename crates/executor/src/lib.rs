@@ -9,16 +9,25 @@
 #[cfg(test)]
 #[cfg(feature = "http")]
 mod conformance;
-pub mod fake;
+pub mod egress;
 #[cfg(feature = "http")]
 pub mod http;
+mod identity;
+mod progress;
+pub mod sign;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{AttemptNo, Job, Report, RunId, Slot};
+use http_types::uri::PathAndQuery;
+use http_types::{HeaderName, HeaderValue};
+use model::{AttemptNo, Job, Report, RunId, Slot, Timestamp, Trace};
+
+pub use identity::Identity;
+pub use progress::{Progress, Stopwatch};
+pub use sign::Signer;
 
 /// One attempt to deliver.
 #[derive(Debug, Clone)]
@@ -32,8 +41,38 @@ pub struct WorkOrder {
     /// The run's own payload, or a large one of its job; else the one in the job. Whoever keeps it keeps room in memory that
     /// others may wait for.
     pub payload: Option<Bytes>,
+    /// What is called instead of the path and the query of the target's own address, where those are a template.
+    pub path: Option<PathAndQuery>,
+    /// What is sent instead of the target's own headers, where those are templates.
+    pub headers: Option<Vec<(HeaderName, HeaderValue)>>,
+    /// Whose trace it goes on with, where whoever started its run said so.
+    pub trace: Option<Trace>,
+    /// When it is sent: what signatures say.
+    pub sent_at: Timestamp,
+    /// What it is signed with, if it is to be signed.
+    pub signer: Option<Arc<Signer>>,
+    /// Certificates that its target names.
+    pub identity: Option<Arc<Identity>>,
+    /// Only where the target may report later.
+    pub callback: Option<Callback>,
     /// The name of the node that delivers.
     pub node: Arc<str>,
+    /// What becomes known of it on the way, for whoever ends it early.
+    pub progress: Arc<Progress>,
+}
+
+/// How a target reports that takes an attempt over.
+#[derive(Clone)]
+pub struct Callback {
+    /// The right to report. It is in no log.
+    pub token: String,
+    pub report_url: String,
+}
+
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Callback({})", self.report_url)
+    }
 }
 
 impl WorkOrder {

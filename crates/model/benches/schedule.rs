@@ -191,7 +191,10 @@ fn decide_an_hour_of_missed_seconds(bencher: Bencher, kinds: &str) {
     if kinds != "none" {
         schedule.calendars = full_calendars(kinds);
     }
-    let def = Definition::new(schedule, Target::Fake(String::new()));
+    let Ok(target) = Target::http("http://localhost/") else {
+        return;
+    };
+    let def = Definition::new(schedule, target);
     let id = JobId::new(QUIET, [7; 10]);
     let job = Job::new(id, TenantId::DEFAULT, None, def, QUIET);
     let now = QUIET.plus(std::time::Duration::from_secs(3_600));

@@ -6,10 +6,11 @@
 use std::fmt;
 
 use crate::id::{KeyId, TenantId};
+use crate::queue::QueueName;
 use crate::time::Timestamp;
 
-/// What a key allows. Each role may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What a key allows. Each role may do what those before it may, except for workers, who stand apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Sees everything of its tenant.
     Reader,
@@ -19,10 +20,18 @@ pub enum Role {
     Admin,
     /// Sees to the installation: nodes and metrics.
     Root,
+    /// Gets work from the queues that its key names, and sees nothing else.
+    Worker,
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::Reader, Self::Operator, Self::Admin, Self::Root];
+    pub const ALL: [Self; 5] = [
+        Self::Reader,
+        Self::Operator,
+        Self::Admin,
+        Self::Root,
+        Self::Worker,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,6 +39,7 @@ impl Role {
             Self::Operator => "operator",
             Self::Admin => "admin",
             Self::Root => "root",
+            Self::Worker => "worker",
         }
     }
 
@@ -37,9 +47,20 @@ impl Role {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// Whether this role may do what at least `needed` may.
+    /// Whether this role may do what at least `needed` may. What a worker may do is a part of what an admin may; a worker
+    /// itself may do nothing that is another's.
     pub fn allows(self, needed: Self) -> bool {
-        self >= needed
+        let rank = |role: Self| match role {
+            Self::Reader => 0,
+            Self::Operator => 1,
+            Self::Admin | Self::Worker => 2,
+            Self::Root => 3,
+        };
+        if self == Self::Worker {
+            needed == Self::Worker
+        } else {
+            rank(self) >= rank(needed)
+        }
     }
 }
 
@@ -64,6 +85,8 @@ pub struct AccessKey {
     /// Up to a minute behind.
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// What a worker gets its work from; no other role has any.
+    pub queues: Vec<QueueName>,
 }
 
 impl AccessKey {
@@ -78,6 +101,13 @@ impl AccessKey {
     /// Whether it opens anything at this moment.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| expires_at > now)
+    }
+
+    /// Whether these root keys may do without those of a tenant: one that is good for ever has to stay.
+    pub fn may_do_without(roots: &[Self], tenant: TenantId) -> bool {
+        let stays = |key: &&Self| key.revoked_at.is_none() && key.expires_at.is_none();
+        let mut staying = roots.iter().filter(stays).peekable();
+        staying.peek().is_none() || staying.any(|key| key.tenant != tenant)
     }
 
     /// Whether it may be revoked while these are the root keys: the last one that is good for ever stays, because nobody
@@ -150,6 +180,7 @@ mod tests {
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
+            queues: Vec::new(),
         }
     }
 
@@ -187,13 +218,25 @@ mod tests {
 
     #[test]
     fn each_role_may_do_what_those_before_it_may() {
-        for (at, role) in Role::ALL.into_iter().enumerate() {
-            assert_eq!(Role::parse(role.as_str()), Some(role));
-            for (needed_at, needed) in Role::ALL.into_iter().enumerate() {
+        let ladder = Role::ALL.into_iter().filter(|role| *role != Role::Worker);
+        for (at, role) in ladder.clone().enumerate() {
+            for (needed_at, needed) in ladder.clone().enumerate() {
                 assert_eq!(role.allows(needed), at >= needed_at);
             }
         }
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.as_str()), Some(role));
+        }
         assert_eq!(Role::parse("Root"), None);
+    }
+
+    #[test]
+    fn a_worker_may_do_nothing_that_is_another_s() {
+        for role in Role::ALL {
+            assert_eq!(Role::Worker.allows(role), role == Role::Worker, "{role}");
+            let may_all = [Role::Admin, Role::Root, Role::Worker].contains(&role);
+            assert_eq!(role.allows(Role::Worker), may_all, "{role}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::exchange::Exchange;
 use crate::limits;
 use crate::time::Timestamp;
 use crate::within::Marks;
@@ -87,6 +88,12 @@ pub struct Report {
     pub error: Option<String>,
     /// The head of what the target answered.
     pub output: Bytes,
+    /// There was more of it.
+    pub truncated: bool,
+    /// How it came, over a network.
+    pub exchange: Option<Box<Exchange>>,
+    /// No answer came, and that is the origin's doing: it could not be reached, or broke off.
+    pub unreached: bool,
 }
 
 impl Report {
@@ -97,6 +104,9 @@ impl Report {
             status: None,
             error: None,
             output: Bytes::new(),
+            truncated: false,
+            exchange: None,
+            unreached: false,
         }
     }
 
@@ -121,6 +131,18 @@ impl Report {
         self
     }
 
+    /// The same, of an exchange about which anything is known.
+    pub fn with_exchange(mut self, exchange: Exchange) -> Self {
+        self.exchange = Some(Box::new(exchange)).filter(|exchange| !exchange.is_empty());
+        self
+    }
+
+    /// The same, of an origin that gave no answer.
+    pub fn unreached(mut self) -> Self {
+        self.unreached = true;
+        self
+    }
+
     pub fn with_retry(mut self, retry: RetryHint) -> Self {
         self.retry = retry;
         self
@@ -138,6 +160,9 @@ pub struct Attempt {
     pub status: Option<i32>,
     pub error: Option<String>,
     pub output: Bytes,
+    /// There was more of it than is kept.
+    pub truncated: bool,
+    pub exchange: Option<Box<Exchange>>,
     /// The node that made it, as far as is known.
     pub node: Option<Arc<str>>,
     /// Of the first that was dispatched: by how much that was after the job's `start_within`.
@@ -158,7 +183,10 @@ impl Attempt {
             status,
             error,
             output,
+            truncated,
+            exchange,
             retry: _,
+            unreached: _,
         } = report;
         Self {
             no,
@@ -168,6 +196,8 @@ impl Attempt {
             status,
             error,
             output,
+            truncated,
+            exchange,
             node: None,
             late_by: None,
             long_by: None,
@@ -188,6 +218,7 @@ impl Attempt {
 
     /// The same with only the head of its output: an earlier attempt keeps no more.
     pub fn as_earlier(mut self) -> Self {
+        self.truncated |= self.output.len() > limits::OUTPUT_EARLIER_MAX;
         self.output.truncate(limits::OUTPUT_EARLIER_MAX);
         self
     }

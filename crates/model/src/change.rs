@@ -37,6 +37,8 @@ impl Job {
         if job.def.schedule.bounds.runs_max.is_none() {
             job.runs_made = 0;
         }
+        let bounded = job.def.pause_after_failures;
+        job.failures = bounded.map(|_| self.failures.unwrap_or(0));
         let stay = |job: &mut Self| {
             (job.state_at, job.note) = (self.state_at, self.note.clone());
             job.paused_by = self.paused_by.clone();
@@ -181,6 +183,7 @@ impl Job {
     pub fn resumed(&self, now: Timestamp, catch_up: bool, by: &Arc<str>) -> (Self, Vec<Skip>) {
         let mut job = self.clone();
         job.turn(now, None);
+        job.failures = self.failures.map(|_| 0);
         if catch_up && !self.def.schedule.after_completion() {
             job.compute_next(self.slot_last.unwrap_or(self.state_at));
             return (job, Vec::new());

@@ -7,6 +7,7 @@ use crate::job::{Job, JobState, Standing};
 use crate::limits;
 use crate::policy::CatchUpPolicy;
 use crate::run::{Reason, Skip, Stretch};
+use crate::runs_day::Day;
 use crate::time::{Slot, Timestamp};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -34,6 +35,20 @@ impl Decision {
             .map(|slot| slot.0)
             .or(self.passed.last().map(|skip| skip.slots.last.0))
     }
+
+    /// The same for a tenant that has had all its runs of the day: the slot that would run is skipped, and nothing else
+    /// is another.
+    pub fn over_quota(mut self) -> Self {
+        let skip = |slot| Skip {
+            slots: Stretch::one(slot),
+            reason: Reason::Quota,
+            note: None,
+            by: Arc::clone(&self.by),
+        };
+        let skipped = self.start.take().map(skip);
+        self.passed.extend(skipped);
+        self
+    }
 }
 
 /// Slots that were missed, from the next one on.
@@ -45,6 +60,12 @@ struct Missed {
 }
 
 impl Job {
+    /// On which day the run of a decision counts: when it is due, or inserted if that is later.
+    pub fn run_day(&self, decision: &Decision) -> Option<Day> {
+        let due_at = self.due_at(decision.start?);
+        Some(Day::of(due_at.max(decision.at)))
+    }
+
     /// What to do about `next_slot` at `now`: what calendars leave out is skipped; a slot younger than
     /// `LATE_MAX` is only late; older ones are missed, and the catch-up policy decides. Bounded: one
     /// decision passes over at most `STRETCH_STEP_MAX` missed slots and `SKIPS_MAX` stretches, cut by days.

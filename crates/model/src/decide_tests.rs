@@ -16,7 +16,7 @@ fn node() -> Arc<str> {
 }
 
 fn job(schedule: Schedule, policy: CatchUpPolicy, window: u64, max: u32) -> Job {
-    let mut def = Definition::new(schedule, Target::Fake(String::new()));
+    let mut def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     def.catch_up = CatchUp {
         policy,
         window: Duration::from_secs(window),

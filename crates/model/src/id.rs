@@ -82,6 +82,16 @@ id!(
     "key"
 );
 id!(
+    /// Runs that are wanted in bulk, a replay or a backfill: UUID v7, so ids sort by creation.
+    ReplayId,
+    "replay"
+);
+id!(
+    /// Somebody who logs in: UUID v7, so ids sort by creation.
+    UserId,
+    "user"
+);
+id!(
     /// One start of one node, or of one worker; a restart is another presence.
     PresenceId,
     "presence"
@@ -121,7 +131,19 @@ impl JobId {
     }
 }
 
+impl ReplayId {
+    pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())
+    }
+}
+
 impl KeyId {
+    pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())
+    }
+}
+
+impl UserId {
     pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
         Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())
     }
@@ -142,6 +164,13 @@ impl RunId {
     /// A manual run or a replay: named by the moment of the request and a nonce chosen once.
     pub fn asked(job: JobId, at: Timestamp, nonce: u64) -> Self {
         Self::derive(job, Kind::Asked, at, nonce)
+    }
+
+    /// What a replay in bulk makes of a run that has ended, always under the same name: `at` is when the replay was asked for.
+    pub fn replayed(job: JobId, at: Timestamp, replay: ReplayId, ended: Self) -> Self {
+        let [a, b] = words(replay.0);
+        let [c, d] = words(ended.0);
+        Self::asked(job, at, hash(0x7265_706c_6179, &[a, b, c, d]))
     }
 
     fn derive(job: JobId, kind: Kind, at: Timestamp, what: u64) -> Self {
@@ -207,6 +236,21 @@ mod tests {
     fn run_names_never_change() {
         let run = RunId::for_slot(job(), Slot(Timestamp::from_millis(1_700_000_000_000)));
         assert_eq!(run.to_string(), "run_018bcfe568008da18e861b9605caa46f");
+    }
+
+    #[test]
+    fn what_a_replay_makes_of_a_run_has_one_name_that_never_changes() {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let replay = |n: u8| ReplayId::new(at, [n; 10]);
+        let ended = |n| RunId::asked(job(), at, n);
+        let name = |n, m| RunId::replayed(job(), at, replay(n), ended(m));
+        assert_eq!(name(1, 1), name(1, 1));
+        assert_ne!(name(1, 1), name(2, 1));
+        assert_ne!(name(1, 1), name(1, 2));
+        assert_eq!(
+            name(1, 1).to_string(),
+            "run_018bcfe56800855aa32630078cf56dcf"
+        );
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::failures::FailuresMax;
+use crate::handed::Completion;
 use crate::hash::hash;
 use crate::id::{JobId, TenantId};
 use crate::lane::Lane;
@@ -127,8 +129,12 @@ pub struct Definition {
     pub catch_up: CatchUp,
     pub spread: Duration,
     pub delivery: Delivery,
+    /// What completes an attempt.
+    pub completion: Completion,
     pub start_within: Option<Duration>,
     pub finish_within: Option<Duration>,
+    /// Pauses the job after so many runs in a row that ended dead.
+    pub pause_after_failures: Option<FailuresMax>,
     pub labels: BTreeMap<String, String>,
 }
 
@@ -154,8 +160,10 @@ impl Definition {
             catch_up,
             spread: Duration::ZERO,
             delivery: Delivery::default(),
+            completion: Completion::default(),
             start_within: None,
             finish_within: None,
+            pause_after_failures: None,
             labels: BTreeMap::new(),
         }
     }
@@ -178,6 +186,7 @@ pub struct Standing {
     pub runs_made: u32,
     pub catch_up_to: Option<Timestamp>,
     pub manual_runs: u32,
+    pub failures: Option<u32>,
 }
 
 /// A job: its definition and where it stands.
@@ -186,6 +195,8 @@ pub struct Job {
     pub id: JobId,
     pub tenant: TenantId,
     pub key: Option<JobKey>,
+    /// Who made it, or whoever it was given to; none if that was before owners were kept.
+    pub owner: Option<Arc<str>>,
     pub version: Version,
     pub state: JobState,
     /// When it came into this state.
@@ -205,6 +216,8 @@ pub struct Job {
     pub catch_up_to: Option<Timestamp>,
     /// Manual runs and replays, ever. A firing sees by it that one was started since plan looked.
     pub manual_runs: u32,
+    /// Runs in a row that have ended dead, up to now; none unless its definition bounds them.
+    pub failures: Option<u32>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// The size of its payload, where that is left in the store: plan and claims read no large ones.
@@ -220,10 +233,12 @@ impl Job {
         def: Definition,
         now: Timestamp,
     ) -> Self {
+        let failures = def.pause_after_failures.map(|_| 0);
         let mut job = Self {
             id,
             tenant,
             key,
+            owner: None,
             version: Version::FIRST,
             state: JobState::Active,
             state_at: now,
@@ -234,6 +249,7 @@ impl Job {
             runs_made: 0,
             catch_up_to: None,
             manual_runs: 0,
+            failures,
             created_at: now,
             updated_at: now,
             payload_left: None,
@@ -304,6 +320,7 @@ impl Job {
             runs_made: self.runs_made,
             catch_up_to: self.catch_up_to,
             manual_runs: self.manual_runs,
+            failures: self.failures,
         }
     }
 
@@ -317,6 +334,7 @@ impl Job {
             runs_made: stands.runs_made,
             catch_up_to: stands.catch_up_to,
             manual_runs: stands.manual_runs,
+            failures: stands.failures,
             ..self.clone()
         }
     }

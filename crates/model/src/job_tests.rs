@@ -24,7 +24,7 @@ fn every(secs: u64) -> Schedule {
 }
 
 fn job(schedule: Schedule) -> Job {
-    let def = Definition::new(schedule, Target::Fake(String::new()));
+    let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     Job::new(
         JobId::new(at(0), [1; 10]),
         TenantId::DEFAULT,
@@ -223,7 +223,7 @@ fn a_slot_overdue_at_the_pause_belongs_to_it() {
 fn an_edit_creates_no_past_slot_and_decides_nothing_twice() {
     let mut fired = job(every(60));
     (fired.slot_last, fired.next_slot) = (Some(at(180)), Some(slot(240)));
-    let def = Definition::new(every(30), Target::Fake(String::new()));
+    let def = Definition::new(every(30), Target::http("http://localhost/").unwrap());
     let (edited, skips) = fired.edited(None, def, at(170), &me());
     assert_eq!((edited.next_slot, skips), (Some(slot(210)), Vec::new()));
     assert_eq!(edited.version, Version(2));
@@ -241,7 +241,7 @@ fn an_edit_loses_no_overdue_slot() {
     assert_eq!(edited.next_slot, Some(slot(60)), "still due");
     assert_eq!(edited.version, Version(2));
 
-    let other = Definition::new(every(40), Target::Fake(String::new()));
+    let other = Definition::new(every(40), Target::http("http://localhost/").unwrap());
     let (edited, skips) = late.edited(None, other, at(130), &me());
     assert_eq!(skips, missed(60, 120, 2));
     assert_eq!(edited.next_slot, Some(slot(160)));
@@ -251,7 +251,7 @@ fn an_edit_loses_no_overdue_slot() {
 #[test]
 fn an_edit_of_a_paused_job_tells_what_the_old_schedule_let_pass() {
     let (held, _) = job(every(60)).paused(at(90), None, &me());
-    let other = Definition::new(every(7), Target::Fake(String::new()));
+    let other = Definition::new(every(7), Target::http("http://localhost/").unwrap());
     let (edited, skips) = held.edited(None, other, at(130), &me());
     assert_eq!(skips, paused(60, 120, 2));
     assert_eq!((edited.state, edited.next_slot), (JobState::Paused, None));
@@ -266,7 +266,7 @@ fn an_edit_of_a_paused_job_tells_what_the_old_schedule_let_pass() {
 fn what_passed_while_invalid_begins_with_the_schedule() {
     let mut fired = job(every(60));
     (fired.slot_last, fired.next_slot) = (Some(at(60)), Some(slot(120)));
-    let other = Definition::new(every(7), Target::Fake(String::new()));
+    let other = Definition::new(every(7), Target::http("http://localhost/").unwrap());
     let (edited, _) = fired.edited(None, other, at(100), &me());
     let parked = edited.invalid(at(101), "why".to_owned());
     let passed = parked.passed_while_invalid(at(115), &me());
@@ -302,7 +302,7 @@ fn a_job_that_cannot_be_read_any_more_is_invalid_and_not_finished() {
         (resumed.state, resumed.next_slot),
         (JobState::Invalid, None)
     );
-    let def = Definition::new(every(60), Target::Fake(String::new()));
+    let def = Definition::new(every(60), Target::http("http://localhost/").unwrap());
     let (repaired, _) = resumed.edited(None, def, at(130), &me());
     assert_eq!(
         (repaired.state, repaired.next_slot),
@@ -362,7 +362,10 @@ fn an_edit_brings_slots_of_its_own_before_the_one_taken_back() {
     let mut fired = job(Schedule::from(slot(180)));
     (fired.slot_last, fired.next_slot) = (Some(at(180)), None);
     fired.state = JobState::Finished;
-    let sooner = Definition::new(Schedule::from(slot(179)), Target::Fake(String::new()));
+    let sooner = Definition::new(
+        Schedule::from(slot(179)),
+        Target::http("http://localhost/").unwrap(),
+    );
     let (edited, _) = fired.edited(None, sooner, at(178), &me());
     assert_eq!(edited.next_slot, None, "180 may have been dispatched");
     let back = edited.taken_back(slot(180), at(178), &[]);

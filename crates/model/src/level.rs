@@ -4,8 +4,13 @@
 //! any of its definitions may need; it only grows, and only to what every living node knows. A node below it may not join. So
 //! no node ever meets a definition that it cannot read, or would misread.
 
+use crate::handed::Completion;
 use crate::job::Definition;
+use crate::mask;
+use crate::quota::Quota;
+use crate::redirect::Redirects;
 use crate::target::Target;
+use crate::tenant::TenantEdit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Level(pub u16);
@@ -14,7 +19,12 @@ impl Level {
     /// What all definitions need, and every store has.
     pub const FIRST: Self = Self(1);
     /// What this binary knows.
-    pub const OURS: Self = Self(1);
+    pub const OURS: Self = Self(3);
+    /// Headers are templates: whoever does not know that would send them as they are.
+    const TEMPLATES: Self = Self(2);
+    /// How a target is called, what its answer means, and whether it reports later: whoever does not know that would misread it.
+    /// And a tenant's runs a day, whose reason in history older nodes cannot read.
+    pub const OUTSIDE: Self = Self(3);
 }
 
 impl Default for Level {
@@ -45,26 +55,84 @@ impl Definition {
             catch_up: _,
             spread: _,
             delivery: _,
+            completion,
             start_within: _,
             finish_within: _,
+            pause_after_failures,
             labels: _,
         } = self;
-        NeedsLevel {
+        let target = NeedsLevel {
             level: target.needs_level(),
             field: "target",
+        };
+        let outside = |field| NeedsLevel {
+            level: Level::OUTSIDE,
+            field,
+        };
+        let completion = match completion {
+            Completion::Answer => target,
+            Completion::Callback { .. } => target.max(outside("completion")),
+        };
+        match pause_after_failures {
+            None => completion,
+            Some(_) => completion.max(outside("pause_after_failures")),
         }
+    }
+}
+
+impl TenantEdit {
+    /// Nodes that do not know a quota would neither mind it nor read what came of it.
+    pub fn needs_level(&self) -> NeedsLevel {
+        let bounds =
+            |(quota, max): &(Quota, Option<u64>)| *quota == Quota::RunsDay && max.is_some();
+        let level = if self.quotas.iter().any(bounds) {
+            Level::OUTSIDE
+        } else {
+            Level::FIRST
+        };
+        let field = "quotas.runs_day_max";
+        NeedsLevel { level, field }
     }
 }
 
 impl Target {
     fn needs_level(&self) -> Level {
         match self {
-            Self::Http(_) => Level::FIRST,
-            // So that tests can say what is not yet known.
-            Self::Fake(what) => {
-                let level = what.strip_prefix("level ").and_then(|it| it.parse().ok());
-                level.map_or(Level::FIRST, Level)
+            Self::Http(http) => {
+                let is_new = !http.keep_headers.is_empty()
+                    || http.success.is_some()
+                    || http.redirects != Redirects::None
+                    || http.path.is_some()
+                    || http.body.is_some()
+                    || http.tls.is_some();
+                let headers = http.headers.iter();
+                let of_headers = headers.map(|(_, value)| {
+                    let value = String::from_utf8_lossy(value.as_bytes());
+                    if !value.contains("{{") && !value.contains("{%") {
+                        Level::FIRST
+                    } else if mask::names_secrets_only(&value) {
+                        Level::TEMPLATES
+                    } else {
+                        Level::OUTSIDE
+                    }
+                });
+                let least = if is_new { Level::OUTSIDE } else { Level::FIRST };
+                of_headers.fold(least, Level::max)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::HttpTarget;
+
+    #[test]
+    fn a_target_that_follows_redirects_needs_nodes_that_do() {
+        let mut target = HttpTarget::new("http://a/", None).unwrap();
+        assert_eq!(Target::Http(target.clone()).needs_level(), Level::FIRST);
+        target.redirects = Redirects::SameOrigin;
+        assert_eq!(Target::Http(target).needs_level(), Level::OUTSIDE);
     }
 }

@@ -5,39 +5,67 @@
 #![deny(unreachable_pub)]
 
 pub mod hash;
+pub mod hex;
 pub mod id;
 pub mod time;
 
 pub mod schedule;
 
 pub mod access;
+pub mod cidr;
+pub mod host;
 pub mod lane;
 pub mod level;
 pub mod limits;
+pub mod lockout;
+pub mod mask;
 pub mod parts;
 pub mod presence;
+pub mod queue;
+pub mod redirect;
+pub mod secret;
 pub mod shard;
+pub mod signing;
+pub mod success;
 pub mod target;
 pub mod tenant;
+pub mod tls;
+pub mod user;
 
 pub mod policy;
 
 pub mod change;
 pub mod decide;
+pub mod failures;
 pub mod job;
+pub mod quota;
+pub mod runs_day;
 pub mod skip;
 
 pub mod attempt;
+pub mod breaker;
+pub mod error_group;
+pub mod exchange;
+pub mod handed;
 pub mod partition;
 pub mod retry;
+pub mod rollup;
 pub mod run;
+pub mod run_match;
+pub mod trace;
+pub mod wait;
 pub mod within;
 
 pub mod view;
 
 pub use access::{AccessKey, KeySecret, Role};
 pub use attempt::{Attempt, AttemptNo, Outcome, Report, RetryHint};
-pub use id::{JobId, KeyId, PresenceId, RunId, TenantId};
+pub use cidr::Cidr;
+pub use error_group::error_group;
+pub use exchange::{Exchange, Times};
+pub use failures::FailuresMax;
+pub use handed::{Completion, Handed, LogPart, Progress, RunLog};
+pub use id::{JobId, KeyId, PresenceId, ReplayId, RunId, TenantId, UserId};
 pub use job::{Definition, Job, JobKey, JobState, Standing, Version};
 pub use lane::Lane;
 pub use level::Level;
@@ -45,11 +73,23 @@ pub use partition::Partition;
 pub use parts::Parts;
 pub use policy::{CatchUp, CatchUpPolicy, Delivery, Overlap};
 pub use presence::{BeatMark, Observer};
+pub use queue::QueueName;
+pub use quota::{Quota, QuotaExceeded, Quotas, Usage};
+pub use redirect::Redirects;
 pub use retry::{Backoff, RetryPolicy, Verdict};
+pub use rollup::{Rollup, RollupRow};
 pub use run::{Claim, Mark, Reason, Run, RunKind, RunState, Skip, Stretch};
+pub use run_match::RunMatch;
 pub use schedule::{Calendar, CalendarName, Schedule};
+pub use secret::{HostPattern, Sealed, Secret, SecretName};
 pub use shard::Shard;
+pub use signing::SigningId;
+pub use success::Success;
 pub use target::Target;
-pub use tenant::{Tenant, TenantName};
+pub use tenant::{Tenant, TenantEdit, TenantName};
 pub use time::{Slot, Timestamp};
+pub use tls::TlsSecrets;
+pub use trace::Trace;
+pub use user::{ConsoleLink, Holder, Membership, Session, User, UserEdit, UserName};
+pub use wait::{Wait, WaitReason};
 pub use within::Marks;

@@ -159,7 +159,10 @@ impl Sort {
 
     fn definition(self, seed: u64) -> Definition {
         let mut chance = Chance(seed >> 2);
-        let mut def = Definition::new(self.schedule(seed), Target::Fake(String::new()));
+        let mut def = Definition::new(
+            self.schedule(seed),
+            Target::http("http://localhost/").unwrap(),
+        );
         def.catch_up = CatchUp {
             policy: CatchUpPolicy::ALL[chance.below(3) as usize],
             window: Duration::from_secs([0, 600, 7_200, 90_000][chance.below(4) as usize]),
@@ -354,7 +357,10 @@ impl Life {
         };
         let due = self.job.due_at(next).as_millis() + late * 1_000;
         self.now = self.now.max(Timestamp::from_millis(due));
-        let decision = self.job.decide(next, self.now, &node());
+        let mut decision = self.job.decide(next, self.now, &node());
+        if late % 5 == 3 {
+            decision = decision.over_quota();
+        }
         self.write(&decision.passed);
         // Ahead of its time it is fired only if nothing else lives.
         let mut inserted = (inserted || late < 0) && decision.start.is_some();
@@ -508,6 +514,7 @@ impl Life {
                     | Reason::Asked
                     | Reason::Replaced
                     | Reason::Unreadable => false,
+                    Reason::Quota => by.is_none() && slots.len() == 1,
                 };
                 assert!(fits, "{slot} by {by:?} in {skip:?} {}", self.tale());
             }

@@ -14,6 +14,8 @@ pub const DEPTH_MAX: usize = 32;
 pub const PAYLOAD_MAX: usize = 256 * 1024;
 /// A job's key, a label's name or its value, in bytes.
 pub const NAME_MAX: usize = 128;
+/// Who a job belongs to, in characters.
+pub const OWNER_MAX: usize = 100;
 /// What is said about a pause or a calendar, in bytes: a sentence or two.
 pub const NOTE_MAX: usize = 1_024;
 /// Labels of one job.
@@ -24,6 +26,8 @@ pub const HEADERS_MAX: usize = 32;
 pub const URL_MAX: usize = 2_048;
 /// Attempts a job may ask for.
 pub const ATTEMPTS_MAX: u32 = 100;
+/// Failed runs in a row after which a job may be paused.
+pub const FAILURES_MAX: u32 = 1_000;
 /// The longest a retry may wait.
 pub const DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How far a target's `Retry-After` is obeyed when the job's own `delay_max` is shorter.
@@ -34,6 +38,26 @@ pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const PAST_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 /// Entries of one page.
 pub const PAGE_MAX: usize = 1_000;
+/// Replays and backfills of a tenant that are under way at once.
+pub const REPLAYS_MAX: usize = 10;
+/// Runs a second that a replay starts, and how many unless it says so.
+pub const REPLAY_RATE_MAX: u32 = 1_000;
+pub const REPLAY_RATE_DEFAULT: u32 = 10;
+/// Runs that one replay starts.
+pub const REPLAY_RUNS_MAX: u64 = 1_000_000;
+/// Slots that one backfill starts.
+pub const BACKFILL_SLOTS_MAX: u64 = 100_000;
+/// Runs that a replay starts by one call.
+pub const REPLAY_BATCH_MAX: usize = 100;
+/// Runs of a job that wait on account of replays, and that live if the job lets them overlap. Beyond it a replay waits.
+pub const QUEUED_WAITING_MAX: usize = 10;
+pub const QUEUED_MOVING_MAX: usize = 1_000;
+/// Runs that are looked at to group their errors, bytes of what they hold, and groups.
+pub const GROUPS_SCAN_MAX: usize = 10_000;
+pub const GROUPS_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const GROUPS_MAX: usize = 1_000;
+/// Jobs that a group names; it counts them all.
+pub const GROUP_JOBS_MAX: usize = 10;
 /// Slots of one preview.
 pub const PREVIEW_MAX: usize = 1_000;
 /// Calendars that one job may name.
@@ -44,6 +68,10 @@ pub const CALENDAR_ENTRIES_MAX: usize = 2_000;
 pub const CALENDARS_MAX: usize = 1_000;
 /// Bytes of a tenant's name.
 pub const TENANT_NAME_MAX: usize = 64;
+/// How long a tenant that is deleted stays marked at least: no request is under way for so long.
+pub const TENANT_DRAIN: Duration = Duration::from_secs(120);
+/// Jobs of a tenant that is deleted, in one step.
+pub const TENANT_SWEEP_MAX: usize = 100;
 /// Tenants of one installation.
 pub const TENANTS_MAX: usize = 100_000;
 /// Keys of one tenant, those that ended lately among them.
@@ -54,8 +82,38 @@ pub const KEY_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 pub const KEYS_POLL: Duration = Duration::from_millis(500);
 /// How often it is written when a key was last used.
 pub const KEY_USE_EVERY: Duration = Duration::from_secs(60);
+
+/// Users of an installation: an administrator lists them on one page.
+pub const USERS_MAX: usize = 1_000;
+pub const USER_NAME_MAX: usize = 64;
+/// Tenants that one user belongs to.
+pub const MEMBERS_MAX: usize = 100;
+/// Characters of a password: long enough that length, not rules about characters, makes it strong.
+pub const PASSWORD_MIN: usize = 12;
+/// Bytes of a password that are hashed.
+pub const PASSWORD_MAX: usize = 256;
+/// Passwords that are hashed at once on a node: each needs 19 MiB and a core for some tens of milliseconds.
+pub const HASHES_MAX: usize = 2;
+/// Sessions of one user: the one that was used longest ago goes.
+pub const SESSIONS_MAX: usize = 20;
+/// A session that nobody used for so long has ended.
+pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
+/// No session lasts longer.
+pub const SESSION_KEEP: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How often the last use of a session is written.
+pub const SESSION_USE_EVERY: Duration = Duration::from_secs(60);
+/// How long a link that logs in is good for.
+pub const LINK_KEEP: Duration = Duration::from_secs(60);
+/// Names and addresses whose failed logins are remembered.
+pub const LOCKOUTS_MAX: usize = 10_000;
 /// How long an `Idempotency-Key` is remembered.
 pub const IDEMPOTENCY_KEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// Bytes of a signing secret: as many as Standard Webhooks wants.
+pub const SIGNING_BYTES_MIN: usize = 24;
+pub const SIGNING_BYTES_MAX: usize = 64;
+/// Tenants of which a node remembers whether and how their callbacks are signed.
+pub const SIGNING_KNOWN_MAX: usize = 10_000;
 
 // What an attempt may leave behind.
 
@@ -67,15 +125,57 @@ pub const OUTPUT_MAX: usize = 64 * 1024;
 pub const OUTPUT_EARLIER_MAX: usize = 1024;
 /// An error's text.
 pub const ERROR_MAX: usize = 1024;
+/// Bytes kept of what a handed-over run says of its work: the head, and the tail.
+pub const LOG_HEAD_MAX: usize = 64 * 1024;
+pub const LOG_TAIL_MAX: usize = 64 * 1024;
+/// Bytes of one request that appends to it.
+pub const LOG_APPEND_MAX: usize = 64 * 1024;
+/// Bytes of a checkpoint.
+pub const CHECKPOINT_MAX: usize = 64 * 1024;
+/// Bytes of a text that says how far the work is.
+pub const PROGRESS_MAX: usize = 256;
 
 // The engine.
 
+/// Bytes of the template of a body, of what a template may read of a payload, and of what may come of one for a header or a path.
+pub const TEMPLATE_MAX: usize = 64 * 1024;
+pub const TEMPLATE_PAYLOAD_MAX: usize = 64 * 1024;
+pub const RENDERED_LINE_MAX: usize = 8 * 1024;
+/// Bytes of the form of a date in a template.
+pub const DATE_FORMAT_MAX: usize = 64;
+/// Headers of an answer that are kept, and bytes of each of their values.
+pub const KEEP_HEADERS_MAX: usize = 8;
+pub const KEPT_HEADER_MAX: usize = 256;
+/// Redirects that one attempt follows.
+pub const REDIRECTS_MAX: usize = 5;
+/// Requests that are under way at once on one connection of HTTP/2; a target may allow fewer.
+pub const STREAMS_MAX: usize = 100;
+/// Sets of certificates that jobs bring and a node keeps ready.
+pub const IDENTITIES_MAX: usize = 256;
+/// Statuses and ranges of statuses in one `success` rule.
+pub const STATUSES_MAX: usize = 16;
+/// Bytes of a JSON pointer in a `success` rule, and of the value that it is compared with.
+pub const SUCCESS_JSON_MAX: usize = 1024;
+/// Bytes of an answer that are read for the sake of a `success` rule.
+pub const SUCCESS_READ_MAX: usize = 64 * 1024;
 /// Runs written by one `EngineStore::fire`: amortises a commit, keeps a transaction short.
 pub const FIRE_BATCH_MAX: usize = 1_000;
 /// Attempts settled by one `EngineStore::settle`.
 pub const SETTLE_BATCH_MAX: usize = 1_000;
 /// Outcomes that wait for settle; an executor that is faster waits.
 pub const SETTLE_QUEUE_MAX: usize = 32_768;
+/// Attempts handed over, heartbeats and reports written by one call of the store.
+pub const HANDED_BATCH_MAX: usize = 500;
+/// Hand-overs that wait to be written; an attempt that ends meanwhile waits.
+pub const HANDED_QUEUE_MAX: usize = 8_192;
+/// Requests about handed-over attempts that wait for a write; more are refused.
+pub const HANDED_CALLS_MAX: usize = 4_096;
+/// Bytes of checkpoints, outputs and logs among them.
+pub const HANDED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Between the beginnings of two writes of heartbeats: at 1,667 a second, as of 100,000 attempts, some 80 share one.
+pub const HEARTBEATS_APART: Duration = Duration::from_millis(50);
+/// Keys that tokens of handed-over attempts are made with, as far as they are kept.
+pub const REPORT_KEYS_MAX: usize = 64;
 /// Slots and due runs held by the wheel.
 pub const WHEEL_MAX: usize = 100_000;
 /// Of these, the backlog: enough to keep fire busy while plan reads on. The rest is for what is on time.
@@ -101,6 +201,20 @@ pub const HELD_ON_TIME: usize = HELD_MAX / 4;
 pub const RUNNING_MAX: usize = 1_000;
 /// Runs that wait in memory for room among the claims; beyond that they wait in the store.
 pub const CROWDED_MAX: usize = 10_000;
+/// Calls to one origin that may be under way on a node, unless configured.
+pub const ORIGIN_CALLS_MAX: usize = 256;
+/// Origins that a node knows of.
+pub const ORIGINS_MAX: usize = 10_000;
+/// Claims that wait in memory for calls to one origin to end; beyond that runs wait in the store.
+pub const ORIGIN_QUEUE_MAX: usize = HELD_MAX / 2;
+/// Runs that wait in the store for one origin and are woken by name when it is well again; others are woken in their time.
+pub const ORIGIN_WAITING_MAX: usize = 10_000;
+/// How much longer than its breaker is open a run waits at the most.
+pub const BREAKER_WAIT_AFTER: Duration = Duration::from_secs(60);
+/// How long after its due time a run is tried although its breaker is open, so that it comes to an end.
+pub const BREAKER_WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Runs that are woken at once.
+pub const WAKE_BATCH_MAX: usize = 1_000;
 /// Of these, so many start at once. More follow every `WIDEN_EVERY` while few of them end: a quick
 /// target is served best over few connections that stay warm, a slow one has all a moment later.
 pub const WIDTH_MIN: usize = 256;
@@ -109,6 +223,14 @@ pub const WIDEN_EVERY: Duration = Duration::from_millis(10);
 pub const OFFERS_MAX: usize = 8_192;
 /// Lines about jobs in trouble that a node logs in a minute; beyond that it counts them.
 pub const TROUBLE_LINES_MAX: usize = 1_000;
+/// Rollups that a node has in memory: two for each tenant that something happened to lately, and those that are not written
+/// yet. What comes beyond that is not counted.
+pub const ROLLUPS_MAX: usize = 40_000;
+/// Rollups in one write, and how often they are written.
+pub const ROLLUP_BATCH_MAX: usize = 1_000;
+pub const ROLLUP_EVERY: Duration = Duration::from_secs(2);
+/// Live runs, and jobs of each state but active, that are counted for overviews; beyond that they are said to be incomplete.
+pub const STANDING_MAX: usize = 20_000;
 /// Slots one decision may pass over; a longer stretch takes several.
 pub const STRETCH_STEP_MAX: u64 = 10_000;
 /// Edges of calendars looked at to find one slot that they keep; over thirteen years of days.
@@ -120,6 +242,26 @@ pub const SKIPS_MAX: usize = 100;
 pub const SKIP_DAYS_MAX: u64 = 400;
 /// Runs that a node remembers as beyond it.
 pub const BEYOND_MAX: usize = 10_000;
+/// How often a node says how many runs it has inserted, and of how many tenants and days at once.
+pub const RUN_COUNTS_EVERY: Duration = Duration::from_secs(1);
+pub const RUN_COUNTS_BATCH_MAX: usize = 1_000;
+
+/// Bytes of the name of a queue, and queues that one key may use.
+pub const QUEUE_NAME_MAX: usize = 64;
+pub const QUEUES_MAX: usize = 16;
+
+/// Secrets of one tenant, bytes of a name and of a value, and hosts that one may be sent to.
+pub const SECRETS_MAX: usize = 200;
+pub const SECRET_NAME_MAX: usize = 64;
+pub const SECRET_MIN: usize = 4;
+pub const SECRET_MAX: usize = 8 * 1024;
+pub const HOSTS_MAX: usize = 32;
+/// Secrets that a node has open at once.
+pub const SECRETS_OPEN_MAX: usize = 1_000;
+/// Bytes of a host's name.
+pub const HOST_MAX: usize = 253;
+/// Master keys that a node reads: the current one, and those that only open what they once sealed.
+pub const MASTER_KEYS_MAX: usize = 16;
 /// Calls waiting for the embedded store's writer.
 pub const WRITER_QUEUE_MAX: usize = 1_024;
 /// Rows removed by one step of retention.
@@ -167,6 +309,8 @@ pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 pub const PRESENCE_MARGIN: Duration = Duration::from_millis(500);
 /// How often one attempt may be lost before its run is poison.
 pub const LOST_MAX: u32 = 5;
+/// How long a cancel waits for whoever has an attempt that is handed over, at least.
+pub const HANDED_GRACE_MIN: Duration = Duration::from_secs(30);
 /// How long a client waits for the holder of a claim to confirm a withdrawal.
 pub const WITHDRAW_WAIT: Duration = Duration::from_secs(3);
 /// No wait is longer without reading the clock again.
@@ -179,5 +323,9 @@ pub const UNCERTAINTY_MAX: Duration = Duration::from_millis(50);
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 /// How long finished one-offs stay.
 pub const FINISHED_KEEP: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Versions of one job that are kept.
+pub const VERSIONS_MAX: usize = 100;
+/// The audit log, by default.
+pub const AUDIT_KEEP: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// How long history stays.
 pub const HISTORY_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);

@@ -53,6 +53,8 @@ pub struct Observer {
     gap_max: Duration,
     /// When its last answered beat was sent.
     sent: Option<Duration>,
+    /// When the first of the beats was sent that follow each other without a break.
+    unbroken_since: Option<Duration>,
     /// The last beat of each presence, and since when that is known to be the last.
     seen: BTreeMap<PresenceId, (BeatMark, Duration)>,
 }
@@ -68,6 +70,7 @@ impl Observer {
         Self {
             gap_max,
             sent: None,
+            unbroken_since: None,
             seen: BTreeMap::new(),
         }
     }
@@ -87,6 +90,7 @@ impl Observer {
         // Gaps count from sending to sending: a store that is slow to answer must not protect the dead.
         if !self.is_unbroken(sent) {
             self.seen.clear();
+            self.unbroken_since = Some(sent);
         }
         self.sent = Some(sent);
         let before = std::mem::take(&mut self.seen);
@@ -98,6 +102,11 @@ impl Observer {
         self.seen = seen
             .map(|(presence, mark)| (presence, (mark, since(presence, mark))))
             .collect();
+    }
+
+    /// Since when this node has been heard without a break, if it is.
+    pub fn unbroken_since(&self, now: Duration) -> Option<Duration> {
+        self.unbroken_since.filter(|_| self.is_unbroken(now))
     }
 
     /// Who has lapsed, with the last beat of each.
@@ -164,7 +173,10 @@ mod tests {
         let mut observer = Observer::default();
         hear(&mut observer, [0, 900, 3_500], 1);
         assert!(!lapsed(&observer, 3_905));
+        assert_eq!(observer.unbroken_since(ms(3_905)), Some(ms(3_500)));
         hear(&mut observer, [4_500, 5_500], 1);
+        assert_eq!(observer.unbroken_since(ms(6_000)), Some(ms(3_500)));
+        assert_eq!(observer.unbroken_since(ms(7_001)), None);
         assert!(!lapsed(&observer, 6_504));
         assert!(lapsed(&observer, 6_505), "a lifetime after the outage");
     }

@@ -83,7 +83,7 @@ fn definition(seed: u64) -> Definition {
     if chance.below(2) == 0 {
         schedule.calendars = random_calendars(&mut chance, BASE + 3 * DAY);
     }
-    let mut def = Definition::new(schedule, Target::Fake(String::new()));
+    let mut def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     def.catch_up = CatchUp {
         policy: CatchUpPolicy::ALL[chance.below(3) as usize],
         window: Duration::from_secs([60, 7_200][chance.below(2) as usize]),
@@ -327,7 +327,7 @@ proptest! {
 }
 
 fn job(schedule: Schedule, now: &str) -> Job {
-    let def = Definition::new(schedule, Target::Fake(String::new()));
+    let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     let id = JobId::new(at(now), [7; 10]);
     Job::new(id, TenantId::DEFAULT, None, def, at(now))
 }

@@ -7,6 +7,7 @@ use crate::limits;
 use crate::policy::Delivery;
 use crate::run::{Reason, RunState};
 use crate::time::Timestamp;
+use crate::wait::Wait;
 
 /// What becomes of a run after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +18,10 @@ pub enum Verdict {
     /// Dead: it will not be tried again.
     Bury(Reason),
     Cancel(Reason),
-    /// The attempt never left its holder: the run waits again, under the same number.
+    /// The attempt never left its holder: the run is anyone's again, under the same number.
     Release,
+    /// The same, and it may not start yet.
+    Wait(Wait),
 }
 
 impl Verdict {
@@ -28,7 +31,15 @@ impl Verdict {
             Self::Succeed => Some((RunState::Succeeded, None)),
             Self::Bury(reason) => Some((RunState::Dead, Some(reason))),
             Self::Cancel(reason) => Some((RunState::Cancelled, Some(reason))),
-            Self::RetryAt(_) | Self::Release => None,
+            Self::RetryAt(_) | Self::Release | Self::Wait(_) => None,
+        }
+    }
+
+    /// Whether the attempt never left its holder.
+    pub fn is_release(self) -> bool {
+        match self {
+            Self::Release | Self::Wait(_) => true,
+            Self::Succeed | Self::RetryAt(_) | Self::Bury(_) | Self::Cancel(_) => false,
         }
     }
 }
@@ -90,8 +101,12 @@ pub struct LostClaim {
     /// How often an attempt of this run was lost before.
     pub lost: u32,
     pub due_at: Timestamp,
+    /// From when on it could have been dispatched: later than due, if it waited for something outside of its job.
+    pub from: Timestamp,
     /// When the holder's presence ended.
     pub ended_at: Timestamp,
+    /// Whether it is known to have left us: what has begun is tried again however late it is.
+    pub dispatched: bool,
     pub delivery: Delivery,
     /// How late a first attempt may still be.
     pub window: Duration,
@@ -166,7 +181,8 @@ impl LostClaim {
             return Verdict::Bury(Reason::Poison);
         }
         let window = self.window.max(limits::LATE_MAX);
-        if self.attempt == AttemptNo::FIRST && now.since(self.due_at) > window {
+        let is_late = now.since(self.from) > window;
+        if self.attempt == AttemptNo::FIRST && !self.dispatched && is_late {
             return Verdict::Bury(Reason::Missed);
         }
         Verdict::RetryAt(now)
@@ -241,7 +257,9 @@ mod tests {
             attempt: AttemptNo(1),
             lost: 0,
             due_at: NOW,
+            from: NOW,
             ended_at: NOW,
+            dispatched: false,
             delivery: Delivery::AtLeastOnce,
             window: Duration::from_secs(3_600),
         };
@@ -249,6 +267,16 @@ mod tests {
         assert_eq!(claim.verdict(soon), Verdict::RetryAt(soon));
         let late = NOW.plus(Duration::from_secs(7_200));
         assert_eq!(claim.verdict(late), Verdict::Bury(Reason::Missed));
+        let woken = LostClaim {
+            from: late,
+            ..claim
+        };
+        assert_eq!(woken.verdict(late), Verdict::RetryAt(late), "it waited");
+        let begun = LostClaim {
+            dispatched: true,
+            ..claim
+        };
+        assert_eq!(begun.verdict(late), Verdict::RetryAt(late));
         let again = LostClaim {
             attempt: AttemptNo(2),
             ..claim

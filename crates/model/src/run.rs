@@ -10,6 +10,8 @@
 //!                                        ▼            ▼
 //!                          Succeeded · Dead · Cancelled      (Skipped is inserted ended)
 //! ```
+//!
+//! A run that nobody holds may wait besides (`wait`): then nobody claims it before it is freed or woken.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ use crate::limits;
 use crate::retry::Verdict;
 use crate::shard::Shard;
 use crate::time::{Slot, Timestamp};
+use crate::trace::Trace;
+use crate::wait::Wait;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunState {
@@ -113,8 +117,8 @@ impl RunState {
     fn settled(verdict: Verdict, attempt: AttemptNo) -> Self {
         match verdict {
             Verdict::Succeed => Self::Succeeded,
-            Verdict::Release if attempt == AttemptNo::FIRST => Self::Ready,
-            Verdict::RetryAt(_) | Verdict::Release => Self::Retrying,
+            Verdict::Release | Verdict::Wait(_) if attempt == AttemptNo::FIRST => Self::Ready,
+            Verdict::RetryAt(_) | Verdict::Release | Verdict::Wait(_) => Self::Retrying,
             Verdict::Bury(_) => Self::Dead,
             Verdict::Cancel(_) => Self::Cancelled,
         }
@@ -184,10 +188,12 @@ pub enum Reason {
     Invalid,
     /// As many late slots of the job as may wait were waiting for their turn already.
     Overload,
+    /// The tenant had had all its runs of the day.
+    Quota,
 }
 
 impl Reason {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Overlap,
         Self::QueueFull,
         Self::Paused,
@@ -203,6 +209,7 @@ impl Reason {
         Self::Calendar,
         Self::Invalid,
         Self::Overload,
+        Self::Quota,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -222,6 +229,7 @@ impl Reason {
             Self::Calendar => "calendar",
             Self::Invalid => "invalid",
             Self::Overload => "overload",
+            Self::Quota => "quota",
         }
     }
 
@@ -304,8 +312,10 @@ pub struct Run {
     pub version: Version,
     pub claim: Option<PresenceId>,
     pub mark: Option<Mark>,
-    /// Waits for the job's run before it to end.
-    pub waiting: bool,
+    /// Why it may not start yet.
+    pub wait: Option<Wait>,
+    /// When it last stopped waiting for something outside of its job.
+    pub woken_at: Option<Timestamp>,
     /// When its first attempt was, as far as is known; each attempt has its own.
     pub dispatched_at: Option<Timestamp>,
     pub settled_at: Option<Timestamp>,
@@ -313,6 +323,8 @@ pub struct Run {
     pub payload: Option<Bytes>,
     /// The size of that payload, where it is left in the store: claims read no large ones.
     pub payload_left: Option<u32>,
+    /// Whose trace it goes on with: only of a live manual run that somebody started so.
+    pub trace: Option<Box<Trace>>,
     /// Only of a `Skipped` entry that covers more than its own slot.
     pub stretch: Option<Stretch>,
     /// Only of a `Skipped` entry: what stands behind its reason.
@@ -342,15 +354,28 @@ impl Run {
             version: job.version,
             claim: None,
             mark: None,
-            waiting: false,
+            wait: None,
+            woken_at: None,
             dispatched_at: None,
             settled_at: None,
             payload: None,
             payload_left: None,
+            trace: None,
             stretch: None,
             note: None,
             by: None,
             attempts: Vec::new(),
+        }
+    }
+
+    /// A run that somebody asked for, as it is inserted: due now.
+    pub fn asked_for(job: &Job, id: RunId, kind: RunKind, now: Timestamp) -> Self {
+        Self {
+            id,
+            kind,
+            slot: None,
+            due_at: now,
+            ..Self::of_slot(job, Slot(now))
         }
     }
 

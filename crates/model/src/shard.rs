@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::hash::hash;
-use crate::id::{JobId, PresenceId};
+use crate::id::{JobId, PresenceId, ReplayId};
 
 /// One of [`Shard::COUNT`] slices of all jobs. A job's shard never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +11,11 @@ pub struct Shard(pub u8);
 
 impl Shard {
     pub const COUNT: usize = 256;
+
+    /// That of a replay: its holder works on it.
+    pub fn of_replay(replay: ReplayId) -> Self {
+        Self::of(JobId(replay.0))
+    }
 
     pub fn of(job: JobId) -> Self {
         Self((job.hash() >> 56) as u8)

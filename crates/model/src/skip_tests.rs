@@ -9,7 +9,7 @@ use crate::schedule::samples::{at, cron, every};
 use crate::target::Target;
 
 fn job(schedule: Schedule) -> Job {
-    let def = Definition::new(schedule, Target::Fake(String::new()));
+    let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     let now = at("2026-06-01T00:00:00Z");
     Job::new(JobId::new(now, [7; 10]), TenantId::DEFAULT, None, def, now)
 }

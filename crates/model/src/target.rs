@@ -1,25 +1,65 @@
 //! Targets: where work goes.
 
+use std::fmt;
+
+use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
-use crate::limits;
+use crate::redirect::Redirects;
+use crate::success::Success;
+use crate::tls::TlsSecrets;
+use crate::{host, limits, mask};
 
 /// Where an attempt is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Http(HttpTarget),
-    /// Known only to tests and benches; no client can ask for it.
-    Fake(String),
 }
 
 /// A callback. What it holds has been checked: it can be sent as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpTarget {
     pub url: Uri,
+    /// A template for the path and the query; then `url` is the origin alone.
+    pub path: Option<String>,
     pub method: Method,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// A template for what is sent instead of the payload.
+    pub body: Option<String>,
     /// Bytes of the answer that are kept.
     pub output_max: usize,
+    /// Headers of the answer that are kept.
+    pub keep_headers: Vec<HeaderName>,
+    /// What counts as success; any 2xx without it.
+    pub success: Option<Success>,
+    pub redirects: Redirects,
+    /// Certificates of its own.
+    pub tls: Option<TlsSecrets>,
+}
+
+/// What is not to be shown stands in no log either.
+impl fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |(name, value): &(HeaderName, HeaderValue)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            let value = mask::shown_header(name.as_str(), &value);
+            (name.to_string(), value)
+        };
+        f.debug_struct("HttpTarget")
+            .field("url", &mask::shown_address(self))
+            .field("body", &self.body.as_ref().map(String::len))
+            .field("method", &self.method)
+            .field(
+                "headers",
+                &self.headers.iter().map(shown).collect::<Vec<_>>(),
+            )
+            .field("output_max", &self.output_max)
+            .field("keep_headers", &self.keep_headers)
+            .field("success", &self.success)
+            .field("redirects", &self.redirects)
+            .field("tls", &self.tls)
+            .finish()
+    }
 }
 
 /// A target that cannot be called. `field` is the path below `target`.
@@ -47,11 +87,37 @@ const RESERVED: &[&str] = &[
 ];
 
 impl Target {
+    /// A callback to this address, with the defaults.
+    pub fn http(url: &str) -> Result<Self, TargetError> {
+        HttpTarget::new(url, None).map(Self::Http)
+    }
+
+    /// Scheme, host and port of what it calls.
+    pub fn origin(&self) -> Option<String> {
+        match self {
+            Self::Http(http) => {
+                let scheme = http.url.scheme_str()?;
+                let authority = http.url.authority()?.as_str();
+                Some(format!("{scheme}://{authority}").to_ascii_lowercase())
+            }
+        }
+    }
+
     /// The kind's name, as clients write it.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
-            Self::Fake(_) => "fake",
+        }
+    }
+
+    /// Whether it is at this host, named with or without its port, in any case.
+    pub fn is_at(&self, host: &str) -> bool {
+        match self {
+            Self::Http(http) => {
+                let named = |name: &str| name.eq_ignore_ascii_case(host);
+                let authority = http.url.authority();
+                http.url.host().is_some_and(named) || authority.is_some_and(|it| named(it.as_str()))
+            }
         }
     }
 }
@@ -71,10 +137,23 @@ impl HttpTarget {
     pub fn at(url: Uri) -> Self {
         Self {
             url,
+            path: None,
             method: Self::METHOD_DEFAULT,
             headers: Vec::new(),
+            body: None,
             output_max: limits::OUTPUT_DEFAULT,
+            keep_headers: Vec::new(),
+            success: None,
+            redirects: Redirects::None,
+            tls: None,
         }
+    }
+
+    /// Where it is called: the port of its URL, or that of the scheme.
+    pub fn port(&self) -> u16 {
+        let is_secure = self.url.scheme() == Some(&Scheme::HTTPS);
+        let usual = if is_secure { 443 } else { 80 };
+        self.url.port_u16().unwrap_or(usual)
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, TargetError> {
@@ -115,6 +194,32 @@ impl HttpTarget {
         Err(of_header(name, detail))
     }
 
+    /// Whatever its parts cannot know of each other.
+    pub fn check(&self) -> Result<(), TargetError> {
+        let sends = !matches!(self.method, Method::GET | Method::HEAD);
+        if self.body.is_some() && !sends {
+            return Err(TargetError {
+                field: "http.body".to_owned(),
+                detail: format!("a {} request has no body: use POST", self.method),
+            });
+        }
+        if let Some(tls) = &self.tls {
+            tls.check(self.url.scheme_str() == Some("https"))?;
+        }
+        self.redirects.check(self.success.as_ref())?;
+        let reads = self
+            .success
+            .as_ref()
+            .is_some_and(|rule| rule.json.is_some());
+        if reads && self.method == Method::HEAD {
+            return Err(TargetError {
+                field: "http.success.json".to_owned(),
+                detail: "the answer to a HEAD request has no body to look into: use GET".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     pub fn output_max(mut self, bytes: usize) -> Result<Self, TargetError> {
         if bytes > limits::OUTPUT_MAX {
             return Err(TargetError {
@@ -125,6 +230,33 @@ impl HttpTarget {
         self.output_max = bytes;
         Ok(self)
     }
+}
+
+/// Names of headers that are to be kept of an answer.
+pub fn check_keep_headers<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<HeaderName>, TargetError> {
+    let refused = |detail: String| TargetError {
+        field: "http.keep_headers".to_owned(),
+        detail,
+    };
+    let mut known: Vec<HeaderName> = Vec::new();
+    for name in names {
+        let shown: String = name.chars().take(64).collect();
+        let name: HeaderName = name
+            .to_ascii_lowercase()
+            .parse()
+            .map_err(|_| refused(format!("{shown:?} is not a header name")))?;
+        if known.contains(&name) {
+            return Err(refused(format!("the header {name} is named twice")));
+        }
+        known.push(name);
+        if known.len() > limits::KEEP_HEADERS_MAX {
+            let detail = format!("at most {} headers are kept", limits::KEEP_HEADERS_MAX);
+            return Err(refused(detail));
+        }
+    }
+    Ok(known)
 }
 
 fn of_header(name: &str, detail: String) -> TargetError {
@@ -160,6 +292,40 @@ pub fn check_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)
             of_header(name, detail.to_owned())
         })?;
     Ok((known, value))
+}
+
+fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
+
+/// An address whose path and query may be a template, and that template.
+pub fn check_address(text: &str) -> Result<(Uri, Option<String>), TargetError> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some(parts) if is_template(text) && text.len() <= limits::URL_MAX => parts,
+        Some(_) | None => return Ok((check_url(text)?, None)),
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if is_template(scheme) || is_template(authority) {
+        return Err(TargetError {
+            field: "http.url".to_owned(),
+            detail: "scheme, host and port are no template: write it behind them, as in https://example.com/{{ job.key }}".to_owned(),
+        });
+    }
+    let url = check_url(&format!("{scheme}://{authority}/"))?;
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    Ok((url, Some(format!("{slash}{path}"))))
+}
+
+/// A template for a body; what it says is checked where templates are known.
+pub fn check_body(text: &str) -> Result<String, TargetError> {
+    if text.len() > limits::TEMPLATE_MAX {
+        return Err(TargetError {
+            field: "http.body".to_owned(),
+            detail: format!("the body is longer than {} bytes", limits::TEMPLATE_MAX),
+        });
+    }
+    Ok(text.to_owned())
 }
 
 /// An address that can be called.
@@ -210,6 +376,7 @@ pub fn check_url(text: &str) -> Result<Uri, TargetError> {
             "the URL has no host: write https://example.com/hook".to_owned(),
         ));
     }
+    host::check(url.host().unwrap_or_default()).map_err(refused)?;
     if url.port().is_some_and(|port| port.as_u16() == 0) {
         return Err(refused("port 0 cannot be called".to_owned()));
     }
@@ -251,7 +418,36 @@ mod tests {
         assert!(refused("https://user:secret@example.com/").contains("Authorization"));
         assert!(refused("").contains("https://"));
         assert!(refused("http://a:0/").contains("port 0"));
+        for odd in [
+            "127.1",
+            "0x7f000001",
+            "127.0.0.1.",
+            "127%2e0%2e0%2e1",
+            "[::1%25lo]",
+        ] {
+            HttpTarget::new(&format!("http://{odd}:8080/a"), None).unwrap_err();
+        }
         assert!(refused(&format!("http://a/{}", "b".repeat(3_000))).contains("2048"));
+    }
+
+    #[test]
+    fn the_path_may_be_a_template_and_the_origin_may_not() {
+        let (url, path) =
+            check_address("https://a.example:8/x/{{ job.key }}?a={{ slot }}").unwrap();
+        assert_eq!(url, "https://a.example:8/");
+        assert_eq!(path.as_deref(), Some("/x/{{ job.key }}?a={{ slot }}"));
+        let (_, path) = check_address("http://a?b={{ slot }}").unwrap();
+        assert_eq!(path.as_deref(), Some("/?b={{ slot }}"));
+        assert_eq!(check_address("http://a/b").unwrap().1, None);
+        for url in [
+            "http://{{ job.key }}/",
+            "{{ x }}://a/",
+            "http://a:{{ x }}/b",
+            "http://a{% if x %}/{% endif %}",
+        ] {
+            let error = check_address(url).unwrap_err();
+            assert!(error.detail.contains("behind them"), "{url}: {error}");
+        }
     }
 
     #[test]
@@ -277,6 +473,34 @@ mod tests {
                 .header("X-A", "2")
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_target_in_a_log_shows_no_secret() {
+        let target = HttpTarget::new("http://a/?token=planted", None).unwrap();
+        let target = target.header("authorization", "planted").unwrap();
+        let text = format!("{:?}", target.header("x-a", "shown").unwrap());
+        assert!(
+            text.contains("shown") && !text.contains("planted"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn headers_to_keep_are_a_few_names() {
+        let names = check_keep_headers(["X-Request-Id", "etag"]).unwrap();
+        assert_eq!(names, ["x-request-id", "etag"]);
+        for names in [&["a b"][..], &["etag", "ETag"], &[""]] {
+            assert!(
+                check_keep_headers(names.iter().copied()).is_err(),
+                "{names:?}"
+            );
+        }
+        let many: Vec<String> = (0..=limits::KEEP_HEADERS_MAX)
+            .map(|no| format!("x-{no}"))
+            .collect();
+        let error = check_keep_headers(many.iter().map(String::as_str)).unwrap_err();
+        assert!(error.detail.contains('8'), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::id::TenantId;
 use crate::limits;
+use crate::quota::{Quota, Quotas};
 use crate::time::Timestamp;
 
 /// What a tenant is called. No two names look alike: there is one case, and nothing but ASCII.
@@ -50,9 +51,49 @@ pub struct Tenant {
     /// What it is for.
     pub note: Option<String>,
     pub created_at: Timestamp,
+    pub quotas: Quotas,
+    /// Since when it and all that it has is being deleted.
+    pub deleting_at: Option<Timestamp>,
+}
+
+/// What is to change of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TenantEdit {
+    /// Another note, or none; nothing leaves it.
+    pub note: Option<Option<String>>,
+    /// None is the default.
+    pub quotas: Vec<(Quota, Option<u64>)>,
 }
 
 impl Tenant {
+    /// One that nothing is said of.
+    pub fn new(id: TenantId, name: TenantName, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            name,
+            note: None,
+            created_at,
+            quotas: Quotas::default(),
+            deleting_at: None,
+        }
+    }
+
+    pub fn edited(mut self, edit: &TenantEdit) -> Self {
+        if let Some(note) = &edit.note {
+            self.note.clone_from(note);
+        }
+        for (quota, max) in &edit.quotas {
+            self.quotas.set(*quota, *max);
+        }
+        self
+    }
+
+    /// Whether nothing can come of a request that was under way when it was marked: only then may it go.
+    pub fn is_drained(&self, now: Timestamp) -> bool {
+        let since = self.deleting_at.map(|at| now.since(at));
+        since.is_some_and(|since| since >= limits::TENANT_DRAIN)
+    }
+
     /// The one that is always there.
     pub fn is_default(&self) -> bool {
         self.id == TenantId::DEFAULT

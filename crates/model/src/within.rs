@@ -96,7 +96,7 @@ mod tests {
 
     fn job(start: Option<u64>, finish: Option<u64>) -> Job {
         let schedule = Schedule::from(Slot(START));
-        let mut def = Definition::new(schedule, Target::Fake(String::new()));
+        let mut def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
         def.start_within = start.map(Duration::from_secs);
         def.finish_within = finish.map(Duration::from_secs);
         Job::new(

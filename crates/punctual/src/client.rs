@@ -2,7 +2,6 @@
 //! What goes wrong becomes a [`Failure`]: no answer is code 3, a problem document code 1, in the words of the
 //! command line.
 
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,7 +21,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::cli::words;
 use crate::failure::{Failure, chain};
-use crate::tls;
+use crate::tls::{self, Trust};
 
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Longer than the server itself waits for anything.
@@ -31,7 +30,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(60);
 const ANSWER_MAX: usize = 512 * 1024 * 1024;
 
 #[derive(Clone)]
-pub struct Client {
+pub(crate) struct Client {
     /// None where the server is spoken to in the clear.
     tls: Option<TlsConnector>,
     host: String,
@@ -46,7 +45,7 @@ pub struct Client {
 
 /// One request.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub(crate) struct Call {
     pub method: Method,
     /// With its query.
     pub path: String,
@@ -62,7 +61,7 @@ trait Link: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Link for T {}
 
 impl Call {
-    pub fn new(method: Method, path: impl Into<String>) -> Self {
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
             path: path.into(),
@@ -72,25 +71,25 @@ impl Call {
         }
     }
 
-    pub fn of_file(mut self, of_file: bool) -> Self {
+    pub(crate) fn of_file(mut self, of_file: bool) -> Self {
         self.of_file = of_file;
         self
     }
 
-    pub fn get(path: impl Into<String>) -> Self {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    pub fn post(path: impl Into<String>) -> Self {
+    pub(crate) fn post(path: impl Into<String>) -> Self {
         Self::new(Method::POST, path)
     }
 
-    pub fn json(mut self, body: impl Into<Bytes>) -> Self {
+    pub(crate) fn json(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Some(body.into());
         self.header(CONTENT_TYPE, "application/json")
     }
 
-    pub fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+    pub(crate) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
@@ -104,8 +103,8 @@ struct Answer {
 }
 
 impl Client {
-    /// A server by its address; `ca` names more authorities to trust.
-    pub fn new(url: &str, ca: Option<&Path>) -> Result<Self, Failure> {
+    /// A server by its address.
+    pub(crate) fn new(url: &str, trust: &Trust) -> Result<Self, Failure> {
         let refused = |why: &str| {
             Failure::usage(format!(
                 "{url:?} is not a server: {why}, as in http://127.0.0.1:7710"
@@ -114,7 +113,7 @@ impl Client {
         let uri: Uri = url.parse().map_err(|_| refused("write a URL"))?;
         let tls = match uri.scheme_str() {
             Some("http") => None,
-            Some("https") => Some(tls::connector(ca)?),
+            Some("https") => Some(tls::connector(trust)?),
             Some(_) | None => return Err(refused("write a URL with http:// or https://")),
         };
         if uri.query().is_some() {
@@ -141,7 +140,7 @@ impl Client {
     }
 
     /// The key that opens the server.
-    pub fn with_key(mut self, key: Option<String>) -> Result<Self, Failure> {
+    pub(crate) fn with_key(mut self, key: Option<String>) -> Result<Self, Failure> {
         let header = |key: String| {
             let mut value = HeaderValue::try_from(format!("Bearer {key}"))
                 .map_err(|_| Failure::usage("the key holds what no key can hold"))?;
@@ -153,12 +152,12 @@ impl Client {
     }
 
     /// The answer's body, if the server did what it was asked.
-    pub async fn send(&self, call: Call) -> Result<Bytes, Failure> {
+    pub(crate) async fn send(&self, call: Call) -> Result<Bytes, Failure> {
         self.answer(call).await?.taken()
     }
 
     /// The same, for what may not be there: none if the server has no such thing.
-    pub async fn find(&self, call: Call) -> Result<Option<Bytes>, Failure> {
+    pub(crate) async fn find(&self, call: Call) -> Result<Option<Bytes>, Failure> {
         let answer = self.answer(call).await?;
         if answer.status == StatusCode::NOT_FOUND {
             return Ok(None);
@@ -185,7 +184,7 @@ impl Client {
     }
 
     /// Sends a body as it comes, and hands out the answer as it comes.
-    pub async fn stream<B>(
+    pub(crate) async fn stream<B>(
         &self,
         path: &str,
         kind: &str,
@@ -209,8 +208,29 @@ impl Client {
         }
     }
 
+    /// Hands out an answer as it comes, however long it is.
+    pub(crate) async fn download(&self, path: &str) -> Result<Response<Incoming>, Failure> {
+        let request = self.request(&Method::GET, path, Full::new(Bytes::new()))?;
+        let answer = self.exchange(request).await?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        match self.whole(answer, false).await?.taken() {
+            Ok(_) => Err(Failure::refused(
+                "the server did not send what it was asked for",
+            )),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Where a path of the server is, for a browser.
+    pub(crate) fn url(&self, path: &str) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{}{path}", self.authority, self.base)
+    }
+
     /// The answer broke off.
-    pub fn silent(&self, why: &str) -> Failure {
+    pub(crate) fn silent(&self, why: &str) -> Failure {
         Failure::unreachable(format!("the server at {} {why}", self.authority))
     }
 
@@ -321,7 +341,7 @@ fn refusal(status: StatusCode, body: &[u8], of_file: bool) -> Failure {
 }
 
 /// A problem in the words of the command line.
-pub fn refusal_text(problem: &Value, of_file: bool) -> Option<String> {
+pub(crate) fn refusal_text(problem: &Value, of_file: bool) -> Option<String> {
     let said = problem["detail"].as_str().or(problem["title"].as_str())?;
     let text = words::detail(said);
     let field = match problem["field"].as_str() {
@@ -336,7 +356,7 @@ pub fn refusal_text(problem: &Value, of_file: bool) -> Option<String> {
 }
 
 /// A text as one segment of a path, or one value of a query.
-pub fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -349,7 +369,7 @@ pub fn encode(text: &str) -> String {
 }
 
 /// A path and what is asked of it.
-pub fn with_query(path: &str, parts: &[(&str, String)]) -> String {
+pub(crate) fn with_query(path: &str, parts: &[(&str, String)]) -> String {
     let parts: Vec<String> = parts
         .iter()
         .map(|(name, value)| format!("{name}={}", encode(value)))
@@ -365,7 +385,7 @@ mod tests {
 
     #[test]
     fn only_urls_that_can_be_called_are_servers() {
-        let new = |url: &str| Client::new(url, None);
+        let new = |url: &str| Client::new(url, &Trust::default());
         let client = new("http://[::1]:99/behind/").unwrap();
         assert_eq!(
             (client.host.as_str(), client.port, client.base.as_str()),

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Exit codes; `punctual --help` documents them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub(crate) enum Code {
     /// Whoever reads our output has had enough: nothing is wrong.
     Fine = 0,
     /// The server refused, or has no such thing.
@@ -28,7 +28,7 @@ impl Code {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     pub code: Code,
     /// For people.
     pub text: String,
@@ -45,25 +45,25 @@ impl Failure {
         }
     }
 
-    pub fn usage(text: impl Into<String>) -> Self {
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self::new(Code::Usage, text)
     }
 
-    pub fn refused(text: impl Into<String>) -> Self {
+    pub(crate) fn refused(text: impl Into<String>) -> Self {
         Self::new(Code::Refused, text)
     }
 
-    pub fn unreachable(text: impl Into<String>) -> Self {
+    pub(crate) fn unreachable(text: impl Into<String>) -> Self {
         Self::new(Code::Unreachable, text)
     }
 
     /// The reader of a pipe went away.
-    pub fn closed_pipe() -> Self {
+    pub(crate) fn closed_pipe() -> Self {
         Self::new(Code::Fine, "")
     }
 
     /// The problem document that programs read: the server's own where there is one.
-    pub fn to_problem(&self) -> serde_json::Value {
+    pub(crate) fn to_problem(&self) -> serde_json::Value {
         self.problem.clone().unwrap_or_else(|| {
             serde_json::json!({
                 "type": "about:blank",
@@ -74,7 +74,7 @@ impl Failure {
     }
 
     /// Whether the server refused with this problem.
-    pub fn is_problem(&self, name: &str) -> bool {
+    pub(crate) fn is_problem(&self, name: &str) -> bool {
         let problem = self.problem.as_ref().map(|problem| &problem["type"]);
         problem
             .and_then(serde_json::Value::as_str)
@@ -89,7 +89,7 @@ impl fmt::Display for Failure {
 }
 
 /// An error and what caused it, in one line. A cause that its error already quotes is not repeated.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

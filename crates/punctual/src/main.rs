@@ -1,10 +1,13 @@
 //! The binary: a server, and the command line that talks to one.
 
+#![deny(unreachable_pub)]
+
 mod bench;
 mod cli;
 mod client;
 mod config;
 mod failure;
+mod private_file;
 mod profile;
 mod serve;
 mod tls;

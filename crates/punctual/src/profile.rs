@@ -8,20 +8,24 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::tls::Trust;
 
 /// The one that is used when none is named.
-pub const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub(crate) struct Profile {
     pub server: String,
     pub key: String,
+    /// The files of TLS that belong to the server.
+    #[serde(default, skip_serializing_if = "Trust::is_empty")]
+    pub tls: Trust,
 }
 
 impl Profile {
     /// One that must be there.
-    pub fn load(name: &str) -> Result<Self, Failure> {
+    pub(crate) fn load(name: &str) -> Result<Self, Failure> {
         let missing = || {
             Failure::usage(format!(
                 "there is no profile {name:?}: make it with punctual login URL --profile {name}"
@@ -30,7 +34,7 @@ impl Profile {
         Self::find(name)?.ok_or_else(missing)
     }
 
-    pub fn find(name: &str) -> Result<Option<Self>, Failure> {
+    pub(crate) fn find(name: &str) -> Result<Option<Self>, Failure> {
         let path = path(name)?;
         let refused = |why: String| {
             let path = path.display();
@@ -46,7 +50,7 @@ impl Profile {
         read.map(Some)
     }
 
-    pub fn save(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn save(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = path(name)?;
         let saved = toml::to_string(self)
             .map_err(io::Error::other)

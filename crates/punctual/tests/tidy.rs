@@ -339,7 +339,7 @@ const DUTIES: [&[&str]; 13] = [
     &["leases"],
     &["plan"],
     &["fire", "fired", "lead", "writes"],
-    &["take"],
+    &["claim_due"],
     &["dispatch", "attempt"],
     &["settle"],
     &["marks"],
@@ -370,6 +370,30 @@ fn no_duty_uses_another() {
         }
     }
     none(&violations);
+}
+
+/// What leaves a node passes the egress guard, which is the one to resolve names and to connect.
+#[test]
+fn nothing_is_dialled_but_by_the_egress_guard() {
+    const WAYS: [&str; 4] = [
+        "TcpStream::connect",
+        "TcpSocket::",
+        "lookup_host",
+        "to_socket_addrs",
+    ];
+    let is_of_node = |file: &&File| {
+        ["executor", "engine", "server"]
+            .iter()
+            .any(|name| file.path.starts_with(&format!("crates/{name}/src/")))
+            && !file.is_test()
+            && !file.path.starts_with("crates/executor/src/egress/")
+    };
+    let ours: Vec<File> = files()
+        .into_iter()
+        .filter(|file| is_of_node(&file))
+        .collect();
+    assert!(ours.len() > 100, "they have moved");
+    none(&violations(&ours, |file| lines_with(file, &WAYS)));
 }
 
 /// A word whose file has moved is looked for in vain.

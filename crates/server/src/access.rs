@@ -6,14 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use engine::Handle;
 use model::access::{read_key, write_key};
 use model::{AccessKey, KeyId, KeySecret, Role, TenantId, Timestamp, limits};
 use sha2::{Digest, Sha256};
-use store::{Store, StoreError};
+use store::{Acting, SYSTEM, Store, StoreError};
 use subtle::ConstantTimeEq;
+
+/// What whoever calls a node that asks for no key is called.
+pub(crate) static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("anonymous"));
 
 /// Whoever sent a request, and what it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,7 @@ impl Minted {
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
+            queues: Vec::new(),
         };
         let text = write_key(id, secret);
         Self { key, text }
@@ -95,6 +99,8 @@ struct Known {
 
 struct Entry {
     key: AccessKey,
+    /// What its holder is called.
+    name: Arc<str>,
     /// When it was used, in milliseconds; 0 if that is written, or it was not.
     used: AtomicI64,
 }
@@ -137,6 +143,36 @@ impl Access {
         })
     }
 
+    /// Who has a key of this id; none if it opens nothing at this moment.
+    pub(crate) fn by_id(&self, id: KeyId, now: Timestamp) -> Option<Caller> {
+        let entry = self.keys.as_ref()?.find(id)?;
+        entry.key.is_valid(now).then(|| Caller {
+            tenant: entry.key.tenant,
+            role: entry.key.role,
+            key: Some(id),
+        })
+    }
+
+    /// Whoever can connect, where no key is asked for.
+    pub(crate) fn anyone(&self) -> Option<Caller> {
+        self.keys.is_none().then_some(Caller::ANYONE)
+    }
+
+    /// What a caller is called: by the label of its key or by the key's id, and a user by its name.
+    pub(crate) fn name(&self, caller: Caller) -> Arc<str> {
+        let Some((keys, id)) = self.keys.as_ref().zip(caller.key) else {
+            // A user has no key: its session says who it is.
+            let acting = Acting::now();
+            let is_user = *acting.name != *SYSTEM;
+            return Arc::clone(if is_user { &acting.name } else { &ANONYMOUS });
+        };
+        match keys.find(id) {
+            Some(entry) => Arc::clone(&entry.name),
+            // It was revoked while its request was under way.
+            None => Arc::from(id.to_string()),
+        }
+    }
+
     /// Whether a caller that was let in may go on.
     pub(crate) fn is_still_valid(&self, caller: Caller, now: Timestamp) -> bool {
         match (&self.keys, caller.key) {
@@ -168,8 +204,8 @@ impl Access {
             if key.revoked_at.is_some() {
                 known.keys.remove(&key.id);
             } else if changes.change > known.change {
-                let used = AtomicI64::new(0);
-                known.keys.insert(key.id, Arc::new(Entry { key, used }));
+                let (id, name, used) = (key.id, name_of(&key), AtomicI64::new(0));
+                known.keys.insert(id, Arc::new(Entry { key, name, used }));
             }
         }
         known.change = known.change.max(changes.change);
@@ -216,6 +252,15 @@ impl Access {
     }
 }
 
+/// A label may be longer than an owner's name.
+fn name_of(key: &AccessKey) -> Arc<str> {
+    let label = key.label.as_deref().map(str::trim);
+    match label.filter(|label| !label.is_empty()) {
+        Some(label) => Arc::from(label.chars().take(limits::OWNER_MAX).collect::<String>()),
+        None => Arc::from(key.id.to_string()),
+    }
+}
+
 impl Keys {
     fn read_up_to(&self) -> u64 {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -241,3 +286,7 @@ impl Keys {
         used.collect()
     }
 }
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

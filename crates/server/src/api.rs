@@ -4,21 +4,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Handle;
+use executor::egress::Egress;
 use model::limits;
 use store::ClientStore;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::lockouts::Lockouts;
 use crate::metrics::Metrics;
 use crate::ops::Changing;
+use crate::ops::overview::Standings;
+use crate::passwords::Passwords;
 use crate::permit::PERMITS_MAX;
+use crate::rates::{Rates, RatesMax};
 
 /// The doors to the store and to the engine, and what the server counts.
 pub struct Api {
     pub(crate) store: Arc<dyn ClientStore>,
     pub(crate) engine: Handle,
     pub(crate) access: Arc<Access>,
+    /// Whom jobs may call.
+    pub(crate) egress: Arc<Egress>,
+    /// How fast clients may call.
+    pub(crate) rates: Rates,
     /// Whether metrics are shown to whoever asks.
     pub(crate) metrics_open: bool,
     pub(crate) metrics: Metrics,
@@ -30,10 +39,19 @@ pub struct Api {
     pub(crate) changing: Changing,
     /// Room for batches; each needs memory of its own.
     pub(crate) batches: Arc<Semaphore>,
+    /// Room for exports of the audit log.
+    pub(crate) exports: Arc<Semaphore>,
+    /// How fast people may try to log in.
+    pub(crate) lockouts: Lockouts,
+    pub(crate) passwords: Passwords,
+    /// What there is now, as it was counted last.
+    pub(crate) standings: Standings,
     /// Room for what only computes.
     pub(crate) permits: Arc<Semaphore>,
 }
 
+/// Exports of the audit log under way at once.
+pub(crate) const EXPORTS_MAX: usize = 4;
 /// Batches under way at once.
 pub(crate) const BATCHES_MAX: usize = 16;
 
@@ -44,6 +62,8 @@ impl Api {
             store,
             engine,
             access,
+            egress: Arc::default(),
+            rates: Rates::new(RatesMax::default()),
             metrics_open: false,
             metrics,
             features: Vec::new(),
@@ -51,6 +71,10 @@ impl Api {
             stopping: CancellationToken::new(),
             changing: Changing::default(),
             batches: Arc::new(Semaphore::new(BATCHES_MAX)),
+            exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
+            lockouts: Lockouts::new(),
+            passwords: Passwords::new(),
+            standings: Standings::default(),
             permits: Arc::new(Semaphore::new(PERMITS_MAX)),
         }
     }
@@ -58,6 +82,18 @@ impl Api {
     /// What this binary was built with; `/version` shows it.
     pub fn with_features<T: Into<String>>(mut self, features: impl IntoIterator<Item = T>) -> Self {
         self.features = features.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whom jobs may call; without this, public addresses.
+    pub fn with_egress(mut self, egress: Arc<Egress>) -> Self {
+        self.egress = egress;
+        self
+    }
+
+    /// How fast clients may call; without this, as fast as they can.
+    pub fn with_rates(mut self, max: RatesMax) -> Self {
+        self.rates = Rates::new(max);
         self
     }
 

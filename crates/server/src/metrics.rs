@@ -13,7 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 /// How jobs came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     Single,
     Batch,
 }
@@ -52,7 +52,7 @@ struct ByWay {
     way: &'static str,
 }
 
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<ByRoute, Counter>,
     latency: RouteHistogram,
@@ -62,7 +62,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// A registry of its own, with the engine's counters in it.
-    pub fn new(engine: &engine::Metrics) -> Self {
+    pub(crate) fn new(engine: &engine::Metrics) -> Self {
         let mut registry = Registry::with_prefix("punctual");
         engine.register(&mut registry);
         let requests = Family::<ByRoute, Counter>::default();
@@ -100,14 +100,14 @@ impl Metrics {
         }
     }
 
-    pub fn created(&self, way: Way, count: u64) {
+    pub(crate) fn created(&self, way: Way, count: u64) {
         match way {
             Way::Single => self.single.inc_by(count),
             Way::Batch => self.batch.inc_by(count),
         };
     }
 
-    pub fn answered(
+    pub(crate) fn answered(
         &self,
         method: &axum::http::Method,
         route: Option<&str>,
@@ -130,7 +130,7 @@ impl Metrics {
     }
 
     /// Everything as OpenMetrics text.
-    pub fn text(&self) -> Result<String, std::fmt::Error> {
+    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)

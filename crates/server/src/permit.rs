@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Leave to compute.
 #[derive(Debug)]
-pub struct Permit(OwnedSemaphorePermit);
+pub(crate) struct Permit(OwnedSemaphorePermit);
 
 impl Api {
     /// Waits for a permit; not for long.
@@ -37,7 +37,7 @@ async fn take(permits: &Arc<Semaphore>, wait: impl Future<Output = ()>) -> Resul
 
 impl Permit {
     /// Computes beside the runtime. The permit is taken until it is done, also if nobody waits for it any more.
-    pub async fn work<T: Send + 'static>(
+    pub(crate) async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, OpError> {

@@ -4,12 +4,12 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::{JobId, Version};
+use model::{JobId, Outcome, QuotaExceeded, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use store::StoreError;
 
-use crate::ops::{CalendarFault, Fault, FieldError, KeyFault, OpError, TenantFault};
+use crate::ops::{Fault, FieldError, OpError};
 
 macro_rules! problems {
     ($($kind:ident, $name:literal, $status:ident, $title:literal;)*) => {
@@ -51,11 +51,17 @@ problems! {
     HeaderInvalid, "header-invalid", BAD_REQUEST, "A header cannot be used";
     Unauthorized, "unauthorized", UNAUTHORIZED, "A valid key is needed";
     RoleInsufficient, "role-insufficient", FORBIDDEN, "The key may not do this";
+    QuotaExceeded, "quota-exceeded", FORBIDDEN, "The tenant has as much as it may";
     RouteUnknown, "route-unknown", NOT_FOUND, "There is nothing at this path";
     JobNotFound, "job-not-found", NOT_FOUND, "There is no such job";
+    VersionNotFound, "version-not-found", NOT_FOUND, "There is no such version of the job";
     CalendarNotFound, "calendar-not-found", NOT_FOUND, "There is no such calendar";
     AccessKeyNotFound, "access-key-not-found", NOT_FOUND, "There is no such key";
     TenantNotFound, "tenant-not-found", NOT_FOUND, "There is no such tenant";
+    SecretNotFound, "secret-not-found", NOT_FOUND, "There is no such secret";
+    SigningSecretNotFound, "signing-secret-not-found", NOT_FOUND, "There is no such signing secret";
+    ReplayNotFound, "replay-not-found", NOT_FOUND, "There is no such replay";
+    UserNotFound, "user-not-found", NOT_FOUND, "There is no such user";
     RunNotFound, "run-not-found", NOT_FOUND, "There is no such run";
     MethodNotAllowed, "method-not-allowed", METHOD_NOT_ALLOWED, "The path does not take this method";
     BodySlow, "body-slow", REQUEST_TIMEOUT, "The body took too long to arrive";
@@ -64,7 +70,9 @@ problems! {
     StateConflict, "state-conflict", CONFLICT, "The job is in another state";
     OverlapRefused, "overlap-refused", CONFLICT, "Another run of the job is alive";
     RunAlive, "run-alive", CONFLICT, "The run has not ended";
+    AttemptEnded, "attempt-ended", CONFLICT, "The attempt has ended";
     RunEnded, "run-ended", CONFLICT, "The run has ended";
+    RunNotWaiting, "run-not-waiting", CONFLICT, "The run does not wait for anything that can be lifted";
     NoDeadRun, "no-dead-run", CONFLICT, "The job has no dead run";
     CalendarExists, "calendar-exists", CONFLICT, "There is a calendar of this name";
     CalendarInUse, "calendar-in-use", CONFLICT, "Jobs go by the calendar";
@@ -74,6 +82,13 @@ problems! {
     TenantExists, "tenant-exists", CONFLICT, "There is a tenant of this name";
     TenantInUse, "tenant-in-use", CONFLICT, "The tenant cannot go";
     TenantsFull, "tenants-full", CONFLICT, "There are too many tenants";
+    SecretExists, "secret-exists", CONFLICT, "There is a secret of this name";
+    SigningSecretsFull, "signing-secrets-full", CONFLICT, "There are two signing secrets";
+    SecretsFull, "secrets-full", CONFLICT, "There are too many secrets";
+    ReplaysFull, "replays-full", CONFLICT, "Too many replays are under way";
+    UserExists, "user-exists", CONFLICT, "There is a user of this name";
+    UsersFull, "users-full", CONFLICT, "There are too many users";
+    MasterKeyMissing, "master-key-missing", CONFLICT, "The master key is not there";
     NodeTooOld, "node-too-old", CONFLICT, "A node does not know this yet";
     Contended, "contended", CONFLICT, "It keeps changing";
     JobGone, "job-gone", GONE, "The job is gone";
@@ -84,6 +99,7 @@ problems! {
     NotApi, "not-api", MISDIRECTED_REQUEST, "The node has no api part";
     HostUnknown, "host-unknown", MISDIRECTED_REQUEST, "The node does not answer to this name";
     HeadTooLarge, "head-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The head of the request is too large";
+    RateExceeded, "rate-exceeded", TOO_MANY_REQUESTS, "Requests come too fast";
     FieldUnknown, "field-unknown", UNPROCESSABLE_ENTITY, "A field is not known";
     FieldMissing, "field-missing", UNPROCESSABLE_ENTITY, "A field is missing";
     FieldDuplicate, "field-duplicate", UNPROCESSABLE_ENTITY, "A field is given twice";
@@ -91,6 +107,7 @@ problems! {
     ScheduleInvalid, "schedule-invalid", UNPROCESSABLE_ENTITY, "The schedule cannot be read";
     ScheduleNever, "schedule-never", UNPROCESSABLE_ENTITY, "The schedule has no slot to run";
     CalendarUnknown, "calendar-unknown", UNPROCESSABLE_ENTITY, "There is no calendar of this name";
+    EgressRefused, "egress-refused", UNPROCESSABLE_ENTITY, "The node may not call this target";
     JobRefused, "job-refused", UNPROCESSABLE_ENTITY, "The store cannot keep the job";
     InPast, "in-past", UNPROCESSABLE_ENTITY, "The moment lies too far in the past";
     Internal, "internal", INTERNAL_SERVER_ERROR, "Something went wrong on our side";
@@ -204,6 +221,7 @@ impl From<FieldError> for Problem {
             Fault::Never => Kind::ScheduleNever,
             Fault::Calendar => Kind::CalendarUnknown,
             Fault::Level => Kind::NodeTooOld,
+            Fault::Egress => Kind::EgressRefused,
         };
         let problem = Self::new(kind, error.detail);
         if error.field.is_empty() {
@@ -249,29 +267,27 @@ impl From<OpError> for Problem {
             OpError::Field(error) => error.into(),
             OpError::Store(error) => error.into(),
             OpError::Write(error) => in_doubt(error),
+            OpError::VersionMissing(_) => Self::new(Kind::VersionNotFound, detail).at("version"),
             OpError::JobMissing => Self::new(Kind::JobNotFound, detail),
             OpError::KeyMissing(key) => {
                 Self::new(Kind::JobNotFound, detail).with("key", key.as_str())
             }
             OpError::RunMissing => Self::new(Kind::RunNotFound, detail),
+            OpError::TokenRefused => crate::rest::token_refused(),
+            OpError::AttemptEnded(outcome) => attempt_ended(&detail, outcome),
             OpError::JobGone(job) => Self::new(Kind::JobGone, detail).with("job", job.to_string()),
             OpError::VersionConflict { found } => version_conflict(&detail, found),
             OpError::NothingToMatch => Self::new(Kind::VersionConflict, detail).at("If-Match"),
             OpError::JobExists(job) => Self::new(Kind::JobExists, detail)
                 .at("If-None-Match")
                 .with("job", job.to_string()),
-            OpError::KeyTaken(job) => {
-                let detail =
-                    format!("{detail}: choose another, or PATCH /v1/jobs/key:… to change it");
-                Self::new(Kind::KeyTaken, detail)
-                    .at("key")
-                    .with("job", job.to_string())
-            }
+            OpError::KeyTaken(job) => key_taken(job, &detail),
             OpError::IdempotencyMismatch => {
                 let detail = format!("{detail}: send a new key with a new request");
                 Self::new(Kind::IdempotencyMismatch, detail).at("Idempotency-Key")
             }
             OpError::JobRefused { job, why } => job_refused(job, &why, &detail),
+            OpError::QuotaExceeded(it) => quota_exceeded(&detail, it),
             OpError::JobState { state, .. } => {
                 Self::new(Kind::StateConflict, detail).with("state", state.as_str())
             }
@@ -286,10 +302,10 @@ impl From<OpError> for Problem {
             OpError::RunEnded(state) => {
                 Self::new(Kind::RunEnded, detail).with("state", state.as_str())
             }
-            OpError::JobOfRunGone(_) => {
-                let detail = format!("{detail}: there is nothing left to run");
-                Self::new(Kind::JobGone, detail)
+            OpError::RunNotWaiting(state, _) => {
+                Self::new(Kind::RunNotWaiting, detail).with("state", state.as_str())
             }
+            OpError::JobOfRunGone(_) => job_of_run_gone(&detail),
             OpError::NoDeadRun => {
                 let detail = format!("{detail}: replay another with POST /v1/runs/{{id}}/replay");
                 Self::new(Kind::NoDeadRun, detail)
@@ -297,6 +313,9 @@ impl From<OpError> for Problem {
             OpError::Calendar(fault) => fault.into(),
             OpError::Key(fault) => fault.into(),
             OpError::Tenant(fault) => fault.into(),
+            OpError::User(fault) => fault.into(),
+            OpError::Secret(fault) => fault.into(),
+            OpError::Replay(fault) => fault.into(),
             OpError::Contended => Self::new(Kind::Contended, detail).retry_after(1),
             OpError::Overloaded => {
                 let detail = format!("{detail}: send this a little later");
@@ -304,6 +323,29 @@ impl From<OpError> for Problem {
             }
         }
     }
+}
+
+fn attempt_ended(detail: &str, outcome: Option<Outcome>) -> Problem {
+    let Some(outcome) = outcome else {
+        return Problem::new(Kind::AttemptEnded, format!("{detail}: stop"));
+    };
+    let detail = format!("{detail}: it {}; stop", ended_as(outcome));
+    Problem::new(Kind::AttemptEnded, detail).with("outcome", outcome.as_str())
+}
+
+fn ended_as(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed => "failed",
+        Outcome::TimedOut => "ran out of its time",
+        Outcome::Lost => "was lost, because nothing was heard of it for too long",
+        Outcome::Cancelled => "was cancelled",
+    }
+}
+
+fn job_of_run_gone(detail: &str) -> Problem {
+    let detail = format!("{detail}: there is nothing left to run");
+    Problem::new(Kind::JobGone, detail)
 }
 
 /// A write whose answer was lost may have come about.
@@ -317,11 +359,26 @@ fn in_doubt(error: StoreError) -> Problem {
     problem
 }
 
-fn version_conflict(detail: &str, found: Version) -> Problem {
+pub(crate) fn version_conflict(detail: &str, found: Version) -> Problem {
     let detail = format!("{detail}: read it again and send If-Match: \"{found}\"");
     Problem::new(Kind::VersionConflict, detail)
         .at("If-Match")
         .with("version", found.0)
+}
+
+fn quota_exceeded(detail: &str, it: QuotaExceeded) -> Problem {
+    let detail = format!("{detail}: delete what is not needed, or have root raise the quota");
+    Problem::new(Kind::QuotaExceeded, detail)
+        .with("quota", it.quota.as_str())
+        .with("limit", it.limit)
+        .with("used", it.used)
+}
+
+fn key_taken(job: JobId, detail: &str) -> Problem {
+    let detail = format!("{detail}: choose another, or PATCH /v1/jobs/key:… to change it");
+    Problem::new(Kind::KeyTaken, detail)
+        .at("key")
+        .with("job", job.to_string())
 }
 
 /// The store's words are for the log.
@@ -329,84 +386,4 @@ fn job_refused(job: JobId, why: &str, detail: &str) -> Problem {
     tracing::warn!(%job, error = why, "the store refuses a job");
     let detail = format!("{detail}; the log says why, under {job}");
     Problem::new(Kind::JobRefused, detail).with("job", job.to_string())
-}
-
-impl From<CalendarFault> for Problem {
-    fn from(fault: CalendarFault) -> Self {
-        let detail = fault.to_string();
-        match fault {
-            CalendarFault::Missing(_) => Self::new(Kind::CalendarNotFound, detail).at("name"),
-            CalendarFault::Exists(name) => {
-                let detail = format!("{detail}: PUT /v1/calendars/{name} changes it");
-                Self::new(Kind::CalendarExists, detail).at("name")
-            }
-            CalendarFault::Stands(found) => Self::new(Kind::VersionConflict, detail)
-                .at("If-None-Match")
-                .with("version", found.0),
-            CalendarFault::VersionConflict(found) => version_conflict(&detail, found),
-            CalendarFault::NothingToMatch(_) => {
-                Self::new(Kind::VersionConflict, detail).at("If-Match")
-            }
-            CalendarFault::InUse { jobs, count, .. } => {
-                let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
-                let more = if count > names.len() as u64 {
-                    " and others"
-                } else {
-                    ""
-                };
-                let detail = format!("{detail}: {}{more}; change them first", names.join(", "));
-                Self::new(Kind::CalendarInUse, detail)
-                    .with("count", count)
-                    .with("jobs", names)
-            }
-            CalendarFault::Full => {
-                let detail = format!("{detail}: delete one that no job goes by");
-                Self::new(Kind::CalendarsFull, detail)
-            }
-        }
-    }
-}
-
-impl From<KeyFault> for Problem {
-    fn from(fault: KeyFault) -> Self {
-        let detail = fault.to_string();
-        match fault {
-            KeyFault::Missing => Self::new(Kind::AccessKeyNotFound, detail).at("id"),
-            KeyFault::Full => {
-                let detail =
-                    format!("{detail}: revoke some; those that ended are forgotten after 30 days");
-                Self::new(Kind::AccessKeysFull, detail)
-            }
-            KeyFault::LastRoot => {
-                let detail = format!("{detail}: make another before you revoke it");
-                Self::new(Kind::LastRootKey, detail)
-            }
-            KeyFault::Above { role, own } => Self::new(Kind::RoleInsufficient, detail)
-                .at("role")
-                .with("role", own.as_str())
-                .with("needed", role.as_str()),
-        }
-    }
-}
-
-impl From<TenantFault> for Problem {
-    fn from(fault: TenantFault) -> Self {
-        let detail = fault.to_string();
-        match fault {
-            TenantFault::Missing(_) => Self::new(Kind::TenantNotFound, detail).at("name"),
-            TenantFault::Exists(_) => {
-                let detail = format!("{detail}: choose another name");
-                Self::new(Kind::TenantExists, detail).at("name")
-            }
-            TenantFault::Full => Self::new(Kind::TenantsFull, format!("{detail}: delete one")),
-            TenantFault::Fixed => {
-                let detail = format!("{detail}: it cannot be deleted");
-                Self::new(Kind::TenantInUse, detail)
-            }
-            TenantFault::InUse { what, .. } => {
-                let detail = format!("{detail}: delete or revoke them first");
-                Self::new(Kind::TenantInUse, detail).with("has", what)
-            }
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! The way between a node and the store: slow, cut, losing calls before they arrive and answers after they were
 //! written. A call that is on its way arrives also when whoever sent it is gone.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use engine::Clock;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
-    Timestamp, Version,
+    Calendar, CalendarName, Handed, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId,
+    RunLog, TenantId, Timestamp, Version, WaitReason,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -248,6 +249,27 @@ macro_rules! faulty {
 }
 
 faulty! {
+    WaitStore {
+        async fn wake_due(&self, shards: &ShardSet, now: Timestamp, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+            let (store, shards) = (self.clone(), *shards);
+            self.send(async move { store.inner.wake_due(&shards, now, limit).await }).await
+        }
+
+        async fn wake(&self, runs: &[RunId], now: Timestamp) -> Result<Vec<DueRun>, StoreError> {
+            let (store, runs) = (self.clone(), runs.to_vec());
+            self.send(async move { store.inner.wake(&runs, now).await }).await
+        }
+
+        async fn wake_run(&self, tenant: TenantId, run: RunId, now: Timestamp) -> Result<Woken, StoreError> {
+            let store = self.clone();
+            self.send(async move { store.inner.wake_run(tenant, run, now).await }).await
+        }
+    }
+
+    count_waiting() -> BTreeMap<WaitReason, u64>;
+}
+
+faulty! {
     EngineStore {
         async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
             let (store, node) = (self.clone(), node.clone());
@@ -296,7 +318,7 @@ faulty! {
             self.send(async move { store.claim_watched(&leases, &runs).await }).await
         }
 
-        async fn take(
+        async fn claim_due(
             &self,
             presence: PresenceId,
             shards: &ShardSet,
@@ -304,7 +326,7 @@ faulty! {
             room: [usize; Lane::COUNT],
         ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
             let (store, shards) = (self.clone(), *shards);
-            self.send(async move { store.take_watched(presence, &shards, up_to, room).await }).await
+            self.send(async move { store.claim_due_watched(presence, &shards, up_to, room).await }).await
         }
 
         async fn withdraw(
@@ -315,6 +337,10 @@ faulty! {
         ) -> Result<(), StoreError> {
             let (store, answers) = (self.clone(), answers.to_vec());
             self.send(async move { store.withdraw_watched(presence, &answers, now).await }).await
+        }
+
+        fn handed(&self) -> &dyn HandedStore {
+            self
         }
 
         async fn settle(
@@ -344,9 +370,55 @@ faulty! {
 }
 
 faulty! {
+    HandedStore {
+        async fn hand_over(
+            &self,
+            by: PresenceId,
+            items: &[HandOver],
+            now: Timestamp,
+        ) -> Result<Vec<HandedOver>, StoreError> {
+            let (store, items) = (self.clone(), items.to_vec());
+            self.send(async move { store.hand_over_watched(by, &items, now).await }).await
+        }
+
+        async fn report(&self, reports: &[Reported], now: Timestamp) -> Result<Vec<HandedEnd>, StoreError> {
+            let (store, reports) = (self.clone(), reports.to_vec());
+            self.send(async move { store.report_watched(&reports, now).await }).await
+        }
+
+        async fn heartbeat(&self, beats: &[Heartbeat], now: Timestamp) -> Result<Vec<Beaten>, StoreError> {
+            let (store, beats) = (self.clone(), beats.to_vec());
+            self.send(async move { store.heartbeat_watched(&beats, now).await }).await
+        }
+
+        async fn lapse(
+            &self,
+            leases: &Leases,
+            lapses: &[Lapse],
+            now: Timestamp,
+        ) -> Result<Vec<HandedEnd>, StoreError> {
+            let (store, leases, lapses) = (self.clone(), leases.clone(), lapses.to_vec());
+            self.send(async move { store.lapse_watched(&leases, &lapses, now).await }).await
+        }
+    }
+
+    lapsing(shards: &ShardSet, up_to: Timestamp, limit: usize) -> Vec<Handed>;
+    get_handed(runs: &[RunId]) -> Vec<Option<Handed>>;
+    get_checkpoint(run: RunId) -> Option<Bytes>;
+    append_log(appends: &[LogAppend]) -> Vec<Appended>;
+    get_log(tenant: TenantId, run: RunId) -> Option<RunLog>;
+    report_keys() -> Vec<ReportKey>;
+    put_report_key(key: &ReportKey) -> ();
+}
+
+faulty! {
     ClientStore {
         fn access(&self) -> &dyn AccessStore {
             self.inner.access()
+        }
+
+        fn replays(&self) -> &dyn ReplayStore {
+            self.inner.replays()
         }
 
         async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {

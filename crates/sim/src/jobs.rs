@@ -7,17 +7,26 @@ use bytes::Bytes;
 use model::policy::CatchUp;
 use model::schedule::{Cron, CronOptions, DstGap, DstOverlap, Every, Kind, Period, Weekly, Zone};
 use model::{
-    Backoff, Calendar, CalendarName, CatchUpPolicy, Definition, Delivery, Job, JobId, Lane,
-    Overlap, RetryPolicy, Schedule, Slot, Target, TenantId, Timestamp, limits,
+    Backoff, Calendar, CalendarName, CatchUpPolicy, Completion, Definition, Delivery, Job, JobId,
+    Lane, Overlap, RetryPolicy, Schedule, Slot, Target, TenantId, Timestamp, limits,
 };
 use rand::RngExt;
 use rand::rngs::StdRng;
+
+use crate::origins::ADDRESSES;
 
 /// A job; when there is time, its periods reach from a second to many minutes.
 pub fn job(rng: &mut StdRng, now: Timestamp, calendars: &[Arc<Calendar>], long: bool) -> Job {
     let id = JobId::new(now, rng.random());
     let def = definition(rng, now, calendars, long);
     Job::new(id, TenantId::DEFAULT, None, def, now)
+}
+
+/// Every address is answered by the executor that a node is given.
+#[expect(clippy::expect_used, reason = "literals")]
+fn target(rng: &mut StdRng) -> Target {
+    let address = ADDRESSES[rng.random_range(0..ADDRESSES.len())];
+    Target::http(address).expect("an address")
 }
 
 /// A calendar that holds some of the minutes to come.
@@ -98,7 +107,7 @@ pub fn definition(
     if schedule.is_recurring() {
         narrow(rng, &mut schedule, now, calendars, scale);
     }
-    let mut def = Definition::new(schedule, Target::Fake(String::new()));
+    let mut def = Definition::new(schedule, target(rng));
     def.retry = RetryPolicy {
         attempts_max: rng.random_range(1..5),
         backoff: Backoff::ALL[rng.random_range(0..3)],
@@ -130,7 +139,19 @@ pub fn definition(
     if rng.random_bool(0.2) {
         def.delivery = Delivery::AtMostOnce;
     }
+    if rng.random_bool(0.25) {
+        hand_over(rng, &mut def);
+    }
     def
+}
+
+/// Its targets may report later.
+fn hand_over(rng: &mut StdRng, def: &mut Definition) {
+    let within = Duration::from_millis(rng.random_range(1_000..8_000));
+    def.completion = Completion::Callback {
+        heartbeat_within: within,
+    };
+    def.timeout = within + Duration::from_millis(rng.random_range(1_000..40_000));
 }
 
 /// UTC more often than not; the others change their clocks when stories are told.

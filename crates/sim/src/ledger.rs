@@ -9,6 +9,7 @@ use std::time::Duration;
 use model::{AttemptNo, Job, JobId, PresenceId, RunId, Slot, Version};
 
 use crate::checks::Broken;
+use crate::handed::HandedBook;
 use crate::record::Record;
 
 /// A slot that was decided late enough to be asked why; all by uptime.
@@ -31,6 +32,8 @@ pub struct Book {
     pub broken: Vec<Broken>,
     pub late: Vec<Late>,
     pub record: Record,
+    /// What is with the outside.
+    pub handed: HandedBook,
     ended: BTreeMap<PresenceId, Duration>,
     /// The last start of each node, and the last presence that it joined as.
     joined: BTreeMap<usize, (u32, PresenceId)>,
@@ -38,6 +41,8 @@ pub struct Book {
     pub fenced: Vec<(usize, PresenceId, Duration)>,
     /// When runs left the live set, by uptime: wall clocks may have been stepped since.
     pub gone: BTreeMap<RunId, Duration>,
+    /// When runs first waited for their origin: from then on they keep their turn.
+    pub waited: BTreeMap<RunId, Duration>,
     /// The claims that stand.
     held: BTreeMap<RunId, (AttemptNo, PresenceId)>,
     /// Under which presence each start of a node was given an attempt.
@@ -107,9 +112,10 @@ impl Book {
         self.ended.entry(presence).or_insert(at);
     }
 
-    /// Every presence that was ever given a claim has ended: the store was opened anew.
+    /// Every presence that was ever given a claim has ended: the store was opened anew. The outside has what it had.
     pub fn all_ended(&mut self, at: Duration) {
-        for (_, presence) in self.held.values() {
+        let holders = self.held.values().map(|(_, presence)| presence);
+        for presence in holders.filter(|holder| **holder != PresenceId::OUTSIDE) {
             self.ended.entry(*presence).or_insert(at);
         }
     }
@@ -143,6 +149,16 @@ impl Book {
             self.broken("one_claim_per_run", seen);
         }
         self.granted.insert((start, run, attempt), to);
+    }
+
+    /// The presence under which a start of a node was given an attempt.
+    pub fn granted_to(&self, start: u32, run: RunId, attempt: AttemptNo) -> Option<PresenceId> {
+        self.granted.get(&(start, run, attempt)).copied()
+    }
+
+    /// The outside has the attempt from now on.
+    pub fn handed_over(&mut self, run: RunId, attempt: AttemptNo) {
+        self.held.insert(run, (attempt, PresenceId::OUTSIDE));
     }
 
     /// The claim was given back, or its attempt has ended.

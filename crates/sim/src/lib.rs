@@ -3,8 +3,8 @@
 //!
 //! In reading order: `world` (what there is, and a seed's life), `trouble`, `people` and `asked` (what happens to it),
 //! `jobs`;
-//! `clock`, `faults` and `target` (what a node is made to believe); `watch`, `ledger`, `record`, `spells` and
-//! `story` (what really happened); `checks`.
+//! `clock`, `faults`, `target`, `origins` and `outside` (what a node is made to believe); `watch`, `watch_handed`, `ledger`, `handed`,
+//! `record`, `spells` and `story` (what really happened); `checks`.
 
 #![deny(unreachable_pub)]
 
@@ -12,8 +12,11 @@ mod asked;
 pub mod checks;
 pub mod clock;
 pub mod faults;
+pub mod handed;
 pub mod jobs;
 pub mod ledger;
+pub mod origins;
+mod outside;
 mod people;
 pub mod record;
 pub mod spells;
@@ -21,6 +24,7 @@ pub mod story;
 pub mod target;
 mod trouble;
 mod watch;
+mod watch_handed;
 pub mod world;
 
 pub use checks::Broken;

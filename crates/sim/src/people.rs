@@ -192,6 +192,7 @@ impl World {
             Some(
                 JobChanged::KeyTaken(_)
                 | JobChanged::CalendarMissing(_)
+                | JobChanged::QuotaExceeded(_)
                 | JobChanged::Missing
                 | JobChanged::Refused(_),
             )
@@ -223,11 +224,13 @@ impl World {
             version: job.version,
             claim: None,
             mark: None,
-            waiting: false,
+            wait: None,
+            woken_at: None,
             dispatched_at: None,
             settled_at: None,
             payload: payload.clone(),
             payload_left: None,
+            trace: None,
             stretch: None,
             note: None,
             by: None,

@@ -130,6 +130,23 @@ impl Spells {
         !own.any(|spell| spell.from < to && spell.to > from)
     }
 
+    /// Whether a node neither stood still nor was cut off from `from` to `to`.
+    pub fn is_here(&self, node: usize, from: Duration, to: Duration) -> bool {
+        let spells = self.nodes.get(node).into_iter().flatten();
+        let mut away = spells.filter(|spell| spell.ill == Ill::Away);
+        !away.any(|spell| spell.from < to && spell.to > from)
+    }
+
+    /// Whether every node that ran from `from` to `to` could hear and write down what it was called for.
+    pub fn can_hear(&self, from: Duration, to: Duration) -> bool {
+        let during = |spell: &&Spell| spell.from < to && spell.to > from;
+        let mut spells = self.nodes.iter().flatten().filter(during);
+        spells.all(|spell| match spell.ill {
+            Ill::Down | Ill::Leaving => true,
+            Ill::Away | Ill::Hurt | Ill::Unfit => false,
+        })
+    }
+
     /// Whether nothing went wrong from `from` to `to`, while one node at the least was there all the time; others may
     /// have left in good order, or come.
     pub fn peace(&self, from: Duration, to: Duration) -> bool {

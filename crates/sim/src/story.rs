@@ -15,6 +15,8 @@ pub struct Delivery {
     /// None for a manual run.
     pub slot: Option<Slot>,
     pub payload: Option<Bytes>,
+    /// Whom it called.
+    pub origin: String,
     /// By the wall clock.
     pub at: Timestamp,
     /// By uptime: from its start to its end; an attempt cut off by a crash ends there.
@@ -42,7 +44,15 @@ impl Story {
         let mut told = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(delivery) = told.get_mut(index) {
             delivery.to = Some(to);
-            delivery.done = done;
+            delivery.done |= done;
+        }
+    }
+
+    /// The work is done, although the delivery may be over, or not yet.
+    pub fn done(&self, index: usize) {
+        let mut told = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(delivery) = told.get_mut(index) {
+            delivery.done = true;
         }
     }
 

@@ -8,13 +8,20 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use engine::Clock;
 use executor::{Executor, WorkOrder};
-use model::{Report, RetryHint};
+use model::handed::ACCEPTED;
+use model::{Completion, Report, RetryHint};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::clock::{Pause, SimClock};
+use crate::faults::FaultStore;
 use crate::ledger::Ledger;
+use crate::origins::Origins;
+use crate::outside::{Doors, TakenOver};
 use crate::story::{Delivery, Story};
+
+/// Of a hundred attempts that may report later, so many do; the others end with their answer.
+const TAKEN_OVER: u32 = 80;
 
 pub struct SimTarget {
     pub clock: SimClock,
@@ -26,6 +33,11 @@ pub struct SimTarget {
     pub pause: Pause,
     /// Once quiet, everything succeeds at once, so that what waits can end.
     pub quiet: Arc<std::sync::atomic::AtomicBool>,
+    /// How those reach the nodes who report later, and how they see what stands.
+    pub doors: Doors,
+    /// Which origins refuse every call.
+    pub origins: Origins,
+    pub sight: FaultStore,
 }
 
 impl SimTarget {
@@ -39,6 +51,8 @@ struct Ends<'a> {
     target: &'a SimTarget,
     index: usize,
     done: bool,
+    origin: String,
+    answered: bool,
 }
 
 impl Drop for Ends<'_> {
@@ -46,6 +60,10 @@ impl Drop for Ends<'_> {
         self.target
             .story
             .end(self.index, self.target.clock.uptime(), self.done);
+        if !self.answered {
+            let now = self.target.clock.uptime();
+            self.target.origins.unanswered(&self.origin, now);
+        }
     }
 }
 
@@ -78,6 +96,7 @@ impl SimTarget {
             slot: order.slot,
             // A copy: whoever keeps a payload keeps its room.
             payload: order.payload().map(|sent| Bytes::copy_from_slice(sent)),
+            origin: origin(order),
             at: Clock::now(&self.clock),
             from,
             to: None,
@@ -86,20 +105,66 @@ impl SimTarget {
         })
     }
 
-    async fn work(&self, order: WorkOrder) -> Report {
-        let (choice, wait) = {
-            let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-            (rng.random_range(0..100), rng.random_range(0..1_500_u64))
+    /// The attempt as the outside has it, if its job lets it report later.
+    fn taken_over(&self, order: &WorkOrder, index: usize) -> Option<TakenOver> {
+        let callback = order.callback.as_ref()?;
+        let def = &order.job.def;
+        let Completion::Callback { heartbeat_within } = def.completion else {
+            return None;
         };
+        Some(TakenOver {
+            clock: self.clock.clone(),
+            story: self.story.clone(),
+            rng: Arc::clone(&self.rng),
+            doors: self.doors.clone(),
+            sight: self.sight.clone(),
+            run: order.run,
+            job: order.job.id,
+            attempt: order.attempt,
+            within: heartbeat_within,
+            timeout: def.timeout,
+            token: callback.token.clone(),
+            index,
+        })
+    }
+
+    async fn work(&self, order: WorkOrder) -> Report {
         let index = self.begin(&order);
         let mut ends = Ends {
             target: self,
             index,
             done: false,
+            origin: origin(&order),
+            answered: false,
+        };
+        let is_dead = |ends: &Ends| self.origins.is_dead(&ends.origin, self.clock.uptime());
+        let report = if is_dead(&ends) {
+            Report::failed("it refuses to be called").unreached()
+        } else {
+            self.behave(order, &mut ends).await
+        };
+        ends.answered = true;
+        if is_dead(&ends) {
+            return Report::failed("it broke off").unreached();
+        }
+        report
+    }
+
+    /// As the seed says.
+    async fn behave(&self, order: WorkOrder, ends: &mut Ends<'_>) -> Report {
+        let (choice, wait) = {
+            let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+            (rng.random_range(0..100), rng.random_range(0..1_500_u64))
         };
         if self.quiet.load(std::sync::atomic::Ordering::SeqCst) {
             ends.done = true;
             return Report::succeeded();
+        }
+        if let Some(taken_over) = self.taken_over(&order, ends.index)
+            && choice < TAKEN_OVER
+        {
+            self.clock.sleep(taken_over.begin()).await;
+            return Report::succeeded().with_status(ACCEPTED);
         }
         match choice {
             0..40 => {
@@ -135,5 +200,22 @@ impl SimTarget {
                 Report::succeeded()
             }
         }
+    }
+}
+
+fn origin(order: &WorkOrder) -> String {
+    order.job.def.target.origin().unwrap_or_default()
+}
+
+/// Answers at once, as the function in it says.
+pub struct Answers<F>(pub F);
+
+#[async_trait]
+impl<F> Executor for Answers<F>
+where
+    F: Fn(&WorkOrder) -> Report + Send + Sync + 'static,
+{
+    async fn execute(&self, order: WorkOrder) -> Report {
+        (self.0)(&order)
     }
 }

@@ -8,6 +8,7 @@ use model::limits;
 use rand::RngExt;
 
 use crate::faults::{Badness, Cut, DUTIES_PANIC};
+use crate::origins::{ADDRESSES, Dead};
 use crate::spells::Ill;
 use crate::world::{BURST, World};
 
@@ -55,6 +56,7 @@ impl World {
             .saturating_sub(self.clock.uptime());
         self.clock.sleep(left).await;
         self.calm();
+        self.origins.come_back(self.clock.uptime());
         for index in 0..self.members.len() {
             if self.members[index].node.is_none() {
                 self.start(index).await;
@@ -123,16 +125,24 @@ impl World {
             47..60 => self.create().await,
             60..80 => self.meddle(index).await,
             80..93 if self.is_fleet() => self.suspend(index).await,
-            93..97 if self.is_fleet() => self.skew(index),
+            93..96 if self.is_fleet() => self.skew(index),
+            96..100 => self.let_die(),
             _ => {}
         }
     }
 
     fn crash(&mut self, index: usize) {
-        let away = self.millis(0, 15_000);
+        // Now and then for longer than whoever reports is silent; for minutes, where there is time.
+        let most = match self.rng.random_range(0..10) {
+            0 if self.plan.is_long() => 240_000,
+            1 => 30_000,
+            _ => 15_000,
+        };
+        let away = self.millis(0, most);
         let now = self.clock.uptime();
         let member = &mut self.members[index];
         if let Some(node) = member.node.take() {
+            self.doors.close(index);
             node.crash();
             member.back_at = now + away;
             self.spells.begin(index, Ill::Down, now, None);
@@ -146,6 +156,7 @@ impl World {
         let Some(node) = self.members[index].node.take() else {
             return;
         };
+        self.doors.close(index);
         let now = self.clock.uptime();
         self.spells.begin(index, Ill::Leaving, now, None);
         self.note(|| format!("node {index} stops"));
@@ -247,6 +258,17 @@ impl World {
         self.latest = self.latest.max(Clock::now(&self.clock));
         self.clock.step(step);
         self.note(|| format!("the store's clock is stepped by {step} ms"));
+    }
+
+    /// An origin refuses every call for a while.
+    fn let_die(&mut self) {
+        let most = if self.plan.is_long() { 300_000 } else { 25_000 };
+        let span = self.millis(3_000, most);
+        let address = ADDRESSES[self.rng.random_range(0..ADDRESSES.len())];
+        let (origin, from) = (address.trim_end_matches('/'), self.clock.uptime());
+        let to = from + span;
+        self.origins.die(origin, Dead { from, to });
+        self.note(|| format!("{origin} is dead for {span:?}"));
     }
 
     /// The wall clock of one node is set, rarely so far off that it must not fire.

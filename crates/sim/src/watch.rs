@@ -9,6 +9,7 @@ use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
     AttemptNo, Job, JobId, JobState, Lane, Mark, PresenceId, Run, RunId, Skip, Stretch, Timestamp,
+    Verdict,
 };
 use store::*;
 
@@ -16,7 +17,7 @@ use crate::faults::FaultStore;
 use crate::record::{Cause, Era, Passed};
 
 impl FaultStore {
-    fn uptime(&self) -> Duration {
+    pub(crate) fn uptime(&self) -> Duration {
         Clock::uptime(&self.clock)
     }
 
@@ -25,7 +26,7 @@ impl FaultStore {
     }
 
     /// A moment of the store's wall clock as uptime, by how they stand now.
-    fn uptime_at(&self, moment: Timestamp) -> Duration {
+    pub(crate) fn uptime_at(&self, moment: Timestamp) -> Duration {
         let now = Clock::now(&self.clock);
         (self.uptime() + moment.since(now)).saturating_sub(now.since(moment))
     }
@@ -242,14 +243,14 @@ impl FaultStore {
         Ok(answers)
     }
 
-    pub(crate) async fn take_watched(
+    pub(crate) async fn claim_due_watched(
         &self,
         presence: PresenceId,
         shards: &ShardSet,
         up_to: Timestamp,
         room: [usize; Lane::COUNT],
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        let taken = self.inner.take(presence, shards, up_to, room).await?;
+        let taken = self.inner.claim_due(presence, shards, up_to, room).await?;
         for (run, _) in &taken {
             let mut book = self.ledger.book();
             book.granted(self.start, run.id, run.attempt, presence);
@@ -311,6 +312,9 @@ impl FaultStore {
                 book.broken("old_epoch_settles_nothing", what);
             }
             book.released(run.id, run.attempt);
+            if matches!(settlement.verdict, Verdict::Wait(_)) {
+                book.waited.entry(run.id).or_insert(self.uptime());
+            }
             if self.inner.live_run(run.id).is_none() {
                 book.gone.insert(run.id, self.uptime());
             }
@@ -327,7 +331,7 @@ impl FaultStore {
 fn living(live: &[Run], job: JobId) -> Living {
     let mut living = Living::default();
     for run in live.iter().filter(|run| run.job == job) {
-        if run.waiting {
+        if run.waits_for_turn() {
             living.waiting += 1
         } else {
             living.moving += 1

@@ -11,14 +11,16 @@ use executor::Registry;
 use model::{Calendar, Job, Parts, Run, Timestamp};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use store::Store;
 use store::mem::{Flaw, MemStore};
+use store::{HandedStore, ReportKey, Store};
 
 use crate::asked::Asked;
 use crate::checks::{self, Broken};
 use crate::clock::{NodeClock, Pause, SimClock, StoreTime};
 use crate::faults::FaultStore;
 use crate::ledger::Ledger;
+use crate::origins::Origins;
+use crate::outside::Doors;
 use crate::spells::Spells;
 use crate::story::{Delivery, Story};
 use crate::target::SimTarget;
@@ -163,6 +165,9 @@ pub(crate) struct World {
     pub spells: Spells,
     target_rng: Arc<Mutex<StdRng>>,
     quiet: Arc<AtomicBool>,
+    /// How the outside reaches the nodes that run.
+    pub doors: Doors,
+    pub origins: Origins,
     starts: u32,
     /// Which node each start was of.
     pub started: BTreeMap<u32, usize>,
@@ -181,6 +186,8 @@ pub(crate) struct World {
     pub latest: Timestamp,
     /// When the nodes began to stop: what is due later is nobody's any more.
     pub ended_at: Timestamp,
+    /// The same by uptime.
+    pub ended: Duration,
 }
 
 impl World {
@@ -213,6 +220,8 @@ impl World {
             spells: Spells::new(parts.iter().map(|parts| parts.schedule).collect()),
             parts,
             quiet: Arc::default(),
+            doors: Doors::default(),
+            origins: Origins::default(),
             starts: 0,
             started: BTreeMap::new(),
             accepted: Vec::new(),
@@ -222,6 +231,7 @@ impl World {
             running_max: 8,
             latest: Timestamp::MIN,
             ended_at: Timestamp::MIN,
+            ended: Duration::ZERO,
             plan,
         };
         world.running_max = world.rng.random_range(2..9);
@@ -265,6 +275,7 @@ impl World {
     }
 
     async fn live(mut self) -> Findings {
+        self.put_report_key().await;
         for name in ["one", "two"] {
             self.put_calendar(name).await;
         }
@@ -283,9 +294,12 @@ impl World {
         // What recurs would go on for ever: pause it, and let what lives end.
         self.pause_all().await;
         self.clock.sleep(self.plan.quiet).await;
+        self.wait_for_origins().await;
         self.ended_at = Clock::now(&self.clock);
+        self.ended = self.clock.uptime();
         self.latest = self.latest.max(self.ended_at);
-        for member in &mut self.members {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            self.doors.close(index);
             if let Some(node) = member.node.take() {
                 node.stop(Duration::from_secs(5)).await;
             }
@@ -299,6 +313,37 @@ impl World {
             deliveries,
             runs,
             digest,
+        }
+    }
+
+    /// What waits for an origin is given its time.
+    async fn wait_for_origins(&self) {
+        let until = checks::may_wait_until(self);
+        let waits = || self.mem.live_runs().iter().any(Run::waits_outside);
+        while self.uptime() < until && waits() {
+            self.clock.sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.clock.uptime()
+    }
+
+    pub(crate) fn clock_now(&self) -> Timestamp {
+        Clock::now(&self.clock)
+    }
+
+    /// Tokens are made with a key that is here already: one that a node makes is chance, and no story is told twice with it.
+    async fn put_report_key(&self) {
+        let key = ReportKey {
+            id: "5eed".to_owned(),
+            created_at: Clock::now(&self.clock),
+            master_key: None,
+            bytes: vec![7; 32],
+        };
+        let put = self.mem.put_report_key(&key).await;
+        if let Err(error) = put {
+            self.ledger.book().broken("runtime", error.to_string());
         }
     }
 
@@ -327,8 +372,11 @@ impl World {
             node: self.starts,
             pause: member.clock.pause.clone(),
             quiet: Arc::clone(&self.quiet),
+            doors: self.doors.clone(),
+            origins: self.origins.clone(),
+            sight: member.store.clone(),
         };
-        let registry = Registry::default().with("fake", Arc::new(target));
+        let registry = Registry::default().with("http", Arc::new(target));
         let config = NodeConfig {
             name: format!("node-{index}"),
             parts: self.parts[index],
@@ -346,6 +394,7 @@ impl World {
         for _ in 0..100 {
             let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
             if let Ok(node) = Node::start(store, clock, registry.clone(), config.clone()).await {
+                self.doors.open(index, node.handle());
                 self.members[index].node = Some(node);
                 self.spells.up(index, self.clock.uptime());
                 let start = self.starts;

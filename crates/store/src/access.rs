@@ -1,14 +1,16 @@
-//! Who may call: tenants, and the keys that open the API to them. Apart from `Store`, whose methods follow a run through its life.
+//! Who may call: tenants, and the keys that open the API to them; what they changed, and what they look at. Apart from `Store`, whose methods follow a run through its life.
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, Tenant, TenantId, TenantName, Timestamp};
+use model::{AccessKey, KeyId, Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage};
 
-use crate::{Page, StoreError};
+use crate::{AuditStore, OverviewStore, Page, RunCountStore, SecretStore, StoreError, UserStore};
 
 /// A node keeps all keys in memory and asks for those that have changed, so that no request waits for the store to
 /// learn who sent it.
 #[async_trait]
-pub trait AccessStore: Send + Sync {
+pub trait AccessStore:
+    AuditStore + OverviewStore + RunCountStore + SecretStore + UserStore
+{
     /// Keys of the same tenant that ended longer than `KEY_KEEP` before are forgotten by this.
     async fn create_key(&self, key: &AccessKey) -> Result<KeyCreated, StoreError>;
 
@@ -53,14 +55,22 @@ pub trait AccessStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Tenant>, StoreError>;
 
-    /// What a tenant is for; the tenant as it stands then.
-    async fn note_tenant(
+    /// Changes what is said of a tenant; the tenant as it stands then.
+    async fn edit_tenant(
         &self,
         id: TenantId,
-        note: Option<&str>,
+        edit: &TenantEdit,
     ) -> Result<Option<Tenant>, StoreError>;
 
-    /// Only one without valid keys goes, and what is left of its keys with it. Whether it has jobs is for the caller to
+    /// What a tenant has of what quotas bound. It is counted with every write; a request under way is in it or not.
+    async fn tenant_use(&self, id: TenantId) -> Result<Usage, StoreError>;
+
+    /// Marks a tenant that is to go with all that it has: its keys are revoked, no more are made, and `retain` deletes what is
+    /// there bit by bit, and the tenant in the end. Asked again, it answers the same.
+    async fn delete_tenant(&self, id: TenantId, now: Timestamp)
+    -> Result<TenantMarked, StoreError>;
+
+    /// Only one without valid keys goes, and what is left of its keys and its secrets with it. Whether it has jobs is for the caller to
     /// know.
     async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError>;
 }
@@ -105,4 +115,12 @@ pub enum TenantDropped {
     Missing,
     /// Some of its keys are valid.
     HasKeys,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TenantMarked {
+    Done(Tenant),
+    Missing,
+    /// It has the last root key that does not expire.
+    LastRoot,
 }

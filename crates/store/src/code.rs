@@ -2,12 +2,13 @@
 //! out of a row. They are in files and databases that people keep, so none may ever change its meaning; a test pins
 //! them all.
 
+use model::rollup::Step;
 use model::{
     CalendarName, JobId, JobState, Lane, Mark, Outcome, Reason, Role, Run, RunId, RunKind,
-    RunState, Slot, Stretch, Timestamp,
+    RunState, Slot, Stretch, Timestamp, Wait, WaitReason,
 };
 
-use crate::{BadRow, NodeInfo, StoreError};
+use crate::{BadRow, NodeInfo, ReplayState, StoreError};
 
 /// How a word is written as a number.
 pub(crate) trait Code: Copy {
@@ -52,12 +53,15 @@ codes! {
     }
     RunKind { Slot = 0, Manual = 1, Replay = 2 }
     Lane { Critical = 0, Standard = 1, Batch = 2 }
-    Role { Reader = 0, Operator = 1, Admin = 2, Root = 3 }
+    Role { Reader = 0, Operator = 1, Admin = 2, Root = 3, Worker = 4 }
+    WaitReason { Turn = 0, Breaker = 1, Concurrency = 2 }
+    Step { Minute = 0, Quarter = 1 }
     Outcome { Succeeded = 0, Failed = 1, TimedOut = 2, Lost = 3, Cancelled = 4 }
+    ReplayState { Running = 0, Done = 1, Cancelled = 2, Failed = 3 }
     Reason {
         Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
         Lost = 6, Poison = 7, Asked = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
-        Calendar = 12, Invalid = 13, Overload = 14,
+        Calendar = 12, Invalid = 13, Overload = 14, Quota = 15,
     }
 }
 
@@ -156,6 +160,32 @@ pub(crate) fn read_stretch(id: RunId, last: Option<i64>, count: Option<i64>) -> 
     }
 }
 
+/// What a run waits for outside of its job, and until when; or when it stopped doing so. One that waits for its turn has
+/// neither.
+pub(crate) fn wait_columns(run: &Run) -> (Option<i16>, Option<i64>) {
+    let outside = run.wait.filter(|wait| wait.reason != WaitReason::Turn);
+    let until = outside.map_or(run.woken_at, |wait| wait.until);
+    (
+        outside.map(|wait| wait.reason.code()),
+        until.map(Timestamp::as_millis),
+    )
+}
+
+/// The same read back: why it waits, and when it was woken.
+pub(crate) fn read_wait(
+    waits: bool,
+    reason: Option<WaitReason>,
+    until: Option<Timestamp>,
+) -> (Option<Wait>, Option<Timestamp>) {
+    match (waits, reason) {
+        (true, Some(reason)) => (Some(Wait { reason, until }), None),
+        (true, None) => (Some(Wait::TURN), None),
+        (false, None) => (None, until),
+        // A node of the version before freed it, and does not know these columns.
+        (false, Some(_)) => (None, None),
+    }
+}
+
 pub(crate) fn read_slot(id: RunId, kind: RunKind, column: Option<Timestamp>) -> Option<Slot> {
     match kind {
         RunKind::Slot => Some(Slot(column.unwrap_or_else(|| id.at()))),
@@ -198,11 +228,14 @@ mod tests {
         check(&RunState::ALL, &[0, 1, 2, 3, 4, 5, 6]);
         check(&RunKind::ALL, &[0, 1, 2]);
         check(&Lane::ALL, &[0, 1, 2]);
-        check(&Role::ALL, &[0, 1, 2, 3]);
+        check(&Role::ALL, &[0, 1, 2, 3, 4]);
+        check(&WaitReason::ALL, &[0, 1, 2]);
+        check(&ReplayState::ALL, &[0, 1, 2, 3]);
+        check(&Step::ALL, &[0, 1]);
         check(&Outcome::ALL, &[0, 1, 2, 3, 4]);
         check(
             &Reason::ALL,
-            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
         );
         let marks = [
             Mark::TakeBack,

@@ -8,16 +8,27 @@
 #![deny(unreachable_pub)]
 
 mod access;
+mod acting;
+mod audit;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod code;
 mod error;
+mod find;
+mod handed;
+mod overview;
+mod replays;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
+mod run_counts;
+mod secrets;
 mod types;
+mod users;
+mod waits;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod doc;
+#[cfg(any(test, feature = "mem"))]
 pub mod mem;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -36,13 +47,23 @@ use model::{
 };
 
 pub use access::*;
+pub use acting::{Acting, SYSTEM};
+pub use audit::{Action, AuditEntry, AuditRange, AuditStore, Gap, Seal};
 pub use error::{BadRow, BoxError, Found, StoreError};
+pub use find::Finder;
+pub use handed::*;
+pub use overview::{LiveCount, OverviewStore, StandingCounts};
+pub use replays::*;
+pub use run_counts::RunCountStore;
+pub use secrets::*;
 pub use types::*;
+pub use users::*;
+pub use waits::WaitStore;
 
 /// What nodes call: the engine's duties. What they write carries their presence, the epochs of their leases, or their
 /// claims, and is refused when those are not current any more.
 #[async_trait]
-pub trait EngineStore: Send + Sync + 'static {
+pub trait EngineStore: WaitStore {
     // Presence and leases: who may write as an engine.
 
     /// A new presence. It lives until it leaves or is fenced. A node that does not know the store's level is refused with
@@ -147,7 +168,7 @@ pub trait EngineStore: Send + Sync + 'static {
 
     /// Takes the next attempt of runs of `shards` that nobody holds and that wait for no other, due at or before `up_to`: so
     /// many of each lane, the earliest first. Needs no lease; what others are taking at this moment is passed over.
-    async fn take(
+    async fn claim_due(
         &self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -183,6 +204,9 @@ pub trait EngineStore: Send + Sync + 'static {
         settlements: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError>;
 
+    /// Attempts whose work is with the outside.
+    fn handed(&self) -> &dyn HandedStore;
+
     // Rules that jobs follow, retention, and what there is.
 
     /// Rules that have changed since all jobs under them were rescheduled: calendars by their version, and
@@ -202,7 +226,8 @@ pub trait EngineStore: Send + Sync + 'static {
     async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError>;
 
     /// One bounded step of forgetting: whole ranges of history, finished one-offs, deleted jobs
-    /// whose runs have ended, idempotency keys. `more` says whether to come back at once.
+    /// whose runs have ended, idempotency keys, what tenants have that are being deleted. `more` says whether to come back at
+    /// once.
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError>;
 
     /// How many of the `limit` jobs after `after`, by id, are in each state: all of them are counted page by page.
@@ -218,7 +243,7 @@ pub trait EngineStore: Send + Sync + 'static {
 /// What clients' requests need: `server` calls it, with the tenant that the request is from. Three methods are the
 /// engine's too: a duty reads jobs and runs by their ids, and reschedules a job, as a client does.
 #[async_trait]
-pub trait ClientStore: Send + Sync + 'static {
+pub trait ClientStore: WaitStore {
     // Jobs.
 
     /// Raises the store's level, if every presence that lives knows it; from then on none below it joins. One that the
@@ -294,6 +319,9 @@ pub trait ClientStore: Send + Sync + 'static {
 
     /// Keys and tenants, which are no part of a run's life.
     fn access(&self) -> &dyn AccessStore;
+
+    /// Runs that are wanted in bulk.
+    fn replays(&self) -> &dyn ReplayStore;
 
     // Runs, live and history in one.
 

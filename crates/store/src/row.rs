@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use model::schedule::{Kind, Zone};
 use model::{
-    Attempt, Calendar, CalendarName, Job, JobId, JobKey, JobState, Run, Slot, Standing, Stretch,
-    TenantId, Timestamp, Version, limits,
+    Attempt, Calendar, CalendarName, HostPattern, Job, JobId, JobKey, JobState, QueueName, Run,
+    Slot, Standing, Stretch, TenantId, Timestamp, Version, limits,
 };
 
 use crate::StoreError;
+use crate::audit::Change;
 use crate::code::{Unreadable, bad_row};
 use crate::doc::{self, DocError};
 
@@ -33,6 +34,31 @@ impl Payloads {
     }
 }
 
+/// Hosts of a secret in one column.
+pub(crate) fn hosts_text(hosts: &[HostPattern]) -> String {
+    let hosts: Vec<&str> = hosts.iter().map(HostPattern::as_str).collect();
+    hosts.join(" ")
+}
+
+/// And back; none if one of them is no host.
+pub(crate) fn hosts_of(text: &str) -> Option<Vec<HostPattern>> {
+    let hosts = text.split_ascii_whitespace();
+    hosts.map(|host| HostPattern::new(host).ok()).collect()
+}
+
+/// Queues of a key in one column; none for a key without any.
+pub(crate) fn queues_text(queues: &[QueueName]) -> Option<String> {
+    let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+    (!queues.is_empty()).then(|| queues.join(" "))
+}
+
+/// And back; a name that no queue can have is none.
+pub(crate) fn queues_of(text: Option<String>) -> Vec<QueueName> {
+    let text = text.unwrap_or_default();
+    let names = text.split_ascii_whitespace();
+    names.flat_map(QueueName::new).collect()
+}
+
 /// The narrow row of a job: what a firing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Narrow {
@@ -50,6 +76,7 @@ pub(crate) struct JobRow {
     pub note: Option<String>,
     pub key: Option<String>,
     pub paused_by: Option<String>,
+    pub owner: Option<String>,
     pub doc: Vec<u8>,
     pub payload: Option<Bytes>,
     pub payload_left: Option<u32>,
@@ -78,6 +105,7 @@ impl JobRow {
             id,
             tenant,
             key,
+            owner: self.owner.map(Arc::from),
             version,
             state: stands.state,
             state_at: stands.state_at,
@@ -88,6 +116,7 @@ impl JobRow {
             runs_made: stands.runs_made,
             catch_up_to: stands.catch_up_to,
             manual_runs: stands.manual_runs,
+            failures: stands.failures,
             created_at: self.created_at,
             updated_at: self.updated_at,
             payload_left: self.payload_left,
@@ -107,6 +136,11 @@ impl JobToPut {
         let doc = doc::encode_definition(job.id, &job.def)?;
         let job = Arc::clone(job);
         Ok(Self { job, doc })
+    }
+
+    /// Its entry in the audit log, as a new job.
+    pub(crate) fn created(&self) -> Change {
+        Change::job_created(&self.job, &self.doc)
     }
 
     /// The zone that it follows, as a column: a deleted job follows none.
@@ -148,7 +182,7 @@ pub(crate) fn due_column(job: &Job) -> Option<i64> {
     due_at.map(Timestamp::as_millis)
 }
 
-/// An ended run, ready to be bound: the attempt that ended it in columns, earlier ones encoded.
+/// An ended run, ready to be bound: the attempt that ended it in columns, earlier ones encoded, with what columns do not hold.
 #[derive(Debug, Clone)]
 pub(crate) struct EndedRow {
     pub run: Run,
@@ -172,7 +206,8 @@ impl EndedRow {
         } else {
             None
         };
-        let attempts = doc::encode_attempts(&earlier).map_err(|error| bad_row(run.id, &error))?;
+        let attempts = doc::encode_with_last(&earlier, last.as_ref())
+            .map_err(|error| bad_row(run.id, &error))?;
         Ok(Self {
             run,
             last,

@@ -9,7 +9,7 @@ fn run() -> Run {
     let at = Timestamp::from_millis(1_700_000_000_000);
     let def = model::Definition::new(
         model::Schedule::from(Slot(at)),
-        model::Target::Fake(String::new()),
+        model::Target::http("http://localhost/").unwrap(),
     );
     let job = Job::new(JobId::new(at, [1; 10]), TenantId::DEFAULT, None, def, at);
     Run::of_slot(&job, Slot(at))

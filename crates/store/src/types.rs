@@ -7,12 +7,13 @@ use std::time::Duration;
 use model::schedule::Calendars;
 use model::{
     AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Level, Mark, Parts,
-    PresenceId, Run, RunId, RunState, Shard, TenantId, Timestamp, Version, limits,
+    PresenceId, QuotaExceeded, Run, RunId, RunMatch, RunState, Shard, TenantId, Timestamp, Version,
+    WaitReason, limits,
 };
 
 pub use model::view::{
     Cancelled, Fired, Firing, JobChange, RunsOfChange, Settled, Settlement, StartRun, Started,
-    Withdrawal,
+    Withdrawal, Woken,
 };
 
 /// What a node says of itself.
@@ -184,6 +185,8 @@ pub enum Created {
     KeyTaken(JobId),
     /// It names a calendar that is not there (any more).
     CalendarMissing(CalendarName),
+    /// The tenant has as much as it may.
+    QuotaExceeded(QuotaExceeded),
     /// This one cannot be written, ever.
     Refused(String),
 }
@@ -199,19 +202,43 @@ pub(crate) fn calendars_of(job: &Job) -> BTreeMap<&CalendarName, Version> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobChanged {
-    /// Written. `job` is as it stands now; `asked` are the claimed runs that were marked.
+    /// Written. `job` is as it stands now; `asked` are the claimed runs that were marked; so many that nobody held were
+    /// cancelled.
     Done {
         job: Box<Job>,
         asked: Vec<RunId>,
+        cancelled: u64,
     },
     /// Someone was faster; this is how it stands.
     Conflict(Box<Job>),
     KeyTaken(JobId),
     /// It names a calendar that is not there (any more).
     CalendarMissing(CalendarName),
+    /// The tenant would have more than it may.
+    QuotaExceeded(QuotaExceeded),
     Missing,
     /// This one cannot be written, ever.
     Refused(String),
+}
+
+/// A job goes with its tenant.
+pub(crate) fn swept(job: Job, now: Timestamp) -> JobChange {
+    let (after, skipped) = job.deleted(now, &Arc::from(crate::acting::SYSTEM));
+    JobChange {
+        before: Arc::new(job),
+        after: Arc::new(after),
+        skipped,
+        runs: RunsOfChange::Cancel,
+    }
+}
+
+/// What a job was before it was changed: its key and its definition. Where it stands is as it is now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobVersion {
+    pub job: Arc<Job>,
+    /// When it was changed, and by whom.
+    pub ended_at: Timestamp,
+    pub ended_by: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -332,6 +359,36 @@ pub enum Claimed {
 pub struct RunFilter {
     pub job: Option<JobId>,
     pub states: Vec<RunState>,
+    /// Only those that wait for one of these.
+    pub waiting: Vec<WaitReason>,
+    /// By the moments in their ids: their slots, or when they were asked for. From this one on.
+    pub from: Option<Timestamp>,
+    /// And before this one.
+    pub to: Option<Timestamp>,
+}
+
+impl RunFilter {
+    /// Where a page begins: before this id, if any.
+    pub(crate) fn before(&self, page: Page<RunId>) -> Option<RunId> {
+        let to = self.to.map(RunId::least_at);
+        match (page.before, to) {
+            (Some(before), Some(to)) => Some(before.min(to)),
+            (before, to) => before.or(to),
+        }
+    }
+
+    /// The least id that is wanted.
+    pub(crate) fn least(&self) -> RunId {
+        self.from
+            .map_or(RunId::from_bytes([0; 16]), RunId::least_at)
+    }
+}
+
+/// Which runs are wanted: what a store looks up, and what is looked at in each of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunFind {
+    pub filter: RunFilter,
+    pub matches: RunMatch,
 }
 
 /// What is kept how long.

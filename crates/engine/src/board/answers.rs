@@ -12,7 +12,7 @@ use super::{Board, CHUNK, State};
 
 /// What becomes of a slot that was fired.
 #[derive(Debug)]
-pub enum Then {
+pub(crate) enum Then {
     /// Its run is ours.
     Claimed(Arc<Work>),
     /// Its run is held by nobody, and is claimed as soon as there is room.
@@ -27,7 +27,7 @@ pub enum Then {
 
 /// A slot that was fired.
 #[derive(Debug)]
-pub struct Decided {
+pub(crate) struct Decided {
     pub job: Arc<Job>,
     /// The run that the write would make.
     pub run: Option<RunId>,
@@ -37,7 +37,7 @@ pub struct Decided {
 }
 
 /// Runs that a write under way claims. It ends also when that write panics.
-pub struct InFlight<'a> {
+pub(crate) struct InFlight<'a> {
     board: &'a Board,
     runs: &'a [RunId],
     anew: u64,
@@ -86,7 +86,7 @@ impl State {
 
 impl Board {
     /// A write of slots was answered. Answers whether plan waits for room that there is again.
-    pub fn fired(&self, decided: Vec<Decided>, now: Timestamp) -> bool {
+    pub(crate) fn fired(&self, decided: Vec<Decided>, now: Timestamp) -> bool {
         let mut decided = decided.into_iter();
         loop {
             let mut state = self.state();
@@ -103,7 +103,7 @@ impl Board {
 
     /// Claims of these runs were answered: some are ours, and some of those are `beyond` this node. Answers what is to be
     /// handed back.
-    pub fn claimed(
+    pub(crate) fn claimed(
         &self,
         runs: &[(Timestamp, DueRun)],
         works: Vec<Arc<Work>>,
@@ -125,12 +125,12 @@ impl Board {
     }
 
     /// Runs that others leave are being taken: which ones is not known before the answer.
-    pub fn begin_taking(&self) {
+    pub(crate) fn begin_taking(&self) {
         self.state().wheel.begin_taking();
     }
 
     /// They have been, or nobody knows.
-    pub fn taken(
+    pub(crate) fn taken(
         &self,
         works: Vec<Arc<Work>>,
         beyond: Vec<Arc<Work>>,
@@ -148,7 +148,7 @@ impl Board {
     }
 
     /// A write begins that claims runs of which the store says that they are ours.
-    pub fn begin_claiming<'a>(&'a self, runs: &'a [RunId]) -> InFlight<'a> {
+    pub(crate) fn begin_claiming<'a>(&'a self, runs: &'a [RunId]) -> InFlight<'a> {
         let mut state = self.state();
         state.wheel.begin_write(runs.iter().copied());
         let anew = state.wheel.anew();
@@ -171,7 +171,7 @@ impl State {
 impl InFlight<'_> {
     /// Takes up what was answered; says how many that were. None when the board has lost count of the write: then nobody
     /// knows what of it has ended meanwhile.
-    pub fn take_up(mut self, works: Vec<Arc<Work>>, now: Timestamp) -> Option<usize> {
+    pub(crate) fn take_up(mut self, works: Vec<Arc<Work>>, now: Timestamp) -> Option<usize> {
         let runs = std::mem::take(&mut self.runs);
         let mut guard = self.board.state();
         let state = &mut *guard;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Definition, Job, JobId, Run, Schedule, Slot, Target, TenantId};
+use model::{Definition, Job, JobId, Run, Schedule, Slot, Target, TenantId, Verdict};
 
 use super::*;
 
@@ -11,12 +11,14 @@ fn at(millis: i64) -> Timestamp {
 }
 
 fn board() -> Board {
-    Board::new(10, &Metrics::default())
+    let metrics = Metrics::default();
+    let origins = Arc::new(Origins::new(10, &metrics));
+    Board::new(10, origins, &metrics)
 }
 
 fn job(number: u8) -> Arc<Job> {
     let schedule = Schedule::from(Slot(at(100)));
-    let def = Definition::new(schedule, Target::Fake(String::new()));
+    let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     let id = JobId::new(at(0), [number; 10]);
     Arc::new(Job::new(id, TenantId::DEFAULT, None, def, at(0)))
 }
@@ -30,6 +32,7 @@ fn ended(work: &Work) -> EndedClaim {
         run: work.run.id,
         attempt: AttemptNo::FIRST,
         released: false,
+        waits: false,
     }
 }
 
@@ -152,4 +155,41 @@ fn when_fire_begins_anew_plan_may_put_in_again_what_it_had_taken() {
     board.begin_reading();
     board.insert_read(vec![job], Vec::new());
     assert_eq!(board.in_wheel(), 1);
+}
+
+#[test]
+fn the_end_of_a_call_does_not_touch_the_next_attempt_that_a_report_has_let_start() {
+    let board = board();
+    let job = job(1);
+    let first = work(&job);
+    let second = Work::new(
+        Run {
+            attempt: AttemptNo(2),
+            ..first.run.clone()
+        },
+        Arc::clone(&job),
+        at(0),
+    );
+    for work in [&first, &second] {
+        board.state().claims.insert(Arc::clone(work), at(100));
+        let (starts, _) = board.start_due(at(100), Duration::ZERO, true);
+        assert_eq!(starts.len(), 1);
+    }
+    let calls = || board.origins.list(None, Duration::ZERO)[0].calls;
+    let called = |work: &Work| {
+        let moment = (at(200), Duration::ZERO);
+        board.called(work.key(), None, moment, || 0.0)
+    };
+    assert_eq!(calls(), 2);
+    called(&first);
+    assert_eq!(calls(), 1);
+    assert!(!board.handing_over(first.run.id, first.run.attempt));
+    assert_eq!(
+        board.ended(first.key(), Verdict::Succeed, at(200), None),
+        None
+    );
+    called(&second);
+    assert_eq!(calls(), 0);
+    let ended = board.ended(second.key(), Verdict::Succeed, at(200), None);
+    assert_eq!(ended, Some(Verdict::Succeed));
 }

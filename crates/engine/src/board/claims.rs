@@ -15,10 +15,11 @@ use super::lanes::Queues;
 use super::width::Width;
 use crate::age::{Age, ByAge};
 use crate::by_id::MapById;
+use crate::origins::Origin;
 
 /// A claimed run and the definition that its attempt runs.
 #[derive(Debug)]
-pub struct Work {
+pub(crate) struct Work {
     pub run: Run,
     pub job: Arc<Job>,
     /// Rung when the attempt is to end where it stands.
@@ -29,9 +30,9 @@ pub struct Work {
 
 impl Work {
     /// A run that turns out to be ours at this moment.
-    pub fn new(run: Run, job: Arc<Job>, now: Timestamp) -> Arc<Self> {
+    pub(crate) fn new(run: Run, job: Arc<Job>, now: Timestamp) -> Arc<Self> {
         let is_first = run.attempt == AttemptNo::FIRST;
-        let caught_up = is_first && now.since(run.due_at) > limits::LATE_MAX;
+        let caught_up = is_first && now.since(run.could_start_at()) > limits::LATE_MAX;
         Arc::new(Self {
             run,
             job,
@@ -40,8 +41,13 @@ impl Work {
         })
     }
 
+    /// What the attempt goes by.
+    pub(crate) fn key(&self) -> (RunId, AttemptNo) {
+        (self.run.id, self.run.attempt)
+    }
+
     /// The run, once nobody else looks at it; a copy until then.
-    pub fn into_parts(self: Arc<Self>) -> (Run, Arc<Job>) {
+    pub(crate) fn into_parts(self: Arc<Self>) -> (Run, Arc<Job>) {
         match Arc::try_unwrap(self) {
             Ok(work) => (work.run, work.job),
             Err(work) => (work.run.clone(), Arc::clone(&work.job)),
@@ -49,9 +55,9 @@ impl Work {
     }
 
     /// The end of an attempt that never left us.
-    pub fn undispatched(self: Arc<Self>, verdict: Verdict, now: Timestamp) -> Settlement {
+    pub(crate) fn undispatched(self: Arc<Self>, verdict: Verdict, now: Timestamp) -> Settlement {
         let outcome = match verdict {
-            Verdict::Release => None,
+            Verdict::Release | Verdict::Wait(_) => None,
             Verdict::Succeed | Verdict::RetryAt(_) | Verdict::Bury(_) | Verdict::Cancel(_) => {
                 Some(Outcome::Cancelled)
             }
@@ -94,6 +100,12 @@ pub(super) struct Holding {
     pub(super) room: Option<OwnedSemaphorePermit>,
     /// When its run ended for good, while that is on its way to the store.
     pub(super) ended_at: Option<Timestamp>,
+    /// Where it goes, from its turn on.
+    pub(super) origin: Option<Arc<Origin>>,
+    /// Its end decides whether its origin is well again.
+    pub(super) is_probe: bool,
+    /// Its origin has kept it until now, or still does.
+    pub(super) is_kept: bool,
 }
 
 impl Holding {
@@ -106,6 +118,9 @@ impl Holding {
             dispatched_at: None,
             room: None,
             ended_at: None,
+            origin: None,
+            is_probe: false,
+            is_kept: false,
         }
     }
 }
@@ -136,6 +151,10 @@ pub(super) struct Claims {
     /// Dispatched because somebody asked for them, who may be looking.
     pub(super) requested: Vec<RunId>,
     pub(super) width: Width,
+    /// Calls whose attempt has ended before they have: what their target reported came first, and the next attempt is here.
+    outlived: BTreeMap<(RunId, AttemptNo), (Arc<Origin>, bool)>,
+    /// Attempts that may not start, on their way to settle.
+    pub(super) refused: Vec<Settlement>,
     pub(super) closed: bool,
 }
 
@@ -174,7 +193,7 @@ impl Claims {
     pub(super) fn lag(&self, now: Timestamp) -> Duration {
         let first = self.lanes.fronts();
         let waits = first.filter_map(|run| match &self.by_run.get(run)?.stage {
-            Stage::Queued(work) => Some(now.since(work.run.due_at)),
+            Stage::Queued(work) => Some(now.since(work.run.could_start_at())),
             Stage::Held(_) | Stage::Running(_) | Stage::Ending | Stage::TakenBack(_) => None,
         });
         waits.max().unwrap_or_default()
@@ -223,7 +242,31 @@ impl Claims {
             self.leave(job, id);
         }
         self.enter(job, id);
-        self.by_run.insert(id, Holding::of(job, attempt, stage));
+        let before = self.by_run.insert(id, Holding::of(job, attempt, stage));
+        if let Some(before) = before
+            && let Some(origin) = before.origin
+        {
+            let call = (origin, before.is_probe);
+            self.outlived.insert((id, before.attempt), call);
+        }
+    }
+
+    /// The claim of an attempt. The next one of its run may have taken its place.
+    pub(super) fn get_mut(&mut self, run: RunId, attempt: AttemptNo) -> Option<&mut Holding> {
+        let holding = self.by_run.get_mut(&run);
+        holding.filter(|holding| holding.attempt == attempt)
+    }
+
+    /// Whom an attempt has called, and whether it was the probe; once.
+    pub(super) fn take_call(
+        &mut self,
+        run: RunId,
+        attempt: AttemptNo,
+    ) -> Option<(Arc<Origin>, bool)> {
+        match self.get_mut(run, attempt) {
+            Some(holding) => Some((holding.origin.take()?, holding.is_probe)),
+            None => self.outlived.remove(&(run, attempt)),
+        }
     }
 
     /// A claim that does not start: it is known until it is handed back. None where it was known before.

@@ -7,11 +7,13 @@ use super::{Board, State};
 
 /// A claim of ours whose end is written.
 #[derive(Debug, Clone, Copy)]
-pub struct EndedClaim {
+pub(crate) struct EndedClaim {
     pub run: RunId,
     pub attempt: AttemptNo,
-    /// The run waits again, under the same number.
+    /// The run is anyone's again, under the same number.
     pub released: bool,
+    /// And it waits for its origin.
+    pub waits: bool,
 }
 
 impl State {
@@ -25,13 +27,19 @@ impl State {
 
 impl Board {
     /// These claims have ended, and these runs may be claimed next. Answers whether fire has something to look at.
-    pub fn settled(&self, ended: &[EndedClaim], next: &[DueRun]) -> bool {
+    pub(crate) fn settled(&self, ended: &[EndedClaim], next: &[DueRun]) -> bool {
         let mut guard = self.state();
         let state = &mut *guard;
         for claim in ended {
             // A write that is under way may answer the run as ours although it has ended.
             if !claim.released {
                 state.wheel.end_claim(claim.run, claim.attempt);
+            }
+            if claim.waits
+                && let Some(holding) = state.claims.by_run.get_mut(&claim.run)
+                && let Some(origin) = holding.origin.take()
+            {
+                origin.waits(&[claim.run]);
             }
             state.forget(claim.run, claim.attempt);
         }
@@ -43,7 +51,7 @@ impl Board {
     }
 
     /// The store has let go of these claims.
-    pub fn forget(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) {
+    pub(crate) fn forget(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) {
         let mut state = self.state();
         for (run, attempt) in claims {
             state.forget(run, attempt);

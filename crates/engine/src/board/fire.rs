@@ -13,7 +13,7 @@ use crate::age::Age;
 
 /// Slots that may be written now.
 #[derive(Debug, Default)]
-pub struct Due {
+pub(crate) struct Due {
     /// Those that start, as far as is known.
     pub simple: Vec<Arc<Job>>,
     /// Those whose job may have runs, with what is known here of them.
@@ -22,7 +22,7 @@ pub struct Due {
 
 /// Which slots and runs the next write of an age may be about.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope {
+pub(crate) struct Scope {
     pub age: Age,
     pub now: Timestamp,
     /// How far ahead slots are fired.
@@ -76,12 +76,12 @@ impl State {
 
 impl Board {
     /// How many slots and runs are on time and due at or before `until`.
-    pub fn count_until(&self, until: Timestamp) -> usize {
+    pub(crate) fn count_until(&self, until: Timestamp) -> usize {
         self.state().wheel.count_until(until)
     }
 
     /// What is due within the lead and may be written now. Runs that nobody holds join the crowd.
-    pub fn take_due(&self, scope: Scope) -> Due {
+    pub(crate) fn take_due(&self, scope: Scope) -> Due {
         let Scope { age, now, .. } = scope;
         let mut due = Due::default();
         let most = limits::FIRE_BATCH_MAX;
@@ -119,13 +119,13 @@ impl Board {
     }
 
     /// Takes runs out of the crowd, to be claimed.
-    pub fn take_crowd(&self, age: Age, max: usize) -> Vec<(Timestamp, DueRun)> {
+    pub(crate) fn take_crowd(&self, age: Age, max: usize) -> Vec<(Timestamp, DueRun)> {
         self.state().crowd.take(age, max)
     }
 
     /// When the next write of an age may begin: `ahead` of the next that is due, or when a slot that waits is to be asked
     /// about.
-    pub fn next_write(&self, scope: Scope, ahead: Duration) -> Option<Timestamp> {
+    pub(crate) fn next_write(&self, scope: Scope, ahead: Duration) -> Option<Timestamp> {
         let mut state = self.state();
         let in_wheel = scope
             .may_take
@@ -138,12 +138,12 @@ impl Board {
     }
 
     /// A write that makes or claims these runs begins.
-    pub fn begin_writing(&self, runs: impl Iterator<Item = RunId>) {
+    pub(crate) fn begin_writing(&self, runs: impl Iterator<Item = RunId>) {
         self.state().wheel.begin_write(runs);
     }
 
     /// A write of slots failed. It may have happened: what it was about stays known, and asking again is harmless.
-    pub fn put_back_slots(&self, runs: impl Iterator<Item = RunId>, jobs: Vec<Arc<Job>>) {
+    pub(crate) fn put_back_slots(&self, runs: impl Iterator<Item = RunId>, jobs: Vec<Arc<Job>>) {
         let mut state = self.state();
         state.wheel.end_write(runs);
         for job in jobs {
@@ -153,7 +153,7 @@ impl Board {
     }
 
     /// The same of claims.
-    pub fn put_back_runs(&self, runs: Vec<(Timestamp, DueRun)>) {
+    pub(crate) fn put_back_runs(&self, runs: Vec<(Timestamp, DueRun)>) {
         let mut state = self.state();
         for (due_at, run) in runs {
             state.end_claiming(&run);

@@ -37,6 +37,14 @@ impl<T> Lanes<T> {
         }
     }
 
+    /// Before all others of its lane.
+    pub(super) fn push_front(&mut self, lane: Lane, item: T) {
+        if let Some(queue) = self.queues.get_mut(lane.index()) {
+            queue.push_front(item);
+            self.len += 1;
+        }
+    }
+
     /// The next of each lane.
     pub(super) fn fronts(&self) -> impl Iterator<Item = &T> {
         self.queues.iter().filter_map(VecDeque::front)
@@ -73,7 +81,7 @@ impl<T> Lanes<T> {
 
 /// Lanes for what is on time, and for the backlog.
 #[derive(Debug)]
-pub(super) struct Queues<T> {
+pub(crate) struct Queues<T> {
     lanes: ByAge<Lanes<T>>,
     /// On-time runs that have started while the backlog waited.
     turns: u32,
@@ -92,8 +100,12 @@ impl<T> Default for Queues<T> {
 }
 
 impl<T> Queues<T> {
-    pub(super) fn push(&mut self, age: Age, lane: Lane, item: T) {
+    pub(crate) fn push(&mut self, age: Age, lane: Lane, item: T) {
         self.lanes.get_mut(age).push(lane, item);
+    }
+
+    pub(super) fn push_front(&mut self, age: Age, lane: Lane, item: T) {
+        self.lanes.get_mut(age).push_front(lane, item);
     }
 
     /// The next of each lane.
@@ -106,16 +118,16 @@ impl<T> Queues<T> {
         self.lanes.get(age)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lanes.on_time.len() + self.lanes.backlog.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The next to start; of the backlog only if it may have more under way.
-    pub(super) fn pop(&mut self, backlog_may: bool) -> Option<(Age, T)> {
+    pub(crate) fn pop(&mut self, backlog_may: bool) -> Option<(Age, T)> {
         let backlog = &mut self.lanes.backlog;
         let waits = backlog_may && !backlog.is_empty();
         if waits && self.turns >= ON_TIME_TURNS {

@@ -29,7 +29,7 @@ mod wheel;
 mod width;
 mod withdraw;
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use model::shard::ShardSet;
@@ -39,12 +39,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::age::Age;
 use crate::lock;
 use crate::metrics::Metrics;
+use crate::origins::Origins;
 
-pub use answers::{Decided, Then};
-pub use claims::Work;
-pub use ends::EndedClaim;
-pub use fire::{Due, Scope};
-pub use turns::Start;
+pub(crate) use answers::{Decided, Then};
+pub(crate) use claims::Work;
+pub(crate) use ends::EndedClaim;
+pub(crate) use fire::{Due, Scope};
+pub(crate) use lanes::Queues;
+pub(crate) use turns::Start;
 
 use claims::Claims;
 use crowd::Crowd;
@@ -71,8 +73,10 @@ impl State {
     }
 }
 
-pub struct Board {
+pub(crate) struct Board {
     state: Mutex<State>,
+    /// Whom attempts go to.
+    origins: Arc<Origins>,
     /// Attempts that may be under way at once.
     running_max: usize,
     held: Gauge,
@@ -80,9 +84,10 @@ pub struct Board {
 }
 
 impl Board {
-    pub fn new(running_max: usize, metrics: &Metrics) -> Self {
+    pub(crate) fn new(running_max: usize, origins: Arc<Origins>, metrics: &Metrics) -> Self {
         Self {
             state: Mutex::default(),
+            origins,
             running_max,
             held: metrics.held.clone(),
             running: metrics.running.clone(),
@@ -94,75 +99,78 @@ impl Board {
     }
 
     /// How many slots and runs wait in the wheel.
-    pub fn in_wheel(&self) -> usize {
+    pub(crate) fn in_wheel(&self) -> usize {
         self.state().wheel.len()
     }
 
     /// When the next of them is due.
     #[cfg(test)]
-    pub fn next_due(&self) -> Option<Timestamp> {
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let state = self.state();
         let ages = Age::ALL.into_iter();
         ages.filter_map(|age| state.wheel.next_due(age)).min()
     }
 
     /// How many more attempts could start.
-    pub fn free(&self) -> usize {
-        self.running_max.saturating_sub(self.state().claims.len())
+    pub(crate) fn free(&self) -> usize {
+        // What waits for an origin takes no place from what goes elsewhere.
+        let waits = self.origins.queued();
+        let claims = self.state().claims.len().saturating_sub(waits);
+        self.running_max.saturating_sub(claims)
     }
 
     /// How many more claims fit.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         limits::HELD_MAX.saturating_sub(self.state().claims.len())
     }
 
     /// Whether as many are under way, or due, as can be under way at once. What is on time does not wait for the
     /// backlog.
-    pub fn is_crowded(&self, age: Age) -> bool {
+    pub(crate) fn is_crowded(&self, age: Age) -> bool {
         self.state().claims.due_or_under_way(age) >= self.running_max
     }
 
     /// Whether runs of an age wait for room already: then more of them are left in the store.
-    pub fn has_crowd(&self, age: Age) -> bool {
+    pub(crate) fn has_crowd(&self, age: Age) -> bool {
         self.state().crowd.len(age) > 0
     }
 
     /// How late the run is that has waited longest for its turn.
-    pub fn lag(&self, now: Timestamp) -> Duration {
+    pub(crate) fn lag(&self, now: Timestamp) -> Duration {
         self.state().claims.lag(now)
     }
 
     /// Attempts under way.
-    pub fn running(&self) -> usize {
+    pub(crate) fn running(&self) -> usize {
         self.state().claims.running()
     }
 
     /// How many claims have not been ended in the store.
-    pub fn unwritten(&self) -> usize {
+    pub(crate) fn unwritten(&self) -> usize {
         self.state().claims.len()
     }
 
     /// Whether anything waits for its time or its turn.
-    pub fn is_waiting(&self) -> bool {
-        self.state().claims.is_waiting()
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state().claims.is_waiting() || self.origins.queued() > 0
     }
 
     /// Whether runs that others leave are being taken.
-    pub fn is_taking(&self) -> bool {
+    pub(crate) fn is_taking(&self) -> bool {
         self.state().wheel.is_taking()
     }
 
     /// No attempt starts any more.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().claims.closed = true;
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.state().claims.closed
     }
 
     /// Of claims that the store has under our name, those that neither wait, nor run, nor are being asked for.
-    pub fn unknown(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) -> Vec<RunId> {
+    pub(crate) fn unknown(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) -> Vec<RunId> {
         let state = self.state();
         let known = |(run, attempt): &(RunId, AttemptNo)| {
             state.claims.knows(*run, *attempt) || state.wheel.knows_run(*run)
@@ -172,12 +180,12 @@ impl Board {
     }
 
     /// Drops what belongs to shards that are ours no more.
-    pub fn keep_shards(&self, shards: &ShardSet) {
+    pub(crate) fn keep_shards(&self, shards: &ShardSet) {
         self.state().wheel.keep_shards(shards);
     }
 
     /// Fire begins anew: what it had taken out and what it waits for is forgotten, so that plan finds it again.
-    pub fn forget_taken(&self) {
+    pub(crate) fn forget_taken(&self) {
         let mut state = self.state();
         state.wheel.forget_taken();
         state.postponed = Postponed::default();

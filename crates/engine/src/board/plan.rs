@@ -10,24 +10,24 @@ use crate::age::Age;
 
 impl Board {
     /// Tells the time, and drops the latest of the backlog where it has become too much. Answers whether any was.
-    pub fn shed(&self, now: Timestamp) -> bool {
+    pub(crate) fn shed(&self, now: Timestamp) -> bool {
         let mut state = self.state();
         state.wheel.age(now);
         state.wheel.shed()
     }
 
     /// Whether another page of plan fits. If not, whoever makes room says so.
-    pub fn has_room(&self, age: Age) -> bool {
+    pub(crate) fn has_room(&self, age: Age) -> bool {
         self.state().wheel.has_room(age)
     }
 
     /// Plan begins to read the store. What is answered from now on is newer than what it reads.
-    pub fn begin_reading(&self) {
+    pub(crate) fn begin_reading(&self) {
         self.state().wheel.begin_reading();
     }
 
     /// Puts in the jobs and runs that were read, each run at its own moment.
-    pub fn insert_read(&self, jobs: Vec<Arc<Job>>, runs: Vec<(Timestamp, DueRun)>) {
+    pub(crate) fn insert_read(&self, jobs: Vec<Arc<Job>>, runs: Vec<(Timestamp, DueRun)>) {
         let (mut jobs, mut runs) = (jobs.into_iter(), runs.into_iter());
         while jobs.len() > 0 || runs.len() > 0 {
             let mut state = self.state();

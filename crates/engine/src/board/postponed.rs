@@ -143,7 +143,10 @@ mod tests {
     }
 
     fn job(number: u8) -> Arc<Job> {
-        let def = Definition::new(Schedule::from(Slot(at(100))), Target::Fake(String::new()));
+        let def = Definition::new(
+            Schedule::from(Slot(at(100))),
+            Target::http("http://localhost/").unwrap(),
+        );
         let id = JobId::new(at(0), [number; 10]);
         Arc::new(Job::new(id, TenantId::DEFAULT, None, def, at(0)))
     }

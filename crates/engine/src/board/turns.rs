@@ -3,31 +3,53 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{RunId, RunKind, Timestamp, Verdict, limits};
+use model::breaker::{Signal, Turned};
+use model::{AttemptNo, RunId, RunKind, Timestamp, Verdict, limits};
+use store::Settlement;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Board;
 use super::claims::{Claims, Stage, Work};
 use crate::age::Age;
+use crate::origins::{Leave, Origins};
 
 /// An attempt that starts.
 #[derive(Debug)]
-pub struct Start {
+pub(crate) struct Start {
     pub work: Arc<Work>,
     /// What it was when it started.
     pub age: Age,
     /// When its turn came. If nothing keeps it then, it is dispatched at that moment.
     pub at: Timestamp,
+    /// From when on this node could have dispatched it: how late it is counts from there.
+    pub from: Timestamp,
 }
 
 impl Start {
     /// Whether somebody asked for it, who may be looking.
-    pub fn is_requested(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.work.run.kind != RunKind::Slot
     }
 }
 
+/// What decides about turns besides the claims themselves.
+struct By<'a> {
+    origins: &'a Origins,
+    running_max: usize,
+}
+
 impl Claims {
+    /// What origins have kept goes back to its lane, before all others: it has waited.
+    fn queue_again(&mut self, freed: Vec<(Age, RunId)>, now: Timestamp) {
+        for (_, id) in freed.into_iter().rev() {
+            let stage = self.by_run.get(&id).map(|holding| &holding.stage);
+            if let Some(Stage::Queued(work)) = stage {
+                let age = Age::of(work.run.due_at, now);
+                self.lanes.push_front(age, work.run.lane, id);
+            }
+        }
+    }
+
     /// Moves what is due from the wait to its lane.
     fn ripen(&mut self, now: Timestamp) {
         while let Some(bucket) = self.held.first_entry() {
@@ -55,14 +77,25 @@ impl Claims {
         }
     }
 
+    /// Marks are written of what has started: after a while, or at once if somebody asked for it.
+    fn note_start(&mut self, start: &Start, uptime: Duration) {
+        let id = start.work.run.id;
+        if start.is_requested() {
+            self.requested.push(id);
+        } else {
+            self.started.push_back((uptime, id));
+        }
+        *self.tasks.get_mut(start.age) += 1;
+    }
+
     /// The next attempt to start, if any may.
-    fn pop(&mut self, now: Timestamp, uptime: Duration, running_max: usize) -> Option<Start> {
+    fn pop(&mut self, by: &By<'_>, now: Timestamp, uptime: Duration) -> Option<Start> {
         if self.closed {
             return None;
         }
         // Three quarters of what may be under way at once, so that slow ones of the backlog do not keep what is on time
         // from starting.
-        let backlog_may = self.tasks.backlog < (running_max.saturating_mul(3) / 4).max(1);
+        let backlog_may = self.tasks.backlog < (by.running_max.saturating_mul(3) / 4).max(1);
         while let Some((age, id)) = self.lanes.pop(backlog_may) {
             let Some(holding) = self.by_run.get_mut(&id) else {
                 continue;
@@ -75,15 +108,41 @@ impl Claims {
                     holding.stage = Stage::Held(work);
                 }
                 Stage::Queued(work) => {
+                    let origin = by.origins.of(&work);
+                    let leave = origin
+                        .as_deref()
+                        .map(|origin| by.origins.leave(origin, (&work, age), now, uptime));
+                    match leave {
+                        None => {}
+                        Some(Leave::Go { is_probe }) => holding.is_probe = is_probe,
+                        Some(Leave::Later) => {
+                            holding.is_kept = true;
+                            holding.stage = Stage::Queued(work);
+                            continue;
+                        }
+                        Some(Leave::Wait(wait)) => {
+                            // Its stage says that its end is on the way.
+                            holding.origin = origin;
+                            let waits = work.undispatched(Verdict::Wait(wait), now);
+                            self.refused.push(waits);
+                            continue;
+                        }
+                    }
+                    holding.origin = origin;
+                    let from = if holding.is_kept {
+                        now
+                    } else {
+                        work.run.could_start_at()
+                    };
                     holding.dispatched_at = Some(now);
                     holding.stage = Stage::Running(Arc::clone(&work));
-                    let start = Start { work, age, at: now };
-                    if start.is_requested() {
-                        self.requested.push(id);
-                    } else {
-                        self.started.push_back((uptime, id));
-                    }
-                    *self.tasks.get_mut(age) += 1;
+                    let start = Start {
+                        work,
+                        age,
+                        at: now,
+                        from,
+                    };
+                    self.note_start(&start, uptime);
                     return Some(start);
                 }
                 other @ (Stage::Held(_)
@@ -99,7 +158,7 @@ impl Claims {
 impl Board {
     /// As many attempts as there are to start and room to run them; and when to look again. None start that are not sure of
     /// their presence.
-    pub fn start_due(
+    pub(crate) fn start_due(
         &self,
         now: Timestamp,
         uptime: Duration,
@@ -112,7 +171,7 @@ impl Board {
         let crowded = !claims.lanes.is_empty();
         let tasks_max = claims.width.now(uptime, crowded).min(self.running_max);
         while is_present && claims.tasks.sum() < tasks_max {
-            let Some(start) = claims.pop(now, uptime, self.running_max) else {
+            let Some(start) = claims.pop(&self.by(), now, uptime) else {
                 break;
             };
             starts.push(start);
@@ -131,7 +190,7 @@ impl Board {
     }
 
     /// What a task that just ended an attempt does next; none when it should end.
-    pub fn next(
+    pub(crate) fn next(
         &self,
         ended: Age,
         now: Timestamp,
@@ -142,31 +201,82 @@ impl Board {
         let claims = &mut state.claims;
         *claims.tasks.get_mut(ended) -= 1;
         if is_present && claims.tasks.sum() < claims.width.tasks() {
-            claims.pop(now, uptime, self.running_max)
+            claims.pop(&self.by(), now, uptime)
         } else {
             None
         }
     }
 
     /// When an attempt left that had to wait for its presence or its payload, once it has.
-    pub fn set_dispatched(&self, run: RunId, at: Option<Timestamp>) {
-        if let Some(holding) = self.state().claims.by_run.get_mut(&run) {
+    pub(crate) fn set_dispatched(&self, (run, attempt): (RunId, AttemptNo), at: Option<Timestamp>) {
+        if let Some(holding) = self.state().claims.get_mut(run, attempt) {
             holding.dispatched_at = at;
         }
     }
 
+    /// The attempt's call is over, if it was made: what it says of its origin, and what becomes of others that wait for it.
+    /// Answers whether the origin's breaker has turned.
+    pub(crate) fn called(
+        &self,
+        (run, attempt): (RunId, AttemptNo),
+        signal: Option<Signal>,
+        (now, uptime): (Timestamp, Duration),
+        chance: impl FnOnce() -> f64,
+    ) -> Option<Turned> {
+        let mut state = self.state();
+        let claims = &mut state.claims;
+        let (origin, is_probe) = claims.take_call(run, attempt)?;
+        let after = self
+            .origins
+            .called(&origin, signal, is_probe, uptime, chance);
+        claims.queue_again(after.freed, now);
+        after.turned
+    }
+
+    /// Attempts that may not start, to be settled as such.
+    pub(crate) fn take_refused(&self) -> Vec<Settlement> {
+        std::mem::take(&mut self.state().claims.refused)
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.state().claims.refused.is_empty()
+    }
+
+    fn by(&self) -> By<'_> {
+        By {
+            origins: &self.origins,
+            running_max: self.running_max,
+        }
+    }
+
+    /// The target has taken the attempt over; its claim stays until that is written. False when a stop has cut it off.
+    pub(crate) fn handing_over(&self, run: RunId, attempt: AttemptNo) -> bool {
+        let mut state = self.state();
+        let claims = &mut state.claims;
+        let Some(holding) = claims.get_mut(run, attempt) else {
+            return false;
+        };
+        let is_running = matches!(holding.stage, Stage::Running(_));
+        if is_running {
+            holding.stage = Stage::Ending;
+        }
+        claims.width.ended();
+        is_running
+    }
+
     /// The attempt has ended, and this follows if it was not to be cancelled; its claim stays until that is written.
     /// Answers what follows; nothing at all when a stop has cut the attempt off already.
-    pub fn ended(
+    pub(crate) fn ended(
         &self,
-        run: RunId,
+        (run, attempt): (RunId, AttemptNo),
         verdict: Verdict,
         at: Timestamp,
         room: Option<OwnedSemaphorePermit>,
     ) -> Option<Verdict> {
         let mut state = self.state();
         let claims = &mut state.claims;
-        let holding = claims.by_run.get_mut(&run)?;
+        let holding = claims.get_mut(run, attempt)?;
         holding.room = room;
         let verdict = matches!(holding.stage, Stage::Running(_)).then(|| {
             holding.stage = Stage::Ending;

@@ -7,7 +7,10 @@ fn at(millis: i64) -> Timestamp {
 }
 
 fn job(number: u8, due: i64) -> Arc<Job> {
-    let def = Definition::new(Schedule::from(Slot(at(due))), Target::Fake(String::new()));
+    let def = Definition::new(
+        Schedule::from(Slot(at(due))),
+        Target::http("http://localhost/").unwrap(),
+    );
     let id = JobId::new(at(0), [number; 10]);
     Arc::new(Job::new(id, TenantId::DEFAULT, None, def, at(0)))
 }
@@ -142,7 +145,10 @@ fn job_in(number: u32, due: i64, lane: Lane) -> Arc<Job> {
     let mixed = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut random = [0; 10];
     random[2..].copy_from_slice(&mixed.to_be_bytes());
-    let mut def = Definition::new(Schedule::from(Slot(at(due))), Target::Fake(String::new()));
+    let mut def = Definition::new(
+        Schedule::from(Slot(at(due))),
+        Target::http("http://localhost/").unwrap(),
+    );
     def.lane = lane;
     let id = JobId::new(at(0), random);
     Arc::new(Job::new(id, TenantId::DEFAULT, None, def, at(due)))

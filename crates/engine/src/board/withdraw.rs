@@ -14,7 +14,7 @@ use crate::offers::Offer;
 
 /// What a holder answers to marks on its claims.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub(crate) struct Answers {
     pub withdrawals: Vec<Withdrawal>,
     pub settlements: Vec<Settlement>,
 }
@@ -61,7 +61,7 @@ impl Claims {
 
 impl Board {
     /// What becomes of marked claims. Whoever was dispatched is beyond taking back.
-    pub fn answer(&self, marks: &[(RunId, Mark)], now: Timestamp) -> Answers {
+    pub(crate) fn answer(&self, marks: &[(RunId, Mark)], now: Timestamp) -> Answers {
         let mut answers = Answers::default();
         let mut state = self.state();
         for (run, mark) in marks {
@@ -78,7 +78,7 @@ impl Board {
     }
 
     /// What was taken back and is not known to be gone from the store.
-    pub fn taken_back(&self) -> Vec<(Offer, RunId, AttemptNo)> {
+    pub(crate) fn taken_back(&self) -> Vec<(Offer, RunId, AttemptNo)> {
         let state = self.state();
         let holdings = state.claims.by_run.values();
         let taken = holdings.filter_map(|holding| match &holding.stage {
@@ -94,7 +94,7 @@ impl Board {
     }
 
     /// What was taken back is ours after all.
-    pub fn keep(&self, run: RunId) {
+    pub(crate) fn keep(&self, run: RunId) {
         let mut guard = self.state();
         let claims = &mut guard.claims;
         let Some(holding) = claims.by_run.get_mut(&run) else {
@@ -113,7 +113,7 @@ impl Board {
     }
 
     /// What has not been dispatched, to be handed back.
-    pub fn release_waiting(&self) -> Vec<Settlement> {
+    pub(crate) fn release_waiting(&self) -> Vec<Settlement> {
         let mut state = self.state();
         let claims = &mut state.claims;
         let mut released = Vec::new();
@@ -131,7 +131,7 @@ impl Board {
     }
 
     /// What is still under way, cut off where it stands.
-    pub fn cut_off(&self) -> Vec<(Run, Arc<Job>, Option<Timestamp>)> {
+    pub(crate) fn cut_off(&self) -> Vec<(Run, Arc<Job>, Option<Timestamp>)> {
         let mut state = self.state();
         let claims = &mut state.claims;
         let mut cut = Vec::new();
@@ -150,7 +150,7 @@ impl Board {
     }
 
     /// Runs under way that were asked for, or have been for a while, and that are not shown as `Running` yet.
-    pub fn to_mark(&self, uptime: Duration) -> Vec<(RunId, Timestamp)> {
+    pub(crate) fn to_mark(&self, uptime: Duration) -> Vec<(RunId, Timestamp)> {
         let mut state = self.state();
         let claims = &mut state.claims;
         let mut runs = std::mem::take(&mut claims.requested);
@@ -177,7 +177,7 @@ impl Board {
     }
 
     /// They could not be shown after all.
-    pub fn mark_again(&self, marks: &[(RunId, Timestamp)]) {
+    pub(crate) fn mark_again(&self, marks: &[(RunId, Timestamp)]) {
         let mut state = self.state();
         for (run, _) in marks {
             state.claims.started.push_front((Duration::ZERO, *run));

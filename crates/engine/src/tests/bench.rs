@@ -18,10 +18,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::world::{Answering, Calls, HandClock, at};
 use crate::beats::Beats;
+use crate::claim_due::ClaimDue;
 use crate::clock::Clock;
+use crate::common::Common;
+use crate::count_runs::CountRuns;
 use crate::dispatch::Dispatch;
 use crate::duty::{self, Builder, Duty, Wake};
 use crate::fire::Fire;
+use crate::flush::Flush;
+use crate::hand_over::WriteHandOvers;
+use crate::handed::EndSilent;
 use crate::handle::Health;
 use crate::hints::Hints;
 use crate::leases::Hold;
@@ -30,15 +36,18 @@ use crate::metrics::Metrics;
 use crate::node::NodeConfig;
 use crate::nudge::{Nudge, Nudges};
 use crate::offset::Skew;
+use crate::outside::Outside;
 use crate::payloads::ReadPayloads;
 use crate::plan::Plan;
 use crate::presence::Presence;
+use crate::replays::Replays;
 use crate::retention::Retention;
-use crate::rooms::{Common, Rooms};
+use crate::rooms::Rooms;
 use crate::rules::Rules;
+use crate::seal::Sealing;
 use crate::settle::Settle;
-use crate::take::Take;
 use crate::timed::Between;
+use crate::wake::WakeWaiting;
 use crate::watchdog::Watchdog;
 
 /// A step that waits for longer than this waits for ever.
@@ -101,13 +110,13 @@ impl Bench {
 
     pub(super) async fn with(change: impl FnOnce(&mut NodeConfig)) -> Self {
         let target = Answering::default();
-        let registry = Registry::default().with("fake", Arc::new(target.clone()));
+        let registry = Registry::default().with("http", Arc::new(target.clone()));
         Self::of(change, registry, target).await
     }
 
     /// One with this executor.
     pub(super) async fn executing(executor: Arc<dyn Executor>) -> Self {
-        let registry = Registry::default().with("fake", executor);
+        let registry = Registry::default().with("http", executor);
         Self::of(|_| {}, registry, Answering::default()).await
     }
 
@@ -170,8 +179,8 @@ impl Bench {
         self.rooms.fire()
     }
 
-    pub(super) fn take(&self) -> Take {
-        self.rooms.take()
+    pub(super) fn claim_due(&self) -> ClaimDue {
+        self.rooms.claim_due()
     }
 
     pub(super) fn dispatch(&self) -> Dispatch {
@@ -194,12 +203,45 @@ impl Bench {
         self.rooms.watchdog()
     }
 
+    pub(super) fn wake(&self) -> WakeWaiting {
+        self.rooms.wake()
+    }
+
+    pub(super) fn flush(&self) -> Flush {
+        self.rooms.flush()
+    }
+
+    pub(super) fn hand_over(&self) -> WriteHandOvers {
+        self.rooms.hand_over()
+    }
+
+    pub(super) fn handed(&self) -> EndSilent {
+        self.rooms.handed()
+    }
+
+    /// What those talk to who have handed-over attempts.
+    pub(super) fn outside(&self) -> &Outside {
+        &self.rooms.common.outside
+    }
+
     pub(super) fn retention(&self) -> Retention {
         self.rooms.retention()
     }
 
+    pub(super) fn sealing(&self) -> Sealing {
+        self.rooms.seal()
+    }
+
+    pub(super) fn count_runs(&self) -> CountRuns {
+        self.rooms.count_runs()
+    }
+
     pub(super) fn rules(&self) -> Rules {
         self.rooms.rules()
+    }
+
+    pub(super) fn replays(&self) -> Replays {
+        self.rooms.replays()
     }
 
     pub(super) fn hints(&self) -> Hints {

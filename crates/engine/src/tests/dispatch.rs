@@ -160,7 +160,12 @@ async fn a_run_that_is_due_no_more_waits_until_it_is_due_again() {
 
 #[tokio::test]
 async fn while_more_are_due_than_may_start_it_looks_whether_more_may() {
-    let bench = narrow(limits::WIDTH_MIN * 2).await;
+    let bench = Bench::with(|config| {
+        config.running_max = limits::WIDTH_MIN * 2;
+        config.origin_calls_max = config.running_max;
+    })
+    .await;
+    bench.hold(&ShardSet::ALL).await;
     bench.target.is_silent();
     for number in 0..=u8::MAX {
         bench.put(once(number, 1_000)).await;

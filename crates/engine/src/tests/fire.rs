@@ -190,7 +190,7 @@ async fn a_run_that_another_was_faster_to_claim_is_left_to_it() {
     let other = bench.other(ABLE).await;
     let taken = bench
         .mem
-        .take(other, &ShardSet::ALL, bench.now(), [9; 3])
+        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3])
         .await;
     assert_eq!(taken.unwrap().len(), 1);
     bench.rest(&mut bench.fire()).await;

@@ -90,7 +90,10 @@ async fn a_run_that_had_ended_is_waited_for_and_is_no_overlap_while_its_end_is_n
     bench.pass_to(at(2_000));
     bench.rest(&mut fire).await;
     let second = bench.slot(&job(Overlap::Skip), 2_000).await.unwrap();
-    assert_eq!((second.state, second.waiting), (RunState::Ready, true));
+    assert_eq!(
+        (second.state, second.waits_for_turn()),
+        (RunState::Ready, true)
+    );
 }
 
 #[tokio::test]
@@ -132,7 +135,10 @@ async fn a_slot_behind_a_run_that_was_not_dispatched_waits_its_turn() {
     bench.pass_to(at(2_000));
     bench.rest(&mut fire).await;
     let second = bench.slot(&job, 2_000).await.unwrap();
-    assert_eq!((second.state, second.waiting), (RunState::Ready, true));
+    assert_eq!(
+        (second.state, second.waits_for_turn()),
+        (RunState::Ready, true)
+    );
     assert_eq!(second.claim, None);
 }
 
@@ -143,7 +149,7 @@ async fn a_queued_slot_waits_in_the_store_and_is_claimed_when_it_is_freed() {
     let queued = run_of(&job(Overlap::QueueOne), 2_000);
     bench.pass_to(at(2_000));
     bench.rest(&mut fire).await;
-    assert!(bench.mem.live_run(queued).unwrap().waiting);
+    assert!(bench.mem.live_run(queued).unwrap().waits_for_turn());
     assert_eq!(bench.held(), 1);
     bench.pass_to(at(2_100));
     end(&bench).await;
@@ -154,7 +160,7 @@ async fn a_queued_slot_waits_in_the_store_and_is_claimed_when_it_is_freed() {
     );
     bench.rest(&mut fire).await;
     let run = bench.mem.live_run(queued).unwrap();
-    assert_eq!((run.waiting, run.claim), (false, Some(bench.me())));
+    assert_eq!((run.waits_for_turn(), run.claim), (false, Some(bench.me())));
 }
 
 #[tokio::test]
@@ -166,7 +172,7 @@ async fn a_slot_that_replaces_a_run_has_it_marked() {
     let mark = bench.mem.live_run(first).unwrap().mark;
     assert_eq!(mark, Some(Mark::Cancel(Reason::Replaced)));
     let second = run_of(&job(Overlap::CancelRunning), 2_000);
-    assert!(bench.mem.live_run(second).unwrap().waiting);
+    assert!(bench.mem.live_run(second).unwrap().waits_for_turn());
 }
 
 #[tokio::test]
@@ -187,7 +193,7 @@ async fn a_slot_behind_a_run_of_another_node_is_asked_about_again() {
     let other = bench.other(ABLE).await;
     let taken = bench
         .mem
-        .take(other, &ShardSet::ALL, bench.now(), [9; 3])
+        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3])
         .await;
     assert_eq!(taken.unwrap().len(), 1);
     let mut fire = bench.fire();

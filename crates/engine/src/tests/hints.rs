@@ -11,7 +11,7 @@ use crate::duty::Wake;
 /// Which of these was nudged: plan, take, beat, rules.
 fn nudged(bench: &Bench) -> [bool; 4] {
     let nudges = bench.nudges();
-    [&nudges.plan, &nudges.take, &nudges.beat, &nudges.rules].map(|nudge| bench.heard(nudge))
+    [&nudges.plan, &nudges.claim_due, &nudges.beat, &nudges.rules].map(|nudge| bench.heard(nudge))
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_job_of_ours_is_offered_to_plan() {
 }
 
 #[tokio::test]
-async fn a_job_of_a_shard_that_is_left_is_for_take() {
+async fn a_job_of_a_shard_that_is_left_is_for_claim_due() {
     let bench = Bench::new().await;
     let job = once(1, 1_000);
     bench.are_left(ShardSet::from_iter([job.shard()]));

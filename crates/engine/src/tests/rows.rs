@@ -98,7 +98,7 @@ impl Bench {
 
     /// Another node, which says so much of itself with a beat.
     pub(super) async fn other(&self, node_status: NodeStatus) -> PresenceId {
-        let id = self.mem.join(&node("second", &["fake"])).await.unwrap();
+        let id = self.mem.join(&node("second", &["http"])).await.unwrap();
         self.mem.beat(id, &node_status).await.unwrap();
         id
     }

@@ -198,7 +198,7 @@ async fn a_zone_waits_while_a_node_with_other_tables_lives() {
     under_a_zone(&bench).await;
     let older = NodeInfo {
         tables: "2019a".to_owned(),
-        ..node("older", &["fake"])
+        ..node("older", &["http"])
     };
     let older = bench.mem.join(&older).await.unwrap();
     bench.mem.beat(older, &SCHEDULES).await.unwrap();

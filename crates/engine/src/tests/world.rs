@@ -36,7 +36,7 @@ pub(super) fn job_with(
     schedule: Schedule,
     change: impl FnOnce(&mut Definition),
 ) -> Job {
-    let mut def = Definition::new(schedule, Target::Fake(String::new()));
+    let mut def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     change(&mut def);
     let id = JobId::new(at(0), [number; 10]);
     Job::new(id, TenantId::DEFAULT, None, def, at(0))

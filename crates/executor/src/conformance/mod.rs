@@ -1,14 +1,17 @@
-//! What every executor promises, whatever it delivers to. An executor's tests say how its targets
-//! are made to succeed, fail, flood and hang, and get one test per promise:
+//! What every executor promises, whatever it delivers to. An executor's tests say how its targets are made to succeed, fail,
+//! flood, hang and misbehave, and get one test per promise:
 //!
 //! ```text
 //! conformance_suite!(async || MySubject::new().await);
 //! ```
+//!
+//! Deadlines and cancels are the caller's: it drops the delivery, and that must end it. Panics are the caller's to contain
+//! (`engine/src/attempt.rs`), and no target may bring one about.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Outcome, limits};
+use model::{AttemptNo, JobId, Outcome, Report, RetryHint, RunId, limits};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -17,34 +20,42 @@ use crate::{Executor, WorkOrder};
 /// An executor, and targets of its kind.
 pub(crate) trait Subject {
     fn executor(&self) -> Arc<dyn Executor>;
+    /// The subject lets go of its executor.
+    fn drop_executor(&mut self);
     fn succeeding(&self) -> WorkOrder;
     fn failing(&self) -> WorkOrder;
     /// One whose output never ends, and how much of it is to be kept.
     fn flooding(&self) -> (WorkOrder, usize);
     /// One that never ends.
     fn hanging(&self) -> WorkOrder;
+    /// Failures that say something about trying again, and what.
+    fn classified(&self) -> Vec<(WorkOrder, RetryHint)>;
+    /// Targets that keep to no rule.
+    async fn hostile(&self) -> Vec<WorkOrder>;
+    /// What the succeeding target learned: whose attempt it was.
+    fn delivered(&self) -> Vec<(JobId, RunId, AttemptNo)>;
     /// Returns when as many deliveries to the hanging target have begun.
     async fn begun(&self, count: usize);
     /// Returns when as many of them have ended, as the target sees it.
     async fn ended(&self, count: usize);
+    /// Returns when nothing is open any more at any target.
+    async fn left_alone(&self);
 }
 
 const LONG: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(100);
 const MANY: usize = 100;
 
-pub(crate) async fn success_is_reported(subject: impl Subject) {
-    let report = timeout(LONG, subject.executor().execute(subject.succeeding()))
+async fn report_of(subject: &impl Subject, order: WorkOrder) -> Report {
+    timeout(LONG, subject.executor().execute(order))
         .await
-        .unwrap();
-    assert_eq!((report.outcome, report.error), (Outcome::Succeeded, None));
+        .unwrap()
 }
 
-pub(crate) async fn a_failure_says_why_in_one_line(subject: impl Subject) {
-    let report = timeout(LONG, subject.executor().execute(subject.failing()))
-        .await
-        .unwrap();
-    assert_eq!(report.outcome, Outcome::Failed);
-    let error = report.error.unwrap();
+/// One line that can be stored and shown.
+#[track_caller]
+fn check_line(error: Option<&str>) {
+    let error = error.unwrap();
     assert!(
         !error.is_empty() && error.len() <= limits::ERROR_MAX,
         "{error}"
@@ -52,12 +63,49 @@ pub(crate) async fn a_failure_says_why_in_one_line(subject: impl Subject) {
     assert!(error.chars().all(|c| !c.is_control()), "{error:?}");
 }
 
+pub(crate) async fn success_is_reported(subject: impl Subject) {
+    let report = report_of(&subject, subject.succeeding()).await;
+    assert_eq!((report.outcome, report.error), (Outcome::Succeeded, None));
+    assert!(!report.truncated, "nothing was cut");
+}
+
+pub(crate) async fn the_target_learns_whose_attempt_it_is(subject: impl Subject) {
+    let order = WorkOrder {
+        attempt: AttemptNo(7),
+        ..subject.succeeding()
+    };
+    let expected = (order.job.id, order.run, order.attempt);
+    report_of(&subject, order).await;
+    assert_eq!(subject.delivered(), [expected]);
+}
+
+pub(crate) async fn a_failure_says_why_in_one_line(subject: impl Subject) {
+    let report = report_of(&subject, subject.failing()).await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    check_line(report.error.as_deref());
+}
+
+pub(crate) async fn a_failure_says_whether_trying_again_can_help(subject: impl Subject) {
+    for (order, retry) in subject.classified() {
+        let report = report_of(&subject, order).await;
+        assert_eq!(
+            (report.outcome, report.retry),
+            (Outcome::Failed, retry),
+            "{:?}",
+            report.error
+        );
+        check_line(report.error.as_deref());
+    }
+}
+
 pub(crate) async fn no_more_output_is_kept_than_was_asked_for(subject: impl Subject) {
     let (order, output_max) = subject.flooding();
-    let report = timeout(LONG, subject.executor().execute(order))
-        .await
-        .unwrap();
-    assert_eq!(report.output.len(), output_max);
+    let report = report_of(&subject, order).await;
+    assert_eq!(
+        (report.output.len(), report.truncated),
+        (output_max, true),
+        "and it says so"
+    );
 }
 
 pub(crate) async fn a_dropped_delivery_ends_at_its_target(subject: impl Subject) {
@@ -69,6 +117,45 @@ pub(crate) async fn a_dropped_delivery_ends_at_its_target(subject: impl Subject)
         () = subject.begun(1) => {}
     }
     timeout(LONG, subject.ended(1)).await.unwrap();
+}
+
+pub(crate) async fn a_deadline_ends_a_delivery_wherever_it_is(subject: impl Subject) {
+    let executor = subject.executor();
+    let delivery = executor.execute(subject.hanging());
+    assert!(timeout(SHORT, delivery).await.is_err(), "it never ends");
+    // By then it had begun, or never will.
+    let begun = timeout(SHORT, subject.begun(1)).await.is_ok();
+    if begun {
+        timeout(LONG, subject.ended(1)).await.unwrap();
+    }
+    let report = report_of(&subject, subject.succeeding()).await;
+    assert_eq!(report.outcome, Outcome::Succeeded, "others go on");
+}
+
+pub(crate) async fn whatever_a_target_does_a_report_comes_of_it(subject: impl Subject) {
+    for order in subject.hostile().await {
+        let report = report_of(&subject, order).await;
+        if report.outcome != Outcome::Succeeded {
+            check_line(report.error.as_deref());
+        }
+    }
+    let report = report_of(&subject, subject.succeeding()).await;
+    assert_eq!(report.outcome, Outcome::Succeeded, "and others go on");
+}
+
+pub(crate) async fn nothing_is_left_behind_when_it_goes(mut subject: impl Subject) {
+    report_of(&subject, subject.succeeding()).await;
+    report_of(&subject, subject.failing()).await;
+    let executor = subject.executor();
+    let hanging = tokio::spawn({
+        let order = subject.hanging();
+        async move { executor.execute(order).await }
+    });
+    timeout(LONG, subject.begun(1)).await.unwrap();
+    hanging.abort();
+    let _ = hanging.await;
+    subject.drop_executor();
+    timeout(LONG, subject.left_alone()).await.unwrap();
 }
 
 pub(crate) async fn those_that_hang_hold_up_no_others(subject: impl Subject) {
@@ -94,9 +181,14 @@ macro_rules! conformance_suite {
     ($subject:expr) => {
         $crate::conformance::conformance_suite!($subject;
             success_is_reported
+            the_target_learns_whose_attempt_it_is
             a_failure_says_why_in_one_line
+            a_failure_says_whether_trying_again_can_help
             no_more_output_is_kept_than_was_asked_for
             a_dropped_delivery_ends_at_its_target
+            a_deadline_ends_a_delivery_wherever_it_is
+            whatever_a_target_does_a_report_comes_of_it
+            nothing_is_left_behind_when_it_goes
             those_that_hang_hold_up_no_others
         );
     };

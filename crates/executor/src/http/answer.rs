@@ -1,93 +1,116 @@
-//! From an answer to a report: how much of it is read, what is kept, and what its status means.
+//! From an answer to a report: what is kept of it, and what it means.
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderMap, LOCATION};
 use hyper::http::response::Parts;
-use model::{Outcome, Report, RetryHint};
+use model::redirect::NotFollowed;
+use model::target::HttpTarget;
+use model::{Exchange, Outcome, Report, RetryHint, Success};
 
-use super::retry_after;
+use super::body::{End, Read};
+use super::gzip::Decoded;
+use super::{gzip, retry_after, success};
 
-/// Bytes read beyond those that are kept, so that a slightly longer answer does not cost its link.
-const SPARE_MAX: usize = 16 * 1024;
 /// Characters of a `Location` that an error shows.
 const LOCATION_MAX: usize = 256;
 
-/// The head of an answer's body, and whether more would have followed.
-pub(super) struct Kept {
-    output: Bytes,
-    end: End,
+/// Bytes of an answer that are of use, to be kept or to be looked into.
+fn bytes_wanted(target: &HttpTarget) -> usize {
+    let read = target.success.as_ref().map_or(0, Success::reads);
+    target.output_max.max(read)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// It was read to its end.
-    Whole,
-    /// It was longer than we read.
-    Left,
-    /// It broke off.
-    Cut,
+/// Bytes of an answer that are read for them.
+pub(super) fn bytes_read(headers: &HeaderMap, target: &HttpTarget) -> usize {
+    let packed = gzip::is_in(headers);
+    bytes_wanted(target) + if packed { gzip::OVERHEAD_MAX } else { 0 }
 }
 
-impl Kept {
-    /// Whether the link has nothing of this answer left in it.
-    pub(super) fn is_whole(&self) -> bool {
-        self.end == End::Whole
-    }
+/// A body as it was meant: unpacked if it came packed.
+struct Meant {
+    bytes: Bytes,
+    is_all: bool,
+    note: Option<&'static str>,
 }
 
-/// Reads a body until its end, but no further than a little beyond `output_max`.
-pub(super) async fn read(mut body: Incoming, output_max: usize) -> Kept {
-    let read_max = output_max.saturating_add(SPARE_MAX);
-    // An announced length that goes too far is not worth reading beyond what is kept.
-    let far = body.size_hint().lower() > read_max as u64;
-    let stop_at = if far { output_max } else { read_max };
-    let mut output = BytesMut::new();
-    let mut read = 0_usize;
-    let end = loop {
-        if body.is_end_stream() {
-            break End::Whole;
+impl Meant {
+    fn of(headers: &HeaderMap, body: Read, target: &HttpTarget) -> Self {
+        let is_all = body.is_all();
+        let plain = |bytes, note| Self {
+            bytes,
+            is_all,
+            note,
+        };
+        if !gzip::is_in(headers) || body.bytes.is_empty() {
+            return plain(body.bytes, None);
         }
-        if read >= stop_at {
-            break End::Left;
+        match gzip::decode(&body.bytes, is_all, bytes_wanted(target)) {
+            Some(Decoded {
+                bytes,
+                is_all,
+                note,
+            }) => Self {
+                bytes,
+                is_all,
+                note,
+            },
+            None => plain(
+                body.bytes,
+                Some(
+                    "the answer says that it is gzip and is not, or is damaged: it is kept as it came",
+                ),
+            ),
         }
-        match body.frame().await {
-            None => break End::Whole,
-            Some(Err(_)) => break End::Cut,
-            Some(Ok(frame)) => {
-                // Trailers are not kept, and an answer has them once at most.
-                let Ok(data) = frame.into_data() else {
-                    continue;
-                };
-                let room = output_max.saturating_sub(output.len()).min(data.len());
-                // Copied, because a piece of the link's own buffer would hold on to all of it.
-                output.extend_from_slice(data.get(..room).unwrap_or_default());
-                read = read.saturating_add(data.len());
-            }
-        }
-    };
-    Kept {
-        output: output.freeze(),
-        end,
     }
 }
 
 /// What an answer means for the attempt.
-pub(super) fn report(head: &Parts, kept: Kept) -> Report {
-    let (status, Kept { output, end }) = (head.status, kept);
-    let report = if status.is_success() {
-        match end {
-            End::Whole | End::Left => Report::of(Outcome::Succeeded),
-            End::Cut => Report::failed("the connection broke in the middle of the answer"),
-        }
-    } else {
+pub(super) fn report(
+    head: &Parts,
+    body: Read,
+    target: &HttpTarget,
+    mut exchange: Exchange,
+) -> Report {
+    let (status, end) = (head.status, body.end);
+    let meant = Meant::of(&head.headers, body, target);
+    exchange.note = meant.note.map(str::to_owned);
+    let mut report = if !is_success(status, target) {
         Report::failed(error(status, &head.headers)).with_retry(retry(status, &head.headers))
+    } else if end == End::Cut {
+        Report::failed("the connection broke in the middle of the answer")
+    } else {
+        let rule = target.success.as_ref();
+        match rule.and_then(|rule| success::refusal(rule, &meant.bytes, meant.is_all)) {
+            Some(why) => Report::failed(why),
+            None => Report::of(Outcome::Succeeded),
+        }
     };
+    for name in &target.keep_headers {
+        if let Some(value) = head.headers.get(name) {
+            exchange.keep_header(name.as_str(), value.as_bytes());
+        }
+    }
+    report.truncated = !meant.is_all || meant.bytes.len() > target.output_max;
     report
         .with_status(i32::from(status.as_u16()))
-        .with_output(output)
+        .with_output(head_of(meant.bytes, target.output_max))
+        .with_exchange(exchange)
+}
+
+pub(super) fn is_success(status: StatusCode, target: &HttpTarget) -> bool {
+    match &target.success {
+        Some(rule) => rule.has_status(status.as_u16()),
+        None => status.is_success(),
+    }
+}
+
+/// Its own bytes, so that what is not kept takes no room.
+fn head_of(bytes: Bytes, most: usize) -> Bytes {
+    match bytes.get(..most) {
+        Some(head) if head.len() < bytes.len() => Bytes::copy_from_slice(head),
+        Some(_) | None => bytes,
+    }
 }
 
 /// Whether another attempt can help: not when the target understood and said no.
@@ -100,12 +123,24 @@ fn retry(status: StatusCode, headers: &HeaderMap) -> RetryHint {
     }
 }
 
-fn error(status: StatusCode, headers: &HeaderMap) -> String {
+/// A redirect that was not followed, although others are.
+pub(super) fn not_followed(status: StatusCode, why: &NotFollowed) -> String {
+    format!(
+        "{}, a redirect that is not followed: {why}",
+        answered(status)
+    )
+}
+
+fn answered(status: StatusCode) -> String {
     let known = status.canonical_reason().unwrap_or_default();
     let answered = format!("the target answered {} {known}", status.as_u16());
-    let answered = answered.trim_end();
+    answered.trim_end().to_owned()
+}
+
+fn error(status: StatusCode, headers: &HeaderMap) -> String {
+    let answered = answered(status);
     if !status.is_redirection() {
-        return answered.to_owned();
+        return answered;
     }
     let location = headers
         .get(LOCATION)

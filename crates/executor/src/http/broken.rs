@@ -2,20 +2,19 @@
 //! on and no more: addresses, system errors and what a stranger's socket sent stay in the log.
 
 use std::io;
-use std::sync::Arc;
 
 use hyper::http::uri::Authority;
 use model::RetryHint;
+
+use crate::egress::DialError;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     #[error("the URL cannot be called: it has no host")]
     NoHost,
-    #[error("the host name {host} cannot be resolved")]
-    Unresolved {
-        host: String,
-        cause: Option<Arc<io::Error>>,
-    },
+    /// The host cannot be resolved, or may not be called.
+    #[error(transparent)]
+    Dial(DialError),
     // One text for refused, unroutable and forbidden: an error is no port scanner.
     #[error("{authority} cannot be reached")]
     Unreachable {
@@ -27,6 +26,8 @@ pub(super) enum Broken {
         authority: Authority,
         detail: String,
     },
+    #[error("the target's own certificates cannot be used: {0}")]
+    Identity(&'static str),
     #[error("{authority} does not speak TLS as it should")]
     Tls {
         authority: Authority,
@@ -43,6 +44,17 @@ pub(super) enum Broken {
 }
 
 impl Broken {
+    /// From why there is no connection to an authority.
+    pub(super) fn undialled(authority: &Authority, error: DialError) -> Self {
+        match error {
+            DialError::Unreachable { cause, .. } => Self::Unreachable {
+                authority: authority.clone(),
+                cause,
+            },
+            error @ (DialError::Unresolved { .. } | DialError::Refused { .. }) => Self::Dial(error),
+        }
+    }
+
     /// From what hyper says while no answer has come.
     pub(super) fn before_the_answer(error: hyper::Error) -> Self {
         if error.is_parse_too_large() {
@@ -60,9 +72,10 @@ impl Broken {
     pub(super) fn retry(&self) -> RetryHint {
         match self {
             Self::NoHost => RetryHint::Never,
-            Self::Unresolved { .. }
-            | Self::Unreachable { .. }
+            Self::Dial(error) => error.retry(),
+            Self::Unreachable { .. }
             | Self::Certificate { .. }
+            | Self::Identity(_)
             | Self::Tls { .. }
             | Self::NotHttp(_)
             | Self::HeadTooLarge(_)

@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
 use super::HttpExecutor;
-use super::receiver::{order, pause, post};
+use super::receiver::{dialer, order, pause, post};
 use crate::{Executor, WorkOrder};
 
 const ROUNDS: usize = 5;
@@ -117,7 +117,7 @@ fn the_executor_keeps_most_of_what_bare_connections_reach() {
             floor.push(rate(runtime(), |done| {
                 drop(tokio::spawn(bare(address, done)))
             }));
-            let executor = Arc::new(HttpExecutor::new().unwrap());
+            let executor = Arc::new(HttpExecutor::new(dialer()).unwrap());
             own.push(rate(runtime(), |done| {
                 drop(tokio::spawn(ours(executor.clone(), order.clone(), done)));
             }));

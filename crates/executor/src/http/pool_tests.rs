@@ -31,7 +31,7 @@ fn idle(pool: &Pool) -> usize {
             .by_origin
             .values()
             .map(|shelf| shelf.links.len())
-            .sum()
+            .sum::<usize>()
     );
     shelves.idle
 }

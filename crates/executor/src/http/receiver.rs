@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use super::HttpExecutor;
-use crate::{Executor, WorkOrder};
+use crate::egress::{Dialer, Egress};
+use crate::{Executor, Progress, Stopwatch, WorkOrder};
 
 pub(super) const SLOT: Slot = Slot(Timestamp::from_millis(1_798_138_800_000));
 pub(super) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -213,12 +214,42 @@ pub(super) fn order(target: HttpTarget, payload: Option<&'static str>) -> WorkOr
         slot: Some(SLOT),
         job: Arc::new(job),
         payload: None,
+        headers: None,
+        trace: None,
+        sent_at: SLOT.0,
+        signer: None,
+        path: None,
+        identity: None,
+        callback: None,
         node: "node-1".into(),
+        progress: Progress::new(Arc::new(Machine)),
     }
 }
 
+/// What connects to receivers, which are on this machine.
+pub(super) fn dialer() -> Arc<Dialer> {
+    Arc::new(Dialer::new(Arc::new(Egress::unbounded())))
+}
+
+/// The machine's own time.
+struct Machine;
+
+impl Stopwatch for Machine {
+    fn uptime(&self) -> Duration {
+        tokio::time::Instant::now().duration_since(*BEGUN)
+    }
+}
+
+static BEGUN: LazyLock<tokio::time::Instant> = LazyLock::new(tokio::time::Instant::now);
+
 pub(super) fn executor() -> HttpExecutor {
-    HttpExecutor::new().unwrap()
+    HttpExecutor::new(dialer()).unwrap()
+}
+
+/// What an attempt came to, without how its answer came or whether one did.
+pub(super) fn bare(mut report: Report) -> Report {
+    (report.exchange, report.unreached) = (None, false);
+    report
 }
 
 /// Delivers one order by a new executor.

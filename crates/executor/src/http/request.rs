@@ -4,7 +4,8 @@ use std::fmt::{self, Write};
 
 use bytes::BytesMut;
 use hyper::header::{
-    CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    USER_AGENT,
 };
 use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{Method, Request, Uri};
@@ -12,42 +13,52 @@ use model::Lane;
 use model::target::HttpTarget;
 
 use super::link::Body;
+use super::signed;
+use super::trace::TraceParent;
 use crate::WorkOrder;
 
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JOB: HeaderName = HeaderName::from_static("punctual-job");
 const RUN: HeaderName = HeaderName::from_static("punctual-run");
 const SLOT: HeaderName = HeaderName::from_static("punctual-slot");
 const ATTEMPT: HeaderName = HeaderName::from_static("punctual-attempt");
 const LANE: HeaderName = HeaderName::from_static("punctual-lane");
+const TOKEN: HeaderName = HeaderName::from_static("punctual-token");
+const REPORT_URL: HeaderName = HeaderName::from_static("punctual-report-url");
 const NODE: HeaderName = HeaderName::from_static("punctual-node");
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("punctual/", env!("CARGO_PKG_VERSION")));
 const NOTHING: HeaderValue = HeaderValue::from_static("0");
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Headers that we add to the job's own.
-const OWN_HEADERS: usize = 10;
+const OWN_HEADERS: usize = 12 + signed::HEADERS;
 /// Bytes that the values of an order take, with a host and a node name of usual length.
-const SCRATCH: usize = 256;
+const SCRATCH: usize = 320;
 
 pub(super) fn build(order: &WorkOrder, target: &HttpTarget) -> Request<Body> {
     let body = match target.method {
         Method::GET | Method::HEAD => None,
         _ => order.payload().cloned(),
     };
-    let mut headers = HeaderMap::with_capacity(target.headers.len() + OWN_HEADERS);
-    headers.extend(target.headers.iter().cloned());
+    let given = order.headers.as_ref().unwrap_or(&target.headers);
+    let mut headers = HeaderMap::with_capacity(given.len() + OWN_HEADERS);
+    headers.extend(given.iter().cloned());
     if body.is_some() {
         headers.entry(CONTENT_TYPE).or_insert(JSON);
     } else if has_body(&target.method) {
         // Said aloud, because some servers refuse such a request if its length is not announced.
         headers.insert(CONTENT_LENGTH, NOTHING);
     }
+    headers.entry(ACCEPT_ENCODING).or_insert(GZIP);
     add_own(&mut headers, order, target);
+    signed::add(&mut headers, order, body.as_deref().unwrap_or_default());
 
-    let path = target.url.path_and_query().cloned();
+    let path = order.path.clone();
+    let path = path.or_else(|| target.url.path_and_query().cloned());
     let mut request = Request::new(body.map(Body::new).unwrap_or_default());
     *request.method_mut() = target.method.clone();
     *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
@@ -63,12 +74,22 @@ fn has_body(method: &Method) -> bool {
 /// Ours come last: whatever a job has set, these say what they always say.
 fn add_own(headers: &mut HeaderMap, order: &WorkOrder, target: &HttpTarget) {
     let mut scratch = Scratch(BytesMut::with_capacity(SCRATCH));
+    let given_trace = headers.remove(TRACE_PARENT);
     let mut add = |name, value: Option<HeaderValue>| {
         if let Some(value) = value {
             headers.insert(name, value);
         }
     };
     let run = scratch.value(order.run);
+    // A job may say itself whose trace it is, and so may whoever started the run.
+    let trace = given_trace.or_else(|| match order.trace {
+        Some(trace) => scratch.value(trace),
+        None => scratch.value(TraceParent {
+            run: order.run,
+            attempt: order.attempt,
+        }),
+    });
+    add(TRACE_PARENT, trace);
     add(HOST, scratch.value(Host(&target.url)));
     add(USER_AGENT, Some(AGENT));
     add(IDEMPOTENCY_KEY, run.clone());
@@ -78,6 +99,14 @@ fn add_own(headers: &mut HeaderMap, order: &WorkOrder, target: &HttpTarget) {
     add(ATTEMPT, scratch.value(order.attempt));
     add(LANE, Some(lane(order.job.def.lane)));
     add(NODE, scratch.value(Visible(&order.node)));
+    if let Some(callback) = &order.callback {
+        let token = scratch.value(&callback.token).map(|mut token| {
+            token.set_sensitive(true);
+            token
+        });
+        add(TOKEN, token);
+        add(REPORT_URL, scratch.value(&callback.report_url));
+    }
 }
 
 fn lane(lane: Lane) -> HeaderValue {

@@ -1,18 +1,16 @@
 //! https: who is trusted, and what is spoken.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Outcome, RetryHint};
-use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use super::HttpExecutor;
-use super::receiver::{OK, answer_ok, executor, order, post, soon};
+use super::receiver::{OK, answer_ok, dialer, executor, order, post, soon};
+use super::receiver_tls::acceptor;
 use crate::Executor;
 
 fn authority() -> CertificateDer<'static> {
@@ -22,23 +20,11 @@ fn authority() -> CertificateDer<'static> {
 /// An https receiver on localhost that answers one connection's requests; gives its port, and in
 /// the end the protocol that was agreed on and how many requests came.
 async fn https() -> (u16, tokio::task::JoinHandle<(Option<Vec<u8>>, usize)>) {
-    let chain =
-        vec![CertificateDer::from_pem_slice(include_bytes!("fixtures/server.pem")).unwrap()];
-    let key = PrivateKeyDer::from_pem_slice(include_bytes!("fixtures/server-key.pem")).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let serving = tokio::spawn(async move {
         let (socket, _) = listener.accept().await.unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let Ok(mut stream) = acceptor.accept(socket).await else {
+        let Ok(mut stream) = acceptor(&["http/1.1"]).accept(socket).await else {
             return (None, 0);
         };
         let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
@@ -54,7 +40,7 @@ async fn https() -> (u16, tokio::task::JoinHandle<(Option<Vec<u8>>, usize)>) {
 #[tokio::test]
 async fn a_trusted_target_is_called_over_one_secure_connection() {
     let (port, serving) = https().await;
-    let executor = HttpExecutor::trusting([authority()]).unwrap();
+    let executor = HttpExecutor::trusting(dialer(), [authority()]).unwrap();
     for _ in 0..10 {
         let target = post(&format!("https://localhost:{port}/hook"));
         let report = soon(executor.execute(order(target, Some("{}")))).await;
@@ -90,7 +76,11 @@ async fn a_certificate_of_an_unknown_authority_is_refused() {
 
 #[tokio::test]
 async fn a_certificate_for_another_host_is_refused() {
-    let error = refused(HttpExecutor::trusting([authority()]).unwrap(), "127.0.0.1").await;
+    let error = refused(
+        HttpExecutor::trusting(dialer(), [authority()]).unwrap(),
+        "127.0.0.1",
+    )
+    .await;
     assert!(
         error.starts_with("the certificate of 127.0.0.1:PORT is not accepted: "),
         "{error}"
@@ -131,7 +121,7 @@ async fn dropping_a_delivery_in_the_handshake_closes_the_connection() {
 
 #[test]
 fn a_root_that_is_no_certificate_is_refused() {
-    let error = HttpExecutor::trusting([CertificateDer::from(vec![1, 2, 3])])
+    let error = HttpExecutor::trusting(dialer(), [CertificateDer::from(vec![1, 2, 3])])
         .err()
         .unwrap();
     assert_eq!(

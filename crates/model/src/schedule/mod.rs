@@ -56,7 +56,7 @@ pub use explain::{Asked, Explanation, Step};
 pub use field::Field;
 pub use kept::{Found, LeftOut};
 pub use span::{SpanError, format_span, parse_span};
-pub use zone::{Zone, tzdb_version};
+pub use zone::{Local, Zone, tzdb_version};
 
 /// When a job is due: what repeats, from when to when, and the days it leaves out.
 ///

@@ -8,6 +8,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase, TimeZoneTransition};
 use super::ScheduleError;
 use super::civil::DAY;
 use crate::hash::hash;
+use crate::time::Timestamp;
 
 /// Only the bundled tables, never `/usr/share/zoneinfo`: two nodes must not disagree about a slot.
 static TABLES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
@@ -23,6 +24,22 @@ pub fn tzdb_version() -> &'static str {
 /// A time zone by its IANA name. Cheap to clone; two zones are equal if their names are.
 #[derive(Clone)]
 pub struct Zone(TimeZone);
+
+/// A moment as a clock on a wall shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Local {
+    pub year: i16,
+    /// From 1.
+    pub month: u8,
+    pub day: u8,
+    /// From Monday, 0.
+    pub weekday: u8,
+    pub hour: u8,
+    pub minute: u8,
+    pub second: u8,
+    pub millis: u16,
+    pub offset_minutes: i32,
+}
 
 /// One change of a zone's offset: from `at` on, local time is UTC plus `after` seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,12 +90,47 @@ impl Zone {
         Ok(Self(zone))
     }
 
+    /// A moment in this zone, written as `strftime` has it.
+    pub fn format(&self, moment: Timestamp, format: &str) -> Result<String, String> {
+        let moment = jiff::Timestamp::from_millisecond(moment.as_millis());
+        let moment = moment.map_err(|error| error.to_string())?;
+        let zoned = moment.to_zoned(self.0.clone());
+        jiff::fmt::strtime::format(format, &zoned).map_err(|error| error.to_string())
+    }
+
     pub fn utc() -> Self {
         Self(TimeZone::UTC)
     }
 
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
+    }
+
+    /// What the clock on a wall there shows.
+    pub fn local(&self, at: Timestamp) -> Local {
+        let zoned = at.to_jiff().to_zoned(self.0.clone());
+        Local {
+            year: zoned.year(),
+            month: zoned.month().unsigned_abs(),
+            day: zoned.day().unsigned_abs(),
+            weekday: zoned.weekday().to_monday_zero_offset().unsigned_abs(),
+            hour: zoned.hour().unsigned_abs(),
+            minute: zoned.minute().unsigned_abs(),
+            second: zoned.second().unsigned_abs(),
+            millis: zoned.millisecond().unsigned_abs(),
+            offset_minutes: zoned.offset().seconds() / 60,
+        }
+    }
+
+    /// When the day began there, so many days before or after that of a moment.
+    pub fn day_start(&self, at: Timestamp, days: i64) -> Timestamp {
+        let date = at.to_jiff().to_zoned(self.0.clone()).date();
+        let day = jiff::Span::new().try_days(days);
+        let date = day.and_then(|days| date.checked_add(days)).unwrap_or(date);
+        let start = date
+            .to_zoned(self.0.clone())
+            .and_then(|day| day.start_of_day());
+        start.map_or(at, |start| Timestamp::from_jiff(start.timestamp()))
     }
 
     /// A number for all its changes of offset from 1970 to 2100: another one means other rules.

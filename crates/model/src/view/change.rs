@@ -10,7 +10,7 @@ use crate::run::{Mark, Reason, Run, Skip};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobChange {
-    /// The job as it was read: version, `next_slot` and `slot_last` must still be these.
+    /// The job as it was read: version, `next_slot`, `slot_last` and `failures` must still be these.
     pub before: Arc<Job>,
     pub after: Arc<Job>,
     /// Slots that the change explains, such as those of a pause that ended; decided at `after.updated_at`.
@@ -19,9 +19,9 @@ pub struct JobChange {
 }
 
 impl JobChange {
-    /// Whether nobody changed or fired the job since it was read. None: it is gone.
+    /// Whether nobody changed or fired the job since it was read, nor counted a failure of it. None: it is gone.
     pub fn stands(&self, job: Option<&Job>) -> Option<bool> {
-        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last);
+        let stands = |job: &Job| (job.version, job.next_slot, job.slot_last, job.failures);
         let job = job.filter(|job| job.state != JobState::Deleted)?;
         Some(stands(job) == stands(&self.before))
     }
@@ -78,19 +78,19 @@ impl View {
         if after.def.overlap == Overlap::Allow {
             self.free_all_waiting();
         }
+        if after.def.target != before.def.target {
+            self.wake_all(after.updated_at);
+        }
         self.rest();
         marked
     }
 
     /// Nothing waits for another any more.
     fn free_all_waiting(&mut self) {
-        let waiting = self.live.values().filter(|run| run.waiting);
+        let waiting = self.live.values().filter(|run| run.waits_for_turn());
         let waiting: Vec<Run> = waiting.cloned().collect();
         for run in waiting {
-            self.change_run(Run {
-                waiting: false,
-                ..run
-            });
+            self.change_run(Run { wait: None, ..run });
         }
     }
 
@@ -123,7 +123,7 @@ impl View {
                     self.cancel(id, Reason::JobDeleted, after.updated_at);
                 }
                 Some(_) => {
-                    self.mark(id, Mark::Cancel(Reason::JobDeleted));
+                    self.mark_cancelled(id, Reason::JobDeleted, after.updated_at);
                     marked.push(id);
                 }
             }

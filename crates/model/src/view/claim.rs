@@ -28,7 +28,7 @@ pub fn claim(run: &mut Run, by: PresenceId, held: bool, version: Version, now: T
         Some(holder) if holder == by => Grant::Again,
         Some(_) | None if !held => Grant::LeaseLost,
         Some(_) => Grant::Stale,
-        None if run.waiting => Grant::Stale,
+        None if run.wait.is_some() => Grant::Stale,
         None => {
             let Ok(state) = run.state.after(RunEvent::Claimed) else {
                 return Grant::Stale;

@@ -9,8 +9,9 @@ use crate::decide::Decision;
 use crate::id::{PresenceId, RunId};
 use crate::job::{Job, JobState, Version};
 use crate::policy::{Admission, Overlap};
-use crate::run::{Mark, Reason, Run, RunState};
+use crate::run::{Reason, Run, RunState};
 use crate::time::Timestamp;
+use crate::wait::Wait;
 
 /// A slot to be decided, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,7 +177,7 @@ impl View {
             }
             Entry::Waiting => {
                 self.insert_run(Run {
-                    waiting: true,
+                    wait: Some(Wait::TURN),
                     ..run
                 });
                 Fired::Waiting(id)
@@ -207,7 +208,7 @@ impl View {
                         None => {
                             self.cancel(id, Reason::Replaced, due_at);
                         }
-                        Some(_) => self.mark(id, Mark::Cancel(Reason::Replaced)),
+                        Some(_) => self.mark_cancelled(id, Reason::Replaced, due_at),
                     }
                 }
                 match self.living().moving {
@@ -232,7 +233,7 @@ impl View {
             let same = run.version == firing.job.version;
             return match run.claim {
                 Some(holder) if holder == by && same => Fired::Claimed(id),
-                None if run.state == RunState::Ready && run.waiting => Fired::Waiting(id),
+                None if run.state == RunState::Ready && run.wait.is_some() => Fired::Waiting(id),
                 None if run.state == RunState::Ready => Fired::Ready(id),
                 Some(_) | None => Fired::Stale,
             };

@@ -1,11 +1,11 @@
-//! The decision core: what becomes of a firing, a claim, a settlement, a withdrawal, a change, a start or a cancel.
+//! The decision core: what becomes of a firing, a claim, a settlement, a withdrawal, a change, a start, a queued run or a cancel.
 //!
 //! A store loads a [`View`] of one job, asks it to decide, and writes the [`Effects`]; nothing else. A decision changes
 //! the view as it goes, so several decisions about one job may follow each other on the same view before its effects
 //! are written.
 //!
 //! ```text
-//!   store: lock, load ──▶ View ──fire · settle · withdraw · change · start · cancel──▶ answer
+//!   store: lock, load ──▶ View ──fire · settle · withdraw · change · start · cancel · report──▶ answer
 //!                           └────────────────────────────▶ Effects ──▶ store: write, commit
 //! ```
 //!
@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::RunId;
+use crate::handed::Handed;
+use crate::id::{PresenceId, RunId};
 use crate::job::Job;
 use crate::policy::Living;
 use crate::run::{Mark, Reason, Run, RunEvent, RunKind, RunState, Skip, Stretch};
@@ -25,18 +26,29 @@ use crate::time::{Slot, Timestamp};
 
 mod change;
 mod claim;
+mod failures;
 mod fire;
+mod handed;
 mod overlap;
+mod queue;
 mod settle;
 mod start;
+mod wake;
 mod withdraw;
 
 pub use change::{JobChange, RunsOfChange};
 pub use claim::{Grant, claim};
+pub use failures::PausedJob;
 pub use fire::{Fired, Firing};
+pub use handed::{
+    Appended, Beaten, EndedHanded, HandOver, HandedChange, HandedEnd, HandedOver, Heartbeat, Lapse,
+    Reported,
+};
 pub use overlap::{Known, grace};
+pub use queue::{QueueNeeds, QueueRun, Queued};
 pub use settle::{Settled, Settlement};
 pub use start::{Cancelled, StartRun, Started};
+pub use wake::{Woken, wake};
 pub use withdraw::Withdrawal;
 
 pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
@@ -50,6 +62,8 @@ pub struct View {
     pub unreadable: Option<String>,
     /// Its living runs.
     pub live: BTreeMap<RunId, Run>,
+    /// What is kept of those that are handed over, as far as the decision is about them.
+    pub handed: BTreeMap<RunId, Handed>,
     pub history: History,
     /// What is to be written.
     pub effects: Effects,
@@ -66,6 +80,12 @@ pub struct History {
     pub named: Option<(RunState, Option<Reason>)>,
     /// Runs that were under way at the moment in question and have ended since.
     pub past: Vec<Past>,
+    /// Which of the names in question have ended.
+    pub ended: BTreeSet<RunId>,
+    /// What became of the slots in question that live no more: runs of slots, and skip records.
+    pub slots: BTreeMap<RunId, Run>,
+    /// The run that the outside says something of, if it has ended.
+    pub outside: Option<Box<Run>>,
 }
 
 /// A run that has ended.
@@ -82,6 +102,8 @@ pub struct Past {
 pub struct Effects {
     /// The job, standing where it stands now.
     pub job: Option<Job>,
+    /// The job was paused by the system: as it was before. Its version and its note are written besides.
+    pub paused: Option<Box<Job>>,
     /// The job cannot be planned any more: why, and when that was found.
     pub park: Option<(String, Timestamp)>,
     /// Runs that come to life.
@@ -94,6 +116,16 @@ pub struct Effects {
     pub history: BTreeMap<RunId, Run>,
     /// Skip records that are deleted, or shortened to what is left.
     pub skips: BTreeMap<RunId, Option<Stretch>>,
+    /// What becomes of what is kept of handed-over attempts.
+    pub handed: BTreeMap<RunId, HandedChange>,
+}
+
+impl Effects {
+    /// How many runs that nobody held end with them.
+    pub fn runs_cancelled(&self) -> u64 {
+        let ended = self.history.values();
+        ended.filter(|run| run.state == RunState::Cancelled).count() as u64
+    }
 }
 
 /// A living run as it was read, and as it goes on.
@@ -138,7 +170,7 @@ impl View {
     pub fn living(&self) -> Living {
         let mut living = Living::default();
         for run in self.live.values() {
-            if run.waiting {
+            if run.waits_for_turn() {
                 living.waiting += 1;
             } else {
                 living.moving += 1;
@@ -168,7 +200,10 @@ impl View {
     /// The slots from `first` up to but not including `end` that have a run, live or ended, oldest first.
     fn ran(&self, first: Timestamp, end: Timestamp) -> Vec<Slot> {
         let live = self.live.values().filter(|run| run.kind == RunKind::Slot);
-        let all = live.filter_map(|run| run.slot);
+        // Those that end with this very decision are in neither place yet.
+        let ended = self.effects.history.values();
+        let ended = ended.filter(|run| run.kind == RunKind::Slot && run.state != RunState::Skipped);
+        let all = live.chain(ended).filter_map(|run| run.slot);
         let all = all.chain(self.history.ran.iter().copied());
         let within: BTreeSet<Slot> = all.filter(|it| it.0 >= first && it.0 < end).collect();
         within.into_iter().collect()
@@ -207,6 +242,9 @@ impl View {
             let was = changed.map_or_else(|| run.clone(), |changed| changed.was);
             self.effects.remove.push(was);
         }
+        if run.claim == Some(PresenceId::OUTSIDE) {
+            self.effects.handed.insert(id, HandedChange::Gone);
+        }
         Some(run)
     }
 
@@ -233,9 +271,11 @@ impl View {
             state,
             reason: Some(reason),
             settled_at: Some(at),
+            trace: None,
             claim: None,
             mark: None,
-            waiting: false,
+            wait: None,
+            woken_at: None,
             ..run
         };
         self.record(ended.clone());
@@ -256,6 +296,15 @@ impl View {
             mark: Some(mark),
             ..run.clone()
         });
+    }
+
+    /// Marks a run that someone holds to be ended. Whoever has it outside hears of it with the next heartbeat.
+    fn mark_cancelled(&mut self, id: RunId, reason: Reason, now: Timestamp) {
+        let held_by = self.live.get(&id).and_then(|run| run.claim);
+        if held_by == Some(PresenceId::OUTSIDE) {
+            self.effects.handed.insert(id, HandedChange::Cancel(now));
+        }
+        self.mark(id, Mark::Cancel(reason));
     }
 
     /// Takes a run back as if it had never been fired: its job decides the slot again. A job that cannot be read
@@ -313,12 +362,9 @@ impl View {
         if self.living().moving > 0 {
             return None;
         }
-        let run = self.live.values().find(|run| run.waiting)?.clone();
+        let run = self.live.values().find(|run| run.waits_for_turn())?.clone();
         let id = run.id;
-        self.change_run(Run {
-            waiting: false,
-            ..run
-        });
+        self.change_run(Run { wait: None, ..run });
         Some(id)
     }
 

@@ -66,8 +66,8 @@ impl View {
                 Against::Other => {}
                 Against::Unknown(at) => unknown = Some(unknown.map_or(at, |it| it.min(at))),
             }
-            living.moving += u32::from(!other.waiting);
-            living.waiting += u32::from(other.waiting);
+            living.moving += u32::from(!other.waits_for_turn());
+            living.waiting += u32::from(other.waits_for_turn());
         }
         let known = firing.knows.iter().filter(|known| {
             let live = self.live.get(&known.run);
@@ -107,7 +107,7 @@ impl View {
 
     /// A late slot waits behind the others, as long as these are not too many.
     fn take_turn(&self, job: &Job, due_at: Timestamp) -> Admission {
-        let waiting = self.live.values().filter(|run| run.waiting);
+        let waiting = self.live.values().filter(|run| run.waits_for_turn());
         let first = waiting.map(|run| first_due(job, run)).min();
         if first.is_none_or(|first| due_at.since(first) <= limits::LATE_MAX) {
             Admission::Wait
@@ -177,6 +177,10 @@ fn against(job: &Job, run: &Run, due_at: Timestamp, firing: &Firing, by: Presenc
     if now < due_at {
         // It may be dispatched before the slot is due.
         return Against::Unknown(due_at);
+    }
+    if run.waits_outside() {
+        // Its target keeps it from starting, which is no delay of the system's own.
+        return Against::Counts;
     }
     // Had another node dispatched it by then, it would have marked it since.
     let marked_by = due_at.plus(limits::RUNNING_MARK_AFTER + limits::BEAT_EVERY);

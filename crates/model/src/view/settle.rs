@@ -1,11 +1,13 @@
 //! Settle: how an attempt ends, and with it most runs.
 
+use super::failures::PausedJob;
 use super::{Needs, View};
 use crate::attempt::{Attempt, AttemptNo, Outcome};
 use crate::id::PresenceId;
 use crate::retry::Verdict;
 use crate::run::{Mark, Reason, Run, RunEvent, RunState};
 use crate::time::Timestamp;
+use crate::wait::Wait;
 
 /// The end of an attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +15,7 @@ pub struct Settlement {
     /// As its holder knows it: `claim` and `attempt` are the token, the rest becomes history.
     pub run: Run,
     pub verdict: Verdict,
-    /// None for `Verdict::Release`.
+    /// None where the attempt never left its holder.
     pub attempt: Option<Attempt>,
 }
 
@@ -39,6 +41,18 @@ impl Settlement {
     /// How the verdict ends the run, if it does.
     pub fn end(&self) -> Option<(RunState, Option<Reason>)> {
         self.verdict.end()
+    }
+
+    /// Why the run is to wait from now on.
+    fn wait(&self) -> Option<Wait> {
+        match self.verdict {
+            Verdict::Wait(wait) => Some(wait),
+            Verdict::Succeed
+            | Verdict::RetryAt(_)
+            | Verdict::Bury(_)
+            | Verdict::Cancel(_)
+            | Verdict::Release => None,
+        }
     }
 
     /// The attempts so far, this one as an earlier one among them.
@@ -67,11 +81,13 @@ impl Settlement {
             version: run.version,
             claim: None,
             mark: None,
-            waiting: false,
+            wait: None,
+            woken_at: None,
             dispatched_at: run.dispatched_at.or(self.dispatched_at()),
             settled_at: Some(self.ended_at(now)),
             payload: run.payload.clone(),
             payload_left: None,
+            trace: None,
             stretch: run.stretch,
             note: run.note.clone(),
             by: run.by.clone(),
@@ -87,6 +103,8 @@ pub enum Settled {
         freed: Option<crate::id::RunId>,
         /// When the job is due next, if it rested and this end set its next slot.
         due_at: Option<Timestamp>,
+        /// Its job, if this end paused it.
+        paused: Option<Box<PausedJob>>,
     },
     /// The claim is not the run's any more.
     Stale,
@@ -99,16 +117,22 @@ impl Settled {
     pub const DONE: Self = Self::Done {
         freed: None,
         due_at: None,
+        paused: None,
     };
 }
 
 impl View {
-    /// What of history it may take to settle.
-    pub fn needs_to_settle(&self, settlement: &Settlement) -> Needs {
+    /// What of history it may take to settle at `now`.
+    pub fn needs_to_settle(&self, settlement: &Settlement, now: Timestamp) -> Needs {
         let live = self.live.get(&settlement.run.id);
         let marked = live.is_some_and(|run| run.mark == Some(Mark::TakeBack));
-        if marked && settlement.verdict == Verdict::Release {
+        if marked && settlement.verdict.is_release() {
             self.needs_to_take_back()
+        } else if settlement
+            .end()
+            .is_some_and(|(state, _)| state == RunState::Dead)
+        {
+            self.needs_to_pause(now)
         } else {
             Needs::default()
         }
@@ -128,7 +152,7 @@ impl View {
         };
         let named = &settlement.run;
         let token = (live.claim, live.attempt) == (named.claim, named.attempt);
-        let holds = |holder| holder == by || has_ended(holder);
+        let holds = |holder| holder == by || holder != PresenceId::OUTSIDE && has_ended(holder);
         if !token || !live.claim.is_some_and(holds) {
             return Settled::Stale;
         }
@@ -137,18 +161,20 @@ impl View {
 
     /// The same without a look at who holds the claim.
     pub fn settle_held(&mut self, settlement: &Settlement, live: Run, now: Timestamp) -> Settled {
+        let mut ended = None;
         match (settlement.verdict, live.mark) {
-            (Verdict::Release, None | Some(Mark::TooLate)) => {
+            (Verdict::Release | Verdict::Wait(_), None | Some(Mark::TooLate)) => {
                 // A first attempt that is released was never dispatched.
                 let first = live.attempt == AttemptNo::FIRST;
                 let released = Run {
                     dispatched_at: live.dispatched_at.filter(|_| !first),
+                    wait: settlement.wait(),
                     ..live
                 };
                 self.go_on(released, settlement.verdict);
                 return Settled::DONE;
             }
-            (Verdict::Release, Some(Mark::TakeBack)) => {
+            (Verdict::Release | Verdict::Wait(_), Some(Mark::TakeBack)) => {
                 self.take_back(live.id, now);
                 self.rest();
             }
@@ -164,17 +190,26 @@ impl View {
                 self.go_on(retried, settlement.verdict);
                 return Settled::DONE;
             }
-            (Verdict::Release | Verdict::RetryAt(_), Some(Mark::Cancel(reason))) => {
+            (
+                Verdict::Release | Verdict::Wait(_) | Verdict::RetryAt(_),
+                Some(Mark::Cancel(reason)),
+            ) => {
                 self.end_run(settlement, RunState::Cancelled, Some(reason), now);
             }
             (Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_), _) => {
                 if let Some((state, reason)) = settlement.end() {
                     self.end_run(settlement, state, reason, now);
+                    ended = Some(state);
                 }
             }
         }
         let (freed, due_at) = self.free(settlement.ended_at(now));
-        Settled::Done { freed, due_at }
+        let paused = ended.and_then(|state| self.count_end(settlement, state, now));
+        Settled::Done {
+            freed,
+            due_at: due_at.filter(|_| paused.is_none()),
+            paused,
+        }
     }
 
     /// Waits for a holder again. When it was first dispatched is kept.
@@ -183,10 +218,13 @@ impl View {
         let Ok(state) = run.state.after(settled) else {
             return;
         };
+        // One that waits again has not been woken since.
+        let woken_at = run.woken_at.filter(|_| run.wait.is_none());
         self.change_run(Run {
             state,
             claim: None,
             mark: None,
+            woken_at,
             ..run
         });
     }

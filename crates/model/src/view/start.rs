@@ -5,8 +5,9 @@ use super::fire::Entry;
 use crate::id::{RunId, TenantId};
 use crate::job::{Job, JobState};
 use crate::policy::Admission;
-use crate::run::{Mark, Reason, Run, RunState};
+use crate::run::{Reason, Run, RunState};
 use crate::time::Timestamp;
+use crate::wait::Wait;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartRun {
@@ -61,9 +62,9 @@ impl View {
         let entry = self.admit(overlap, asked.due_at);
         // It may have replaced a slot's run that its job rested for.
         self.wake(asked.due_at);
-        let (waiting, started) = match entry {
-            Entry::Moving => (false, Started::Ready),
-            Entry::Waiting => (true, Started::Waiting),
+        let (wait, started) = match entry {
+            Entry::Moving => (None, Started::Ready),
+            Entry::Waiting => (Some(Wait::TURN), Started::Waiting),
             Entry::Not(reason) => return Started::Refused(reason),
         };
         if let Some(job) = &self.job {
@@ -77,7 +78,8 @@ impl View {
             state: RunState::Ready,
             claim: None,
             mark: None,
-            waiting,
+            wait,
+            woken_at: None,
             ..asked.clone()
         });
         started
@@ -93,7 +95,7 @@ impl View {
             return Cancelled::Missing;
         }
         if run.claim.is_some() {
-            self.mark(id, Mark::Cancel(Reason::Asked));
+            self.mark_cancelled(id, Reason::Asked, now);
             return Cancelled::Asked;
         }
         let Some(ended) = self.cancel(id, Reason::Asked, now) else {
@@ -112,6 +114,7 @@ impl View {
             state: RunState::Dead,
             reason: Some(Reason::Unreadable),
             settled_at: Some(now),
+            trace: None,
             claim: None,
             mark: None,
             ..run

@@ -22,7 +22,10 @@ fn at(secs: i64) -> Timestamp {
 fn job(overlap: Overlap) -> Job {
     let period = Period::Elapsed(Duration::from_secs(60));
     let every = Every::new(period, at(0), Zone::utc()).unwrap();
-    let mut def = Definition::new(Schedule::from(every), Target::Fake(String::new()));
+    let mut def = Definition::new(
+        Schedule::from(every),
+        Target::http("http://localhost/").unwrap(),
+    );
     def.overlap = overlap;
     let id = JobId::new(at(0), [1; 10]);
     Job::new(id, TenantId::DEFAULT, None, def, at(0))
@@ -71,14 +74,15 @@ fn what_follows_on_one_view_is_written_as_one() {
         settled,
         Settled::Done {
             freed: Some(second),
-            due_at: None
+            due_at: None,
+            paused: None,
         }
     );
     let effects = &view.effects;
     let inserted: Vec<_> = effects
         .insert
         .iter()
-        .map(|it| (it.id, it.waiting))
+        .map(|it| (it.id, it.wait.is_some()))
         .collect();
     assert_eq!(inserted, [(second, false)], "the first came and went");
     assert!(effects.remove.is_empty() && effects.change.is_empty());

@@ -74,7 +74,7 @@ impl Pace {
     }
 }
 
-pub async fn beside_clients(base: &Base) -> Result<Figures, Failure> {
+pub(super) async fn beside_clients(base: &Base) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let notes = Notes::new(40_000);
     let served = Served::start(&place, notes.registry()).await?;

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls};
 use super::rig;
 use crate::failure::Failure;
 
-pub fn failed(error: tokio_postgres::Error) -> Failure {
+pub(super) fn failed(error: tokio_postgres::Error) -> Failure {
     Failure::refused(format!(
         "the bench's own connection failed: {}",
         crate::failure::chain(&error)
@@ -20,7 +20,7 @@ pub fn failed(error: tokio_postgres::Error) -> Failure {
 }
 
 /// A connection of the bench itself, which speaks without TLS.
-pub async fn connect(address: &str) -> Result<Client, Failure> {
+pub(super) async fn connect(address: &str) -> Result<Client, Failure> {
     let (client, connection) = tokio_postgres::connect(address, NoTls)
         .await
         .map_err(failed)?;
@@ -30,14 +30,14 @@ pub async fn connect(address: &str) -> Result<Client, Failure> {
 
 /// A schema of this process alone.
 #[derive(Clone)]
-pub struct Schema {
+pub(super) struct Schema {
     server: String,
     name: String,
 }
 
 /// What the server has written so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Written {
+pub(super) struct Written {
     /// Bytes of the write-ahead log.
     pub wal: i64,
     /// Rows inserted, updated and deleted in the schema.
@@ -46,11 +46,11 @@ pub struct Written {
 
 /// Processor time of the server's processes on this machine, in ticks of a hundredth of a second.
 #[derive(Debug, Clone, Copy)]
-pub struct Spent(u64);
+pub(super) struct Spent(u64);
 
 impl Spent {
     /// The postmaster, those that it has waited for, and those that live.
-    pub async fn by_now(client: &Client) -> Result<Self, Failure> {
+    pub(super) async fn by_now(client: &Client) -> Result<Self, Failure> {
         let row = client.query_one("SELECT pg_backend_pid()", &[]).await;
         let pid: i32 = row.and_then(|row| row.try_get(0)).map_err(failed)?;
         let here = fields(&pid.to_string()).ok_or_else(|| {
@@ -72,7 +72,7 @@ impl Spent {
         Ok(Self(ticks))
     }
 
-    pub fn since(self, before: Self) -> Duration {
+    pub(super) fn since(self, before: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(before.0) * 10)
     }
 }
@@ -83,6 +83,13 @@ const USER: usize = 11;
 const SYSTEM: usize = 12;
 const WAITED: usize = 13;
 
+/// What a process has spent so far.
+pub(super) fn processor_time(pid: u32) -> Option<Duration> {
+    let fields = fields(&pid.to_string())?;
+    let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Duration::from_millis((ticks(USER)? + ticks(SYSTEM)?) * 10))
+}
+
 fn fields(pid: &str) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in brackets, and may hold anything.
@@ -91,7 +98,7 @@ fn fields(pid: &str) -> Option<Vec<String>> {
 }
 
 impl Schema {
-    pub fn new(server: &str) -> Self {
+    pub(super) fn new(server: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -100,29 +107,36 @@ impl Schema {
         }
     }
 
-    pub fn server(&self) -> &str {
+    pub(super) fn server(&self) -> &str {
         &self.server
     }
 
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// As `punctual serve` is told.
-    pub fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         let sign = if self.server.contains('?') { '&' } else { '?' };
         format!("{}{sign}schema={}", self.server, self.name)
     }
 
-    pub async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    pub(super) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         let config = PgConfig::parse(&self.address()).map_err(rig::failed)?;
         Ok(Arc::new(
             PgStore::connect(config).await.map_err(rig::failed)?,
         ))
     }
 
+    /// One that enters no new job in the audit log.
+    pub(super) async fn open_without_audit(&self) -> Result<Arc<dyn Store>, Failure> {
+        let config = PgConfig::parse(&self.address()).map_err(rig::failed)?;
+        let store = PgStore::connect(config).await.map_err(rig::failed)?;
+        Ok(Arc::new(store.without_audit_of_creates()))
+    }
+
     /// For one of many nodes.
-    pub async fn open_light(&self) -> Result<Arc<dyn Store>, Failure> {
+    pub(super) async fn open_light(&self) -> Result<Arc<dyn Store>, Failure> {
         let address = format!("{}&connections=2", self.address());
         let config = PgConfig::parse(&address).map_err(rig::failed)?;
         Ok(Arc::new(
@@ -131,7 +145,7 @@ impl Schema {
     }
 
     /// A connection that finds our tables, and plans as the store's do.
-    pub async fn client(&self) -> Result<Client, Failure> {
+    pub(super) async fn client(&self) -> Result<Client, Failure> {
         let client = connect(&self.server).await?;
         let settings = format!(
             "SET search_path TO {}, pg_catalog; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
@@ -145,7 +159,7 @@ impl Schema {
 
     /// Waits until no store is connected any more, which is when the server counts what it wrote; then everything
     /// goes to disk, so that no round pays for another.
-    pub async fn rest(&self) -> Result<Written, Failure> {
+    pub(super) async fn rest(&self) -> Result<Written, Failure> {
         const STORES: &str =
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'punctual'";
         const WRITTEN: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint,
@@ -173,7 +187,7 @@ impl Schema {
     }
 
     /// Bytes of all tables and indexes.
-    pub async fn size(&self) -> Result<u64, Failure> {
+    pub(super) async fn size(&self) -> Result<u64, Failure> {
         const SIZE: &str =
             "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
             WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'm')";
@@ -183,7 +197,7 @@ impl Schema {
         Ok(size.unsigned_abs())
     }
 
-    pub async fn end(self) -> Result<(), Failure> {
+    pub(super) async fn end(self) -> Result<(), Failure> {
         let client = connect(&self.server).await?;
         let drop = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.name);
         client.batch_execute(&drop).await.map_err(failed)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// One measured workload.
 #[derive(Debug, Clone)]
-pub struct Figures {
+pub(super) struct Figures {
     pub workload: &'static str,
     /// What was measured, in words, with its unit.
     pub measured: Vec<(&'static str, f64, &'static str)>,
@@ -15,14 +15,14 @@ pub struct Figures {
 
 /// What a workload is held to.
 #[derive(Debug, Clone)]
-pub struct Bar {
+pub(super) struct Bar {
     pub text: String,
     pub value: f64,
     pub met: bool,
 }
 
 impl Bar {
-    pub fn at_least(text: &str, value: f64, bound: f64) -> Self {
+    pub(super) fn at_least(text: &str, value: f64, bound: f64) -> Self {
         Self {
             text: format!("{text} ≥ {}", plain(bound)),
             value,
@@ -30,7 +30,7 @@ impl Bar {
         }
     }
 
-    pub fn at_most(text: &str, value: f64, bound: f64) -> Self {
+    pub(super) fn at_most(text: &str, value: f64, bound: f64) -> Self {
         Self {
             text: format!("{text} ≤ {}", plain(bound)),
             value,
@@ -40,7 +40,7 @@ impl Bar {
 }
 
 impl Figures {
-    pub fn new(workload: &'static str) -> Self {
+    pub(super) fn new(workload: &'static str) -> Self {
         Self {
             workload,
             measured: Vec::new(),
@@ -49,18 +49,18 @@ impl Figures {
         }
     }
 
-    pub fn with(mut self, what: &'static str, value: f64, unit: &'static str) -> Self {
+    pub(super) fn with(mut self, what: &'static str, value: f64, unit: &'static str) -> Self {
         self.measured.push((what, value, unit));
         self
     }
 
-    pub fn bar(mut self, bar: Bar) -> Self {
+    pub(super) fn bar(mut self, bar: Bar) -> Self {
         self.bars.push(bar);
         self
     }
 
     /// The first measure against the floor of the same run, and what it is held to.
-    pub fn against(mut self, floor: f64, least: f64) -> Self {
+    pub(super) fn against(mut self, floor: f64, least: f64) -> Self {
         self.floor = Some(floor);
         let value = self
             .measured
@@ -71,7 +71,7 @@ impl Figures {
         self
     }
 
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let measured: Vec<Value> = self
             .measured
             .iter()
@@ -86,7 +86,7 @@ impl Figures {
     }
 
     /// Workload, what was measured, floor, bars: the cells of a table's row.
-    pub fn row(&self) -> [String; 4] {
+    pub(super) fn row(&self) -> [String; 4] {
         let measured: Vec<String> = self
             .measured
             .iter()
@@ -110,7 +110,7 @@ impl Figures {
     }
 
     /// The middle of several rounds, measure by measure; a bar is met when its middle is.
-    pub fn middle(rounds: &[Self]) -> Option<Self> {
+    pub(super) fn middle(rounds: &[Self]) -> Option<Self> {
         let mut middle = rounds.first()?.clone();
         for (index, measure) in middle.measured.iter_mut().enumerate() {
             measure.1 = median(rounds.iter().filter_map(|r| Some(r.measured.get(index)?.1)));
@@ -127,20 +127,20 @@ impl Figures {
     }
 }
 
-pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     percentile(&mut values, 50.0)
 }
 
 /// The value below which `percent` of all lie; zero of none.
-pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
+pub(super) fn percentile(values: &mut [f64], percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (percent / 100.0 * values.len() as f64).ceil() as usize;
     values.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
 /// A number as people write it.
-pub fn plain(value: f64) -> String {
+pub(super) fn plain(value: f64) -> String {
     if value.abs() >= 1_000.0 {
         let digits = format!("{:.0}", value.abs());
         let mut text = String::new();

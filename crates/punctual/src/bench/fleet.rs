@@ -27,7 +27,7 @@ struct Fleet {
     high: f64,
 }
 
-pub async fn fleet(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figures, Failure> {
+pub(super) async fn fleet(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let Place::Schema(schema) = &place else {
         return Err(Failure::usage(

@@ -45,7 +45,7 @@ fn connect(folder: &Path) -> Result<Connection, Failure> {
 
 /// Advance the job and insert the live run; then delete it and insert the history row: four row
 /// writes a run, a thousand runs a commit, one writer.
-pub async fn drain(folder: &Path, count: usize) -> Result<f64, Failure> {
+pub(super) async fn drain(folder: &Path, count: usize) -> Result<f64, Failure> {
     let jobs = rig::overdue(count, &rig::no_op());
     let store = open(folder)?;
     rig::load(&store, &jobs).await?;
@@ -134,7 +134,7 @@ fn settle(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
 }
 
 /// Job rows, `batch` to a commit.
-pub fn insert_jobs(folder: &Path, batch: usize, count: usize) -> Result<f64, Failure> {
+pub(super) fn insert_jobs(folder: &Path, batch: usize, count: usize) -> Result<f64, Failure> {
     drop(open(folder)?);
     let due_at = rig::now().plus(Duration::from_secs(3_600));
     let mut jobs: Vec<_> = (0..count)
@@ -178,11 +178,11 @@ fn insert(conn: &mut Connection, jobs: &[Arc<Job>]) -> rusqlite::Result<()> {
 }
 
 /// About what a stored definition takes.
-pub const DOC: &[u8] =
+pub(super) const DOC: &[u8] =
     br#"{"at":1798138800000,"target":{"http":{"url":"http://127.0.0.1:9/hook"}}}"#;
 
 /// How late a bare alarm rings, in milliseconds: the middle and the 99th of a hundred.
-pub async fn timer(apart: Duration, count: u32) -> Result<(f64, f64), Failure> {
+pub(super) async fn timer(apart: Duration, count: u32) -> Result<(f64, f64), Failure> {
     let clock = SystemClock;
     let mut alarm = clock
         .alarm()

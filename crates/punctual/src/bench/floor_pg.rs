@@ -45,7 +45,7 @@ const SETTLE: &str = "
 
 /// How jobs move on.
 #[derive(Debug, Clone, Copy)]
-pub enum Onward {
+pub(super) enum Onward {
     /// They were one-offs.
     Finished,
     /// Their next slot is so much later.
@@ -53,7 +53,7 @@ pub enum Onward {
 }
 
 /// The best of one to four connections.
-pub async fn drain(schema: &Schema, count: usize, onward: Onward) -> Result<f64, Failure> {
+pub(super) async fn drain(schema: &Schema, count: usize, onward: Onward) -> Result<f64, Failure> {
     let mut best: f64 = 0.0;
     for connections in 1..=4 {
         let place = Schema::new(schema.server());
@@ -189,7 +189,7 @@ async fn make_days(schema: &Schema, jobs: &[Arc<Job>]) -> Result<(), Failure> {
 }
 
 /// Rows of jobs, a thousand to a commit, by one connection.
-pub async fn insert_jobs(schema: &Schema, count: usize) -> Result<f64, Failure> {
+pub(super) async fn insert_jobs(schema: &Schema, count: usize) -> Result<f64, Failure> {
     const JOBS: &str = "
         INSERT INTO jobs (id, tenant, shard, version, state, state_at, next_slot, due_at)
         SELECT id, '00000000-0000-0000-0000-000000000000', shard, 1, 0, made, due, due
@@ -235,7 +235,7 @@ pub async fn insert_jobs(schema: &Schema, count: usize) -> Result<f64, Failure> 
 }
 
 /// Single durable inserts of a row as large as a job, by pgbench, which comes with the server.
-pub async fn pgbench(schema: &Schema, clients: usize, seconds: u32) -> Result<f64, Failure> {
+pub(super) async fn pgbench(schema: &Schema, clients: usize, seconds: u32) -> Result<f64, Failure> {
     const TABLE: &str =
         "CREATE TABLE single (id uuid PRIMARY KEY, due_at bigint, doc bytea, payload bytea);
                          CREATE INDEX ON single (due_at, id)";

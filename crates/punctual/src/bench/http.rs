@@ -9,20 +9,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use executor::Registry;
+use executor::egress::{Dialer, Egress};
 use executor::http::HttpExecutor;
+use executor::{Executor, Signer, WorkOrder};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::SendRequest;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use model::{Report, Role, TenantId};
 use serde_json::json;
 use store::Store;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::figures::Figures;
+use super::figures::{Bar, Figures};
 use super::rig::{self, Base, Place};
-use super::{floor, floor_pg};
+use super::{floor, floor_pg, workloads};
 use crate::failure::Failure;
 
 /// What PostgreSQL's bar is about, and what brings SQLite's commits together best.
@@ -30,19 +34,19 @@ fn clients(base: &Base) -> usize {
     if base.is_database() { 32 } else { 64 }
 }
 
-pub fn broken(error: impl std::fmt::Display) -> Failure {
+pub(super) fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::refused(format!("the bench's own connection failed: {error}"))
 }
 
 /// A receiver that reads the request and answers 200, on a thread of its own.
-struct Receiver {
+pub(super) struct Receiver {
     address: SocketAddr,
     stop: CancellationToken,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Receiver {
-    fn start() -> Result<Self, Failure> {
+    pub(super) fn start() -> Result<Self, Failure> {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -102,7 +106,7 @@ impl Drop for Receiver {
     }
 }
 
-pub async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
+pub(super) async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
     let stream = TcpStream::connect(address).await.map_err(broken)?;
     stream.set_nodelay(true).map_err(broken)?;
     let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -113,7 +117,7 @@ pub async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Fa
 }
 
 /// A request with a body of JSON.
-pub fn request(
+pub(super) fn request(
     method: Method,
     path: &str,
     address: SocketAddr,
@@ -128,11 +132,32 @@ pub fn request(
         .map_err(broken)
 }
 
+/// What is posted, and where to.
+#[derive(Clone)]
+struct Post {
+    address: SocketAddr,
+    path: &'static str,
+    body: Bytes,
+    /// The value of `authorization`.
+    key: Option<HeaderValue>,
+}
+
+impl Post {
+    fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
+        let mut request = request(Method::POST, self.path, self.address, self.body.clone())?;
+        if let Some(key) = &self.key {
+            request.headers_mut().insert(AUTHORIZATION, key.clone());
+        }
+        Ok(request)
+    }
+}
+
 /// Sends a request, and waits for all of its answer.
-pub async fn ask(
+pub(super) async fn ask(
     sender: &mut SendRequest<Full<Bytes>>,
     request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Bytes), Failure> {
+    sender.ready().await.map_err(broken)?;
     let answer = sender.send_request(request).await.map_err(broken)?;
     let status = answer.status();
     let body = answer.into_body().collect().await.map_err(broken)?;
@@ -140,19 +165,13 @@ pub async fn ask(
 }
 
 /// Posts `count` requests over `clients` connections, each waiting for its answer. Answers the rate.
-async fn posts(
-    address: SocketAddr,
-    path: &'static str,
-    body: Bytes,
-    clients_max: usize,
-    count: usize,
-) -> Result<f64, Failure> {
+async fn posts(post: Post, clients_max: usize, count: usize) -> Result<f64, Failure> {
     let left = Arc::new(AtomicUsize::new(count));
     let mut clients = tokio::task::JoinSet::new();
     let begun = rig::uptime();
     for _ in 0..clients_max {
-        let mut sender = connect(address).await?;
-        let (left, body) = (Arc::clone(&left), body.clone());
+        let mut sender = connect(post.address).await?;
+        let (left, post) = (Arc::clone(&left), post.clone());
         clients.spawn(async move {
             while left
                 .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
@@ -160,8 +179,7 @@ async fn posts(
                 })
                 .is_ok()
             {
-                let request = request(Method::POST, path, address, body.clone())?;
-                let (status, _) = ask(&mut sender, request).await?;
+                let (status, _) = ask(&mut sender, post.request()?).await?;
                 if !status.is_success() {
                     return Err(Failure::refused(format!("the server answered {status}")));
                 }
@@ -176,88 +194,169 @@ async fn posts(
     Ok(count as f64 / took.as_secs_f64())
 }
 
-/// Callbacks: fire, call, answer, settled.
-pub async fn callbacks(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
-    const COUNT: usize = 100_000;
-    let receiver = Receiver::start()?;
+/// Delivers signed, whatever its order says.
+struct Signed {
+    http: HttpExecutor,
+    signer: Arc<Signer>,
+}
+
+#[async_trait::async_trait]
+impl Executor for Signed {
+    async fn execute(&self, mut order: WorkOrder) -> Report {
+        order.signer = Some(Arc::clone(&self.signer));
+        self.http.execute(order).await
+    }
+}
+
+/// Callbacks of a benchmark.
+const COUNT: usize = 100_000;
+
+/// Fire, call, answer, settled: how many a second, signed or not, beside a server that wants keys or does not.
+pub(super) async fn called(
+    base: &Base,
+    receiver: &Receiver,
+    signer: Option<Arc<Signer>>,
+    asked: Asked,
+) -> Result<f64, Failure> {
     let place = Place::new(base)?;
     let store = place.open().await?;
     let target = rig::callback(&format!("http://{}/hook", receiver.address))?;
     let jobs = rig::overdue(COUNT, &target);
     rig::load(&*store, &jobs).await?;
     drop(jobs);
-    let http = HttpExecutor::new().map_err(rig::failed)?;
-    let registry = Registry::default().with("http", Arc::new(http));
+    // The receiver is on this machine.
+    let dialer = Arc::new(Dialer::new(Arc::new(Egress::unbounded())));
+    let http = HttpExecutor::new(dialer).map_err(rig::failed)?;
+    let http: Arc<dyn Executor> = match signer {
+        Some(signer) => Arc::new(Signed { http, signer }),
+        None => Arc::new(http),
+    };
+    let registry = Registry::default().with("http", http);
     let begun = rig::uptime();
-    let node = rig::start(&place, &store, registry).await?;
-    let metrics = node.handle().metrics().clone();
+    let served = Served::on(&place, Arc::clone(&store), registry, asked).await?;
+    let metrics = served.node.handle().metrics().clone();
     rig::wait("the callbacks", async || {
         metrics.dispatched.get() >= COUNT as u64 && rig::is_settled(&*store).await
     })
     .await?;
     let rate = COUNT as f64 / rig::uptime().saturating_sub(begun).as_secs_f64();
-    node.stop(Duration::from_secs(5)).await;
+    served.stop().await;
     drop(store);
     place.end().await?;
+    Ok(rate)
+}
+
+/// Callbacks beside what a bare client can do; and beside that and a drain, one after the other: what its parts allow.
+pub(super) async fn callbacks(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
+    let receiver = Receiver::start()?;
+    let rate = called(base, &receiver, None, Asked::Nothing).await?;
     let figures = Figures::new("http").with("callbacks", rate, "/s");
     if !with_floor {
         return Ok(figures);
     }
-    let body = Bytes::from_static(br#"{"order":4711,"customer":"c-90210","sum":"129.90"}"#);
     // One thread is what serves a bare client best.
-    let address = receiver.address;
+    let post = Post {
+        address: receiver.address,
+        path: "/hook",
+        body: Bytes::from_static(br#"{"order":4711,"customer":"c-90210","sum":"129.90"}"#),
+        key: None,
+    };
     let alone = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
         runtime
             .map_err(broken)?
-            .block_on(posts(address, "/hook", body, 64, COUNT * 2))
+            .block_on(posts(post, 64, COUNT * 2))
     });
     let floor = alone.await.map_err(broken)??;
-    Ok(figures.against(floor, 0.35))
+    let place = Place::new(base)?;
+    let drained = workloads::drain(&place, rig::overdue(COUNT, &rig::no_op())).await?;
+    place.end().await?;
+    let parts = 1.0 / (1.0 / floor + 1.0 / drained.rate);
+    let figures = figures
+        .with("drain", drained.rate, "/s")
+        .against(floor, if base.is_database() { 0.25 } else { 0.35 });
+    Ok(figures.bar(Bar::at_least("ratio to its parts", rate / parts, 0.9)))
 }
 
 /// A server on a store of its own.
-pub struct Served {
+pub(super) struct Served {
     pub address: SocketAddr,
     pub store: Arc<dyn Store>,
+    /// What its clients show, as the value of `authorization`.
+    key: Option<HeaderValue>,
     stop: CancellationToken,
     node: engine::Node,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Served {
-    pub async fn start(place: &Place, registry: Registry) -> Result<Self, Failure> {
-        let store = place.open().await?;
+    pub(super) async fn start(place: &Place, registry: Registry) -> Result<Self, Failure> {
+        Self::on(place, place.open().await?, registry, Asked::Nothing).await
+    }
+
+    pub(super) async fn on(
+        place: &Place,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        asked: Asked,
+    ) -> Result<Self, Failure> {
         let node = rig::start(place, &store, registry).await?;
-        let access = Arc::new(server::Access::for_anyone());
-        let api = server::Api::new(store.clone(), node.handle(), access);
+        let (access, key) = match asked {
+            Asked::Nothing => (server::Access::for_anyone(), None),
+            Asked::Key => by_key(&store).await?,
+        };
+        let access = Arc::new(access);
+        let api = server::Api::new(store.clone(), node.handle(), Arc::clone(&access));
         let router = server::router(api);
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(broken)?;
         let address = listener.local_addr().map_err(broken)?;
         let stop = CancellationToken::new();
         let stopped = stop.clone();
+        let handle = node.handle();
         let task = tokio::spawn(async move {
-            server::serve(listener, router, Vec::new(), stopped).await;
+            tokio::select! {
+                biased;
+                () = server::serve(listener, router, server::Door::default(), stopped) => {}
+                () = kept(access, handle) => {}
+            }
         });
         Ok(Self {
             address,
             store,
+            key,
             stop,
             node,
             task,
         })
     }
 
-    pub async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.stop.cancel();
         let _ended = self.task.await;
         self.node.stop(Duration::from_secs(5)).await;
     }
 }
 
-pub fn job_body() -> Bytes {
+/// Keeps keys as they are in the store. Never ends, also where there are none.
+async fn kept(access: Arc<server::Access>, engine: engine::Handle) {
+    access.keep(engine).await;
+    std::future::pending().await
+}
+
+/// A server that asks for a key, and the one that opens it.
+async fn by_key(store: &Arc<dyn Store>) -> Result<(server::Access, Option<HeaderValue>), Failure> {
+    let now = engine::Clock::now(&engine::SystemClock);
+    let minted = server::Minted::new(TenantId::DEFAULT, Role::Admin, now);
+    let made = store.access().create_key(&minted.key).await;
+    made.map_err(rig::failed)?;
+    let access = server::Access::by_keys(Arc::clone(store)).await;
+    let key = HeaderValue::try_from(format!("Bearer {}", minted.text)).map_err(broken)?;
+    Ok((access.map_err(rig::failed)?, Some(key)))
+}
+
+pub(super) fn job_body() -> Bytes {
     let body = json!({
         "schedule": {"in": "1h"}, "target": "http://127.0.0.1:9/hook",
         "payload": {"order": 4711, "customer": "c-90210", "sum": "129.90"},
@@ -265,14 +364,44 @@ pub fn job_body() -> Bytes {
     Bytes::from(body.to_string())
 }
 
-/// Creating one by one over REST, from many clients.
-pub async fn create(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
+/// What a server asks of those who call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Nothing,
+    Key,
+}
+
+/// Whether new jobs are entered in the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audit {
+    Kept,
+    Left,
+}
+
+/// How many jobs a second are created one by one over REST, from many clients.
+pub(super) async fn created(base: &Base, asked: Asked, audit: Audit) -> Result<f64, Failure> {
     const COUNT: usize = 30_000;
     let place = Place::new(base)?;
-    let served = Served::start(&place, Registry::default()).await?;
-    let rate = posts(served.address, "/v1/jobs", job_body(), clients(base), COUNT).await?;
+    let store = match audit {
+        Audit::Kept => place.open().await?,
+        Audit::Left => place.open_without_audit().await?,
+    };
+    let served = Served::on(&place, store, Registry::default(), asked).await?;
+    let post = Post {
+        address: served.address,
+        path: "/v1/jobs",
+        body: job_body(),
+        key: served.key.clone(),
+    };
+    let rate = posts(post, clients(base), COUNT).await?;
     served.stop().await;
     place.end().await?;
+    Ok(rate)
+}
+
+/// Creating one by one over REST.
+pub(super) async fn create(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
+    let rate = created(base, Asked::Nothing, Audit::Kept).await?;
     let figures = Figures::new("create").with("jobs", rate, "/s");
     if !with_floor {
         return Ok(figures);

@@ -46,7 +46,7 @@ struct Ingested {
     size: f64,
 }
 
-pub async fn ingest(
+pub(super) async fn ingest(
     base: &Base,
     with_floor: bool,
     count: usize,

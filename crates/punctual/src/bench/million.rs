@@ -1,12 +1,11 @@
 //! One million registered jobs: how soon a server is ready, what memory it takes, and whether the
 //! other workloads still hold beside them.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use model::shard::ShardSet;
 
+use super::child::Server;
 use super::figures::{Bar, Figures, median, percentile};
 use super::rig::{self, Base, Place};
 use super::{floor, workloads};
@@ -34,59 +33,14 @@ async fn fill(place: &Place, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A server as a user starts it, ended when dropped.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _reaped = self.0.wait();
-    }
-}
-
-/// Starts a server on the store; answers how long until it said that it is ready, and its memory
-/// in megabytes a few seconds later.
+/// How long a server on the store took until it said that it is ready, and its memory in megabytes a few seconds later.
 async fn serve(place: &Place) -> Result<(f64, f64), Failure> {
-    let told = |error: std::io::Error| Failure::refused(format!("cannot start a server: {error}"));
-    let program = std::env::current_exe().map_err(told)?;
-    let begun = rig::uptime();
-    let mut child = Command::new(program)
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .args(place.arguments())
-        .env_remove("PUNCTUAL_LOG")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(told)?;
-    let pipe = child.stderr.take();
-    let server = Server(child);
-    let mut ready = false;
-    for line in pipe
-        .map(BufReader::new)
-        .into_iter()
-        .flat_map(BufRead::lines)
-    {
-        if line.map_err(told)?.contains("ready") {
-            ready = true;
-            break;
-        }
-    }
-    if !ready {
-        return Err(Failure::refused("the server ended before it was ready"));
-    }
-    let took = rig::uptime().saturating_sub(begun).as_secs_f64();
+    let server = Server::start(place, &[])?;
     rig::pause(Duration::from_secs(5)).await;
-    let status =
-        std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).map_err(told)?;
-    let resident = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>().ok())
-        .ok_or_else(|| Failure::refused("cannot read the server's memory"))?;
-    Ok((took, resident / 1_000.0))
+    Ok((server.ready, server.resident()?))
 }
 
-pub async fn million(
+pub(super) async fn million(
     base: &Base,
     with_floor: bool,
     tell: &dyn Fn(u64, u64),

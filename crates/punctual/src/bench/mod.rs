@@ -3,6 +3,8 @@
 //! that results read as ratios.
 
 mod beside;
+mod child;
+mod costs;
 mod database;
 mod figures;
 mod fleet;
@@ -11,10 +13,14 @@ mod floor_pg;
 mod http;
 mod ingest;
 mod million;
+mod outside;
+mod pairs;
 mod recovery;
 mod rig;
 mod snapshot;
 mod soak;
+mod targets;
+mod tenants;
 mod two_nodes;
 mod workloads;
 
@@ -30,7 +36,7 @@ use figures::Figures;
 use rig::{Base, Place};
 use snapshot::Beside;
 
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Workloads:
   drain       100,000 due one-offs, no-op targets: runs a second, from due to history
   repeat      100,000 recurring jobs with a slot that is due, likewise
@@ -43,6 +49,8 @@ Workloads:
   two-nodes   drain by two nodes on one database, beside one (with --store)
   http        100,000 callbacks to a receiver on this machine: runs a second, settled
   create      jobs created one by one over REST by 64 clients (32 with --store)
+  keys        nine pairs of create, with a key and without: what keys cost
+  signing     five pairs of http, signed and unsigned: what signatures cost
   ingest      --count jobs created by batch requests, bare ones and real ones: jobs a second, bytes a job
   million     a million registered jobs: start, memory, and the workloads beside them
   soak        4,000 jobs due every second for --minutes: whether tables keep their size (with --store)
@@ -55,7 +63,7 @@ Examples:
   punctual bench drain two-nodes --store postgres://punctual@127.0.0.1/punctual";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Workload {
+pub(crate) enum Workload {
     All,
     Drain,
     Repeat,
@@ -68,8 +76,15 @@ pub enum Workload {
     TwoNodes,
     Http,
     Create,
+    Keys,
+    Audit,
+    Signing,
+    SlowTargets,
+    DeadHost,
+    HandedOver,
     Ingest,
     Million,
+    Tenants,
     Soak,
     Snapshot,
     Fleet,
@@ -77,7 +92,7 @@ pub enum Workload {
 
 impl Workload {
     /// What `all` means on SQLite.
-    const EMBEDDED: [Self; 10] = [
+    const EMBEDDED: [Self; 16] = [
         Self::Drain,
         Self::HotSecond,
         Self::Precision,
@@ -87,11 +102,17 @@ impl Workload {
         Self::Http,
         Self::Create,
         Self::Ingest,
+        Self::Keys,
+        Self::Audit,
+        Self::Signing,
+        Self::SlowTargets,
+        Self::DeadHost,
+        Self::Tenants,
         Self::Million,
     ];
 
     /// And on PostgreSQL.
-    const SHARED: [Self; 12] = [
+    const SHARED: [Self; 20] = [
         Self::Drain,
         Self::Repeat,
         Self::HotSecond,
@@ -101,8 +122,16 @@ impl Workload {
         Self::Recovery,
         Self::BesideClients,
         Self::TwoNodes,
+        Self::Http,
         Self::Create,
         Self::Ingest,
+        Self::Keys,
+        Self::Audit,
+        Self::Signing,
+        Self::SlowTargets,
+        Self::DeadHost,
+        Self::HandedOver,
+        Self::Tenants,
         Self::Million,
     ];
 
@@ -113,10 +142,24 @@ impl Workload {
             Self::Million | Self::Soak | Self::Snapshot | Self::Fleet
         )
     }
+
+    /// These are pairs in turn already, or hardly differ between rounds.
+    fn is_paired(self) -> bool {
+        matches!(
+            self,
+            Self::Keys
+                | Self::Audit
+                | Self::Signing
+                | Self::DeadHost
+                | Self::HandedOver
+                | Self::SlowTargets
+                | Self::Tenants
+        )
+    }
 }
 
 #[derive(Debug, Args)]
-pub struct Bench {
+pub(crate) struct Bench {
     /// What to measure
     #[arg(value_enum, default_value = "all")]
     workloads: Vec<Workload>,
@@ -167,7 +210,7 @@ impl Bench {
     }
 }
 
-pub fn execute(bench: &Bench, json: bool) -> Result<(), Failure> {
+pub(crate) fn execute(bench: &Bench, json: bool) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -176,11 +219,8 @@ pub fn execute(bench: &Bench, json: bool) -> Result<(), Failure> {
     let mut all = Vec::new();
     for workload in bench.chosen() {
         let mut rounds: Vec<Vec<Figures>> = Vec::new();
-        let times = if base.is_database() && workload.is_long() {
-            1
-        } else {
-            bench.rounds
-        };
+        let once = workload.is_paired() || base.is_database() && workload.is_long();
+        let times = if once { 1 } else { bench.rounds };
         for round in 1..=times {
             output::note(&format!("{} ({round} of {times})", name(workload)));
             let figures = runtime.block_on(one(workload, &base, bench))?;
@@ -243,12 +283,23 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
         Workload::TwoNodes => vec![two_nodes::two_nodes(base).await?],
         Workload::Http => vec![http::callbacks(base, floor).await?],
         Workload::Create => vec![http::create(base, floor).await?],
+        Workload::Keys => costs::keys(base).await?,
+        Workload::Audit => vec![costs::audit(base).await?],
+        Workload::SlowTargets => vec![outside::slow_targets(base).await?],
+        Workload::DeadHost => {
+            vec![workloads::in_quiet(async || outside::dead_host(base).await).await?]
+        }
+        Workload::HandedOver => vec![outside::handed_over(base).await?],
+        Workload::Signing => vec![costs::signing(base).await?],
         Workload::Ingest => {
             loading(async |tell| ingest::ingest(base, floor, bench.count as usize, tell).await)
                 .await?
         }
         Workload::Million => {
             loading(async |tell| million::million(base, floor, tell).await).await?
+        }
+        Workload::Tenants => {
+            vec![loading(async |tell| tenants::tenants(base, tell).await).await?]
         }
         Workload::Fleet => vec![loading(async |tell| fleet::fleet(base, tell).await).await?],
         Workload::Soak => vec![soak::soak(base, bench.minutes).await?],

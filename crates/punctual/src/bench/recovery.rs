@@ -26,7 +26,7 @@ const AHEAD: Duration = Duration::from_millis(300);
 const LATE_MAX: f64 = 250.0;
 const RATIO_MIN: f64 = 0.7;
 
-pub async fn recovery(base: &Base) -> Result<Figures, Failure> {
+pub(super) async fn recovery(base: &Base) -> Result<Figures, Failure> {
     let before = drain(base).await?;
     let place = Place::new(base)?;
     let seen = catch_up(&place).await?;

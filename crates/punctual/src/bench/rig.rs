@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use engine::{Clock, ClockOf, Node, NodeConfig, SystemClock};
-use executor::Registry;
-use executor::fake::Fake;
+use executor::{Executor, Registry, WorkOrder};
+use hyper::Uri;
 use model::schedule::{Every, Period, Zone};
 use model::target::HttpTarget;
 use model::{Definition, Job, JobId, Report, Schedule, Slot, Target, TenantId, Timestamp};
@@ -20,7 +21,7 @@ use crate::failure::{Failure, chain};
 
 /// Which store is measured.
 #[derive(Debug, Clone)]
-pub enum Base {
+pub(super) enum Base {
     /// SQLite, in folders of this one.
     Folder(PathBuf),
     /// PostgreSQL at this address, in schemas of their own.
@@ -28,7 +29,7 @@ pub enum Base {
 }
 
 impl Base {
-    pub fn is_database(&self) -> bool {
+    pub(super) fn is_database(&self) -> bool {
         match self {
             Self::Folder(_) => false,
             Self::Database(_) => true,
@@ -37,20 +38,20 @@ impl Base {
 }
 
 /// Where the data of one round is; gone with the round.
-pub enum Place {
+pub(super) enum Place {
     Folder(Folder),
     Schema(Schema),
 }
 
 impl Place {
-    pub fn new(base: &Base) -> Result<Self, Failure> {
+    pub(super) fn new(base: &Base) -> Result<Self, Failure> {
         match base {
             Base::Folder(base) => Ok(Self::Folder(Folder::new(base)?)),
             Base::Database(address) => Ok(Self::Schema(Schema::new(address))),
         }
     }
 
-    pub async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    pub(super) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         match self {
             Self::Folder(folder) => {
                 let store = SqliteStore::open(folder.path(), Arc::new(SystemClock));
@@ -60,8 +61,19 @@ impl Place {
         }
     }
 
+    /// A store that enters no new job in the audit log.
+    pub(super) async fn open_without_audit(&self) -> Result<Arc<dyn Store>, Failure> {
+        match self {
+            Self::Folder(folder) => {
+                let store = SqliteStore::open(folder.path(), Arc::new(SystemClock));
+                Ok(Arc::new(store.map_err(failed)?.without_audit_of_creates()))
+            }
+            Self::Schema(schema) => schema.open_without_audit().await,
+        }
+    }
+
     /// Lets what was written before come to rest, and says how much has been written by now.
-    pub async fn rest(&self) -> Result<Written, Failure> {
+    pub(super) async fn rest(&self) -> Result<Written, Failure> {
         match self {
             Self::Folder(_) => Ok(Written::default()),
             Self::Schema(schema) => schema.rest().await,
@@ -69,7 +81,7 @@ impl Place {
     }
 
     /// Bytes on disk of everything that is stored, indexes included.
-    pub async fn size(&self) -> Result<u64, Failure> {
+    pub(super) async fn size(&self) -> Result<u64, Failure> {
         match self {
             Self::Folder(folder) => folder.size(),
             Self::Schema(schema) => schema.size().await,
@@ -77,7 +89,7 @@ impl Place {
     }
 
     /// Whose clock a node on this store fires by.
-    pub fn clock(&self) -> ClockOf {
+    pub(super) fn clock(&self) -> ClockOf {
         match self {
             Self::Folder(_) => ClockOf::Machine,
             Self::Schema(_) => ClockOf::Store,
@@ -85,14 +97,14 @@ impl Place {
     }
 
     /// How `punctual serve` is told of it.
-    pub fn arguments(&self) -> [String; 2] {
+    pub(super) fn arguments(&self) -> [String; 2] {
         match self {
             Self::Folder(folder) => ["--data".to_owned(), folder.path().display().to_string()],
             Self::Schema(schema) => ["--store".to_owned(), schema.address()],
         }
     }
 
-    pub async fn end(self) -> Result<(), Failure> {
+    pub(super) async fn end(self) -> Result<(), Failure> {
         match self {
             Self::Folder(_) => Ok(()),
             Self::Schema(schema) => schema.end().await,
@@ -101,10 +113,10 @@ impl Place {
 }
 
 /// A folder that is removed with everything in it.
-pub struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    pub fn new(base: &Path) -> Result<Self, Failure> {
+    pub(super) fn new(base: &Path) -> Result<Self, Failure> {
         let number: u32 = rand::rng().random();
         let path = base.join(format!(
             "punctual-bench-{}-{number:08x}",
@@ -115,7 +127,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.0
     }
 
@@ -137,20 +149,20 @@ impl Drop for Folder {
     }
 }
 
-pub fn failed(error: impl std::error::Error) -> Failure {
+pub(super) fn failed(error: impl std::error::Error) -> Failure {
     Failure::usage(chain(&error))
 }
 
-pub fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Clock::now(&SystemClock)
 }
 
-pub fn uptime() -> Duration {
+pub(super) fn uptime() -> Duration {
     Clock::uptime(&SystemClock)
 }
 
 /// A job of the usual size.
-pub fn job(schedule: Schedule, target: Target) -> Arc<Job> {
+pub(super) fn job(schedule: Schedule, target: Target) -> Arc<Job> {
     let mut def = Definition::new(schedule, target);
     def.payload = Some(bytes::Bytes::from_static(
         br#"{"order":4711,"customer":"c-90210","sum":"129.90"}"#,
@@ -160,12 +172,12 @@ pub fn job(schedule: Schedule, target: Target) -> Arc<Job> {
     Arc::new(Job::new(id, TenantId::DEFAULT, None, def, now))
 }
 
-pub fn one_off(due_at: Timestamp, target: Target) -> Arc<Job> {
+pub(super) fn one_off(due_at: Timestamp, target: Target) -> Arc<Job> {
     job(Schedule::from(Slot(due_at)), target)
 }
 
 /// One-offs that were due in the last few seconds, one after another, as a backlog is.
-pub fn overdue(count: usize, target: &Target) -> Vec<Arc<Job>> {
+pub(super) fn overdue(count: usize, target: &Target) -> Vec<Arc<Job>> {
     overdue_since(
         count,
         Duration::from_secs(6),
@@ -175,7 +187,7 @@ pub fn overdue(count: usize, target: &Target) -> Vec<Arc<Job>> {
 }
 
 /// Likewise, the first of them so long ago and the last `span` later.
-pub fn overdue_since(
+pub(super) fn overdue_since(
     count: usize,
     ago: Duration,
     span: Duration,
@@ -189,7 +201,7 @@ pub fn overdue_since(
 }
 
 /// Recurring jobs, each with one slot that was due in the last few seconds.
-pub fn overdue_recurring(count: usize, target: &Target) -> Vec<Arc<Job>> {
+pub(super) fn overdue_recurring(count: usize, target: &Target) -> Vec<Arc<Job>> {
     let from = now().minus(Duration::from_secs(6));
     let step = Duration::from_secs(5) / count.max(1) as u32;
     let one = |n: usize| {
@@ -203,7 +215,7 @@ pub fn overdue_recurring(count: usize, target: &Target) -> Vec<Arc<Job>> {
 }
 
 /// A job that is due every so often.
-pub fn every(period: Duration, anchor: Timestamp, target: Target) -> Arc<Job> {
+pub(super) fn every(period: Duration, anchor: Timestamp, target: Target) -> Arc<Job> {
     let every = Every {
         period: Period::Elapsed(period),
         anchor,
@@ -213,18 +225,17 @@ pub fn every(period: Duration, anchor: Timestamp, target: Target) -> Arc<Job> {
     job(Schedule::from(every), target)
 }
 
-pub fn no_op() -> Target {
-    Target::Fake(String::new())
+pub(super) fn callback(url: &str) -> Result<Target, Failure> {
+    Target::http(url).map_err(|error| Failure::usage(error.to_string()))
 }
 
-pub fn callback(url: &str) -> Result<Target, Failure> {
-    HttpTarget::new(url, Some("POST"))
-        .map(Target::Http)
-        .map_err(|error| Failure::usage(error.to_string()))
+/// What is answered by `Notes`, which calls nobody.
+pub(super) fn no_op() -> Target {
+    Target::Http(HttpTarget::at(Uri::from_static("http://127.0.0.1:9/")))
 }
 
 /// Writes jobs, a thousand at a time.
-pub async fn load(store: &dyn Store, jobs: &[Arc<Job>]) -> Result<(), Failure> {
+pub(super) async fn load(store: &dyn Store, jobs: &[Arc<Job>]) -> Result<(), Failure> {
     for chunk in jobs.chunks(1_000) {
         let new: Vec<NewJob> = chunk
             .iter()
@@ -240,42 +251,46 @@ pub async fn load(store: &dyn Store, jobs: &[Arc<Job>]) -> Result<(), Failure> {
 
 /// What a target saw: the slot and, in microseconds since the epoch, when.
 #[derive(Clone)]
-pub struct Notes {
+pub(super) struct Notes {
     seen: Arc<std::sync::Mutex<Vec<(JobId, Timestamp, i64)>>>,
     count: Arc<AtomicUsize>,
 }
 
+/// Takes notes and succeeds at once.
+#[async_trait]
+impl Executor for Notes {
+    async fn execute(&self, order: WorkOrder) -> Report {
+        let micros = SystemClock.now_micros();
+        let slot = order.slot.map_or(Timestamp::MIN, |slot| slot.0);
+        crate::bench::lock(&self.seen).push((order.job.id, slot, micros));
+        self.count.fetch_add(1, Ordering::Release);
+        Report::succeeded()
+    }
+}
+
 impl Notes {
-    pub fn new(room: usize) -> Self {
+    pub(super) fn new(room: usize) -> Self {
         Self {
             seen: Arc::new(std::sync::Mutex::new(Vec::with_capacity(room))),
             count: Arc::default(),
         }
     }
 
-    /// An executor that takes notes and succeeds.
-    pub fn registry(&self) -> Registry {
-        let notes = self.clone();
-        let fake = Fake(move |order: &executor::WorkOrder| {
-            let micros = SystemClock.now_micros();
-            let slot = order.slot.map_or(Timestamp::MIN, |slot| slot.0);
-            crate::bench::lock(&notes.seen).push((order.job.id, slot, micros));
-            notes.count.fetch_add(1, Ordering::Release);
-            Report::succeeded()
-        });
-        Registry::default().with("fake", Arc::new(fake))
+    /// Every target is answered by these notes.
+    pub(super) fn registry(&self) -> Registry {
+        Registry::default().with("http", Arc::new(self.clone()))
     }
 
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    pub fn take(&self) -> Vec<(JobId, Timestamp, i64)> {
+    pub(super) fn take(&self) -> Vec<(JobId, Timestamp, i64)> {
         std::mem::take(&mut crate::bench::lock(&self.seen))
     }
 }
 
-pub async fn start(
+pub(super) async fn start(
     place: &Place,
     store: &Arc<dyn Store>,
     registry: Registry,
@@ -291,12 +306,12 @@ pub async fn start(
         .map_err(failed)
 }
 
-pub async fn pause(time: Duration) {
+pub(super) async fn pause(time: Duration) {
     SystemClock.sleep(time).await;
 }
 
 /// Waits until `done` holds, for two minutes at most.
-pub async fn wait(what: &str, mut done: impl AsyncFnMut() -> bool) -> Result<(), Failure> {
+pub(super) async fn wait(what: &str, mut done: impl AsyncFnMut() -> bool) -> Result<(), Failure> {
     let begun = uptime();
     while !done().await {
         if uptime().saturating_sub(begun) > Duration::from_secs(120) {
@@ -308,12 +323,12 @@ pub async fn wait(what: &str, mut done: impl AsyncFnMut() -> bool) -> Result<(),
 }
 
 /// Whether nothing is alive in the store.
-pub async fn is_settled(store: &dyn Store) -> bool {
+pub(super) async fn is_settled(store: &dyn Store) -> bool {
     has_settled_but(store, 0).await
 }
 
 /// Whether at most so many are.
-pub async fn has_settled_but(store: &dyn Store, few: usize) -> bool {
+pub(super) async fn has_settled_but(store: &dyn Store, few: usize) -> bool {
     store
         .count_live()
         .await

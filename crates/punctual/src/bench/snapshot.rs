@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 /// How often the jobs are due while the snapshot is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Beside {
+pub(super) enum Beside {
     /// 3,000 jobs every second, for two minutes
     Second,
     /// 240,000 jobs every minute, for ten
@@ -63,7 +63,7 @@ struct Stretch {
     cores: f64,
 }
 
-pub async fn snapshot(base: &Base, beside: Beside) -> Result<Figures, Failure> {
+pub(super) async fn snapshot(base: &Base, beside: Beside) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let Place::Schema(schema) = &place else {
         return Err(Failure::usage(

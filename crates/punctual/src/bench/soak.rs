@@ -24,7 +24,7 @@ struct Sizes {
     runs: usize,
 }
 
-pub async fn soak(base: &Base, minutes: u32) -> Result<Figures, Failure> {
+pub(super) async fn soak(base: &Base, minutes: u32) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let Place::Schema(schema) = &place else {
         return Err(Failure::usage(

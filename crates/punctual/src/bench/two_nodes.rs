@@ -17,7 +17,7 @@ struct Reached {
     collisions: u64,
 }
 
-pub async fn two_nodes(base: &Base) -> Result<Figures, Failure> {
+pub(super) async fn two_nodes(base: &Base) -> Result<Figures, Failure> {
     let one = reach(base, 1).await?;
     let two = reach(base, 2).await?;
     let ratio = two.rate / one.rate;
@@ -94,7 +94,7 @@ fn collisions(node: &Node) -> u64 {
 }
 
 /// Waits until all shards are held, by so many nodes about evenly, and a little longer.
-pub async fn balanced(schema: &Schema, nodes: usize) -> Result<(), Failure> {
+pub(super) async fn balanced(schema: &Schema, nodes: usize) -> Result<(), Failure> {
     const HELD: &str = "SELECT count(*) FROM leases WHERE holder IS NOT NULL GROUP BY holder";
     let client = schema.client().await?;
     rig::wait("the shards", async || {

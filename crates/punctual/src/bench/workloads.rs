@@ -16,18 +16,18 @@ use crate::failure::Failure;
 /// How far ahead of the moment jobs are written, so that the writing is over when it comes.
 const AHEAD: Duration = Duration::from_secs(3);
 /// What is drained.
-pub const COUNT: usize = 100_000;
+pub(super) const COUNT: usize = 100_000;
 
 /// How fast a drain went, and what the database wrote for each run.
 #[derive(Debug, Clone, Copy)]
-pub struct Drained {
+pub(super) struct Drained {
     pub rate: f64,
     pub wal: f64,
     pub tuples: f64,
 }
 
 /// Due jobs, from the start of the node to the last run in history.
-pub async fn drain(place: &Place, jobs: Vec<Arc<Job>>) -> Result<Drained, Failure> {
+pub(super) async fn drain(place: &Place, jobs: Vec<Arc<Job>>) -> Result<Drained, Failure> {
     let count = jobs.len();
     let store = place.open().await?;
     rig::load(&*store, &jobs).await?;
@@ -65,7 +65,7 @@ fn costs(figures: Figures, base: &Base, drained: Drained) -> Figures {
         .bar(Bar::at_most("log B a run", drained.wal, 1_100.0))
 }
 
-pub async fn drain_round(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
+pub(super) async fn drain_round(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let drained = drain(&place, rig::overdue(COUNT, &rig::no_op())).await?;
     let figures = Figures::new("drain").with("runs", drained.rate, "/s");
@@ -87,7 +87,7 @@ pub async fn drain_round(base: &Base, with_floor: bool) -> Result<Figures, Failu
 }
 
 /// Recurring jobs with every default, each with a slot that is due: they move on to the next.
-pub async fn repeat_round(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
+pub(super) async fn repeat_round(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let drained = drain(&place, rig::overdue_recurring(COUNT, &rig::no_op())).await?;
     let figures = Figures::new("repeat").with("runs", drained.rate, "/s");
@@ -104,7 +104,7 @@ pub async fn repeat_round(base: &Base, with_floor: bool) -> Result<Figures, Fail
 }
 
 /// Measures while the machine is quiet, as a bare timer shows before and after; three tries, the last one counts.
-pub async fn in_quiet(
+pub(super) async fn in_quiet(
     measure: impl AsyncFn() -> Result<Figures, Failure>,
 ) -> Result<Figures, Failure> {
     const QUIET: f64 = 1.0;
@@ -125,7 +125,7 @@ pub async fn in_quiet(
 }
 
 /// Many one-offs due at one instant.
-pub async fn hot_second(place: &Place) -> Result<Figures, Failure> {
+pub(super) async fn hot_second(place: &Place) -> Result<Figures, Failure> {
     const COUNT: usize = 20_000;
     let store = place.open().await?;
     let due_at = rig::now().plus(AHEAD + Duration::from_secs(2));
@@ -150,7 +150,7 @@ pub async fn hot_second(place: &Place) -> Result<Figures, Failure> {
 }
 
 /// 500 slots a second at distinct milliseconds.
-pub async fn precision(place: &Place, p99_max: f64) -> Result<Figures, Failure> {
+pub(super) async fn precision(place: &Place, p99_max: f64) -> Result<Figures, Failure> {
     const COUNT: usize = 10_000;
     const APART: Duration = Duration::from_millis(2);
     let (floor_middle, floor_high) = floor::timer(APART, 1_500).await?;
@@ -187,7 +187,7 @@ pub async fn precision(place: &Place, p99_max: f64) -> Result<Figures, Failure> 
 }
 
 /// Jobs that are due every second.
-pub async fn recurring(
+pub(super) async fn recurring(
     place: &Place,
     jobs: usize,
     p99_max: Option<f64>,
@@ -232,7 +232,7 @@ pub async fn recurring(
 }
 
 /// How late each delivery was, in milliseconds; less than nothing is early.
-pub fn lateness(seen: &[(model::JobId, Timestamp, i64)]) -> Vec<f64> {
+pub(super) fn lateness(seen: &[(model::JobId, Timestamp, i64)]) -> Vec<f64> {
     seen.iter()
         .map(|(_, slot, at)| (at - slot.as_millis() * 1_000) as f64 / 1e3)
         .collect()

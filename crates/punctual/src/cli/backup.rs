@@ -9,7 +9,7 @@ use super::output;
 use crate::config::{Config, Flags, Sources};
 use crate::failure::{Failure, chain};
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 The copy is complete as of one moment and can be served from: put it into an empty folder as
 punctual.db.
 
@@ -18,7 +18,7 @@ Examples:
   punctual backup /backups/punctual.db --data ./data";
 
 #[derive(Debug, Args)]
-pub struct Backup {
+pub(super) struct Backup {
     /// The file to write; it must not exist
     file: PathBuf,
     /// The folder that holds the data, as for `serve` [env: PUNCTUAL_DATA]
@@ -29,7 +29,7 @@ pub struct Backup {
     config: Option<PathBuf>,
 }
 
-pub fn execute(backup: &Backup, json: bool) -> Result<(), Failure> {
+pub(super) fn execute(backup: &Backup, json: bool) -> Result<(), Failure> {
     let values = backup
         .data
         .iter()

@@ -20,7 +20,7 @@ const SHOWN_MAX: u64 = 20;
 /// A longer line is not one of our server's.
 const LINE_MAX: usize = 4 * 1024 * 1024;
 
-pub async fn execute(path: &Path, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn execute(path: &Path, client: &Client, json: bool) -> Result<(), Failure> {
     let refused = |error: std::io::Error| {
         Failure::usage(format!("{} cannot be read: {error}", path.display()))
     };

@@ -31,7 +31,7 @@ A calendar that jobs name is not deleted. Take it off them first: `punctual job 
 empties the list of what a job leaves out, `--only \"\"` the list of what it keeps to.";
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// List calendars by name
     List(List),
     /// Show a calendar, and how many jobs go by it
@@ -45,19 +45,19 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-pub struct Name {
+pub(super) struct Name {
     /// The calendar's name
     name: String,
 }
 
 #[derive(Debug, Args)]
-pub struct List {
+pub(super) struct List {
     #[command(flatten)]
     page: view::PageArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Put {
+pub(super) struct Put {
     #[command(flatten)]
     name: Name,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct Put {
 }
 
 #[derive(Debug, Args)]
-pub struct Delete {
+pub(super) struct Delete {
     #[command(flatten)]
     name: Name,
     #[command(flatten)]
@@ -107,7 +107,7 @@ struct Entries {
     note: Option<String>,
 }
 
-pub async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
     match command {
         Command::List(List { page }) => {
             view::list(client, "/v1/calendars", Vec::new(), &page, json, calendars).await

@@ -6,19 +6,19 @@ use clap_complete::Shell;
 use super::{Cli, output};
 use crate::failure::Failure;
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 Examples:
   punctual completions bash > /etc/bash_completion.d/punctual
   punctual completions zsh > \"${fpath[1]}/_punctual\"
   punctual completions fish > ~/.config/fish/completions/punctual.fish";
 
 #[derive(Debug, Args)]
-pub struct Completions {
+pub(super) struct Completions {
     /// The shell
     shell: Shell,
 }
 
-pub fn execute(completions: &Completions) -> Result<(), Failure> {
+pub(super) fn execute(completions: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(
         completions.shell,

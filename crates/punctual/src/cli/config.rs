@@ -9,12 +9,12 @@ use crate::config::{Config, Flags, SETTINGS, Sources};
 use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Print every setting's value and where it came from; takes the flags of `serve`
     Print(Flags),
 }
 
-pub fn execute(command: Command, json: bool) -> Result<(), Failure> {
+pub(super) fn execute(command: Command, json: bool) -> Result<(), Failure> {
     let Command::Print(flags) = command;
     let sources = Sources::of_process(flags);
     let config = Config::load(&sources)?;

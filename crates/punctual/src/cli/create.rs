@@ -14,7 +14,7 @@ use super::{batch, view};
 use crate::client::{Call, Client};
 use crate::failure::Failure;
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 --or-update changes the job of that key as `job edit` does: what is not said stays. If there is none, it is created.
 
 Examples:
@@ -34,7 +34,7 @@ Examples:
 const TRIES_MAX: u32 = 5;
 
 #[derive(Debug, Args)]
-pub struct Create {
+pub(super) struct Create {
     /// A name of your own for the job, unique among your jobs; goes before that of a file
     #[arg(long)]
     key: Option<String>,
@@ -59,7 +59,7 @@ pub struct Create {
 }
 
 impl Create {
-    pub async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
+    pub(super) async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
         if let Some(path) = &self.batch {
             self.fields.none_beside("--batch")?;
             return batch::execute(path, client, json).await;

@@ -13,7 +13,7 @@ use super::view::{self, job as job_view, plan};
 use crate::client::{Call, Client};
 use crate::failure::Failure;
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 What is not said stays as it is. An empty text takes away what stands, or sets it back to its
 default; headers and labels are changed by name.
 
@@ -26,7 +26,7 @@ Examples:
   echo '{\"lane\": \"batch\"}' | punctual job edit hello --file -";
 
 #[derive(Debug, Args)]
-pub struct Edit {
+pub(super) struct Edit {
     #[command(flatten)]
     name: Name,
     /// Another key for the job; an empty text takes it away
@@ -46,7 +46,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    pub async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
+    pub(super) async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
         let file = JobFile::beside(&self.fields, self.file.as_deref())?;
         let body = match &file {
             Some(file) => file.body(None)?,

@@ -11,7 +11,7 @@ use super::view::{self, items, text};
 use crate::client::{Call, Client, with_query};
 use crate::failure::Failure;
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 The conclusion comes first, then what it follows from, step by step. A moment without an offset is
 a local time in the zone of the job.
 
@@ -21,7 +21,7 @@ Examples:
   punctual job explain hello --at 1790000000 --json";
 
 #[derive(Debug, Args)]
-pub struct Explain {
+pub(super) struct Explain {
     #[command(flatten)]
     name: Name,
     /// The moment: with an offset, as epoch seconds, or as a local time of the job's zone
@@ -30,7 +30,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    pub async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
+    pub(super) async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
         let path = format!("{}/explain", self.name.path());
         let asked = with_query(&path, &[("at", self.at.clone())]);
         let answer = client.send(Call::get(asked)).await?;

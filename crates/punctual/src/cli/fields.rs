@@ -15,7 +15,7 @@ use super::words;
 use crate::failure::Failure;
 
 #[derive(Debug, Clone, Default, Args)]
-pub struct Fields {
+pub(super) struct Fields {
     #[command(flatten)]
     schedule: ScheduleFields,
     #[command(flatten)]
@@ -65,12 +65,24 @@ pub struct Fields {
     /// at_least_once or at_most_once
     #[arg(long, value_name = "MODE", help_heading = "Policies")]
     delivery: Option<String>,
+    /// What completes an attempt: answer, or callback (a target that answers 202 reports later) [default of the server: answer]
+    #[arg(long, value_name = "MODE", help_heading = "Policies")]
+    completion: Option<String>,
+    /// With callback: how long the target may be silent, such as 5m
+    #[arg(long, value_name = "SPAN", help_heading = "Policies")]
+    heartbeat_within: Option<String>,
     /// Mark runs that start later than this after they were due, such as 10s
     #[arg(long, value_name = "SPAN", help_heading = "Policies")]
     start_within: Option<String>,
     /// Mark runs that take longer than this, such as 10m
     #[arg(long, value_name = "SPAN", help_heading = "Policies")]
     finish_within: Option<String>,
+    /// Pause the job after so many runs in a row that ended dead, such as 5; empty for never
+    #[arg(long, value_name = "RUNS", help_heading = "Policies")]
+    pause_after_failures: Option<String>,
+    /// Who the job belongs to [default of the server: whoever creates it]
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
     /// A label; may be given several times
     #[arg(long = "label", value_name = "NAME=VALUE")]
     labels: Vec<String>,
@@ -91,9 +103,37 @@ struct TargetFields {
         help_heading = "What is sent"
     )]
     headers: Vec<String>,
+    /// A template for what is sent, instead of the payload as it is
+    #[arg(long, value_name = "TEMPLATE", help_heading = "What is sent")]
+    body: Option<String>,
     /// How many bytes of an answer are kept [default of the server: 4096]
     #[arg(long, value_name = "BYTES", help_heading = "What is sent")]
     output_max: Option<String>,
+    /// A header of the answer to keep; may be given several times, empty for none
+    #[arg(
+        long = "keep-header",
+        value_name = "NAME",
+        help_heading = "What is sent"
+    )]
+    keep_headers: Vec<String>,
+    /// Statuses that count as success, such as 2xx,404,300-399; empty for 2xx
+    #[arg(long, value_name = "STATUSES", help_heading = "What is sent")]
+    success_status: Option<String>,
+    /// What a JSON answer must say to count as success, such as /ok=true; empty for nothing
+    #[arg(long, value_name = "POINTER=JSON", help_heading = "What is sent")]
+    success_json: Option<String>,
+    /// same_origin: redirects within the same scheme, host and port are followed [default of the server: none]
+    #[arg(long, value_name = "WHICH", help_heading = "What is sent")]
+    redirects: Option<String>,
+    /// The secret with authorities to trust beside the public ones, in PEM
+    #[arg(long, value_name = "SECRET", help_heading = "What is sent")]
+    target_ca: Option<String>,
+    /// The secret with the certificate to show to the target, in PEM
+    #[arg(long, value_name = "SECRET", help_heading = "What is sent")]
+    target_cert: Option<String>,
+    /// The secret with its private key, in PEM
+    #[arg(long, value_name = "SECRET", help_heading = "What is sent")]
+    target_key: Option<String>,
 }
 
 /// A body whose payload goes out byte for byte as it came in.
@@ -107,7 +147,7 @@ struct Body<'a> {
 
 impl Fields {
     /// The JSON of a job to be created. What every job must have is asked for here, in words that can be typed.
-    pub fn to_create(&self, key: Option<&str>) -> Result<Bytes, Failure> {
+    pub(super) fn to_create(&self, key: Option<&str>) -> Result<Bytes, Failure> {
         if !self.schedule.has_kind() {
             return Err(Failure::usage(
                 "it is not said when the job is due: say --cron, --every, --at or --in",
@@ -120,7 +160,7 @@ impl Fields {
     }
 
     /// The JSON of what is to change about a job.
-    pub fn to_edit(&self, key: Option<&str>) -> Result<Bytes, Failure> {
+    pub(super) fn to_edit(&self, key: Option<&str>) -> Result<Bytes, Failure> {
         let body = self.to_json(key)?;
         if body == "{}" {
             return Err(Failure::usage(
@@ -131,7 +171,7 @@ impl Fields {
     }
 
     /// Refuses any of these flags beside a file, which says what they would.
-    pub fn none_beside(&self, flag: &str) -> Result<(), Failure> {
+    pub(super) fn none_beside(&self, flag: &str) -> Result<(), Failure> {
         let said: Value = serde_json::from_slice(&self.to_json(None)?).unwrap_or_default();
         match first_field(&said).and_then(|field| words::flag(&field)) {
             Some(first) => Err(Failure::usage(format!(
@@ -142,7 +182,7 @@ impl Fields {
     }
 
     /// All that is said.
-    pub fn to_json(&self, key: Option<&str>) -> Result<Bytes, Failure> {
+    pub(super) fn to_json(&self, key: Option<&str>) -> Result<Bytes, Failure> {
         let mut body = self.policies()?;
         if let Some(key) = key {
             body.insert("key".to_owned(), text(key));
@@ -187,8 +227,11 @@ impl Fields {
             ("overlap", &self.overlap),
             ("spread", &self.spread),
             ("delivery", &self.delivery),
+            ("completion", &self.completion),
+            ("heartbeat_within", &self.heartbeat_within),
             ("start_within", &self.start_within),
             ("finish_within", &self.finish_within),
+            ("owner", &self.owner),
         ];
         for (name, value) in texts {
             put(&mut body, name, value.as_deref());
@@ -196,6 +239,9 @@ impl Fields {
         let retries = self.retries.map(|count| count.saturating_add(1));
         if let Some(attempts) = self.attempts_max.or(retries) {
             body.insert("retry".to_owned(), json!({ "attempts_max": attempts }));
+        }
+        if let Some(runs) = &self.pause_after_failures {
+            body.insert("pause_after_failures".to_owned(), number(runs));
         }
         let mut catch_up = Map::new();
         put(&mut catch_up, "policy", self.catch_up.as_deref());
@@ -216,14 +262,62 @@ impl TargetFields {
         let mut http = Map::new();
         put(&mut http, "url", self.url.as_deref());
         put(&mut http, "method", self.method.as_deref());
+        put(&mut http, "body", self.body.as_deref());
+        put(&mut http, "redirects", self.redirects.as_deref());
         if let Some(bytes) = &self.output_max {
             http.insert("output_max".to_owned(), number(bytes));
+        }
+        let mut tls = Map::new();
+        put(&mut tls, "ca", self.target_ca.as_deref());
+        put(&mut tls, "cert", self.target_cert.as_deref());
+        put(&mut tls, "key", self.target_key.as_deref());
+        if !tls.is_empty() {
+            http.insert("tls".to_owned(), tls.into());
+        }
+        if !self.keep_headers.is_empty() {
+            let names = self.keep_headers.iter().filter(|name| !name.is_empty());
+            http.insert("keep_headers".to_owned(), names.cloned().collect());
+        }
+        if let Some(success) = self.success()? {
+            http.insert("success".to_owned(), success);
         }
         if !self.headers.is_empty() {
             let headers = pairs(&self.headers, ':', "a header is NAME: VALUE")?;
             http.insert("headers".to_owned(), headers.into());
         }
         Ok((!http.is_empty()).then(|| http.into()))
+    }
+}
+
+impl TargetFields {
+    /// What counts as success, if anything is said of it.
+    fn success(&self) -> Result<Option<Value>, Failure> {
+        let mut success = Map::new();
+        if let Some(statuses) = &self.success_status {
+            let statuses = statuses.split(',').map(str::trim);
+            let statuses: Vec<&str> = statuses.filter(|status| !status.is_empty()).collect();
+            let statuses = Some(statuses).filter(|statuses| !statuses.is_empty());
+            success.insert("status".to_owned(), json!(statuses));
+        }
+        match self.success_json.as_deref() {
+            None => {}
+            Some("") => {
+                success.insert("json".to_owned(), Value::Null);
+            }
+            Some(rule) => {
+                let (pointer, equals) = rule.split_once('=').ok_or_else(|| {
+                    Failure::usage(format!("{rule:?} cannot be read: write /ok=true"))
+                })?;
+                let equals: Value = serde_json::from_str(equals).map_err(|error| {
+                    Failure::usage(format!(
+                        "{equals:?} is not JSON ({error}): a text is written '\"text\"'"
+                    ))
+                })?;
+                let json = json!({ "pointer": pointer, "equals": equals });
+                success.insert("json".to_owned(), json);
+            }
+        }
+        Ok((!success.is_empty()).then(|| success.into()))
     }
 }
 
@@ -252,7 +346,7 @@ fn pairs(texts: &[String], between: char, shape: &str) -> Result<Map<String, Val
 }
 
 /// The text of a file; `-` is standard input.
-pub fn text_of(path: &Path) -> Result<String, Failure> {
+pub(super) fn text_of(path: &Path) -> Result<String, Failure> {
     let read = if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map(|_| text)
@@ -324,6 +418,45 @@ mod tests {
         check(
             &["--timeout", "", "--start-within", "5s"],
             r#"{"start_within":"5s","timeout":null}"#,
+        );
+        check(&["--owner", "Ann"], r#"{"owner":"Ann"}"#);
+    }
+
+    #[test]
+    fn flags_say_what_of_an_answer_counts_and_is_kept() {
+        check(
+            &["--redirects", "same_origin"],
+            r#"{"target":{"http":{"redirects":"same_origin"}}}"#,
+        );
+        check(
+            &["--redirects", ""],
+            r#"{"target":{"http":{"redirects":null}}}"#,
+        );
+        check(
+            &["--target-ca", "a", "--target-cert", "b", "--target-key", ""],
+            r#"{"target":{"http":{"tls":{"ca":"a","cert":"b","key":null}}}}"#,
+        );
+        check(
+            &[
+                "--keep-header",
+                "etag",
+                "--success-status",
+                "2xx, 404",
+                "--success-json",
+                "/ok=true",
+            ],
+            r#"{"target":{"http":{"keep_headers":["etag"],"success":{"json":{"equals":true,"pointer":"/ok"},"status":["2xx","404"]}}}}"#,
+        );
+        check(
+            &[
+                "--keep-header",
+                "",
+                "--success-status",
+                "",
+                "--success-json",
+                "",
+            ],
+            r#"{"target":{"http":{"keep_headers":[],"success":{"json":null,"status":null}}}}"#,
         );
     }
 

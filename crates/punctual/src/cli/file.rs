@@ -30,7 +30,7 @@ const READ_ONLY: [&str; 15] = [
     "dry_run",
 ];
 
-pub struct JobFile {
+pub(super) struct JobFile {
     text: String,
     fields: BTreeMap<String, Box<RawValue>>,
     left_out: Vec<String>,
@@ -38,7 +38,7 @@ pub struct JobFile {
 
 impl JobFile {
     /// The file that is named, if one is; then no flag says the same.
-    pub fn beside(fields: &Fields, path: Option<&Path>) -> Result<Option<Self>, Failure> {
+    pub(super) fn beside(fields: &Fields, path: Option<&Path>) -> Result<Option<Self>, Failure> {
         let Some(path) = path else { return Ok(None) };
         fields.none_beside("--file")?;
         let refused = |why: String| Failure::usage(format!("{}: {why}", path.display()));
@@ -66,12 +66,12 @@ impl JobFile {
     }
 
     /// The key that it names.
-    pub fn key(&self) -> Option<String> {
+    pub(super) fn key(&self) -> Option<String> {
         serde_json::from_str(self.fields.get("key")?.get()).ok()
     }
 
     /// The body to send; the key of the command line goes before that of the file.
-    pub fn body(&self, key: Option<&str>) -> Result<Bytes, Failure> {
+    pub(super) fn body(&self, key: Option<&str>) -> Result<Bytes, Failure> {
         if key.is_none() && self.left_out.is_empty() {
             return Ok(Bytes::from(self.text.clone()));
         }
@@ -87,7 +87,7 @@ impl JobFile {
     }
 
     /// Says what was left out, once the rest was taken.
-    pub fn note(&self) {
+    pub(super) fn note(&self) {
         if !self.left_out.is_empty() {
             output::note(&format!(
                 "note: left out of the file, because only the server sets them: {}",

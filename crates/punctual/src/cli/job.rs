@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::create::{self, Create};
 use super::edit::{self, Edit};
 use super::explain::{self, Explain};
+use super::replay::{self, Backfill};
 use super::slots::{self, Slots};
+use super::versions::{REVERT_HELP, Revert, Show, Versions};
 use super::view::job as job_view;
 use super::{output, view};
 use crate::client::{Call, Client, encode, with_query};
@@ -42,14 +44,19 @@ cancelled: the target may have done its work, or a part of it. What has ended st
 its keep time is over. The key is free at once.";
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Register a job
     #[command(after_help = create::HELP)]
     Create(Box<Create>),
     /// List jobs, the newest first
     List(List),
     /// Show a job
-    Show(Name),
+    Show(Show),
+    /// Show what a job was, who changed it and what
+    Versions(Versions),
+    /// Make a job what it was at a version
+    #[command(after_help = REVERT_HELP)]
+    Revert(Revert),
     /// Show what became of a job's slots, and what will
     #[command(after_help = slots::HELP)]
     Slots(Slots),
@@ -70,19 +77,22 @@ pub enum Command {
     /// Make a new run from the job's last dead one
     #[command(visible_alias = "retry", after_help = REPLAY_HELP)]
     Replay(RunNow),
+    /// Run past slots of a job on purpose
+    #[command(after_help = replay::BACKFILL_HELP)]
+    Backfill(Backfill),
     /// Delete a job, and cancel its runs that have not ended
     #[command(after_help = DELETE_HELP)]
     Delete(Name),
 }
 
 #[derive(Debug, Args)]
-pub struct Name {
+pub(super) struct Name {
     /// The job's id or key
     job: String,
 }
 
 #[derive(Debug, Args)]
-pub struct List {
+pub(super) struct List {
     /// Only jobs in this state: active, paused, finished, invalid or deleted
     #[arg(long)]
     state: Vec<String>,
@@ -92,12 +102,15 @@ pub struct List {
     /// Only jobs with this text in their key
     #[arg(long)]
     q: Option<String>,
+    /// Only jobs that belong to this owner; a page may be short and have another after it
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
     #[command(flatten)]
     page: view::PageArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Pause {
+pub(super) struct Pause {
     #[command(flatten)]
     name: Name,
     /// Why; it stands beside every slot that passes
@@ -106,7 +119,7 @@ pub struct Pause {
 }
 
 #[derive(Debug, Args)]
-pub struct Resume {
+pub(super) struct Resume {
     #[command(flatten)]
     name: Name,
     /// Let the job's catch-up policy decide about the slots that passed
@@ -115,7 +128,7 @@ pub struct Resume {
 }
 
 #[derive(Debug, Args)]
-pub struct RunNow {
+pub(super) struct RunNow {
     #[command(flatten)]
     name: Name,
     #[command(flatten)]
@@ -124,7 +137,7 @@ pub struct RunNow {
 
 /// What a run by hand and a replay may carry.
 #[derive(Debug, Args)]
-pub struct Start {
+pub(super) struct Start {
     /// A payload for this run alone, as JSON
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
@@ -133,14 +146,13 @@ pub struct Start {
     force: bool,
 }
 
-pub async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
     match command {
         Command::Create(create) => create.execute(client, json).await,
         Command::List(list) => list.execute(client, json).await,
-        Command::Show(name) => {
-            let answer = client.send(Call::get(name.path())).await?;
-            view::print(&answer, json, job_view::job)
-        }
+        Command::Show(show) => show.execute(client, json).await,
+        Command::Versions(versions) => versions.execute(client, json).await,
+        Command::Revert(revert) => revert.execute(client, json).await,
         Command::Slots(slots) => slots.execute(client, json).await,
         Command::Explain(explain) => explain.execute(client, json).await,
         Command::Edit(edit) => edit.execute(client, json).await,
@@ -154,6 +166,7 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
         }
         Command::Run(run) => run.execute("run", client, json).await,
         Command::Replay(run) => run.execute("replay", client, json).await,
+        Command::Backfill(backfill) => backfill.execute(client, json).await,
         Command::Delete(name) => {
             let answer = client.send(Call::new(Method::DELETE, name.path())).await?;
             view::print(&answer, json, |answer| job_view::changed("deleted", answer))
@@ -162,18 +175,18 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
 }
 
 impl Name {
-    pub fn of_key(key: &str) -> Self {
+    pub(super) fn of_key(key: &str) -> Self {
         Self {
             job: format!("key:{key}"),
         }
     }
 
-    pub fn new(job: String) -> Self {
+    pub(super) fn new(job: String) -> Self {
         Self { job }
     }
 
     /// The job as paths and queries name it: its id, or `key:` and its key. No key begins as ids do.
-    pub fn named(&self) -> String {
+    pub(super) fn named(&self) -> String {
         if self.job.starts_with("job_") || self.job.starts_with("key:") {
             self.job.clone()
         } else {
@@ -181,7 +194,7 @@ impl Name {
         }
     }
 
-    pub fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         format!("/v1/jobs/{}", encode(&self.named()))
     }
 
@@ -203,7 +216,7 @@ impl Name {
 }
 
 /// A path whose request is only looked at, in a dry run.
-pub fn dry(path: String, dry_run: bool) -> String {
+pub(super) fn dry(path: String, dry_run: bool) -> String {
     if dry_run {
         with_query(&path, &[("dry_run", "true".to_owned())])
     } else {
@@ -217,6 +230,7 @@ impl List {
         query.extend(self.state.iter().map(|state| ("state", state.clone())));
         query.extend(self.label.iter().map(|label| ("label", label.clone())));
         query.extend(self.q.iter().map(|q| ("q", q.clone())));
+        query.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
         view::list(client, "/v1/jobs", query, &self.page, json, job_view::jobs).await
     }
 }
@@ -231,7 +245,7 @@ impl RunNow {
 
 impl Start {
     /// Writes the body, if there is anything to say.
-    pub fn put(&self, call: Call) -> Result<Call, Failure> {
+    pub(super) fn put(&self, call: Call) -> Result<Call, Failure> {
         let mut body = Vec::new();
         if let Some(payload) = &self.payload {
             let value: &serde_json::value::RawValue = serde_json::from_str(payload)
@@ -249,7 +263,7 @@ impl Start {
 }
 
 /// Says which run was made, and from which.
-pub fn started(run: &Value) -> Result<(), Failure> {
+pub(super) fn started(run: &Value) -> Result<(), Failure> {
     let mut line = format!("started {}", view::text(&run["id"]));
     if run["replay_of"].is_string() {
         line.push_str(&format!(" from {}", view::text(&run["replay_of"])));

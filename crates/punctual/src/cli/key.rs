@@ -17,14 +17,18 @@ Roles, each of which may do what those before it may:
   admin     creates, changes and deletes jobs and calendars, makes keys
   root      makes tenants, and keys for any of them; sees the nodes and the metrics
 
+And apart from those:
+  worker    gets work from the queues that --queue names, and sees nothing else
+
 The key is printed, and never shown again. Nobody makes a key that may do more than its own.
 
 Examples:
   punctual key create --role operator --label \"on call\" --expires-in 90d
+  punctual key create --role worker --queue mail --queue mail.bulk
   PUNCTUAL_KEY=$(punctual key create --role reader) punctual job list";
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Make a key, and print it this once
     #[command(after_help = CREATE_HELP)]
     Create(Create),
@@ -51,12 +55,15 @@ impl OfTenant {
 }
 
 #[derive(Debug, Args)]
-pub struct Create {
+pub(super) struct Create {
     #[command(flatten)]
     of: OfTenant,
-    /// What it allows: reader, operator, admin or root
+    /// What it allows: reader, operator, admin, root or worker
     #[arg(long)]
     role: String,
+    /// A queue that a worker gets its work from; may be repeated
+    #[arg(long = "queue", value_name = "NAME")]
+    queues: Vec<String>,
     /// What it is for
     #[arg(long)]
     label: Option<String>,
@@ -69,7 +76,7 @@ pub struct Create {
 }
 
 #[derive(Debug, Args)]
-pub struct List {
+pub(super) struct List {
     #[command(flatten)]
     of: OfTenant,
     #[command(flatten)]
@@ -77,14 +84,14 @@ pub struct List {
 }
 
 #[derive(Debug, Args)]
-pub struct Id {
+pub(super) struct Id {
     /// The key's id, such as key_0192…
     id: String,
     #[command(flatten)]
     of: OfTenant,
 }
 
-pub async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
     match command {
         Command::Create(create) => {
             let call = Call::post("/v1/keys").json(create.to_json());
@@ -109,6 +116,9 @@ impl Create {
     fn to_json(&self) -> String {
         let mut body = Map::new();
         body.insert("role".to_owned(), self.role.as_str().into());
+        if !self.queues.is_empty() {
+            body.insert("queues".to_owned(), self.queues.clone().into());
+        }
         let texts = [
             ("tenant", &self.of.tenant),
             ("label", &self.label),
@@ -134,12 +144,19 @@ fn created(key: &Value) -> Result<(), Failure> {
     output::line(&text(&key["key"]))
 }
 
+fn queues(key: &Value) -> String {
+    let names = key["queues"].as_array().into_iter().flatten();
+    let names: Vec<String> = names.map(text).collect();
+    names.join(" ")
+}
+
 fn keys(items: &[Value], first: bool) -> Result<(), Failure> {
     let rows = items.iter().map(|key| {
         vec![
             Cell::new(text(&key["id"])),
             Cell::new(text(&key["tenant"])),
             Cell::new(text(&key["role"])),
+            Cell::new(cut(&queues(key))),
             Cell::new(moment(&key["last_used_at"], false)),
             Cell::new(moment(&key["expires_at"], false)),
             Cell::new(moment(&key["revoked_at"], false)),
@@ -150,6 +167,7 @@ fn keys(items: &[Value], first: bool) -> Result<(), Failure> {
         "ID",
         "TENANT",
         "ROLE",
+        "QUEUES",
         "LAST USED",
         "EXPIRES",
         "REVOKED",

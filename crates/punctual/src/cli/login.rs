@@ -11,31 +11,33 @@ use crate::client::Call;
 use crate::failure::Failure;
 use crate::profile::Profile;
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 The key is read from the terminal, without being shown, or from standard input. It is tried, and kept
 in a file that only you can read: ~/.config/punctual/profiles/NAME.toml. With --profile NAME the login
 has a name, and commands use it with --profile NAME or PUNCTUAL_PROFILE; without, it is the one they use.
 
 Examples:
   punctual login https://punctual.internal
+  punctual login https://punctual.internal --server-ca ca.pem
   punctual login https://punctual.staging --profile staging < key.txt
   punctual job list --profile staging
   PUNCTUAL_KEY=$(cat key.txt) punctual job list --server https://punctual.internal";
 
 #[derive(Debug, Args)]
-pub struct Login {
+pub(super) struct Login {
     /// The server
     url: String,
 }
 
 impl Login {
-    pub async fn execute(&self, remote: &Remote) -> Result<(), Failure> {
+    pub(super) async fn execute(&self, remote: &Remote) -> Result<(), Failure> {
         let key = read_key()?;
         let client = remote.client_of(&self.url, &key)?;
         let answer = client.send(Call::get("/version")).await?;
         let name = remote.profile_name();
         let server = self.url.clone();
-        let path = Profile { server, key }.save(name)?;
+        let tls = remote.trust()?;
+        let path = Profile { server, key, tls }.save(name)?;
         if remote.json {
             return output::json(&answer);
         }
@@ -66,7 +68,7 @@ fn read_key() -> Result<String, Failure> {
 }
 
 /// What is typed meanwhile is not shown.
-fn without_echo(read: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
+pub(super) fn without_echo(read: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin)?;
     let mut quiet = before.clone();

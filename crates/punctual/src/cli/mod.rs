@@ -1,5 +1,6 @@
 //! The command line, one file per group of commands.
 
+mod audit;
 mod backup;
 mod batch;
 mod calendar;
@@ -10,20 +11,29 @@ mod edit;
 mod explain;
 mod fields;
 mod file;
+mod find;
 mod job;
 mod key;
 mod login;
 mod next;
 mod node;
 mod openapi;
-pub mod output;
+pub(crate) mod output;
+mod outside;
+mod overview;
 mod remote;
+mod replay;
 mod run;
+mod secret;
+mod signing;
 mod slots;
+mod target;
 mod tenant;
+mod user;
+mod versions;
 mod view;
 mod when;
-pub mod words;
+pub(crate) mod words;
 
 use std::process::ExitCode;
 
@@ -52,7 +62,7 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     remote: Remote,
     #[command(subcommand)]
@@ -70,18 +80,42 @@ enum Command {
     /// Show runs, cancel and replay them
     #[command(subcommand)]
     Run(run::Command),
+    /// Replay many runs at a pace, and see how far that is
+    #[command(subcommand)]
+    Replay(replay::Command),
     /// Write, show and delete calendars: days and hours that jobs leave out or keep to
     #[command(subcommand)]
     Calendar(calendar::Command),
+    /// Show whom jobs call, and how they are
+    #[command(subcommand)]
+    Target(target::Command),
     /// Show the nodes that share the work
     #[command(subcommand)]
     Node(node::Command),
+    /// Show how the jobs fare, and what somebody should look at
+    #[command(after_help = overview::HELP)]
+    Overview(overview::Overview),
     /// Make, list and delete tenants
     #[command(subcommand)]
     Tenant(tenant::Command),
     /// Make, list and revoke keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Make, change, list and delete users, who log in to the console
+    #[command(subcommand)]
+    User(user::Command),
+    /// Print a link that opens the console and logs in once
+    #[command(after_help = user::CONSOLE_HELP)]
+    Console,
+    /// Show, export and check who changed what
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Make, list and delete secrets: values that jobs send and nobody gets back
+    #[command(subcommand)]
+    Secret(secret::Command),
+    /// Make, list and delete what callbacks are signed with
+    #[command(subcommand)]
+    Signing(signing::Command),
     /// Keep a server and a key for the commands that follow
     #[command(after_help = login::HELP)]
     Login(login::Login),
@@ -106,13 +140,13 @@ enum Command {
 
 impl Cli {
     /// Whether a program reads what is printed.
-    pub fn json(&self) -> bool {
+    pub(crate) fn json(&self) -> bool {
         self.remote.json
     }
 }
 
 /// Ends a command line that cannot be read; one that asks for help is answered in the same way.
-pub fn unread(error: &clap::Error) -> ExitCode {
+pub(crate) fn unread(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|word| word == "--json");
     if !json || error.exit_code() == 0 {
         error.exit();
@@ -125,7 +159,7 @@ pub fn unread(error: &clap::Error) -> ExitCode {
 }
 
 /// Does what the command line says.
-pub fn execute(cli: Cli) -> Result<(), Failure> {
+pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
     let Cli { remote, command } = cli;
     let json = remote.json;
     match command {
@@ -136,17 +170,39 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Run(command) => ask(&remote, async |client| {
             run::execute(command, &client, json).await
         }),
+        Command::Replay(command) => ask(&remote, async |client| {
+            replay::execute(command, &client, json).await
+        }),
         Command::Calendar(command) => ask(&remote, async |client| {
             calendar::execute(command, &client, json).await
         }),
+        Command::Target(command) => ask(&remote, async |client| {
+            target::execute(command, &client, json).await
+        }),
         Command::Node(command) => ask(&remote, async |client| {
             node::execute(command, &client, json).await
+        }),
+        Command::Overview(it) => ask(&remote, async |client| {
+            overview::execute(&it, &client, json).await
         }),
         Command::Tenant(command) => ask(&remote, async |client| {
             tenant::execute(command, &client, json).await
         }),
         Command::Key(command) => ask(&remote, async |client| {
             key::execute(command, &client, json).await
+        }),
+        Command::User(command) => ask(&remote, async |client| {
+            user::execute(command, &client, json).await
+        }),
+        Command::Console => ask(&remote, async |client| user::console(&client, json).await),
+        Command::Audit(command) => ask(&remote, async |client| {
+            audit::execute(command, &client, json).await
+        }),
+        Command::Secret(command) => ask(&remote, async |client| {
+            secret::execute(command, &client, json).await
+        }),
+        Command::Signing(command) => ask(&remote, async |client| {
+            signing::execute(command, &client, json).await
         }),
         Command::Login(login) => block_on(login.execute(&remote)),
         Command::Next(next) if next.needs_server() => ask(&remote, async |client| {

@@ -13,7 +13,7 @@ use super::when::{BoundFields, CalendarFields, CronFields};
 use crate::client::{Call, Client};
 use crate::failure::Failure;
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 Calendars are kept by a server: with --exclude or --only it is asked. Everything else is worked out
 here.
 
@@ -25,7 +25,7 @@ Examples:
   punctual next \"0 9 * * *\" --timezone Europe/Berlin --exclude holidays --only office-hours";
 
 #[derive(Debug, Args)]
-pub struct Next {
+pub(super) struct Next {
     /// A cron expression, a macro such as @daily, or "@every 90s"
     schedule: String,
     /// The time zone [default: UTC, or that of a CRON_TZ= in front of the expression]
@@ -47,7 +47,7 @@ pub struct Next {
 
 impl Next {
     /// Whether only a server can tell.
-    pub fn needs_server(&self) -> bool {
+    pub(super) fn needs_server(&self) -> bool {
         !self.calendars.is_empty()
     }
 
@@ -125,7 +125,7 @@ fn word<T: Copy + Default>(
 }
 
 /// Works the slots out.
-pub fn execute(next: &Next, json: bool) -> Result<(), Failure> {
+pub(super) fn execute(next: &Next, json: bool) -> Result<(), Failure> {
     let now = Clock::now(&SystemClock);
     let (schedule, from) = next.read(now)?;
     let following = |slot: &Slot| schedule.next_after(slot.0);
@@ -149,7 +149,7 @@ pub fn execute(next: &Next, json: bool) -> Result<(), Failure> {
 }
 
 /// Lets the server work them out: calendars are kept there.
-pub async fn ask(next: &Next, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn ask(next: &Next, client: &Client, json: bool) -> Result<(), Failure> {
     let now = Clock::now(&SystemClock);
     let (schedule, from) = next.read(now)?;
     let body = request(next, &schedule, from);

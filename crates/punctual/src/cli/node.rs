@@ -30,13 +30,13 @@ const HEAD: [&str; 9] = [
 ];
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// List the nodes that live, by name
     #[command(after_help = LIST_HELP)]
     List,
 }
 
-pub async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
     let Command::List = command;
     let answer = client.send(Call::get("/v1/nodes")).await?;
     view::print(&answer, json, nodes)

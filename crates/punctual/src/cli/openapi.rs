@@ -3,6 +3,6 @@
 use super::output;
 use crate::failure::Failure;
 
-pub fn execute() -> Result<(), Failure> {
+pub(super) fn execute() -> Result<(), Failure> {
     output::json(server::openapi_json().as_ref())
 }

@@ -16,18 +16,23 @@ use crate::failure::Failure;
 const WIDTH_MIN: u16 = 60;
 
 /// Writes a line to standard output.
-pub fn line(text: &str) -> Result<(), Failure> {
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
     raw(format!("{text}\n").as_bytes())
 }
 
 /// Writes bytes as they are, and ends the line if they do not.
-pub fn json(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn json(bytes: &[u8]) -> Result<(), Failure> {
     raw(bytes)?;
     if bytes.last() == Some(&b'\n') {
         Ok(())
     } else {
         raw(b"\n")
     }
+}
+
+/// Writes bytes as they are.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    raw(bytes)
 }
 
 fn raw(bytes: &[u8]) -> Result<(), Failure> {
@@ -43,18 +48,18 @@ fn raw(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Says something to the person at the terminal. Nobody there is no reason to fail.
-pub fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let _unheard = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 /// The same, where somebody is to answer in the same line.
-pub fn prompt(text: &str) {
+pub(crate) fn prompt(text: &str) {
     let mut out = anstream::stderr().lock();
     let _unheard = write!(out, "{text}").and_then(|()| out.flush());
 }
 
 /// Says why a command failed: a line for people, or a problem document for programs.
-pub fn failure(failure: &Failure, json: bool) {
+pub(crate) fn failure(failure: &Failure, json: bool) {
     if failure.text.is_empty() {
         return;
     }
@@ -65,14 +70,14 @@ pub fn failure(failure: &Failure, json: bool) {
     note(&format!("{style}error:{style:#} {}", clean(&failure.text)));
 }
 
-pub fn warning(text: &str) {
+pub(crate) fn warning(text: &str) {
     let style = anstyle::AnsiColor::Yellow.on_default().bold();
     note(&format!("{style}warning:{style:#} {}", clean(text)));
 }
 
 /// A text from elsewhere, made harmless: what could move the cursor, colour the screen or turn the
 /// direction of writing is shown as its number.
-pub fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let unsafe_to_show = |c: char| {
         c.is_control()
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -92,7 +97,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a person reads standard output.
-pub fn is_terminal() -> bool {
+pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
@@ -103,12 +108,12 @@ const COLUMN_MIN: u16 = 12;
 const COPIED: [&str; 5] = ["ID", "KEY", "SLOT", "NEXT SLOT", "REASON OR RUN"];
 
 /// Prints rows below a head. On a terminal long cells wrap to its width; elsewhere a row is a line.
-pub fn table(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
+pub(crate) fn table(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
     line(&lines_of(head, rows).join("\n"))
 }
 
 /// More rows of a table whose head has been printed.
-pub fn table_goes_on(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
+pub(crate) fn table_goes_on(head: &[&str], rows: Vec<Vec<Cell>>) -> Result<(), Failure> {
     // The head still has its say in how wide the columns are.
     let lines = lines_of(head, rows);
     line(&lines.get(1..).unwrap_or(&[]).join("\n"))
@@ -160,7 +165,7 @@ fn arranged(mut table: Table, head: &[&str], rows: Vec<Vec<Cell>>) -> Vec<String
 }
 
 /// A bar on the terminal for long work; silent where nobody looks.
-pub fn progress(total: Option<u64>, unit: &'static str) -> ProgressBar {
+pub(crate) fn progress(total: Option<u64>, unit: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     let template = match total {
         Some(_) => format!("{{bar:32}} {{percent:>3}} %  {{human_pos}} {unit}  {{eta}} left"),

@@ -1,7 +1,6 @@
 //! Whom to ask, and with which key.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use clap::Args;
 use hyper::Uri;
@@ -11,6 +10,7 @@ use crate::config::{Config, Flags, Sources};
 use crate::failure::Failure;
 use crate::profile::{self, Profile};
 use crate::serve;
+use crate::tls::Trust;
 
 const SERVER: &str = "http://127.0.0.1:7710";
 /// Never a flag: everyone on a machine can see those.
@@ -18,15 +18,13 @@ const KEY_VARIABLE: &str = "PUNCTUAL_KEY";
 
 /// Whom to ask, and how to print the answer.
 #[derive(Debug, Args)]
-pub struct Remote {
+pub(super) struct Remote {
     /// The server that commands talk to [default: that of the profile, else http://127.0.0.1:7710]
     #[arg(long, global = true, value_name = "URL", env = "PUNCTUAL_SERVER")]
     #[arg(hide_env_values = true, display_order = 900)]
     server: Option<String>,
-    /// A file of certificates, PEM, to trust for an https:// server besides the public authorities
-    #[arg(long, global = true, value_name = "FILE", env = "PUNCTUAL_SERVER_CA")]
-    #[arg(hide_env_values = true, display_order = 900)]
-    server_ca: Option<PathBuf>,
+    #[command(flatten)]
+    trust: Trust,
     /// A server and its key, as `punctual login` keeps them [default: default, if there is such]
     #[arg(long, global = true, value_name = "NAME", env = "PUNCTUAL_PROFILE")]
     #[arg(hide_env_values = true, display_order = 900)]
@@ -38,7 +36,7 @@ pub struct Remote {
 
 impl Remote {
     /// A client with the first key that is found: `PUNCTUAL_KEY`, the profile's, that of this machine's own server.
-    pub fn client(&self) -> Result<Client, Failure> {
+    pub(super) fn client(&self) -> Result<Client, Failure> {
         let profile = match &self.profile {
             Some(name) => Some(Profile::load(name)?),
             None => Profile::find(profile::DEFAULT).ok().flatten(),
@@ -48,19 +46,26 @@ impl Remote {
         let profile = profile.filter(|profile| is_same(&profile.server, &server));
         let key = std::env::var(KEY_VARIABLE).ok();
         let key = key.map(|key| key.trim().to_owned());
+        let kept = profile.as_ref().map(|profile| profile.key.clone());
         let key = key
             .filter(|key| !key.is_empty())
-            .or_else(|| profile.map(|profile| profile.key))
+            .or(kept)
             .or_else(|| own_key(&server));
-        Client::new(&server, self.server_ca.as_deref())?.with_key(key)
+        let trust = profile.map_or_else(Trust::default, |profile| profile.tls);
+        Client::new(&server, &self.trust.or(&trust))?.with_key(key)
     }
 
     /// One for a server that is logged in to.
-    pub fn client_of(&self, server: &str, key: &str) -> Result<Client, Failure> {
-        Client::new(server, self.server_ca.as_deref())?.with_key(Some(key.to_owned()))
+    pub(super) fn client_of(&self, server: &str, key: &str) -> Result<Client, Failure> {
+        Client::new(server, &self.trust)?.with_key(Some(key.to_owned()))
     }
 
-    pub fn profile_name(&self) -> &str {
+    /// What a profile keeps of it.
+    pub(super) fn trust(&self) -> Result<Trust, Failure> {
+        self.trust.absolute()
+    }
+
+    pub(super) fn profile_name(&self) -> &str {
         self.profile.as_deref().unwrap_or(profile::DEFAULT)
     }
 

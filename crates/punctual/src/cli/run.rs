@@ -7,9 +7,10 @@ use clap::{Args, Subcommand};
 use futures_util::{StreamExt, TryStreamExt};
 use serde_json::Value;
 
+use super::find::{self, Find};
 use super::job::{Name as JobName, Start, started};
 use super::view::run as run_view;
-use super::{output, view};
+use super::{output, outside, view};
 use crate::client::{Call, Client, encode};
 use crate::failure::Failure;
 
@@ -17,26 +18,39 @@ use crate::failure::Failure;
 const AT_ONCE: usize = 8;
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// List runs, the newest first
     List(List),
+    /// Count dead runs by their errors
+    #[command(after_help = find::GROUPS_HELP)]
+    Groups(Find),
     /// Show a run and its attempts
     Show(Name),
     /// End a run that has not ended
     Cancel(Name),
+    /// Start a run at once that waits for something outside of its job
+    Wake(Name),
     /// Make a new run from one that has ended; the old one stays as it was
     #[command(visible_alias = "retry")]
     Replay(Replay),
+    /// Say how an attempt went that was taken over
+    #[command(after_help = outside::REPORT_HELP)]
+    Report(outside::Report),
+    /// Say that the work of an attempt goes on; prints whether it is to stop
+    #[command(after_help = outside::REPORT_HELP)]
+    Heartbeat(outside::Heartbeat),
+    /// Print what a run has said of its work
+    Log(outside::Log),
 }
 
 #[derive(Debug, Args)]
-pub struct Name {
+pub(super) struct Name {
     /// The run's id
     run: String,
 }
 
 #[derive(Debug, Args)]
-pub struct Replay {
+pub(super) struct Replay {
     #[command(flatten)]
     name: Name,
     #[command(flatten)]
@@ -44,20 +58,20 @@ pub struct Replay {
 }
 
 #[derive(Debug, Args)]
-pub struct List {
-    /// Only runs of this job, by id or key
+pub(super) struct List {
+    #[command(flatten)]
+    find: Find,
+    /// Only runs that wait for this: turn, breaker or concurrency
     #[arg(long)]
-    job: Option<String>,
-    /// Only runs in this state: ready, running, retrying, succeeded, dead, cancelled or skipped
-    #[arg(long)]
-    state: Vec<String>,
+    waiting: Vec<String>,
     #[command(flatten)]
     page: view::PageArgs,
 }
 
-pub async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
     match command {
         Command::List(list) => list.execute(client, json).await,
+        Command::Groups(find) => find.groups(client, json).await,
         Command::Show(name) => {
             let answer = client.send(Call::get(name.path())).await?;
             if json {
@@ -79,6 +93,16 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
                 ))
             })
         }
+        Command::Wake(name) => {
+            let call = Call::post(format!("{}/wake", name.path()));
+            let answer = client.send(call).await?;
+            view::print(&answer, json, |run| {
+                output::line(&format!("{} waits no more", view::text(&run["id"])))
+            })
+        }
+        Command::Report(report) => report.execute(client, json).await,
+        Command::Heartbeat(heartbeat) => heartbeat.execute(client, json).await,
+        Command::Log(log) => log.execute(client, json).await,
         Command::Replay(Replay { name, start }) => {
             let call = Call::post(format!("{}/replay", name.path()));
             let answer = client.send(start.put(call)?).await?;
@@ -88,19 +112,15 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
 }
 
 impl Name {
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         format!("/v1/runs/{}", encode(&self.run))
     }
 }
 
 impl List {
     async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
-        let job = self
-            .job
-            .clone()
-            .map(|job| ("job", JobName::new(job).named()));
-        let states = self.state.iter().map(|state| ("state", state.clone()));
-        let query: Vec<_> = job.into_iter().chain(states).collect();
+        let mut query = self.find.query()?;
+        query.extend(self.waiting.iter().map(|it| ("waiting", it.clone())));
         let show = async |items: &[Value], first: bool| {
             run_view::runs(items, &Jobs::of(client, items).await?, first)
         };
@@ -110,7 +130,7 @@ impl List {
 
 /// The jobs of some runs, by their ids; those that are still there.
 #[derive(Debug, Default)]
-pub struct Jobs(BTreeMap<String, Value>);
+pub(super) struct Jobs(BTreeMap<String, Value>);
 
 impl Jobs {
     /// Reads each of them once, a few at a time.
@@ -131,12 +151,12 @@ impl Jobs {
     }
 
     /// The job of a run.
-    pub fn job(&self, run: &Value) -> Option<&Value> {
+    pub(super) fn job(&self, run: &Value) -> Option<&Value> {
         self.0.get(run["job"].as_str()?)
     }
 
     /// The key of a run's job; its id if it has none.
-    pub fn key(&self, run: &Value) -> String {
+    pub(super) fn key(&self, run: &Value) -> String {
         let key = self
             .job(run)
             .map(|job| &job["key"])

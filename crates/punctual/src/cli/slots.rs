@@ -11,7 +11,7 @@ use super::view::{self, cut, items, text};
 use crate::client::{Call, Client, with_query};
 use crate::failure::Failure;
 
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 A slot ran, was skipped or missed, or is planned. Slots that share a fate are one line: the first,
 the last and how many there are. Moments are UTC.
 
@@ -23,7 +23,7 @@ Examples:
 const HEAD: [&str; 5] = ["SLOT", "FATE", "REASON OR RUN", "NOTE", "BY"];
 
 #[derive(Debug, Args)]
-pub struct Slots {
+pub(super) struct Slots {
     #[command(flatten)]
     name: Name,
     /// From this moment on [default of the server: a day ago]
@@ -38,7 +38,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    pub async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
+    pub(super) async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
         let path = format!("{}/slots", self.name.path());
         let mut range = (self.from.clone(), self.to.clone());
         let mut left = self.limit as usize;

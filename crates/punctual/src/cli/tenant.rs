@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use hyper::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use super::output;
 use super::view::{self, cut, moment, text};
-use crate::client::{Call, Client, encode};
+use super::{output, when};
+use crate::client::{Call, Client, encode, with_query};
 use crate::failure::Failure;
 
 const CREATE_HELP: &str = "\
@@ -15,54 +15,125 @@ A tenant sees its own jobs, runs, calendars and keys, and nothing of the others'
 key: the root key makes the first one.
 
 Examples:
-  punctual tenant create team-search --note \"owned by Ann\"
+  punctual tenant create team-search --note \"owned by Ann\" --jobs-max 50000
   punctual key create --tenant team-search --role admin";
 
 const DELETE_HELP: &str = "\
-A tenant that has jobs, calendars or valid keys is not deleted. Delete and revoke those first.";
+A tenant that has jobs, calendars or valid keys is not deleted, unless --with-everything is said: then its keys are refused at
+once, and its jobs, runs, calendars and keys go in the background. `punctual tenant show` says how many jobs are left, until
+there is no such tenant any more. It cannot be undone.
+
+Examples:
+  punctual tenant delete team-search
+  punctual tenant delete team-search --with-everything";
+
+const EDIT_HELP: &str = "\
+What is not said stays as it is; an empty text takes a note away, and sets a quota back to its default. A tenant that has
+more than a new quota keeps it, and gets no more. `punctual tenant show` shows how much it has.
+
+Examples:
+  punctual tenant edit team-search --jobs-max 50000 --payload-bytes-max 1000000000
+  punctual tenant edit team-search --runs-day-max 100000
+  punctual tenant edit team-search --jobs-max \"\"";
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Make a tenant
     #[command(after_help = CREATE_HELP)]
     Create(Create),
     /// List tenants by name
     List(List),
-    /// Show a tenant
+    /// Show a tenant, and how much it has
     Show(Name),
-    /// Say what a tenant is for
+    /// Say what a tenant is for, and how much it may have
+    #[command(after_help = EDIT_HELP)]
     Edit(Edit),
-    /// Delete a tenant that has nothing
+    /// Delete a tenant that has nothing, or with everything
     #[command(after_help = DELETE_HELP)]
-    Delete(Name),
+    Delete(Delete),
 }
 
 #[derive(Debug, Args)]
-pub struct Name {
+pub(super) struct Name {
     /// The tenant's name
     name: String,
 }
 
 #[derive(Debug, Args)]
-pub struct Create {
+pub(super) struct Create {
     #[command(flatten)]
     name: Name,
     /// What it is for
     #[arg(long)]
     note: Option<String>,
+    #[command(flatten)]
+    quotas: QuotaFields,
 }
 
 #[derive(Debug, Args)]
-pub struct Edit {
+pub(super) struct Edit {
     #[command(flatten)]
     name: Name,
     /// What it is for; "" takes it away
     #[arg(long)]
-    note: String,
+    note: Option<String>,
+    #[command(flatten)]
+    quotas: QuotaFields,
+}
+
+/// How much a tenant may have.
+#[derive(Debug, Args)]
+struct QuotaFields {
+    /// How many jobs it may have, deleted ones not counted; "" is the default, 10,000,000
+    #[arg(long, value_name = "COUNT", help_heading = "Quotas")]
+    jobs_max: Option<String>,
+    /// How many bytes their payloads may have in all; "" is the default, 64 GiB
+    #[arg(long, value_name = "BYTES", help_heading = "Quotas")]
+    payload_bytes_max: Option<String>,
+    /// For how many days it sees runs that have ended; "" is for as long as they are kept
+    #[arg(long, value_name = "DAYS", help_heading = "Quotas")]
+    history_days_max: Option<String>,
+    /// How many runs it may have on one day of UTC, beyond which slots are skipped; "" is as many as there are
+    #[arg(long, value_name = "COUNT", help_heading = "Quotas")]
+    runs_day_max: Option<String>,
+}
+
+impl QuotaFields {
+    /// All that is said of a tenant.
+    fn to_json(&self, note: Option<&String>) -> Map<String, Value> {
+        let mut body = Map::new();
+        if let Some(note) = note {
+            body.insert("note".to_owned(), when::text(note));
+        }
+        let mut quotas = Map::new();
+        for (name, max) in [
+            ("jobs_max", &self.jobs_max),
+            ("payload_bytes_max", &self.payload_bytes_max),
+            ("history_days_max", &self.history_days_max),
+            ("runs_day_max", &self.runs_day_max),
+        ] {
+            if let Some(max) = max {
+                quotas.insert(name.to_owned(), when::number(max));
+            }
+        }
+        if !quotas.is_empty() {
+            body.insert("quotas".to_owned(), quotas.into());
+        }
+        body
+    }
 }
 
 #[derive(Debug, Args)]
-pub struct List {
+pub(super) struct Delete {
+    #[command(flatten)]
+    name: Name,
+    /// Delete its jobs, runs, calendars and keys as well
+    #[arg(long)]
+    with_everything: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
     #[command(flatten)]
     page: view::PageArgs,
 }
@@ -73,14 +144,12 @@ impl Name {
     }
 }
 
-pub async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
     match command {
-        Command::Create(Create { name, note }) => {
-            let mut body = json!({"name": name.name});
-            if let Some(note) = note {
-                body["note"] = note.into();
-            }
-            let call = Call::post("/v1/tenants").json(body.to_string());
+        Command::Create(Create { name, note, quotas }) => {
+            let mut body = quotas.to_json(note.as_ref());
+            body.insert("name".to_owned(), name.name.into());
+            let call = Call::post("/v1/tenants").json(Value::from(body).to_string());
             view::print(&client.send(call).await?, json, |tenant| {
                 said("created", tenant)
             })
@@ -92,25 +161,42 @@ pub async fn execute(command: Command, client: &Client, json: bool) -> Result<()
             let answer = client.send(Call::get(name.path())).await?;
             view::print(&answer, json, view::fields)
         }
-        Command::Edit(Edit { name, note }) => {
-            let note = Some(note).filter(|note| !note.is_empty());
-            let body = json!({ "note": note }).to_string();
+        Command::Edit(Edit { name, note, quotas }) => {
+            let body = quotas.to_json(note.as_ref());
+            if body.is_empty() {
+                let none = "nothing to change: see `punctual tenant edit --help`";
+                return Err(Failure::usage(none));
+            }
+            let body = Value::from(body).to_string();
             let call = Call::new(Method::PATCH, name.path()).json(body);
             view::print(&client.send(call).await?, json, |tenant| {
                 said("changed", tenant)
             })
         }
-        Command::Delete(name) => {
-            let call = Call::new(Method::DELETE, name.path());
-            view::print(&client.send(call).await?, json, |tenant| {
-                said("deleted", tenant)
-            })
+        Command::Delete(Delete {
+            name,
+            with_everything,
+        }) => {
+            let mut path = name.path();
+            if with_everything {
+                path = with_query(&path, &[("with_everything", "true".to_owned())]);
+            }
+            let call = Call::new(Method::DELETE, path);
+            view::print(&client.send(call).await?, json, deleted)
         }
     }
 }
 
 fn said(done: &str, tenant: &Value) -> Result<(), Failure> {
     output::line(&format!("{done} {}", text(&tenant["name"])))
+}
+
+fn deleted(tenant: &Value) -> Result<(), Failure> {
+    if tenant["deleting_at"].is_null() {
+        return said("deleted", tenant);
+    }
+    let (name, jobs) = (text(&tenant["name"]), text(&tenant["used"]["jobs"]));
+    output::line(&format!("deleting {name}: {jobs} jobs are left"))
 }
 
 fn tenants(items: &[Value], first: bool) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 const HEADING: &str = "When it is due";
 
 #[derive(Debug, Clone, Default, Args)]
-pub struct ScheduleFields {
+pub(super) struct ScheduleFields {
     /// A cron expression, such as "0 9 * * MON-FRI"; given several times, their union
     #[arg(long, value_name = "EXPR", group = "when", help_heading = HEADING)]
     cron: Vec<String>,
@@ -35,7 +35,7 @@ pub struct ScheduleFields {
 
 /// How expressions are to be read.
 #[derive(Debug, Clone, Default, Args)]
-pub struct CronFields {
+pub(super) struct CronFields {
     /// Whose conventions an expression follows: unix or quartz
     #[arg(long, value_name = "DIALECT", help_heading = HEADING)]
     pub dialect: Option<String>,
@@ -49,7 +49,7 @@ pub struct CronFields {
 
 /// From when to when, how often, and what an interval is counted from.
 #[derive(Debug, Clone, Default, Args)]
-pub struct BoundFields {
+pub(super) struct BoundFields {
     /// No slot before this moment; a new interval is counted from it
     #[arg(long, value_name = "MOMENT", help_heading = HEADING)]
     pub starts_at: Option<String>,
@@ -67,7 +67,7 @@ pub struct BoundFields {
 
 /// The calendars that a job goes by.
 #[derive(Debug, Clone, Default, Args)]
-pub struct CalendarFields {
+pub(super) struct CalendarFields {
     /// Leave out what this calendar holds; may be given several times
     #[arg(long, value_name = "CALENDAR", help_heading = HEADING)]
     pub exclude: Vec<String>,
@@ -78,7 +78,7 @@ pub struct CalendarFields {
 
 impl ScheduleFields {
     /// What is said about the schedule; none if nothing is.
-    pub fn to_json(&self) -> Option<Value> {
+    pub(super) fn to_json(&self) -> Option<Value> {
         let mut said = self.kind();
         let texts = [("timezone", &self.timezone)];
         for (name, value) in texts.into_iter().chain(self.options.named()) {
@@ -94,7 +94,7 @@ impl ScheduleFields {
     }
 
     /// Whether it is said what repeats, or when it is due once.
-    pub fn has_kind(&self) -> bool {
+    pub(super) fn has_kind(&self) -> bool {
         !self.kind().is_empty()
     }
 
@@ -134,7 +134,7 @@ impl CronFields {
     }
 
     /// Writes what is said.
-    pub fn put(&self, body: &mut Map<String, Value>) {
+    pub(super) fn put(&self, body: &mut Map<String, Value>) {
         for (name, value) in self.named() {
             if let Some(value) = value {
                 body.insert(name.to_owned(), text(value));
@@ -145,7 +145,7 @@ impl CronFields {
 
 impl BoundFields {
     /// What is said, as the fields of a schedule; null takes one away.
-    pub fn to_json(&self) -> Map<String, Value> {
+    pub(super) fn to_json(&self) -> Map<String, Value> {
         let mut said = Map::new();
         for (name, moment) in [("starts_at", &self.starts_at), ("ends_at", &self.ends_at)] {
             if let Some(moment) = moment {
@@ -165,12 +165,12 @@ impl BoundFields {
 }
 
 impl CalendarFields {
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.exclude.is_empty() && self.only.is_empty()
     }
 
     /// Writes the lists that are said. A list is replaced as a whole.
-    pub fn put(&self, body: &mut Map<String, Value>) {
+    pub(super) fn put(&self, body: &mut Map<String, Value>) {
         for (name, given) in [("exclude", &self.exclude), ("only", &self.only)] {
             if !given.is_empty() {
                 let names = given.iter().filter(|name| !name.is_empty());
@@ -181,7 +181,7 @@ impl CalendarFields {
 }
 
 /// A text, or nothing.
-pub fn text(text: &str) -> Value {
+pub(super) fn text(text: &str) -> Value {
     if text.is_empty() {
         Value::Null
     } else {
@@ -190,7 +190,7 @@ pub fn text(text: &str) -> Value {
 }
 
 /// A number if it is one (a moment may be epoch seconds), else a text for the server to refuse.
-pub fn number(given: &str) -> Value {
+pub(super) fn number(given: &str) -> Value {
     given
         .parse::<i64>()
         .map_or_else(|_| text(given), Value::from)

@@ -30,7 +30,7 @@ const PHRASES: [(&str, &str); 8] = [
 ];
 
 /// A problem's detail, as somebody at a terminal can act on it.
-pub fn detail(text: &str) -> Cow<'_, str> {
+pub(crate) fn detail(text: &str) -> Cow<'_, str> {
     let mut said = Cow::Borrowed(text);
     for (api, ours) in PHRASES {
         if said.contains(api) {
@@ -41,25 +41,33 @@ pub fn detail(text: &str) -> Cow<'_, str> {
 }
 
 /// The flag that a field was made from. What is named by the command's own argument has none.
-pub fn flag(field: &str) -> Option<String> {
+pub(crate) fn flag(field: &str) -> Option<String> {
     let below = |top: &str| {
         field
             .strip_prefix(top)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     let name = match field {
-        "id" | "name" | "Authorization" => return None,
+        "id" | "name" | "value" | "Authorization" => return None,
         "schedule" => "cron, --every, --at or --in",
         "target" | "target.http" => "url",
         "catch_up.policy" => "catch-up",
         "catch_up.window" => "catch-up-window",
         "overlap.policy" => "overlap",
         "dates" => "date",
+        "hosts" => "host",
+        "queues" => "queue",
         _ if below("labels") => "label",
+        "target.http.tls.cert" => "target-cert",
+        "target.http.tls.key" => "target-key",
+        _ if below("target.http.tls") => "target-ca",
         _ if below("target.http.headers") => "header",
+        _ if below("target.http.keep_headers") => "keep-header",
+        _ if below("target.http.success.status") => "success-status",
+        _ if below("target.http.success") => "success-json",
         _ if below("ranges") => "range",
         _ => {
-            let own = ["schedule.", "target.http.", "retry."];
+            let own = ["schedule.", "target.http.", "retry.", "quotas."];
             let name = own
                 .iter()
                 .find_map(|top| field.strip_prefix(top))

@@ -20,19 +20,19 @@ fn of_user(base: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// Whether the address holds a password, or says which file does.
-pub fn has_password(address: &str) -> bool {
+pub(super) fn has_password(address: &str) -> bool {
     let (base, query) = split(address);
     let is_one = |pair: &str| pair.starts_with("password=") || pair.starts_with("passfile=");
     of_user(base).is_some() || query.split('&').any(is_one)
 }
 
-pub fn with_password(address: &str, password: &str) -> String {
+pub(super) fn with_password(address: &str, password: &str) -> String {
     let mark = if address.contains('?') { '&' } else { '?' };
     format!("{address}{mark}password={}", encode(password))
 }
 
 /// The address as people may see it.
-pub fn masked(address: &str) -> String {
+pub(super) fn masked(address: &str) -> String {
     let (base, query) = split(address);
     let mut shown = match of_user(base) {
         Some((before, _, after)) => format!("{before}{MASK}{after}"),

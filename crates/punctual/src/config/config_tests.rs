@@ -122,6 +122,10 @@ fn bad_values_of_every_setting_are_refused() {
         ("data", ""),
         ("store", "mysql://127.0.0.1/x"),
         ("store_password", "two\nlines"),
+        ("master_key_file", "two\nlines"),
+        ("master_key", "short"),
+        ("master_key_command", " "),
+        ("master_key_old_file", "two\nlines"),
         ("parts", "api,clock"),
         ("hold", "perhaps"),
         ("clock_skew_max", "soon"),
@@ -132,11 +136,27 @@ fn bad_values_of_every_setting_are_refused() {
         ("node", "two words"),
         ("grace", "2h"),
         ("running_max", "-1"),
+        ("origin_calls_max", "0"),
         ("history_keep", "0s"),
         ("finished_keep", "P1M"),
+        ("audit_keep", "0s"),
         ("health_bound", "10"),
         ("log", "engine=loud"),
         ("log_format", "xml"),
+        ("tls_cert", "two\nlines"),
+        ("tls_key", "two\nlines"),
+        ("tls_client_ca", "two\nlines"),
+        ("plain_http", "perhaps"),
+        ("public_url", "jobs.example.com"),
+        ("trusted_proxies", "10.0.0.1/8"),
+        ("proxy_header", "x-real-ip"),
+        ("cors_origins", "*"),
+        ("connections_max", "0"),
+        ("rate_key_max", "-1"),
+        ("rate_address_max", "fast"),
+        ("rate_refused_max", "1000001"),
+        ("egress_allow", "localhost"),
+        ("egress_ports", "http"),
     ];
     assert_eq!(bad.len(), SETTINGS.len(), "each has a bad value here");
     for (name, text) in bad {
@@ -178,6 +198,29 @@ fn a_secret_is_never_shown_and_of_an_address_only_its_password_is_hidden() {
 }
 
 #[test]
+fn a_master_key_comes_from_one_place_and_is_never_shown() {
+    let key = "5e".repeat(32);
+    let environment = [("PUNCTUAL_MASTER_KEY", key.as_str())];
+    let (given, _file) = sources(None, &environment, &[("master_key_file", "/keys")]);
+    let config = Config::load(&given).unwrap();
+    let refused = config.check_master_key().unwrap_err().text;
+    assert!(
+        refused.contains("master_key and master_key_file"),
+        "{refused}"
+    );
+    assert_eq!(config.shown(setting("master_key")).0, "***");
+    assert!(!format!("{config:?}").contains("5e5e"));
+    let (one, _file) = sources(None, &environment, &[]);
+    assert_eq!(Config::load(&one).unwrap().check_master_key(), Ok(()));
+    let text = refused_of("PUNCTUAL_MASTER_KEY", "planted");
+    assert!(text.contains("hex") && !text.contains("planted"), "{text}");
+}
+
+fn refused_of(name: &str, text: &str) -> String {
+    refused(None, &[(name, text)], &[])
+}
+
+#[test]
 fn other_machines_are_let_in_only_with_keys() {
     let mut config = settings::defaults();
     config.insecure_no_auth = true;
@@ -187,8 +230,27 @@ fn other_machines_are_let_in_only_with_keys() {
     let refused = config.check_listen().unwrap_err().text;
     assert!(refused.contains("--insecure-no-auth"), "{refused}");
     config.insecure_no_auth = false;
+    let refused = config.check_listen().unwrap_err().text;
+    assert!(
+        refused.contains("--tls-cert") && refused.contains("--plain-http"),
+        "{refused}"
+    );
+    config.front.plain_http = true;
     assert_eq!(config.check_listen(), Ok(()));
     assert_eq!(config.contradictions().len(), 1);
+    config.front.tls_cert = Some("cert.pem".into());
+    let refused = config.check_listen().unwrap_err().text;
+    assert!(refused.contains("--tls-key"), "{refused}");
+    config.front.tls_key = Some("key.pem".into());
+    config.front.plain_http = false;
+    assert_eq!(config.check_listen(), Ok(()));
+    assert_eq!(config.contradictions(), Vec::<String>::new());
+    config.front.tls_cert = None;
+    let refused = config.check_listen().unwrap_err().text;
+    assert!(refused.contains("--tls-cert"), "{refused}");
+    config.front.tls_key = None;
+    config.front.tls_client_ca = Some("ca.pem".into());
+    assert!(config.check_listen().is_err());
 }
 
 #[test]
@@ -239,16 +301,34 @@ fn nodes_of_one_machine_that_share_a_store_are_told_apart() {
 }
 
 #[test]
+fn with_keys_public_addresses_are_called_and_without_them_all_unless_it_is_said() {
+    let shown = |flags: &[(&'static str, &str)]| {
+        let config = Config::load(&sources(None, &[], flags).0).unwrap();
+        let (value, _) = config.shown(setting("egress_allow"));
+        (value, config.warning_of_egress().is_some())
+    };
+    let no_keys = ("insecure_no_auth", "true");
+    let public = ("public".to_owned(), false);
+    assert_eq!(shown(&[]), public);
+    assert_eq!(shown(&[no_keys]), ("all".to_owned(), true));
+    assert_eq!(shown(&[no_keys, ("egress_allow", "public")]), public);
+    let both = "public,10.0.0.0/8";
+    assert_eq!(shown(&[("egress_allow", both)]), (both.to_owned(), false));
+}
+
+#[test]
 fn contradictions_are_noticed() {
     let environment = [
         ("PUNCTUAL_LISTEN", "0.0.0.0:7710"),
+        ("PUNCTUAL_PLAIN_HTTP", "true"),
+        ("PUNCTUAL_PROXY_HEADER", "x-forwarded-for"),
         ("PUNCTUAL_FINISHED_KEEP", "60d"),
         ("PUNCTUAL_HEALTH_BOUND", "1s"),
         ("PUNCTUAL_LISTN", "x"),
         ("PUNCTUAL_SERVER", "http://127.0.0.1:1"),
     ];
     let (sources, _file) = sources(None, &environment, &[]);
-    assert_eq!(Config::load(&sources).unwrap().contradictions().len(), 3);
+    assert_eq!(Config::load(&sources).unwrap().contradictions().len(), 4);
     assert_eq!(
         sources.unknown_variables(),
         ["PUNCTUAL_LISTN is set and is no setting"]

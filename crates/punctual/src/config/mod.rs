@@ -3,6 +3,8 @@
 //! disagree about what a duration looks like, and every refusal names the place.
 
 mod address;
+mod egress;
+mod front;
 mod settings;
 mod sources;
 
@@ -14,18 +16,27 @@ use std::time::Duration;
 
 use model::Parts;
 
-pub use settings::{SETTINGS, Setting};
-pub use sources::{Flags, Sources};
+pub(crate) use egress::EgressSettings;
+pub(crate) use front::Front;
+pub(crate) use settings::{SETTINGS, Setting};
+pub(crate) use sources::{Flags, Sources};
 
 use crate::failure::Failure;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
+pub(crate) struct Config {
     pub data: PathBuf,
     /// Where the store is, if it is not the data folder's own.
     pub store: Option<String>,
     /// The password of the store, if its address has none.
     pub store_password: Option<Secret>,
+    /// What secrets are sealed under, if it is given as a text.
+    pub master_key: Option<Secret>,
+    pub master_key_file: Option<PathBuf>,
+    /// A program and its arguments, with spaces between them.
+    pub master_key_command: Option<String>,
+    /// Keys that only open what they once sealed.
+    pub master_key_old_file: Option<PathBuf>,
     pub parts: Parts,
     /// Nothing fires.
     pub hold: bool,
@@ -35,12 +46,18 @@ pub struct Config {
     pub metrics_open: bool,
     /// Names it answers to on a loopback address, besides those of this machine.
     pub hosts: Vec<String>,
+    /// How clients reach it.
+    pub front: Front,
+    /// Whom it may call.
+    pub egress: EgressSettings,
     /// Its name, as given; see [`Config::node_at`].
     pub node: String,
     pub grace: Duration,
     pub running_max: usize,
+    pub origin_calls_max: usize,
     pub history_keep: Duration,
     pub finished_keep: Duration,
+    pub audit_keep: Duration,
     pub health_bound: Duration,
     pub log: String,
     pub log_format: LogFormat,
@@ -50,7 +67,13 @@ pub struct Config {
 
 /// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,14 +82,14 @@ impl fmt::Debug for Secret {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     File { path: PathBuf, line: usize },
     Environment { name: String },
     Flag { name: &'static str },
@@ -83,7 +106,7 @@ impl fmt::Display for Origin {
 }
 
 impl Config {
-    pub fn load(sources: &Sources) -> Result<Self, Failure> {
+    pub(crate) fn load(sources: &Sources) -> Result<Self, Failure> {
         let mut config = settings::defaults();
         for given in sources.given()? {
             let refused = |why: String| {
@@ -97,7 +120,7 @@ impl Config {
 
     /// What the node calls itself when it listens on this port. Several nodes of one machine may share a store:
     /// unless they are given names, the port tells them apart.
-    pub fn node_at(&self, port: u16) -> String {
+    pub(crate) fn node_at(&self, port: u16) -> String {
         if self.store.is_none() || port == 0 || self.origins.contains_key("node") {
             return self.node.clone();
         }
@@ -105,7 +128,7 @@ impl Config {
     }
 
     /// The store's address, with the password that is set beside it unless it has its own.
-    pub fn store_address(&self) -> Option<String> {
+    pub(crate) fn store_address(&self) -> Option<String> {
         let address = self.store.as_deref()?;
         match &self.store_password {
             Some(Secret(password)) if !address::has_password(address) => {
@@ -116,7 +139,7 @@ impl Config {
     }
 
     /// A setting's value as people see it, and where it came from.
-    pub fn shown(&self, setting: &Setting) -> (String, String) {
+    pub(crate) fn shown(&self, setting: &Setting) -> (String, String) {
         let value = (setting.show)(self);
         let value = if setting.secret && !value.is_empty() {
             "***".to_owned()
@@ -131,14 +154,8 @@ impl Config {
     }
 
     /// Settings that do not go together. Nothing here is wrong enough to refuse.
-    pub fn contradictions(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        if !self.listen.ip().is_loopback() {
-            found.push(format!(
-                "{} is reachable from other machines, and keys travel as they are: put something that speaks TLS in front",
-                self.listen
-            ));
-        }
+    pub(crate) fn contradictions(&self) -> Vec<String> {
+        let mut found = self.contradictions_of_front();
         if self.store_password.is_some() {
             match &self.store {
                 None => found.push("store_password changes nothing without a store".to_owned()),
@@ -164,20 +181,24 @@ impl Config {
         found
     }
 
-    /// Without keys only this machine may connect.
-    pub fn check_listen(&self) -> Result<(), Failure> {
-        if self.listen.ip().is_loopback() || !self.insecure_no_auth {
-            return Ok(());
+    /// Which of two keys is meant is not for us to guess.
+    pub(crate) fn check_master_key(&self) -> Result<(), Failure> {
+        let given = [
+            ("master_key", self.master_key.is_some()),
+            ("master_key_file", self.master_key_file.is_some()),
+            ("master_key_command", self.master_key_command.is_some()),
+        ];
+        let given: Vec<_> = given.iter().filter(|(_, is_given)| *is_given).collect();
+        match given.as_slice() {
+            [(one, _), (other, _), ..] => Err(Failure::usage(format!(
+                "{one} and {other} both say what the master key is: keep one of them"
+            ))),
+            [] | [_] => Ok(()),
         }
-        Err(Failure::usage(format!(
-            "{} is reachable from other machines, and --insecure-no-auth would let them do everything: listen on \
-             127.0.0.1, or leave it out and use keys",
-            self.listen
-        )))
     }
 
     /// A part that is left out is for others to do, and a data folder's own store has no others.
-    pub fn check_parts(&self) -> Result<(), Failure> {
+    pub(crate) fn check_parts(&self) -> Result<(), Failure> {
         if self.store.is_some() || self.parts == Parts::default() {
             return Ok(());
         }

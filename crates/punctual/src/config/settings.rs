@@ -6,20 +6,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::NodeConfig;
+use engine::vault::MasterKeys;
 use model::schedule::{format_span, parse_span};
 use model::{Parts, limits};
 use store::postgres::PgConfig;
 use tracing_subscriber::EnvFilter;
 
 use super::address::masked;
-use super::{Config, LogFormat, Secret};
+use super::{Config, EgressSettings, Front, LogFormat, Secret, egress, front};
 
 /// The port we listen on unless told otherwise.
 const PORT: u16 = 7710;
 const RUNNING_MAX_MAX: usize = 100_000;
 const GRACE_MAX: Duration = Duration::from_secs(3_600);
 
-pub struct Setting {
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
     /// As the file has it; `PUNCTUAL_…` in capitals is made from it.
     pub name: &'static str,
     /// The name with dashes.
@@ -34,17 +36,35 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub fn variable(&self) -> String {
+    pub(crate) fn variable(&self) -> String {
         format!("PUNCTUAL_{}", self.name.to_uppercase())
     }
 
     /// Its value when nobody gives one.
-    pub fn default_value(&self) -> String {
+    pub(crate) fn default_value(&self) -> String {
         (self.show)(&defaults())
     }
 }
 
-pub const SETTINGS: &[Setting] = &[
+/// All of them.
+pub(crate) const SETTINGS: &[Setting] = &{
+    const OF_FRONT: usize = OF_NODE.len() + front::SETTINGS.len();
+    let mut all = [OF_NODE[0]; OF_FRONT + egress::SETTINGS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < OF_NODE.len() {
+            OF_NODE[at]
+        } else if at < OF_FRONT {
+            front::SETTINGS[at - OF_NODE.len()]
+        } else {
+            egress::SETTINGS[at - OF_FRONT]
+        };
+        at += 1;
+    }
+    all
+};
+
+const OF_NODE: &[Setting] = &[
     Setting {
         name: "data",
         flag: "data",
@@ -88,6 +108,56 @@ pub const SETTINGS: &[Setting] = &[
                 .as_ref()
                 .map_or(String::new(), |_| "set".to_owned())
         },
+    },
+    Setting {
+        name: "master_key_file",
+        flag: "master-key-file",
+        value: "FILE",
+        help: "The file with the master key that secrets are sealed under, 32 bytes as hex or base64; with several lines the first is current and the others only open; master.key of the data folder unless given, which is made there, but none with --store",
+        secret: false,
+        set: |config, text| read_into(&mut config.master_key_file, file(text)),
+        show: |config| shown_file(config.master_key_file.as_ref()),
+    },
+    Setting {
+        name: "master_key",
+        flag: "master-key",
+        value: "KEY",
+        help: "The master key itself, instead of a file; a flag can be seen by everyone on this machine, the variable cannot",
+        secret: true,
+        set: |config, text| {
+            let keys = (!text.is_empty()).then(|| MasterKeys::parse(text));
+            keys.transpose().map_err(|error| error.to_string())?;
+            config.master_key = (!text.is_empty()).then(|| Secret(text.to_owned()));
+            Ok(())
+        },
+        show: |config| {
+            let key = config.master_key.as_ref();
+            key.map_or(String::new(), |_| "set".to_owned())
+        },
+    },
+    Setting {
+        name: "master_key_command",
+        flag: "master-key-command",
+        value: "COMMAND",
+        help: "A program that prints the master key, with its arguments, instead of a file; no shell reads it, and it has 10s",
+        secret: false,
+        set: |config, text| {
+            if !text.is_empty() && text.trim().is_empty() {
+                return Err("a program is needed".to_owned());
+            }
+            config.master_key_command = (!text.is_empty()).then(|| text.to_owned());
+            Ok(())
+        },
+        show: |config| config.master_key_command.clone().unwrap_or_default(),
+    },
+    Setting {
+        name: "master_key_old_file",
+        flag: "master-key-old-file",
+        value: "FILE",
+        help: "A file with master keys from before, one per line: they open what they sealed and seal nothing",
+        secret: false,
+        set: |config, text| read_into(&mut config.master_key_old_file, file(text)),
+        show: |config| shown_file(config.master_key_old_file.as_ref()),
     },
     Setting {
         name: "parts",
@@ -183,6 +253,15 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| config.running_max.to_string(),
     },
     Setting {
+        name: "origin_calls_max",
+        flag: "origin-calls-max",
+        value: "COUNT",
+        help: "How many calls to one origin (scheme, host and port) may be under way at once, for each tenant",
+        secret: false,
+        set: |config, text| read_into(&mut config.origin_calls_max, count(text, RUNNING_MAX_MAX)),
+        show: |config| config.origin_calls_max.to_string(),
+    },
+    Setting {
         name: "history_keep",
         flag: "history-keep",
         value: "SPAN",
@@ -199,6 +278,15 @@ pub const SETTINGS: &[Setting] = &[
         secret: false,
         set: |config, text| read_into(&mut config.finished_keep, keep(text)),
         show: |config| format_span(config.finished_keep),
+    },
+    Setting {
+        name: "audit_keep",
+        flag: "audit-keep",
+        value: "SPAN",
+        help: "How long the audit log is kept",
+        secret: false,
+        set: |config, text| read_into(&mut config.audit_keep, keep(text)),
+        show: |config| format_span(config.audit_keep),
     },
     Setting {
         name: "health_bound",
@@ -248,6 +336,10 @@ pub(super) fn defaults() -> Config {
         data: default_data(),
         store: None,
         store_password: None,
+        master_key: None,
+        master_key_file: None,
+        master_key_command: None,
+        master_key_old_file: None,
         parts: node.parts,
         hold: node.hold,
         clock_skew_max: node.clock_skew_max,
@@ -255,11 +347,15 @@ pub(super) fn defaults() -> Config {
         insecure_no_auth: false,
         metrics_open: false,
         hosts: Vec::new(),
+        front: Front::default(),
+        egress: EgressSettings::default(),
         node: host_name().unwrap_or(node.name),
         grace: Duration::from_secs(10),
         running_max: node.running_max,
+        origin_calls_max: node.origin_calls_max,
         history_keep: node.history_keep,
         finished_keep: node.finished_keep,
+        audit_keep: node.audit_keep,
         health_bound: node.health_bound,
         log: "info".to_owned(),
         log_format: LogFormat::Text,
@@ -302,7 +398,19 @@ fn store(text: &str) -> Result<Option<String>, String> {
     }
 }
 
-fn read_into<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
+fn file(text: &str) -> Result<Option<PathBuf>, String> {
+    if text.contains(char::is_control) {
+        return Err("a file's name is one line of text".to_owned());
+    }
+    Ok((!text.is_empty()).then(|| PathBuf::from(text)))
+}
+
+fn shown_file(path: Option<&PathBuf>) -> String {
+    path.map(|path| path.display().to_string())
+        .unwrap_or_default()
+}
+
+pub(super) fn read_into<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
     value.map(|value| *place = value)
 }
 
@@ -332,7 +440,7 @@ fn hosts(text: &str) -> Result<Vec<String>, String> {
         .collect()
 }
 
-fn switch(text: &str) -> Result<bool, String> {
+pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),
         "false" | "no" | "off" | "0" => Ok(false),
@@ -352,7 +460,7 @@ fn node_name(text: &str) -> Result<String, String> {
     })
 }
 
-fn count(text: &str, max: usize) -> Result<usize, String> {
+pub(super) fn count(text: &str, max: usize) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|number| (1..=max).contains(number))

@@ -13,10 +13,12 @@ use crate::failure::Failure;
 /// The variable that names the file; `--config` wins over it.
 const CONFIG_VARIABLE: &str = "PUNCTUAL_CONFIG";
 /// Variables that are ours without being settings.
-const OTHER_VARIABLES: [&str; 5] = [
+const OTHER_VARIABLES: [&str; 7] = [
     CONFIG_VARIABLE,
     "PUNCTUAL_SERVER",
     "PUNCTUAL_SERVER_CA",
+    "PUNCTUAL_CLIENT_CERT",
+    "PUNCTUAL_CLIENT_KEY",
     "PUNCTUAL_PROFILE",
     "PUNCTUAL_KEY",
 ];
@@ -30,21 +32,21 @@ pub(super) struct Given {
 
 /// What was said on the command line.
 #[derive(Debug, Clone, Default)]
-pub struct Flags {
+pub(crate) struct Flags {
     pub config: Option<PathBuf>,
     pub values: BTreeMap<&'static str, String>,
 }
 
 /// Everything that settings are read from.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub(crate) struct Sources {
     pub environment: BTreeMap<String, OsString>,
     pub flags: Flags,
 }
 
 impl Sources {
     /// The process's own environment, and these flags.
-    pub fn of_process(flags: Flags) -> Self {
+    pub(crate) fn of_process(flags: Flags) -> Self {
         let ours = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
         let environment = std::env::vars_os().filter_map(ours).collect();
         Self { environment, flags }
@@ -93,7 +95,7 @@ impl Sources {
     }
 
     /// Variables that look like ours and mean nothing: most likely a slip of the keyboard.
-    pub fn unknown_variables(&self) -> Vec<String> {
+    pub(crate) fn unknown_variables(&self) -> Vec<String> {
         let known = |name: &str| {
             OTHER_VARIABLES.contains(&name)
                 || name.starts_with("PUNCTUAL_TEST_")

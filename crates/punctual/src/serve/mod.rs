@@ -1,19 +1,23 @@
 //! `punctual serve`: how a node is put together, and how it comes to an end.
 
+mod master_key;
 mod patience;
-pub mod root_key;
+pub(crate) mod root_key;
 mod signals;
+mod tls;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::vault::MasterKeys;
 use engine::{Clock, ClockOf, Handle, Node, NodeConfig, SystemClock};
 use executor::Registry;
+use executor::egress::Dialer;
 use executor::http::HttpExecutor;
 use model::schedule::format_span;
-use server::Access;
+use server::{Access, Api, Bounds, Door, Proxies, Tls};
 use store::postgres::{PgConfig, PgStore};
 use store::sqlite::SqliteStore;
 use store::{Store, StoreError};
@@ -28,14 +32,16 @@ use crate::config::{Config, Flags, LogFormat, Sources};
 use crate::failure::{Failure, chain};
 use patience::Patience;
 use signals::Signals;
+use tls::Secure;
 
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 SIGTERM or SIGINT ends it in good order: no new work, work under way gets --grace to finish, exit code 0.
 A second signal ends it at once, exit code 130; nothing accepted is lost by that.
 
 Examples:
   punctual serve
   punctual serve --data ./data --listen 127.0.0.1:8080
+  punctual serve --listen 0.0.0.0:7710 --tls-cert cert.pem --tls-key key.pem
   PUNCTUAL_STORE_PASSWORD=… punctual serve --store postgres://punctual@127.0.0.1/punctual
   punctual serve --store postgres://… --listen 127.0.0.1:7711 --parts schedule,execute
   PUNCTUAL_LOG=debug punctual serve --config punctual.toml";
@@ -50,16 +56,18 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// Files a node has open besides its attempts' connections.
 const FILES_OWN: u64 = 256;
 
-pub fn serve(flags: Flags) -> Result<(), Failure> {
+pub(crate) fn serve(flags: Flags) -> Result<(), Failure> {
     let sources = Sources::of_process(flags);
     let config = Config::load(&sources)?;
     config.check_listen()?;
     config.check_parts()?;
+    config.check_master_key()?;
     start_log(&config)?;
     for warning in sources
         .unknown_variables()
         .into_iter()
         .chain(config.contradictions())
+        .chain(config.warning_of_egress())
     {
         warn!("{warning}");
     }
@@ -112,6 +120,7 @@ struct Running {
     access: Arc<Access>,
     /// Reads keys that others change.
     keeping: JoinHandle<()>,
+    _secure: Option<Secure>,
     /// From now on the node says that it is not ready.
     stopping: CancellationToken,
     /// From now on it takes no more connections.
@@ -125,15 +134,20 @@ impl Running {
         let (listener, address) = listen(config.listen).await?;
         let is_new = config.store.is_none()
             && std::fs::read_dir(&config.data).map_or(true, |mut entries| entries.next().is_none());
+        let secure = tls::open(config).await?;
         let store = open_store(config).await?;
-        let http = HttpExecutor::new().map_err(|error| Failure::usage(chain(&error)))?;
+        let egress = Arc::new(config.egress());
+        let dialer = Arc::new(Dialer::new(Arc::clone(&egress)));
+        let http = HttpExecutor::new(dialer).map_err(|error| Failure::usage(chain(&error)))?;
         let registry = Registry::default().with("http", Arc::new(http));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let name = config.node_at(address.port());
         if config.store.is_some() {
             info!("this is node {name}, with the parts {}", config.parts);
         }
-        let node = node_config(config, name);
+        let has_new_key = master_key::is_to_be_made(config);
+        let mut node = node_config(config, name, open_master_keys(config).await?);
+        node.public_url = public_url(config, address);
         let join = || {
             let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
             Node::start(store, clock, registry.clone(), node.clone())
@@ -146,36 +160,30 @@ impl Running {
         let node = joined.map_err(|error| unusable(config, &error))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let handle = node.handle();
+        master_key::announce(config, has_new_key, &handle).await;
         let access = open_access(config, &handle).await?;
         let keeping = tokio::spawn({
             let (access, handle) = (Arc::clone(&access), handle.clone());
             async move { access.keep(handle).await }
         });
-        let api = server::Api::new(handle.store(), handle, Arc::clone(&access))
-            .with_metrics_open(config.metrics_open)
-            .with_history_keep(config.history_keep)
-            .with_features(["sqlite", "postgres", "http"])
-            .with_stopping(stopping.clone());
-        let router = server::router(api);
-        let serving = tokio::spawn(server::serve(
-            listener,
-            router,
-            config.hosts.clone(),
-            closing.clone(),
-        ));
+        let api = api(config, handle, Arc::clone(&access), stopping.clone());
+        let router = server::router(api.with_egress(egress));
+        let door = door(config, secure.as_ref().map(Secure::tls));
+        let serving = tokio::spawn(server::serve(listener, router, door, closing.clone()));
         if is_new {
             welcome(config, address);
         }
         if config.hold {
             warn!("held: nothing fires here until this node is started without --hold");
         }
-        info!("ready: listening on http://{address}");
+        info!("ready: listening on {}://{address}", config.scheme());
         let has_others = config.store.is_some() && config.parts.api;
         Ok(Self {
             node,
             serving,
             access,
             keeping,
+            _secure: secure,
             stopping,
             closing,
             drain: if has_others { DRAIN } else { Duration::ZERO },
@@ -211,6 +219,34 @@ impl Running {
     }
 }
 
+/// What clients are answered from.
+fn api(config: &Config, handle: Handle, access: Arc<Access>, stopping: CancellationToken) -> Api {
+    Api::new(handle.store(), handle, access)
+        .with_metrics_open(config.metrics_open)
+        .with_rates(config.front.rates_max)
+        .with_history_keep(config.history_keep)
+        .with_features(["sqlite", "postgres", "http"])
+        .with_stopping(stopping)
+}
+
+/// How clients reach the node.
+fn door(config: &Config, tls: Option<Arc<Tls>>) -> Door {
+    let front = &config.front;
+    let bounds = Bounds {
+        connections_max: front.connections_max,
+        ..Bounds::default()
+    };
+    Door::default()
+        .with_names(config.hosts.clone())
+        .with_tls(tls)
+        .with_proxies(Proxies::new(
+            front.trusted_proxies.clone(),
+            front.proxy_header,
+        ))
+        .with_origins(front.cors_origins.clone())
+        .with_bounds(bounds)
+}
+
 /// The database that was named, or the data folder's own.
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
     if let Some(address) = config.store_address() {
@@ -226,6 +262,13 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
     Ok(Arc::new(opened.map_err(|error| unusable(config, &error))?))
+}
+
+/// What secrets are sealed under.
+async fn open_master_keys(config: &Config) -> Result<Option<Arc<MasterKeys>>, Failure> {
+    let config = config.clone();
+    let opening = spawn_blocking(move || master_key::open(&config)).await;
+    opening.map_err(|error| Failure::usage(error.to_string()))?
 }
 
 /// Who may call. A store that nobody could open gets its first key.
@@ -265,7 +308,7 @@ fn unusable(config: &Config, error: &StoreError) -> Failure {
     })
 }
 
-fn node_config(config: &Config, name: String) -> NodeConfig {
+fn node_config(config: &Config, name: String, master_keys: Option<Arc<MasterKeys>>) -> NodeConfig {
     NodeConfig {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         name,
@@ -278,12 +321,27 @@ fn node_config(config: &Config, name: String) -> NodeConfig {
         clock_skew_max: config.clock_skew_max,
         beats_apart: config.store.is_some(),
         running_max: config.running_max,
+        origin_calls_max: config.origin_calls_max,
         history_keep: config.history_keep,
         finished_keep: config.finished_keep,
+        audit_keep: config.audit_keep,
         health_bound: config.health_bound,
+        public_url: String::new(),
+        master_keys,
         seed: rand::random(),
         flaw: engine::Flaw::None,
     }
+}
+
+/// Where targets report: where it is said to be, or where it listens.
+fn public_url(config: &Config, address: SocketAddr) -> String {
+    let scheme = if config.front.tls_cert.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let given = config.front.public_url.clone();
+    given.unwrap_or_else(|| format!("{scheme}://{address}"))
 }
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
@@ -303,6 +361,9 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failur
 /// Said once, when the data folder is new.
 fn welcome(config: &Config, address: SocketAddr) {
     output::note(&format!("A new data folder: {}", config.data.display()));
+    if let Err(refused) = config.egress().check(address.ip(), address.port()) {
+        output::note(&format!("For the first job below: {refused}"));
+    }
     output::note("Try it, in another terminal:");
     // Where commands look for the key by themselves, nothing has to be said.
     let data = if config.origins.contains_key("data") && !config.insecure_no_auth {
@@ -310,8 +371,9 @@ fn welcome(config: &Config, address: SocketAddr) {
     } else {
         String::new()
     };
+    let scheme = config.scheme();
     output::note(&format!(
-        "  {data}punctual job create --server http://{address} --key hello --every 5s --url http://{address}/healthz --method GET"
+        "  {data}punctual job create --server {scheme}://{address} --key hello --every 5s --url {scheme}://{address}/healthz --method GET"
     ));
 }
 

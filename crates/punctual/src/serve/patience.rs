@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use crate::failure::chain;
 
 /// How long, and how often something is tried and said meanwhile.
-pub struct Patience {
+pub(super) struct Patience {
     whole: Duration,
     between: Duration,
     lines: Duration,
@@ -27,7 +27,7 @@ impl Default for Patience {
 
 impl Patience {
     /// Tries until it succeeds. What will not pass by itself, such as a wrong password, is not waited for.
-    pub async fn wait_for<T>(
+    pub(super) async fn wait_for<T>(
         &self,
         attempt: impl AsyncFn() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {

@@ -4,9 +4,7 @@
 //! The file is written before the store: whatever comes in between, the next start finds the key in the file and uses
 //! that one.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::{AccessKey, Role, TenantId, Timestamp};
@@ -15,22 +13,23 @@ use store::{Store, StoreError};
 use tracing::warn;
 
 use crate::cli::output;
+use crate::private_file;
 
 const FILE: &str = "root.key";
 
 /// Where a folder keeps its key.
-pub fn path(folder: &Path) -> PathBuf {
+pub(crate) fn path(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
 /// What the file holds, if it can be read.
-pub fn read(folder: &Path) -> Option<String> {
+pub(crate) fn read(folder: &Path) -> Option<String> {
     let text = fs::read_to_string(path(folder)).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Sees to it that somebody can open the store.
-pub async fn ensure(
+pub(crate) async fn ensure(
     folder: &Path,
     store: &dyn Store,
     access: &Access,
@@ -94,7 +93,7 @@ async fn is_valid(store: &dyn Store, minted: &Minted, now: Timestamp) -> Result<
 /// node's. Without a file there is still what is printed.
 fn make(folder: &Path, now: Timestamp) -> (Minted, bool) {
     let minted = Minted::new(TenantId::DEFAULT, Role::Root, now);
-    let Err(error) = write(folder, &minted.text) else {
+    let Err(error) = private_file::write_new(&path(folder), &minted.text) else {
         return (minted, true);
     };
     let other = read(folder).and_then(|text| Minted::read(&text, Role::Root, now));
@@ -106,27 +105,6 @@ fn make(folder: &Path, now: Timestamp) -> (Minted, bool) {
     (minted, false)
 }
 
-/// Whole or not at all, never over another, and never readable by others.
-fn write(folder: &Path, text: &str) -> io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    let beside = folder.join(format!("{FILE}.{}", std::process::id()));
-    let _left_behind = fs::remove_file(&beside);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)?;
-    file.write_all(format!("{text}\n").as_bytes())?;
-    file.sync_all()?;
-    let linked = fs::hard_link(&beside, path(folder));
-    fs::remove_file(&beside)?;
-    linked?;
-    File::open(folder)?.sync_all()
-}
-
 /// A key that opens nothing.
 fn forget(folder: &Path, text: &str) {
     if read(folder).as_deref() == Some(text) {
@@ -136,10 +114,14 @@ fn forget(folder: &Path, text: &str) {
 
 fn announce(folder: &Path, text: &str) {
     output::note(&format!("The root key, shown this once: {text}"));
-    output::note(&format!(
-        "  It is kept in {}, where commands on this machine find it.",
-        path(folder).display()
-    ));
+    if read(folder).as_deref() == Some(text) {
+        output::note(&format!(
+            "  It is kept in {}, where commands on this machine find it.",
+            path(folder).display()
+        ));
+    } else {
+        output::note("  It is kept nowhere: put it where commands find it with `punctual login`.");
+    }
 }
 
 #[cfg(test)]

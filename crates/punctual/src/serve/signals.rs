@@ -4,14 +4,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-pub struct Signals {
+pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
     /// From now on these signals do not end the process by themselves.
-    pub fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind)
                 .map_err(|error| Failure::usage(format!("cannot listen for signals: {error}")))
@@ -23,7 +23,7 @@ impl Signals {
     }
 
     /// The name of the next one.
-    pub async fn next(&mut self) -> &'static str {
+    pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             biased;
             _ = self.terminate.recv() => "SIGTERM",
@@ -33,7 +33,7 @@ impl Signals {
 }
 
 /// Somebody asked twice. What was accepted is on disk, so there is nothing to save.
-pub fn exit_at_once(signal: &str) -> ! {
+pub(super) fn exit_at_once(signal: &str) -> ! {
     tracing::warn!("{signal} again: stopping at once");
     std::process::exit(130)
 }

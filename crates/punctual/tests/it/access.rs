@@ -6,14 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use serde_json::json;
 use store::postgres::server::PgServer;
 use tempfile::TempDir;
 
 use crate::cli::fails;
-use crate::support::{BINARY, Http, KEYS, Server, skip, wait_within};
+use crate::support::{BINARY, Http, KEYS, Server, skip, wait_for, wait_within};
 
 /// What is printed once.
 const SHOWN: &str = "The root key, shown this once: ";
@@ -82,6 +80,18 @@ fn a_start_that_was_cut_off_left_a_key_that_the_next_one_uses() {
 }
 
 #[test]
+fn a_key_that_cannot_be_kept_is_shown_and_not_called_kept() {
+    let own = TempDir::new().unwrap();
+    fs::create_dir(own.path().join("root.key")).unwrap();
+    let server = Server::start_in(own.path(), &[KEYS]);
+    let key = printed(&server).unwrap();
+    assert_eq!(server.http().with_key(&key).get("/v1/keys").status, 200);
+    let log = server.log();
+    assert!(log.contains("It is kept nowhere"), "{log}");
+    assert!(!log.contains("It is kept in"), "{log}");
+}
+
+#[test]
 fn keys_are_made_listed_and_revoked() {
     let server = Server::start_with_keys();
     let made = server.cli("key create --role reader --label 'for tests' --expires-in 90d");
@@ -109,6 +119,12 @@ fn keys_are_made_listed_and_revoked() {
     fails(&with("job list"), 1, &["no valid key"]);
     let bad = server.cli("key create --role owner");
     fails(&bad, 1, &["owner", "--role"]);
+    let worker = server.ask("key create --role worker --queue mail --queue gpu");
+    assert!(server.ask("key list").contains("gpu mail"));
+    let with = |line: &str| server.cli_with(&[("PUNCTUAL_KEY", worker.trim())], line);
+    fails(&with("job list"), 1, &["role reader", "role worker"]);
+    let bad = server.cli("key create --role reader --queue mail");
+    fails(&bad, 1, &["--queue", "only a worker has queues"]);
 }
 
 /// The command line with a home of its own, and something on its standard input.
@@ -226,27 +242,6 @@ fn of_a_fleet_that_starts_at_once_one_makes_the_root_key() {
 }
 
 #[test]
-fn a_key_revoked_on_one_node_opens_nothing_on_another() {
-    let Some(database) = shared() else { return };
-    let store = database.fresh_schema();
-    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
-    let node = |folder: &TempDir| Server::start_in(folder.path(), &[KEYS, "--store", &store]);
-    let (one, other) = (node(&folders[0]), node(&folders[1]));
-    let made = root(&one)
-        .post("/v1/keys", &json!({"role": "reader"}))
-        .json();
-    let text = |name: &str| made[name].as_str().unwrap().to_owned();
-    let http = other.http().with_key(&text("key"));
-    let status = || http.get("/v1/jobs").status;
-    wait_within(1, "the new key", || (status() == 200).then_some(()));
-    let path = format!("/v1/keys/{}", text("id"));
-    assert_eq!(root(&one).send("DELETE", &path, &[], b"").status, 200);
-    wait_within(1, "the revocation", || (status() == 401).then_some(()));
-    thread::sleep(Duration::from_millis(700));
-    assert_eq!(status(), 401, "and it stays so");
-}
-
-#[test]
 fn tenants_are_made_and_each_sees_its_own() {
     let server = Server::start_with_keys();
     let made = server.ask("tenant create team-search --note 'owned by Ann'");
@@ -284,4 +279,82 @@ fn tenants_are_made_and_each_sees_its_own() {
         "deleted team-search\n"
     );
     assert!(server.ask("job show mine").contains("mine"));
+}
+
+#[test]
+fn a_tenant_gets_no_more_than_its_quota_and_goes_with_everything() {
+    let server = Server::start_with_keys();
+    server.ask("tenant create team-search --jobs-max 1");
+    let key = server.ask("key create --tenant team-search --role admin --label Ann");
+    let as_ann = |line: &str| server.cli_with(&[("PUNCTUAL_KEY", key.trim())], line);
+    let create = "job create --every 1h --url http://127.0.0.1:9/";
+    assert!(as_ann(create).status.success());
+    fails(&as_ann(create), 1, &["1 of at most 1 (jobs_max)"]);
+    let listed = as_ann("job list --owner Ann --json");
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("Ann"));
+    server.ask("tenant edit team-search --jobs-max 2 --history-days-max 7");
+    let shown = server.ask("tenant show team-search");
+    assert!(shown.contains("history_days_max"), "{shown}");
+    assert!(as_ann(create).status.success());
+    let said = server.ask("tenant delete team-search --with-everything");
+    assert_eq!(said.trim(), "deleting team-search: 2 jobs are left");
+    fails(&as_ann("job list"), 1, &["no valid key"]);
+    assert!(
+        server
+            .ask("tenant show team-search")
+            .contains("deleting_at")
+    );
+}
+
+/// Waits until the tenant shows so many runs of today.
+fn wait_runs(server: &Server, count: u64) {
+    wait_for("the count of runs", || {
+        let shown = server.ask("tenant show default --json");
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        (shown["used"]["runs_day"] == count).then_some(())
+    });
+}
+
+#[test]
+fn a_tenant_has_so_many_runs_a_day_also_after_a_restart() {
+    let own = tempfile::TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &[KEYS]);
+    server.ask("tenant edit default --runs-day-max 3");
+    server.ask("job create --key tick --every 1s --url http://127.0.0.1:9/ --overlap allow");
+    let skipped = || {
+        let slots = server.ask("job slots tick");
+        slots.contains("quota").then_some(())
+    };
+    wait_for("a slot beyond the quota", skipped);
+    wait_runs(&server, 3);
+    fails(
+        &server.cli("job run tick"),
+        1,
+        &["3 of at most 3", "runs_day_max"],
+    );
+    // Slots are skipped each second, and the log has one line.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let lines = |log: String| {
+        let all = log
+            .lines()
+            .filter(|line| line.contains("has had all its runs"));
+        all.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let said = lines(server.log());
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("WARN") && said[0].contains("default"),
+        "{said:?}"
+    );
+    server.stop();
+    let server = Server::start_in(own.path(), &[KEYS]);
+    wait_for("the node to know of it", || {
+        (lines(server.log()).len() == 1).then_some(())
+    });
+    let listed = server.ask("run list --job tick --json --all");
+    let (all, skips) = (
+        listed.matches("\"run_").count(),
+        listed.matches("\"quota\"").count(),
+    );
+    assert!(all > skips, "{listed}");
 }

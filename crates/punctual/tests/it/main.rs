@@ -9,11 +9,23 @@
 mod support;
 
 mod access;
+mod audit;
 mod blackbox;
 mod chaos;
 mod cli;
 mod config;
+mod console;
 mod database;
+mod door;
+mod egress;
 mod guides;
 mod nodes;
+mod overview;
+mod planted;
+mod revoked;
+mod runs_day;
+mod secrets;
 mod serve;
+mod signing;
+mod unit;
+mod upgrade;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use model::schedule::{Exclusion, Zone};
 use model::{Schedule, Slot, Timestamp, limits};
 
-pub const MILLISECOND: Duration = Duration::from_millis(1);
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub(super) enum Part {
     Kept(Slot),
     /// Every slot from `first` up to `end`, which need not be one, is left out by the same calendar.
     LeftOut {
@@ -20,7 +20,7 @@ pub enum Part {
     },
 }
 
-pub struct Walk<'a> {
+pub(super) struct Walk<'a> {
     schedule: &'a Schedule,
     zone: Zone,
     after: Timestamp,
@@ -32,7 +32,7 @@ pub struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// The slots strictly after `after` and up to `until`.
-    pub fn new(schedule: &'a Schedule, after: Timestamp, until: Timestamp) -> Self {
+    pub(super) fn new(schedule: &'a Schedule, after: Timestamp, until: Timestamp) -> Self {
         Self {
             schedule,
             zone: schedule.zone(),
@@ -44,18 +44,18 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes on after a moment, if it has not come so far yet.
-    pub fn skip_to(&mut self, after: Timestamp) {
+    pub(super) fn skip_to(&mut self, after: Timestamp) {
         self.after = self.after.max(after);
     }
 
     /// Where the walk would go on, if it ended because calendars were asked often enough.
-    pub fn stopped_at(&self) -> Option<Slot> {
+    pub(super) fn stopped_at(&self) -> Option<Slot> {
         let next = (self.looks == 0).then(|| self.schedule.next_after(self.after));
         next.flatten().filter(|slot| slot.0 <= self.until)
     }
 
     /// The slots that calendars keep.
-    pub fn kept(&mut self) -> impl Iterator<Item = Slot> {
+    pub(super) fn kept(&mut self) -> impl Iterator<Item = Slot> {
         self.filter_map(|part| match part {
             Part::Kept(slot) => Some(slot),
             Part::LeftOut { .. } => None,

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use model::job::Definition;
 use model::schedule::{Calendars, format_span};
-use model::target::HttpTarget;
-use model::{CatchUp, Overlap, RetryPolicy, Target, limits};
+use model::target::{HttpTarget, TargetError};
+use model::{
+    CatchUp, Completion, Overlap, Redirects, RetryPolicy, Success, Target, TlsSecrets, limits, mask,
+};
 
 use super::Patch;
-use super::draft::{CatchUpDraft, JobDraft, OverlapDraft, RetryDraft, TargetDraft};
+use super::draft::{
+    CatchUpDraft, JobDraft, OverlapDraft, RetryDraft, SuccessDraft, TargetDraft, TlsDraft,
+};
 use super::fault::{Fault, FieldError};
 use super::schedule::{self, Context};
 
@@ -44,7 +48,7 @@ impl JobDraft {
                 "write \"https://example.com/hook\" or {\"http\": {\"url\": …}}",
             )
         })?;
-        let def = Definition::new(schedule, target.clone().over(None)?);
+        let def = Definition::new(schedule, target.clone().over(None, context.target)?);
         self.lay_over(def)
     }
 
@@ -69,7 +73,9 @@ impl JobDraft {
         match std::mem::take(&mut self.target) {
             Patch::Keep => {}
             Patch::Reset => return Err(cannot_go("target")),
-            Patch::Set(target) => def.target = target.over(Some(&stands.target))?,
+            Patch::Set(target) => {
+                def.target = target.over(Some(&stands.target), Some(&stands.target))?;
+            }
         }
         self.lay_over(def)
     }
@@ -89,8 +95,11 @@ impl JobDraft {
         self.lane.put(&mut def.lane, Default::default());
         self.spread.put(&mut def.spread, Duration::ZERO);
         self.delivery.put(&mut def.delivery, Default::default());
+        lay_completion(self.callback, self.heartbeat_within, &mut def)?;
         self.start_within.put_option(&mut def.start_within);
         self.finish_within.put_option(&mut def.finish_within);
+        self.pause_after_failures
+            .put_option(&mut def.pause_after_failures);
         lay_labels(self.labels, &mut def.labels);
         check(&def)?;
         Ok(def)
@@ -98,35 +107,80 @@ impl JobDraft {
 }
 
 impl TargetDraft {
-    /// What stands, with what is said changed; a whole target if nothing stands.
-    fn over(self, stands: Option<&Target>) -> Result<Target, FieldError> {
+    /// What stands, with what is said changed; a whole target if nothing stands. A value that is masked is that of the
+    /// target before.
+    fn over(
+        mut self,
+        stands: Option<&Target>,
+        before: Option<&Target>,
+    ) -> Result<Target, FieldError> {
+        let below = |error: TargetError| {
+            FieldError::invalid(format!("target.{}", error.field), error.detail)
+        };
+        let before = before.map(|Target::Http(http)| http);
+        if let Some(url) = self.url.take() {
+            self.url = Some(mask::unmask_address(url, before).map_err(below)?);
+        }
         let (mut http, url) = match (stands, self.url) {
             (Some(Target::Http(http)), url) => (http.clone(), url),
-            (Some(Target::Fake(_)) | None, Some(url)) => (HttpTarget::at(url), None),
-            (Some(Target::Fake(_)) | None, None) => {
+            (None, Some(url)) => (HttpTarget::at(url.0.clone()), Some(url)),
+            (None, None) => {
                 let detail = "url is missing: write https://example.com/hook";
                 return Err(FieldError::new(Fault::Missing, "target.http.url", detail));
             }
         };
         if let Some(url) = url {
-            http.url = url;
+            (http.url, http.path) = url;
         }
         self.method
             .put(&mut http.method, HttpTarget::METHOD_DEFAULT);
+        self.body.put_option(&mut http.body);
         self.output_max
             .put(&mut http.output_max, limits::OUTPUT_DEFAULT);
+        self.keep_headers.put(&mut http.keep_headers, Vec::new());
+        lay_success(self.success, &mut http.success);
+        self.redirects.put(&mut http.redirects, Redirects::None);
+        lay_tls(self.tls, &mut http.tls);
         match self.headers {
             Patch::Keep => {}
             Patch::Reset => http.headers.clear(),
             Patch::Set(headers) => {
                 for (name, value) in headers {
-                    http.set_header(name, value).map_err(|error| {
-                        FieldError::invalid(format!("target.{}", error.field), error.detail)
-                    })?;
+                    let value = value.map(|value| mask::unmask_header(&name, value, before));
+                    let value = value.transpose().map_err(below)?;
+                    http.set_header(name, value).map_err(below)?;
                 }
             }
         }
+        http.check().map_err(below)?;
         Ok(Target::Http(http))
+    }
+}
+
+fn lay_success(draft: Patch<SuccessDraft>, success: &mut Option<Success>) {
+    match draft {
+        Patch::Keep => {}
+        Patch::Reset => *success = None,
+        Patch::Set(draft) => {
+            let mut rule = success.take().unwrap_or_default();
+            draft.status.put_option(&mut rule.status);
+            draft.json.put_option(&mut rule.json);
+            *success = Some(rule).filter(|rule| *rule != Success::default());
+        }
+    }
+}
+
+fn lay_tls(draft: Patch<TlsDraft>, tls: &mut Option<TlsSecrets>) {
+    match draft {
+        Patch::Keep => {}
+        Patch::Reset => *tls = None,
+        Patch::Set(draft) => {
+            let mut names = tls.take().unwrap_or_default();
+            draft.ca.put_option(&mut names.ca);
+            draft.cert.put_option(&mut names.cert);
+            draft.key.put_option(&mut names.key);
+            *tls = Some(names).filter(|names| *names != TlsSecrets::default());
+        }
     }
 }
 
@@ -203,6 +257,29 @@ fn lay_overlap(
     Ok(())
 }
 
+/// What completes an attempt, and how long its target may be silent.
+fn lay_completion(
+    callback: Patch<bool>,
+    within: Patch<Duration>,
+    def: &mut Definition,
+) -> Result<(), FieldError> {
+    let mut is_callback = def.completion != Completion::Answer;
+    callback.put(&mut is_callback, false);
+    if !is_callback {
+        if within.given().is_some() {
+            let detail = "heartbeat_within belongs to \"completion\": \"callback\": leave it out";
+            return Err(FieldError::invalid("heartbeat_within", detail));
+        }
+        def.completion = Completion::Answer;
+        return Ok(());
+    }
+    let usual = Completion::HEARTBEAT_WITHIN_DEFAULT.min(def.timeout);
+    let mut heartbeat_within = def.completion.heartbeat_within().unwrap_or(usual);
+    within.put(&mut heartbeat_within, usual);
+    def.completion = Completion::Callback { heartbeat_within };
+    Ok(())
+}
+
 fn lay_catch_up(draft: Patch<CatchUpDraft>, catch_up: &mut CatchUp, default: CatchUp) {
     match draft {
         Patch::Keep => {}
@@ -262,6 +339,11 @@ fn check(def: &Definition) -> Result<(), FieldError> {
         ));
     }
     within("timeout", def.timeout, MILLISECOND..=limits::TIMEOUT_MAX)?;
+    if let Some(silent) = def.completion.heartbeat_within() {
+        // An attempt that may be silent for longer than it may take is never found silent.
+        let least = Completion::HEARTBEAT_WITHIN_MIN.min(def.timeout);
+        within("heartbeat_within", silent, least..=def.timeout)?;
+    }
     within(
         "catch_up.window",
         def.catch_up.window,
@@ -280,6 +362,11 @@ fn check(def: &Definition) -> Result<(), FieldError> {
             span.unwrap_or(MILLISECOND),
             MILLISECOND..=limits::HISTORY_KEEP,
         )?;
+    }
+    if def.pause_after_failures.is_some() && !def.schedule.is_recurring() {
+        let detail =
+            "a job that is due once is not paused after failures: leave it out, or say null";
+        return Err(FieldError::invalid("pause_after_failures", detail));
     }
     if def.labels.len() > limits::LABELS_MAX {
         let detail = format!("a job has at most {} labels", limits::LABELS_MAX);

@@ -3,7 +3,7 @@
 //! A fire in between moves the job's next slot without changing its version; the write then meets a
 //! conflict, and is decided anew from what stands, as long as the version is the one expected.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Job, JobState, RunId, RunKind, RunState, Skip, TenantId, Timestamp, Version};
@@ -13,6 +13,7 @@ use super::error::OpError;
 use super::level;
 use super::preview::{Compared, Difference};
 use super::schedule;
+use super::target;
 use super::turns::Turn;
 use super::withdraw::{self, Wish, Withdrawn};
 use crate::api::Api;
@@ -21,9 +22,6 @@ use crate::api::Api;
 const TRIES_MAX: u32 = 32;
 /// Tries that follow at once; later ones wait a little.
 const TRIES_AT_ONCE: u32 = 4;
-
-/// Who changes things until requests say whose they are.
-pub static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("anonymous"));
 
 /// Whether a change is written, or only shown as it would be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,7 +79,7 @@ impl Changed {
 }
 
 /// What is to be written.
-pub struct Edit {
+pub(super) struct Edit {
     pub after: Job,
     pub skipped: Vec<Skip>,
     pub runs: RunsOfChange,
@@ -89,7 +87,7 @@ pub struct Edit {
 
 impl Edit {
     /// What the model answers of a change, and what it means for runs that are alive.
-    pub fn new((after, skipped): (Job, Vec<Skip>), runs: RunsOfChange) -> Self {
+    pub(super) fn new((after, skipped): (Job, Vec<Skip>), runs: RunsOfChange) -> Self {
         Self {
             after,
             skipped,
@@ -99,7 +97,7 @@ impl Edit {
 }
 
 /// Changes a job as `decide` says, which answers nothing when the job is already as wished.
-pub async fn change(
+pub(super) async fn change(
     api: &Api,
     tenant: TenantId,
     job: Job,
@@ -117,6 +115,9 @@ pub async fn change(
             return Ok(Changed::unwritten(before, None));
         };
         let after = Arc::new(edit.after);
+        if after.def.target != before.def.target {
+            target::check(api, tenant, &after.def).await?;
+        }
         let compared = Compared::new(api, &before, &after).await?;
         if mode == Mode::Dry {
             return rehearse(api, tenant, &before, &after, compared).await;
@@ -130,24 +131,22 @@ pub async fn change(
         };
         let done = api.store.change_job(&change).await;
         match done.map_err(OpError::Write)? {
-            JobChanged::Done { job, asked } => {
+            JobChanged::Done {
+                job,
+                asked,
+                cancelled,
+            } => {
                 drop(turn);
-                api.engine.metrics().slots_recorded(&change.skipped);
-                // It is written: whatever comes of the comparison, that is so.
-                let slots = compared.difference().await.unwrap_or(None);
-                let (job, runs) = finish(api, tenant, &change, *job, asked).await;
-                return Ok(Changed {
-                    job: Arc::new(job),
-                    runs,
-                    written: true,
-                    slots,
-                });
+                let (now, metrics) = (api.engine.now(), api.engine.metrics());
+                metrics.job_changed(now, tenant, &change.skipped, cancelled);
+                return Ok(written(api, &change, compared, (*job, asked)).await);
             }
             JobChanged::Conflict(found) => before = Arc::new(*found),
             JobChanged::KeyTaken(holder) => return Err(OpError::KeyTaken(holder)),
             JobChanged::CalendarMissing(name) => {
                 return Err(schedule::calendar_gone(&change.after.def.schedule, &name).into());
             }
+            JobChanged::QuotaExceeded(it) => return Err(OpError::QuotaExceeded(it)),
             JobChanged::Missing => return Err(OpError::JobMissing),
             JobChanged::Refused(why) => {
                 let job = change.after.id;
@@ -162,6 +161,24 @@ pub async fn change(
         }
     }
     Err(OpError::Contended)
+}
+
+/// What a change that is written answers.
+async fn written(
+    api: &Api,
+    change: &JobChange,
+    compared: Compared,
+    (job, asked): (Job, Vec<RunId>),
+) -> Changed {
+    // It is written: whatever comes of the comparison, that is so.
+    let slots = compared.difference().await.unwrap_or(None);
+    let (job, runs) = finish(api, job.tenant, change, job, asked).await;
+    Changed {
+        job: Arc::new(job),
+        runs,
+        written: true,
+        slots,
+    }
 }
 
 /// Waits for one's turn; the job as it stands then.
@@ -219,7 +236,7 @@ async fn rehearse(
 }
 
 /// Refuses a key that another job has.
-pub async fn key_free(api: &Api, job: &Job) -> Result<(), OpError> {
+pub(super) async fn key_free(api: &Api, job: &Job) -> Result<(), OpError> {
     let Some(key) = &job.key else {
         return Ok(());
     };
@@ -234,6 +251,7 @@ async fn runs_a_slot(api: &Api, tenant: TenantId, job: &Job) -> Result<bool, OpE
     let filter = RunFilter {
         job: Some(job.id),
         states: vec![RunState::Ready, RunState::Running, RunState::Retrying],
+        ..RunFilter::default()
     };
     let page = Page {
         before: None,

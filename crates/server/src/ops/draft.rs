@@ -2,12 +2,17 @@
 //! to its default, or given. A create is a draft over the defaults, an edit is one over what stands.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri};
 use model::schedule::{DateRange, Day, Dialect, DstGap, DstOverlap, Weekly, Yearly, Zone};
-use model::{Backoff, CalendarName, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, Timestamp};
+use model::success::{JsonEquals, Statuses};
+use model::{
+    Backoff, CalendarName, CatchUpPolicy, Delivery, FailuresMax, JobKey, Lane, Overlap, Redirects,
+    SecretName, Timestamp,
+};
 
 /// What is said about one field.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -66,6 +71,7 @@ impl<T> Patch<T> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobDraft {
     pub key: Patch<JobKey>,
+    pub owner: Patch<Arc<str>>,
     pub schedule: Patch<ScheduleDraft>,
     /// Calendars by their names; each list is replaced whole.
     pub exclude: Patch<Vec<CalendarName>>,
@@ -79,13 +85,26 @@ pub struct JobDraft {
     pub catch_up: Patch<CatchUpDraft>,
     pub spread: Patch<Duration>,
     pub delivery: Patch<Delivery>,
+    /// Whether a report completes an attempt.
+    pub callback: Patch<bool>,
+    pub heartbeat_within: Patch<Duration>,
     pub start_within: Patch<Duration>,
     pub finish_within: Patch<Duration>,
+    pub pause_after_failures: Patch<FailuresMax>,
     /// A label without a value is taken away.
     pub labels: Patch<BTreeMap<String, Option<String>>>,
 }
 
 impl JobDraft {
+    /// Who the job is to belong to: as it stands unless something is said, and whoever asks by default.
+    pub fn owner(&self, stands: Option<&Arc<str>>, asks: &Arc<str>) -> Option<Arc<str>> {
+        match &self.owner {
+            Patch::Keep => stands.cloned(),
+            Patch::Reset => Some(Arc::clone(asks)),
+            Patch::Set(owner) => Some(Arc::clone(owner)),
+        }
+    }
+
     /// Every calendar that it names.
     pub fn calendars(&self) -> impl Iterator<Item = &CalendarName> {
         let lists = [self.exclude.given(), self.only.given()];
@@ -147,11 +166,32 @@ pub enum KindDraft {
 /// Where work is to go. What is not said about an address that stands stays as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TargetDraft {
-    pub url: Option<Uri>,
+    /// With the template of its path, if it is one.
+    pub url: Option<(Uri, Option<String>)>,
     pub method: Patch<Method>,
     /// A header without a value is taken away.
     pub headers: Patch<Vec<(HeaderName, Option<HeaderValue>)>>,
+    pub body: Patch<String>,
     pub output_max: Patch<usize>,
+    pub keep_headers: Patch<Vec<HeaderName>>,
+    pub success: Patch<SuccessDraft>,
+    pub redirects: Patch<Redirects>,
+    pub tls: Patch<TlsDraft>,
+}
+
+/// Secrets that hold the certificates of a target.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TlsDraft {
+    pub ca: Patch<SecretName>,
+    pub cert: Patch<SecretName>,
+    pub key: Patch<SecretName>,
+}
+
+/// What is to count as success.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SuccessDraft {
+    pub status: Patch<Statuses>,
+    pub json: Patch<JsonEquals>,
 }
 
 /// What a client says about a calendar. It is always the whole of it.

@@ -1,23 +1,33 @@
 //! What can come of an operation when it does not come off.
 
+use engine::vault::OpenError;
 use model::TenantName;
 use model::{
-    CalendarName, JobId, JobKey, JobState, Reason, Role, RunId, RunState, Version, limits,
+    CalendarName, JobId, JobKey, JobState, Outcome, QuotaExceeded, Reason, Role, RunId, RunState,
+    SecretName, UserName, Version, Wait, limits,
 };
 use store::StoreError;
 
 use super::fault::FieldError;
+use super::replays::ReplayFault;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpError {
     #[error(transparent)]
     Field(#[from] FieldError),
+    #[error("version {0} of the job is not kept, or was never there")]
+    VersionMissing(model::Version),
     #[error("there is no such job")]
     JobMissing,
     #[error("there is no job by the key {0}")]
     KeyMissing(JobKey),
     #[error("there is no such run")]
     RunMissing,
+    /// It may be anything: whoever sends it learns nothing.
+    #[error("the token is not good for this run")]
+    TokenRefused,
+    #[error("the attempt of this token has ended")]
+    AttemptEnded(Option<Outcome>),
     /// The idempotency key's job was deleted and its row is gone.
     #[error("{0} was made by an earlier request with this key, and has been deleted since")]
     JobGone(JobId),
@@ -35,6 +45,8 @@ pub enum OpError {
     /// For what is in it, in the store's words.
     #[error("the store cannot keep this job, and will not when it is sent again")]
     JobRefused { job: JobId, why: String },
+    #[error("the tenant has {} of at most {} ({})", .0.used, .0.limit, .0.quota.as_str())]
+    QuotaExceeded(QuotaExceeded),
     #[error("a job that is {state} cannot be {verb}")]
     JobState { state: JobState, verb: &'static str },
     #[error("another run of the job is alive")]
@@ -43,6 +55,8 @@ pub enum OpError {
     RunAlive(RunState),
     #[error("the run had ended before: it is {0}")]
     RunEnded(RunState),
+    #[error("the run is {0}, and {why}", why = why_not_woken(*.1))]
+    RunNotWaiting(RunState, Option<Wait>),
     #[error("the job of {0} was deleted")]
     JobOfRunGone(RunId),
     #[error("the job has no dead run")]
@@ -53,6 +67,12 @@ pub enum OpError {
     Key(#[from] KeyFault),
     #[error(transparent)]
     Tenant(#[from] TenantFault),
+    #[error(transparent)]
+    User(#[from] UserFault),
+    #[error(transparent)]
+    Secret(#[from] SecretFault),
+    #[error(transparent)]
+    Replay(#[from] ReplayFault),
     /// Others changed it as often as we tried.
     #[error("it keeps changing")]
     Contended,
@@ -121,4 +141,46 @@ pub enum TenantFault {
         name: TenantName,
         what: &'static str,
     },
+}
+
+/// What can be wrong with what is asked of a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretFault {
+    #[error("there is no secret {0}")]
+    Missing(SecretName),
+    #[error("there is a secret {0} already")]
+    Exists(SecretName),
+    #[error("there are {} secrets already", limits::SECRETS_MAX)]
+    Full,
+    #[error("the tenant of this key is gone")]
+    NoTenant,
+    #[error("this node has no master key")]
+    NoMasterKey,
+    #[error("there is no such signing secret")]
+    SigningMissing,
+    #[error("there are two signing secrets already")]
+    SigningFull,
+    #[error("the secret {0} stays closed: {1}")]
+    Closed(SecretName, OpenError),
+}
+
+/// What a run waits for that nobody can wake.
+fn why_not_woken(wait: Option<Wait>) -> &'static str {
+    match wait {
+        Some(_) => "waits for the job's run before it to end",
+        None => "does not wait",
+    }
+}
+
+/// What can be wrong with a user, or with what is asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum UserFault {
+    #[error("there is no user {0}")]
+    Missing(UserName),
+    #[error("there is a user {0} already")]
+    Exists(UserName),
+    #[error("there are {} users, and no more are made", limits::USERS_MAX)]
+    Full,
+    #[error("{0} belongs to other tenants too, or may do more than you: only root may change it")]
+    Elsewhere(UserName),
 }

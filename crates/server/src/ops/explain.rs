@@ -7,10 +7,11 @@ use model::schedule::{Asked, format_span};
 use model::{Job, JobId, JobState, Reason, Run, Slot, Stretch, TenantId, Timestamp, Version};
 
 use super::ahead::MILLISECOND;
-use super::change::ANONYMOUS;
 use super::error::OpError;
 use super::jobs;
 use super::slots::{self, Entry, Fate, Range, Why};
+use super::tenants;
+use crate::access::ANONYMOUS;
 use crate::api::Api;
 
 /// One step of an explanation.
@@ -85,15 +86,17 @@ pub async fn explain(
     let explanation = permit.work(move || of.def.schedule.explain(&asked)).await?;
     let first = explanation.moments.first().copied();
     let at = explanation.slot.map(|slot| slot.0).or(first);
+    let seen_from = tenants::history_from(api, tenant).await?;
+    let seen_from = seen_from.unwrap_or(Timestamp::MIN);
     let found = match at {
-        Some(at) => find(api, &job, at).await?,
-        None => Found::Nothing,
+        Some(at) if at >= seen_from => find(api, &job, at).await?,
+        Some(_) | None => Found::Nothing,
     };
     let now = api.engine.now();
     let view = View {
         job: &job,
         now,
-        history_from: now.minus(api.history_keep),
+        history_from: now.minus(api.history_keep).max(seen_from),
         at,
         said: explanation.slot.is_some(),
         found: &found,
@@ -365,6 +368,11 @@ impl View<'_> {
                 false,
                 "the system was late, and as many slots as may wait for their turn did",
             )),
+            Reason::Quota => Some(Step::new(
+                "quota",
+                false,
+                "the tenant had had all its runs of the day (runs_day_max)".to_owned(),
+            )),
             Reason::Missed if self.by_change(why) => None,
             Reason::Missed => {
                 let catch_up = &self.job.def.catch_up;
@@ -399,7 +407,10 @@ impl View<'_> {
 
     /// Whether a slot was dropped by a change of the job, and not missed by a node.
     fn by_change(&self, why: &Why) -> bool {
-        let by_client = why.by.as_deref() == Some(&**ANONYMOUS);
+        let is_client = |by: &str| {
+            by == &**ANONYMOUS || by.starts_with("key_") || Some(by) == self.job.owner.as_deref()
+        };
+        let by_client = why.by.as_deref().is_some_and(is_client);
         let edited = self.job.version > Version::FIRST && why.at == Some(self.job.updated_at);
         why.reason == Reason::Missed && (by_client || edited)
     }

@@ -25,6 +25,8 @@ pub enum Fault {
     Calendar,
     /// Something that a node of the fleet does not know yet.
     Level,
+    /// A target that this node may not call.
+    Egress,
 }
 
 /// One fault: the path of the field (empty for the whole document), and how to put it right.

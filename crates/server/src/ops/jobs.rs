@@ -7,13 +7,15 @@ use model::{CalendarName, Job, JobId, JobKey, JobState, TenantId, Timestamp};
 use store::{Created, Idempotency, JobFilter, NewJob, Page, RunsOfChange};
 
 use super::calendars;
-use super::change::{self, ANONYMOUS, Changed, Edit, Expect, Mode};
+use super::change::{self, Changed, Edit, Expect, Mode};
 use super::draft::JobDraft;
 use super::error::OpError;
 use super::fault::FieldError;
 use super::level;
 use super::page::{self, Listed};
 use super::schedule::{self, Context, Known};
+use super::target;
+use crate::access::Caller;
 use crate::api::Api;
 use crate::metrics::Way;
 
@@ -30,30 +32,36 @@ pub struct Made {
 /// A draft becomes a job that can be written: its id is chosen here, once.
 pub fn build(
     tenant: TenantId,
+    owner: &Arc<str>,
     draft: JobDraft,
     known: &Known,
     now: Timestamp,
 ) -> Result<Arc<Job>, FieldError> {
     let id = JobId::new(now, rand::random());
     let key = draft.key.given().cloned();
+    let owner = draft.owner(Some(owner), owner);
     let def = draft.define(Context {
         now,
         hash: id.hash(),
         before: None,
+        target: None,
         known,
     })?;
-    Ok(Arc::new(Job::new(id, tenant, key, def, now)))
+    let job = Job::new(id, tenant, key, def, now);
+    Ok(Arc::new(Job { owner, ..job }))
 }
 
 pub async fn create(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     draft: JobDraft,
     idempotency: Option<Idempotency>,
     mode: Mode,
 ) -> Result<Made, OpError> {
+    let (tenant, name) = (caller.tenant, api.access.name(caller));
     let known = calendars::known(api, tenant, draft.calendars()).await?;
-    let job = build(tenant, draft, &known, api.engine.now())?;
+    let job = build(tenant, &name, draft, &known, api.engine.now())?;
+    target::check(api, tenant, &job.def).await?;
     if mode == Mode::Dry {
         change::key_free(api, &job).await?;
         return Ok(Made {
@@ -95,27 +103,28 @@ pub async fn create(
 pub enum Built {
     Whole(NewJob),
     /// It names calendars, which are read for many at once.
-    Named(Box<JobDraft>, Option<Idempotency>),
+    Named(Arc<str>, Box<JobDraft>, Option<Idempotency>),
 }
 
 impl Built {
     pub fn of(
         tenant: TenantId,
+        owner: &Arc<str>,
         draft: JobDraft,
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Self, FieldError> {
         if draft.calendars().next().is_some() {
-            return Ok(Self::Named(Box::new(draft), idempotency));
+            return Ok(Self::Named(Arc::clone(owner), Box::new(draft), idempotency));
         }
-        let job = build(tenant, draft, &Known::default(), now)?;
+        let job = build(tenant, owner, draft, &Known::default(), now)?;
         Ok(Self::Whole(NewJob { job, idempotency }))
     }
 
     fn calendars(&self) -> impl Iterator<Item = &CalendarName> {
         let draft = match self {
             Self::Whole(_) => None,
-            Self::Named(draft, _) => Some(draft),
+            Self::Named(_, draft, _) => Some(draft),
         };
         draft.into_iter().flat_map(|draft| draft.calendars())
     }
@@ -123,8 +132,8 @@ impl Built {
     fn finish(self, tenant: TenantId, known: &Known, now: Timestamp) -> Result<NewJob, FieldError> {
         match self {
             Self::Whole(new) => Ok(new),
-            Self::Named(draft, idempotency) => Ok(NewJob {
-                job: build(tenant, *draft, known, now)?,
+            Self::Named(owner, draft, idempotency) => Ok(NewJob {
+                job: build(tenant, &owner, *draft, known, now)?,
                 idempotency,
             }),
         }
@@ -163,6 +172,7 @@ async fn finish(
     now: Timestamp,
 ) -> Result<NewJob, OpError> {
     let new = built.finish(tenant, known, now)?;
+    target::check(api, tenant, &new.job.def).await?;
     level::check(api, &new.job.def).await?;
     Ok(new)
 }
@@ -211,6 +221,7 @@ fn to_answer(created: Option<Created>, job: &Job) -> Result<Written, OpError> {
         Some(Created::CalendarMissing(name)) => {
             Err(schedule::calendar_gone(&job.def.schedule, &name).into())
         }
+        Some(Created::QuotaExceeded(it)) => Err(OpError::QuotaExceeded(it)),
         Some(Created::Refused(why)) => Err(OpError::JobRefused { job: job.id, why }),
         None => {
             let error = "the store answered fewer jobs than it was given";
@@ -241,13 +252,25 @@ pub async fn list(
     page: Page<JobId>,
 ) -> Result<Listed<Job, JobId>, OpError> {
     let read = |page| api.store.list_jobs(tenant, filter, page);
-    let weigh = |job: &Job| {
-        (
-            job.id,
-            job.def.payload.as_ref().map_or(0, bytes::Bytes::len),
-        )
-    };
     Ok(page::fill(page, read, weigh).await?)
+}
+
+/// The same of one owner. No index says who owns what, so a page may be short and have another after it.
+pub async fn list_of(
+    api: &Api,
+    tenant: TenantId,
+    owner: &str,
+    filter: &JobFilter,
+    page: Page<JobId>,
+) -> Result<Listed<Job, JobId>, OpError> {
+    let read = |page| api.store.list_jobs(tenant, filter, page);
+    let is_theirs = |job: &Job| job.owner.as_deref() == Some(owner);
+    Ok(page::pick(page, read, weigh, is_theirs).await?)
+}
+
+fn weigh(job: &Job) -> (JobId, usize) {
+    let payload = job.def.payload.as_ref();
+    (job.id, payload.map_or(0, bytes::Bytes::len))
 }
 
 /// What a create-or-update came to.
@@ -260,7 +283,7 @@ pub enum Put {
 /// The job of that key becomes what the draft says, whether it was there or not.
 pub async fn put(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     key: &JobKey,
     mut draft: JobDraft,
     expect: &Expect,
@@ -273,9 +296,10 @@ pub async fn put(
         }
         Some(_) | None => draft.key = super::Patch::Set(key.clone()),
     }
+    let (tenant, name) = (caller.tenant, api.access.name(caller));
     for _ in 0..PUT_TRIES_MAX {
         if let Some(job) = api.store.find_job(tenant, key).await? {
-            match replace(api, tenant, job, &draft, expect, mode).await {
+            match replace(api, caller, job, &draft, expect, mode).await {
                 Err(OpError::JobMissing) => continue,
                 changed => return changed.map(Put::Updated),
             }
@@ -285,11 +309,11 @@ pub async fn put(
             Expect::Existing | Expect::OneOf(_) => {
                 // Whoever sends nonsense hears about that first.
                 let known = calendars::known(api, tenant, draft.calendars()).await?;
-                build(tenant, draft, &known, api.engine.now())?;
+                build(tenant, &name, draft, &known, api.engine.now())?;
                 return Err(OpError::NothingToMatch);
             }
         }
-        match create(api, tenant, draft.clone(), None, mode).await {
+        match create(api, caller, draft.clone(), None, mode).await {
             // Someone else made it meanwhile: look again.
             Err(OpError::KeyTaken(_)) => {}
             made => return made.map(|made| Put::Created(made.job)),
@@ -300,14 +324,14 @@ pub async fn put(
 
 async fn replace(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     job: Job,
     draft: &JobDraft,
     expect: &Expect,
     mode: Mode,
 ) -> Result<Changed, OpError> {
-    let known = calendars::known(api, tenant, draft.calendars()).await?;
-    edit(api, tenant, job, expect, mode, |job, now| {
+    let known = calendars::known(api, caller.tenant, draft.calendars()).await?;
+    edit(api, caller, job, draft, (expect, mode), |job, now| {
         let before = Some(&job.def.schedule);
         Ok((
             job.key.clone(),
@@ -315,6 +339,7 @@ async fn replace(
                 now,
                 hash: job.id.hash(),
                 before,
+                target: Some(&job.def.target),
                 known: &known,
             })?,
         ))
@@ -325,21 +350,22 @@ async fn replace(
 /// Changes what the draft speaks of and nothing else.
 pub async fn patch(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     id: JobId,
     draft: JobDraft,
     expect: &Expect,
     mode: Mode,
 ) -> Result<Changed, OpError> {
-    let job = get(api, tenant, id).await?;
-    let known = calendars::known(api, tenant, draft.calendars()).await?;
-    edit(api, tenant, job, expect, mode, |job, now| {
+    let job = get(api, caller.tenant, id).await?;
+    let known = calendars::known(api, caller.tenant, draft.calendars()).await?;
+    edit(api, caller, job, &draft, (expect, mode), |job, now| {
         let mut key = job.key.clone();
         draft.key.clone().put_option(&mut key);
         let context = Context {
             now,
             hash: job.id.hash(),
             before: None,
+            target: None,
             known: &known,
         };
         Ok((key, draft.clone().amend(&job.def, context)?))
@@ -348,20 +374,24 @@ pub async fn patch(
 }
 
 /// An edit that says what is so already writes nothing: neither version nor plan changes.
-async fn edit(
+pub(super) async fn edit(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     job: Job,
-    expect: &Expect,
-    mode: Mode,
+    draft: &JobDraft,
+    (expect, mode): (&Expect, Mode),
     build: impl Fn(&Job, Timestamp) -> Result<(Option<JobKey>, Definition), OpError> + Send + Sync,
 ) -> Result<Changed, OpError> {
-    let changed = change::change(api, tenant, job, expect, mode, |job, now| {
+    let name = api.access.name(caller);
+    let changed = change::change(api, caller.tenant, job, expect, mode, |job, now| {
         let (key, def) = build(job, now)?;
-        if key == job.key && def == *job.def && job.state != JobState::Invalid {
+        let owner = draft.owner(job.owner.as_ref(), &name);
+        let is_same = key == job.key && owner == job.owner;
+        if is_same && def == *job.def && job.state != JobState::Invalid {
             return Ok(None);
         }
-        let edited = job.edited(key, def, now, &ANONYMOUS);
+        let mut edited = job.edited(key, def, now, &name);
+        edited.0.owner = owner;
         if edited.0.def.schedule != job.def.schedule {
             schedule::check_once(&edited.0, now)?;
         }
@@ -376,12 +406,13 @@ async fn edit(
 
 pub async fn delete(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     job: Job,
     expect: &Expect,
 ) -> Result<Changed, OpError> {
+    let (tenant, name) = (caller.tenant, api.access.name(caller));
     change::change(api, tenant, job, expect, Mode::Write, |job, now| {
-        let deleted = job.deleted(now, &ANONYMOUS);
+        let deleted = job.deleted(now, &name);
         Ok(Some(Edit::new(deleted, RunsOfChange::Cancel)))
     })
     .await
@@ -397,11 +428,12 @@ fn refuse(job: &Job, verb: &'static str) -> OpError {
 /// Pausing what is paused changes nothing.
 pub async fn pause(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     id: JobId,
     note: Option<String>,
     expect: &Expect,
 ) -> Result<Changed, OpError> {
+    let (tenant, name) = (caller.tenant, api.access.name(caller));
     let job = get(api, tenant, id).await?;
     change::change(
         api,
@@ -412,7 +444,7 @@ pub async fn pause(
         |job, now| match job.state {
             JobState::Paused => Ok(None),
             JobState::Active => {
-                let paused = job.paused(now, note.clone(), &ANONYMOUS);
+                let paused = job.paused(now, note.clone(), &name);
                 Ok(Some(Edit::new(paused, RunsOfChange::TakeBack)))
             }
             JobState::Finished | JobState::Invalid | JobState::Deleted => {
@@ -427,11 +459,12 @@ pub async fn pause(
 /// pause began, and the catch-up policy decides about them.
 pub async fn resume(
     api: &Api,
-    tenant: TenantId,
+    caller: Caller,
     id: JobId,
     catch_up: bool,
     expect: &Expect,
 ) -> Result<Changed, OpError> {
+    let (tenant, name) = (caller.tenant, api.access.name(caller));
     let job = get(api, tenant, id).await?;
     let changed = change::change(
         api,
@@ -442,7 +475,7 @@ pub async fn resume(
         |job, now| match job.state {
             JobState::Active => Ok(None),
             JobState::Paused => {
-                let resumed = job.resumed(now, catch_up, &ANONYMOUS);
+                let resumed = job.resumed(now, catch_up, &name);
                 Ok(Some(Edit::new(resumed, RunsOfChange::Keep)))
             }
             JobState::Finished | JobState::Invalid | JobState::Deleted => {

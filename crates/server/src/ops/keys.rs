@@ -1,6 +1,6 @@
 //! What a client does to keys.
 
-use model::{AccessKey, KeyId, Role, Tenant, TenantName, Timestamp, limits};
+use model::{AccessKey, KeyId, QueueName, Role, Tenant, TenantName, Timestamp, limits};
 use store::{KeyCreated, KeyRevoked, Page};
 
 use super::error::{KeyFault, OpError, TenantFault};
@@ -17,6 +17,8 @@ pub struct KeyDraft {
     pub role: Role,
     pub label: Option<String>,
     pub expires_at: Option<Timestamp>,
+    /// What a worker gets its work from.
+    pub queues: Vec<QueueName>,
 }
 
 /// The tenant that a caller means: its own, or as root any.
@@ -61,6 +63,7 @@ pub async fn create(
     let mut minted = Minted::new(tenant.id, draft.role, now);
     minted.key.label = draft.label;
     minted.key.expires_at = draft.expires_at;
+    minted.key.queues = draft.queues;
     let created = api.store.access().create_key(&minted.key).await;
     match created.map_err(OpError::Write)? {
         KeyCreated::Done => {}
@@ -116,7 +119,7 @@ fn may_change(caller: Caller, role: Role) -> Result<(), KeyFault> {
 }
 
 /// Here at once, and on the other nodes as soon as they hear of it.
-async fn changed(api: &Api) {
+pub async fn changed(api: &Api) {
     api.engine.hint_keys();
     if let Err(error) = api.access.refresh().await {
         tracing::debug!(%error, "keys are read again a little later");

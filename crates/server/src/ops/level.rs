@@ -9,8 +9,13 @@ use super::fault::{Fault, FieldError};
 use crate::api::Api;
 
 /// Refuses a definition that a living node could not read. After this none that could not may join.
-pub async fn check(api: &Api, def: &Definition) -> Result<(), OpError> {
-    let NeedsLevel { level, field } = def.needs_level();
+pub(super) async fn check(api: &Api, def: &Definition) -> Result<(), OpError> {
+    check_level(api, def.needs_level()).await
+}
+
+/// The same for whatever else needs a level.
+pub(super) async fn check_level(api: &Api, needs: NeedsLevel) -> Result<(), OpError> {
+    let NeedsLevel { level, field } = needs;
     if level <= Level::FIRST {
         return Ok(());
     }

@@ -2,11 +2,13 @@
 //! asked; out comes what stands now, or an [`OpError`] that a client can act on.
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
-//! there to a definition that holds), `level` (whether every node can read it), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
-//! claimed), `calendars`, `runs`, `nodes`, `tenants`, `keys`, `page` (listings); then what people ask about time: `ahead` (a walk over
+//! there to a definition that holds), `level` (whether every node can read it), `target` (whether it could
+//! be called), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
+//! claimed), `calendars`, `runs`, `find` (runs by what they are like, and their errors in groups), `replays` (many runs at a pace), `nodes`, `overview`, `tenants`, `keys`, `users`, `sessions` (who is logged in), `secrets`, `signing`, `page` (listings); then what people ask about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
 mod ahead;
+pub mod audit;
 mod build;
 pub mod calendars;
 mod change;
@@ -15,17 +17,27 @@ mod entry;
 mod error;
 pub mod explain;
 mod fault;
+pub mod find;
 pub mod jobs;
 pub mod keys;
 mod level;
 pub mod nodes;
+pub mod outside;
+pub mod overview;
 mod page;
 pub mod preview;
+pub mod replays;
 pub mod runs;
 mod schedule;
+pub mod secrets;
+pub mod sessions;
+pub mod signing;
 pub mod slots;
+mod target;
 pub mod tenants;
 mod turns;
+pub mod users;
+pub mod versions;
 mod withdraw;
 
 pub use turns::Changing;
@@ -33,9 +45,9 @@ pub use turns::Changing;
 pub use change::{Changed, Expect, Mode};
 pub use draft::{
     CalendarDraft, CatchUpDraft, JobDraft, KindDraft, OverlapDraft, Patch, RetryDraft,
-    ScheduleDraft, TargetDraft,
+    ScheduleDraft, SuccessDraft, TargetDraft, TlsDraft,
 };
-pub use error::{CalendarFault, KeyFault, OpError, TenantFault};
+pub use error::{CalendarFault, KeyFault, OpError, SecretFault, TenantFault, UserFault};
 pub use fault::{Fault, FieldError};
 pub use schedule::{Known, kind_missing, refuse_misfit};
 pub use withdraw::{Wish, Withdrawn};

@@ -17,8 +17,53 @@ pub struct Listed<T, Id> {
     pub next: Option<Id>,
 }
 
+/// Entries of which only some are wanted, and no index says which.
+const LOOKED_AT_MAX: usize = 2_000;
+/// The same, in bytes.
+const LOOKED_AT_BYTES_MAX: usize = 4 * BYTES_MAX;
+
+/// Reads a page of entries that are wanted. So many are looked at and no more: a page may be short, and the next begins after
+/// the last that was looked at.
+pub(super) async fn pick<'a, T, Id: Copy>(
+    page: Page<Id>,
+    read: impl Fn(Page<Id>) -> BoxFuture<'a, Result<Vec<T>, StoreError>> + Send,
+    weigh: impl Fn(&T) -> (Id, usize) + Send,
+    is_wanted: impl Fn(&T) -> bool + Send,
+) -> Result<Listed<T, Id>, StoreError> {
+    let limit = page.limit.min(limits::PAGE_MAX);
+    let (mut last, mut items) = (page.before, Vec::new());
+    let (mut bytes, mut looked, mut looked_bytes) = (0, 0, 0);
+    loop {
+        let part = Page {
+            before: last,
+            limit: READ_MAX,
+        };
+        let read = read(part).await?;
+        let ended = read.len() < READ_MAX;
+        looked += read.len();
+        for item in read {
+            let (id, weight) = weigh(&item);
+            let wanted = is_wanted(&item);
+            if wanted && (items.len() == limit || bytes > BYTES_MAX) {
+                return Ok(Listed { items, next: last });
+            }
+            (last, looked_bytes) = (Some(id), looked_bytes + weight);
+            if wanted {
+                bytes += weight;
+                items.push(item);
+            }
+        }
+        if ended {
+            return Ok(Listed { items, next: None });
+        }
+        if looked >= LOOKED_AT_MAX || looked_bytes >= LOOKED_AT_BYTES_MAX {
+            return Ok(Listed { items, next: last });
+        }
+    }
+}
+
 /// Reads a page of `limit` entries or fewer. `weigh` says what identifies an entry, and how large it is.
-pub async fn fill<'a, T, Id: Copy>(
+pub(super) async fn fill<'a, T, Id: Copy>(
     page: Page<Id>,
     read: impl Fn(Page<Id>) -> BoxFuture<'a, Result<Vec<T>, StoreError>> + Send,
     weigh: impl Fn(&T) -> (Id, usize) + Send,

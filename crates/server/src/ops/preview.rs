@@ -52,6 +52,7 @@ pub async fn preview(api: &Api, tenant: TenantId, asked: Asked) -> Result<Previe
         now: start,
         hash: 0,
         before: None,
+        target: None,
         known: &known,
     };
     let mut schedule = asked.schedule.build(context)?;

@@ -15,7 +15,7 @@ fn now() -> Timestamp {
 fn job(text: &str, bounds: Bounds) -> Job {
     let mut schedule = Schedule::parse_text(text, CronOptions::default(), now()).unwrap();
     schedule.bounds = bounds;
-    let def = Definition::new(schedule, Target::Fake(String::new()));
+    let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     let id = JobId::new(now(), [1; 10]);
     Job::new(id, TenantId::DEFAULT, None, def, now())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::schedule::{
     Bounds, Calendars, Cron, CronOptions, Every, Found, Kind, ScheduleError, Zone, names_zone,
 };
-use model::{Calendar, CalendarName, Job, JobState, Schedule, Slot, Timestamp, limits};
+use model::{Calendar, CalendarName, Job, JobState, Schedule, Slot, Target, Timestamp, limits};
 
 use super::draft::{KindDraft, Patch, ScheduleDraft};
 use super::fault::{Fault, FieldError};
@@ -26,6 +26,8 @@ pub struct Context<'a> {
     pub hash: u64,
     /// The schedule that is replaced: an interval that is said again keeps its anchor.
     pub before: Option<&'a Schedule>,
+    /// The target that is replaced: a masked value that is said again stays.
+    pub target: Option<&'a Target>,
     pub known: &'a Known,
 }
 
@@ -85,7 +87,7 @@ fn calendar_unknown(field: &str, name: &CalendarName) -> FieldError {
 }
 
 /// A calendar was dropped after the job's definition had been checked.
-pub fn calendar_gone(schedule: &Schedule, name: &CalendarName) -> FieldError {
+pub(super) fn calendar_gone(schedule: &Schedule, name: &CalendarName) -> FieldError {
     let mut excluded = schedule.calendars.exclude.iter();
     let field = if excluded.any(|calendar| calendar.name == *name) {
         "exclude"
@@ -143,7 +145,7 @@ enum Uses {
 }
 
 /// A field that means nothing to the schedule it stands in, and what it belongs to.
-pub type Misfit = (&'static str, &'static str);
+pub(super) type Misfit = (&'static str, &'static str);
 
 impl ScheduleDraft {
     /// The first field that is given and means nothing to a kind of schedule.
@@ -335,7 +337,7 @@ fn once(moment: Timestamp, now: Timestamp) -> Result<Slot, FieldError> {
 }
 
 /// Whoever changes a job that cannot be planned has to say when it is due.
-pub fn check_readable(schedule: &Schedule) -> Result<(), FieldError> {
+pub(super) fn check_readable(schedule: &Schedule) -> Result<(), FieldError> {
     match &schedule.kind {
         Kind::Cron(_) | Kind::Every(_) | Kind::Once(_) => Ok(()),
         Kind::Broken(broken) => {
@@ -347,7 +349,7 @@ pub fn check_readable(schedule: &Schedule) -> Result<(), FieldError> {
 }
 
 /// Refuses a schedule that has no slot left, and one whose calendars leave out every slot.
-pub fn check_ahead(schedule: &Schedule, now: Timestamp) -> Result<(), FieldError> {
+pub(super) fn check_ahead(schedule: &Schedule, now: Timestamp) -> Result<(), FieldError> {
     let found = match &schedule.kind {
         // One that has just passed is still due.
         Kind::Once(slot) if schedule.keeps(*slot) => Found::Kept(*slot),
@@ -375,7 +377,7 @@ pub fn check_ahead(schedule: &Schedule, now: Timestamp) -> Result<(), FieldError
 }
 
 /// Refuses to make a one-off of a job that has gone beyond its moment: it would end without a run.
-pub fn check_once(job: &Job, now: Timestamp) -> Result<(), FieldError> {
+pub(super) fn check_once(job: &Job, now: Timestamp) -> Result<(), FieldError> {
     let slot = match &job.def.schedule.kind {
         Kind::Once(slot) => slot.0,
         Kind::Cron(_) | Kind::Every(_) | Kind::Broken(_) => return Ok(()),

@@ -17,9 +17,10 @@ use std::time::Duration;
 use model::{Job, JobId, JobState, Reason, Slot, Stretch, TenantId, Timestamp, Version, limits};
 
 use super::ahead::{MILLISECOND, Part, Walk};
-use super::change::ANONYMOUS;
 use super::error::OpError;
 use super::jobs;
+use super::tenants;
+use crate::access::ANONYMOUS;
 use crate::api::Api;
 
 pub use super::entry::{Entry, Fate, Range, SlotPage, Why, Written};
@@ -38,6 +39,12 @@ pub async fn list(
     id: JobId,
     range: Range,
 ) -> Result<SlotPage, OpError> {
+    let seen_from = tenants::history_from(api, tenant).await?;
+    let seen_from = seen_from.unwrap_or(Timestamp::MIN);
+    let range = Range {
+        from: range.from.max(seen_from),
+        ..range
+    };
     let mut tries = 0;
     loop {
         // The job first: what is decided between the two reads is found twice rather than not at all.
@@ -51,7 +58,7 @@ pub async fn list(
             written.add(runs, limit);
         }
         let now = api.engine.now();
-        let history_from = now.minus(api.history_keep);
+        let history_from = now.minus(api.history_keep).max(seen_from);
         let work = move || {
             let view = View {
                 job: &job,

@@ -33,7 +33,7 @@ struct Life {
 
 impl Life {
     fn of(schedule: Schedule) -> Self {
-        let def = Definition::new(schedule, Target::Fake(String::new()));
+        let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
         let id = JobId::new(at(0), [1; 10]);
         Self {
             job: Job::new(id, TenantId::DEFAULT, None, def, at(0)),

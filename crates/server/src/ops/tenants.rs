@@ -1,26 +1,26 @@
 //! What a client does to tenants.
 
-use model::{Tenant, TenantId, TenantName};
-use store::{JobFilter, Page, TenantCreated, TenantDropped};
+use model::runs_day::Day;
+use model::{Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage};
+use store::{JobFilter, Page, TenantCreated, TenantDropped, TenantMarked};
 
-use super::error::{OpError, TenantFault};
+use super::error::{KeyFault, OpError, TenantFault};
+use super::keys;
+use super::level;
 use crate::api::Api;
 
 /// What a client says of a new tenant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantDraft {
     pub name: TenantName,
-    pub note: Option<String>,
+    pub said: TenantEdit,
 }
 
 pub async fn create(api: &Api, draft: TenantDraft) -> Result<Tenant, OpError> {
+    level::check_level(api, draft.said.needs_level()).await?;
     let now = api.engine.now();
-    let tenant = Tenant {
-        id: TenantId::new(now, rand::random()),
-        name: draft.name,
-        note: draft.note,
-        created_at: now,
-    };
+    let id = TenantId::new(now, rand::random());
+    let tenant = Tenant::new(id, draft.name, now).edited(&draft.said);
     let created = api.store.access().create_tenant(&tenant).await;
     match created.map_err(OpError::Write)? {
         TenantCreated::Done => Ok(tenant),
@@ -56,17 +56,57 @@ pub async fn list(
     Ok(TenantPage { items, next })
 }
 
-/// Says what it is for.
-pub async fn note(api: &Api, name: &TenantName, note: Option<&str>) -> Result<Tenant, OpError> {
-    let id = get(api, name).await?.id;
-    let noted = api.store.access().note_tenant(id, note).await;
-    let noted = noted.map_err(OpError::Write)?;
-    noted.ok_or_else(|| TenantFault::Missing(name.clone()).into())
+/// What it has of what its quotas bound, and how many runs it has had today.
+pub async fn usage(api: &Api, tenant: &Tenant) -> Result<(Usage, u64), OpError> {
+    let access = api.store.access();
+    let today = Day::of(api.engine.now());
+    let runs = access.runs_of_day(tenant.id, today).await?;
+    Ok((access.tenant_use(tenant.id).await?, runs))
 }
 
-/// Only one that has nothing goes. Answers it as it was.
+/// From when on a tenant sees what has ended, if it may not see all that is kept.
+pub async fn history_from(api: &Api, id: TenantId) -> Result<Option<Timestamp>, OpError> {
+    let tenant = api.store.access().get_tenant(id).await?;
+    Ok(tenant.and_then(|tenant| tenant.quotas.history_from(api.engine.now())))
+}
+
+/// Changes what is said of it.
+pub async fn edit(api: &Api, name: &TenantName, edit: &TenantEdit) -> Result<Tenant, OpError> {
+    let tenant = get(api, name).await?;
+    if *edit == TenantEdit::default() {
+        return Ok(tenant);
+    }
+    level::check_level(api, edit.needs_level()).await?;
+    let edited = api.store.access().edit_tenant(tenant.id, edit).await;
+    let edited = edited.map_err(OpError::Write)?;
+    edited.ok_or_else(|| TenantFault::Missing(name.clone()).into())
+}
+
+/// It goes with all that it has, which takes a while: from now on its keys open nothing.
+pub async fn delete_all(api: &Api, name: &TenantName) -> Result<Tenant, OpError> {
+    let tenant = get(api, name).await?;
+    if tenant.is_default() {
+        return Err(TenantFault::Fixed.into());
+    }
+    let now = api.engine.now();
+    let marked = api.store.access().delete_tenant(tenant.id, now).await;
+    match marked.map_err(OpError::Write)? {
+        TenantMarked::Done(tenant) => {
+            keys::changed(api).await;
+            tracing::info!(tenant = %tenant.name, "a tenant is deleted with all that it has");
+            Ok(tenant)
+        }
+        TenantMarked::Missing => Err(TenantFault::Missing(name.clone()).into()),
+        TenantMarked::LastRoot => Err(KeyFault::LastRoot.into()),
+    }
+}
+
+/// Only one that has nothing goes. Answers it as it was; or as it stands, if it is being deleted with all that it has.
 pub async fn delete(api: &Api, name: &TenantName) -> Result<Tenant, OpError> {
     let tenant = get(api, name).await?;
+    if tenant.deleting_at.is_some() {
+        return Ok(tenant);
+    }
     let in_use = |what| TenantFault::InUse {
         name: name.clone(),
         what,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use model::{Mark, Run, RunId, RunState, TenantId, limits};
+use model::{Mark, PresenceId, Run, RunId, RunState, TenantId, limits};
 
 use crate::api::Api;
 
@@ -31,7 +31,12 @@ pub struct Withdrawn {
 }
 
 /// Nudges the holders and waits until all have answered, or for `WITHDRAW_WAIT`.
-pub async fn confirm(api: &Api, tenant: TenantId, asked: Vec<RunId>, wish: Wish) -> Withdrawn {
+pub(super) async fn confirm(
+    api: &Api,
+    tenant: TenantId,
+    asked: Vec<RunId>,
+    wish: Wish,
+) -> Withdrawn {
     let mut answer = Withdrawn::default();
     if asked.is_empty() {
         return answer;
@@ -74,6 +79,10 @@ fn to_answer(run: Option<&Run>, wish: Wish) -> News {
     let Some(run) = run else {
         return News::Withdrawn;
     };
+    if run.claim == Some(PresenceId::OUTSIDE) {
+        // Whoever has it hears of it with the next heartbeat, which may take as long as it may be silent.
+        return News::Dispatched;
+    }
     match (run.state, wish) {
         // It ended as asked, but an attempt that was cut off may have reached its target.
         (RunState::Cancelled, _) if run.dispatched_at.is_some() => News::Dispatched,
@@ -98,7 +107,10 @@ mod tests {
     #[test]
     fn a_run_that_was_cut_off_on_its_way_is_not_called_withdrawn() {
         let now = Timestamp::from_millis(1_700_000_000_000);
-        let def = Definition::new(Schedule::from(Slot(now)), Target::Fake(String::new()));
+        let def = Definition::new(
+            Schedule::from(Slot(now)),
+            Target::http("http://localhost/").unwrap(),
+        );
         let job = Job::new(JobId::new(now, [1; 10]), TenantId::DEFAULT, None, def, now);
         let mut run = Run {
             state: RunState::Cancelled,

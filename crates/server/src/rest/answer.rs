@@ -7,7 +7,10 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use model::{CalendarName, Job, JobId, KeyId, RunId, Slot, TenantName, Timestamp, Version, limits};
+use model::{
+    CalendarName, Job, JobId, KeyId, ReplayId, RunId, SecretName, Slot, TenantId, TenantName,
+    Timestamp, UserName, Version, limits,
+};
 use serde::Serialize;
 use store::Page;
 
@@ -18,13 +21,13 @@ use crate::problem::{Kind, Problem};
 use crate::wire;
 
 /// Entries of a page when the client does not say.
-pub const LIMIT_DEFAULT: usize = 50;
+pub(super) const LIMIT_DEFAULT: usize = 50;
 
-pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-pub type Answer = Result<Response, Problem>;
+pub(super) type Answer = Result<Response, Problem>;
 
-pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(value).map_err(|error| {
         tracing::error!(%error, "an answer could not be written");
         Problem::new(
@@ -40,12 +43,12 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
 }
 
 /// A job with its version as ETag.
-pub fn job(status: StatusCode, job: &Job) -> Answer {
+pub(super) fn job(status: StatusCode, job: &Job) -> Answer {
     tagged(status, job, &wire::Job::of(job))
 }
 
 /// A job after a change, with what became of its runs. A rehearsal's has no ETag: there is no such version.
-pub fn changed(changed: &Changed, mode: Mode) -> Answer {
+pub(super) fn changed(changed: &Changed, mode: Mode) -> Answer {
     let mut answer = wire::JobAnswer {
         job: wire::Job::of(&changed.job),
         runs: wire::Runs::of(&changed.runs),
@@ -62,7 +65,7 @@ pub fn changed(changed: &Changed, mode: Mode) -> Answer {
 }
 
 /// A job that would be created.
-pub async fn rehearsed(api: &Api, job: &Arc<Job>) -> Answer {
+pub(super) async fn rehearsed(api: &Api, job: &Arc<Job>) -> Answer {
     let slots = preview::of_new(api, job).await?;
     changed(&Changed::unwritten(Arc::clone(job), Some(slots)), Mode::Dry)
 }
@@ -73,7 +76,7 @@ fn tagged(status: StatusCode, job: &Job, value: &impl Serialize) -> Answer {
 }
 
 /// What has versions: ETag, and where it is if it is new.
-pub fn versioned(
+pub(super) fn versioned(
     status: StatusCode,
     version: Version,
     path: &str,
@@ -88,14 +91,14 @@ pub fn versioned(
 }
 
 /// Our own texts are all fit for headers; one that is not is left out.
-pub fn set(response: &mut Response, name: HeaderName, value: &str) {
+pub(super) fn set(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
 }
 
 /// What can stand in a cursor.
-pub trait Cursor: Sized {
+pub(super) trait Cursor: Sized {
     const MARK: u8;
     fn bytes(&self) -> Vec<u8>;
     fn of(bytes: &[u8]) -> Option<Self>;
@@ -125,6 +128,18 @@ impl Cursor for RunId {
     }
 }
 
+impl Cursor for ReplayId {
+    const MARK: u8 = b'p';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
 impl Cursor for TenantName {
     const MARK: u8 = b't';
 
@@ -137,6 +152,44 @@ impl Cursor for TenantName {
     }
 }
 
+impl Cursor for SecretName {
+    const MARK: u8 = b'x';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        Self::stored(str::from_utf8(bytes).ok()?).ok()
+    }
+}
+
+impl Cursor for UserName {
+    const MARK: u8 = b'u';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        Self::new(str::from_utf8(bytes).ok()?).ok()
+    }
+}
+
+/// Of all tenants' secrets.
+impl Cursor for (TenantId, SecretName) {
+    const MARK: u8 = b'y';
+
+    fn bytes(&self) -> Vec<u8> {
+        [self.0.as_bytes(), self.1.as_str().as_bytes()].concat()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let (tenant, name) = bytes.split_first_chunk::<16>()?;
+        Some((TenantId::from_bytes(*tenant), SecretName::of(name)?))
+    }
+}
+
 impl Cursor for KeyId {
     const MARK: u8 = b'k';
 
@@ -146,6 +199,31 @@ impl Cursor for KeyId {
 
     fn of(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
+/// The number of an audit entry.
+impl Cursor for u64 {
+    const MARK: u8 = b'a';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.to_be_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self::from_be_bytes)
+    }
+}
+
+impl Cursor for Version {
+    const MARK: u8 = b'v';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.0.to_be_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        Some(Self(u32::from_be_bytes(bytes.try_into().ok()?)))
     }
 }
 
@@ -175,13 +253,13 @@ impl Cursor for CalendarName {
 }
 
 /// Opaque to clients; the mark keeps a cursor of one listing out of another.
-pub fn cursor<T: Cursor>(at: &T) -> String {
+pub(super) fn cursor<T: Cursor>(at: &T) -> String {
     let mut bytes = vec![T::MARK];
     bytes.extend_from_slice(&at.bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-pub fn page<Id: Cursor>(params: &Params) -> Result<Page<Id>, Problem> {
+pub(super) fn page<Id: Cursor>(params: &Params) -> Result<Page<Id>, Problem> {
     Ok(Page {
         before: cursor_of(params)?,
         limit: limit_of(params, LIMIT_DEFAULT)?,
@@ -189,7 +267,7 @@ pub fn page<Id: Cursor>(params: &Params) -> Result<Page<Id>, Problem> {
 }
 
 /// How many entries a page may have.
-pub fn limit_of(params: &Params, default: usize) -> Result<usize, Problem> {
+pub(super) fn limit_of(params: &Params, default: usize) -> Result<usize, Problem> {
     let Some(text) = params.one("limit")? else {
         return Ok(default);
     };
@@ -202,7 +280,7 @@ pub fn limit_of(params: &Params, default: usize) -> Result<usize, Problem> {
 }
 
 /// Where the page begins.
-pub fn cursor_of<T: Cursor>(params: &Params) -> Result<Option<T>, Problem> {
+pub(super) fn cursor_of<T: Cursor>(params: &Params) -> Result<Option<T>, Problem> {
     params.one("cursor")?.map(read_cursor).transpose()
 }
 

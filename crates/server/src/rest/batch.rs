@@ -20,8 +20,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use model::limits;
+use store::Acting;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
+use tracing::Instrument;
 
 use super::answer::Answer;
 use super::extract::{NoParams, check_media_type, idempotency, idempotency_key};
@@ -59,7 +61,7 @@ const NDJSON: &str = "application/x-ndjson";
         (status = 200, body = schema::BatchLine, content_type = "application/x-ndjson", description = "As asked"),
     ),
 )]
-pub async fn create(
+pub(super) async fn create(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     _: NoParams,
@@ -74,6 +76,7 @@ pub async fn create(
     })?;
     let (answers, receiver) = mpsc::channel(ANSWERS_MAX);
     let batch = Batch {
+        owner: api.access.name(caller),
         api,
         caller,
         key,
@@ -85,7 +88,8 @@ pub async fn create(
         _permit: permit,
     };
     // A task of its own: reading goes on while the client is busy sending.
-    tokio::spawn(batch.run(body.into_data_stream()));
+    let run = batch.run(body.into_data_stream()).in_current_span();
+    tokio::spawn(Acting::now().during(run));
     let answers = ReceiverStream::new(receiver).map(Ok::<_, std::convert::Infallible>);
     let mut response = Response::new(Body::from_stream(answers));
     response
@@ -115,6 +119,8 @@ impl Chunk {
 struct Batch {
     api: Arc<Api>,
     caller: Caller,
+    /// What the caller is called.
+    owner: Arc<str>,
     key: Option<String>,
     /// The number of the line read last.
     line: u64,
@@ -209,6 +215,7 @@ impl Batch {
             .map(|key| idempotency(format!("{key}#{}", self.line), text));
         Ok(Built::of(
             self.caller.tenant,
+            &self.owner,
             draft,
             idempotency,
             self.api.engine.now(),
@@ -256,7 +263,8 @@ impl Batch {
         let chunk = std::mem::take(&mut self.chunk);
         let lines: Vec<u64> = chunk.lines.iter().map(|(line, _)| *line).collect();
         // A task of its own: lines are decoded on one core while others are written from another.
-        let written = tokio::spawn(write(Arc::clone(&self.api), self.caller, chunk));
+        let written =
+            tokio::spawn(Acting::now().during(write(Arc::clone(&self.api), self.caller, chunk)));
         let answer = written.map(move |text| text.unwrap_or_else(|_| unwritten(&lines)));
         self.flying.push_back(answer.boxed());
     }

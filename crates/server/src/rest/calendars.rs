@@ -37,7 +37,7 @@ fn written(written: &CalendarWritten) -> Answer {
         (status = 201, body = wire::Calendar, description = "Created"),
     ),
 )]
-pub async fn create(
+pub(super) async fn create(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     _: NoParams,
@@ -59,7 +59,11 @@ pub async fn create(
         (status = 200, body = wire::CalendarList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: Params) -> Answer {
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    params: Params,
+) -> Answer {
     params.known(&["cursor", "limit"])?;
     let after: Option<CalendarName> = answer::cursor_of(&params)?;
     let limit = answer::limit_of(&params, LIMIT_DEFAULT)?;
@@ -81,7 +85,7 @@ pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: P
         (status = 200, body = wire::Calendar, description = "As asked"),
     ),
 )]
-pub async fn show(
+pub(super) async fn show(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     CalendarPath(name): CalendarPath,
@@ -103,7 +107,7 @@ pub async fn show(
         (status = 201, body = wire::Calendar, description = "Created"),
     ),
 )]
-pub async fn put(
+pub(super) async fn put(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     CalendarPath(name): CalendarPath,
@@ -127,7 +131,7 @@ pub async fn put(
         (status = 200, body = wire::Calendar, description = "Deleted; as it was"),
     ),
 )]
-pub async fn delete(
+pub(super) async fn delete(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     CalendarPath(name): CalendarPath,

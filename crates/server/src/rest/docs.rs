@@ -13,11 +13,11 @@ use crate::problem::{Kind, Problem};
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-pub async fn index() -> Answer {
+pub(super) async fn index() -> Answer {
     page("")
 }
 
-pub async fn show(name: Result<Path<String>, PathRejection>) -> Answer {
+pub(super) async fn show(name: Result<Path<String>, PathRejection>) -> Answer {
     let name = name.map(|Path(name)| name).unwrap_or_default();
     page(&format!("/{name}"))
 }
@@ -32,20 +32,20 @@ fn page(path: &str) -> Answer {
     Ok(html(page.html()))
 }
 
-pub async fn api() -> Answer {
+pub(super) async fn api() -> Answer {
     Ok(html(docs::api().to_owned()))
 }
 
-pub async fn style() -> Response {
+pub(super) async fn style() -> Response {
     with_policy("text/css; charset=utf-8", docs::STYLE.to_owned())
 }
 
-pub fn html(text: String) -> Response {
+pub(super) fn html(text: String) -> Response {
     with_policy("text/html; charset=utf-8", text)
 }
 
 /// Whatever a page may ever hold by mistake: nothing of it is run, and nothing is fetched from elsewhere.
-pub fn with_policy(media_type: &'static str, text: String) -> Response {
+pub(super) fn with_policy(media_type: &'static str, text: String) -> Response {
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));

@@ -12,9 +12,13 @@ use axum::http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use model::id::IdError;
 use model::schedule::CalendarError;
+use model::secret::SecretNameError;
+use model::signing::SigningIdError;
 use model::tenant::TenantNameError;
+use model::user::UserNameError;
 use model::{
-    CalendarName, JobId, JobKey, KeyId, RunId, TenantId, TenantName, Timestamp, Version, limits,
+    CalendarName, JobId, JobKey, KeyId, ReplayId, RunId, SecretName, SigningId, TenantId,
+    TenantName, Timestamp, UserName, Version, limits,
 };
 use sha2::{Digest, Sha256};
 use store::Idempotency;
@@ -30,7 +34,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// What a client sent, short enough to be shown to it.
-pub fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
@@ -41,7 +45,7 @@ async fn path_of(parts: &mut Parts, api: &Arc<Api>, kind: Kind) -> Result<String
 }
 
 /// A job in the path: its id, or `key:` and its key, which is looked up.
-pub struct JobPath(pub JobId);
+pub(super) struct JobPath(pub JobId);
 
 impl FromRequestParts<Arc<Api>> for JobPath {
     type Rejection = Problem;
@@ -56,7 +60,7 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 }
 
 /// The job that a text names; why it names none, if it is neither an id nor a key.
-pub async fn job_id(
+pub(super) async fn job_id(
     api: &Api,
     tenant: TenantId,
     text: &str,
@@ -77,7 +81,7 @@ pub async fn job_id(
 }
 
 /// A run's id in the path.
-pub struct RunPath(pub RunId);
+pub(super) struct RunPath(pub RunId);
 
 impl FromRequestParts<Arc<Api>> for RunPath {
     type Rejection = Problem;
@@ -89,8 +93,22 @@ impl FromRequestParts<Arc<Api>> for RunPath {
     }
 }
 
+/// A replay's id in the path.
+pub(super) struct ReplayPath(pub ReplayId);
+
+impl FromRequestParts<Arc<Api>> for ReplayPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::ReplayNotFound).await?;
+        let refused =
+            |error: IdError| Problem::new(Kind::ReplayNotFound, error.to_string()).at("id");
+        ReplayId::from_str(&text).map(Self).map_err(refused)
+    }
+}
+
 /// The id of a key that opens the API, in the path.
-pub struct AccessKeyPath(pub KeyId);
+pub(super) struct AccessKeyPath(pub KeyId);
 
 impl FromRequestParts<Arc<Api>> for AccessKeyPath {
     type Rejection = Problem;
@@ -104,7 +122,7 @@ impl FromRequestParts<Arc<Api>> for AccessKeyPath {
 }
 
 /// A job's own key in the path; slashes and all.
-pub struct KeyPath(pub JobKey);
+pub(super) struct KeyPath(pub JobKey);
 
 impl FromRequestParts<Arc<Api>> for KeyPath {
     type Rejection = Problem;
@@ -119,7 +137,7 @@ impl FromRequestParts<Arc<Api>> for KeyPath {
 }
 
 /// A calendar's name in the path.
-pub struct CalendarPath(pub CalendarName);
+pub(super) struct CalendarPath(pub CalendarName);
 
 impl FromRequestParts<Arc<Api>> for CalendarPath {
     type Rejection = Problem;
@@ -132,8 +150,22 @@ impl FromRequestParts<Arc<Api>> for CalendarPath {
     }
 }
 
+/// A user's name in the path.
+pub(super) struct UserPath(pub UserName);
+
+impl FromRequestParts<Arc<Api>> for UserPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::UserNotFound).await?;
+        let refused =
+            |error: UserNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
+        UserName::new(&text).map(Self).map_err(refused)
+    }
+}
+
 /// A tenant's name in the path.
-pub struct TenantPath(pub TenantName);
+pub(super) struct TenantPath(pub TenantName);
 
 impl FromRequestParts<Arc<Api>> for TenantPath {
     type Rejection = Problem;
@@ -146,8 +178,37 @@ impl FromRequestParts<Arc<Api>> for TenantPath {
     }
 }
 
+/// A secret's name in the path.
+pub(super) struct SecretPath(pub SecretName);
+
+impl FromRequestParts<Arc<Api>> for SecretPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::SecretNotFound).await?;
+        let refused =
+            |error: SecretNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
+        SecretName::new(&text).map(Self).map_err(refused)
+    }
+}
+
+/// A signing secret's id in the path.
+pub(super) struct SigningPath(pub SigningId);
+
+impl FromRequestParts<Arc<Api>> for SigningPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::SigningSecretNotFound).await?;
+        let refused = |error: SigningIdError| {
+            Problem::new(Kind::SigningSecretNotFound, error.to_string()).at("id")
+        };
+        text.parse().map(Self).map_err(refused)
+    }
+}
+
 /// A request that has no use for parameters: whoever sends one means something else.
-pub struct NoParams;
+pub(super) struct NoParams;
 
 impl FromRequestParts<Arc<Api>> for NoParams {
     type Rejection = Problem;
@@ -160,7 +221,7 @@ impl FromRequestParts<Arc<Api>> for NoParams {
 }
 
 /// A request that may ask for a rehearsal, with `dry_run`.
-pub struct DryRun(pub Mode);
+pub(super) struct DryRun(pub Mode);
 
 impl FromRequestParts<Arc<Api>> for DryRun {
     type Rejection = Problem;
@@ -179,7 +240,7 @@ impl FromRequestParts<Arc<Api>> for DryRun {
 }
 
 /// Query parameters, each known to its reader.
-pub struct Params(Vec<(String, String)>);
+pub(super) struct Params(Vec<(String, String)>);
 
 impl FromRequestParts<Arc<Api>> for Params {
     type Rejection = Problem;
@@ -197,7 +258,7 @@ impl FromRequestParts<Arc<Api>> for Params {
 
 impl Params {
     /// Refuses a parameter that nobody knows.
-    pub fn known(&self, known: &[&str]) -> Result<(), Problem> {
+    pub(super) fn known(&self, known: &[&str]) -> Result<(), Problem> {
         match self
             .0
             .iter()
@@ -216,7 +277,7 @@ impl Params {
         }
     }
 
-    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
             .filter(move |(given, _)| given == name)
@@ -224,7 +285,7 @@ impl Params {
     }
 
     /// A parameter that may stand once.
-    pub fn one(&self, name: &'static str) -> Result<Option<&str>, Problem> {
+    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Problem> {
         let mut all = self.all(name);
         let first = all.next();
         match all.next() {
@@ -236,7 +297,7 @@ impl Params {
 
 impl Params {
     /// A moment: RFC 3339, or epoch seconds or milliseconds.
-    pub fn moment(&self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
+    pub(super) fn moment(&self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
         let read = |text: &str| match text.parse() {
             Ok(number) => Timestamp::from_number(number),
             // An offset's plus, sent as it is, arrives as a space.
@@ -248,12 +309,12 @@ impl Params {
 }
 
 /// A parameter that cannot be used.
-pub fn refuse(name: &'static str, detail: impl Into<String>) -> Problem {
+pub(super) fn refuse(name: &'static str, detail: impl Into<String>) -> Problem {
     Problem::new(Kind::ParameterInvalid, detail).at(name)
 }
 
 /// A JSON body, read whole and bounded. It is empty when there is none.
-pub struct JsonBody(pub Bytes);
+pub(super) struct JsonBody(pub Bytes);
 
 impl FromRequest<Arc<Api>> for JsonBody {
     type Rejection = Problem;
@@ -268,6 +329,21 @@ impl FromRequest<Arc<Api>> for JsonBody {
             check_media_type(&parts.headers, "application/json")?;
         }
         Ok(Self(body))
+    }
+}
+
+/// A body of any type, byte for byte.
+pub(super) struct RawBody(pub Bytes);
+
+impl FromRequest<Arc<Api>> for RawBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if length(&parts.headers).is_some_and(|length| length > limits::BODY_MAX as u64) {
+            return Err(too_large());
+        }
+        read(body, api).await.map(Self)
     }
 }
 
@@ -303,7 +379,7 @@ async fn read(body: Body, api: &Api) -> Result<Bytes, Problem> {
 }
 
 /// The media type must be the one named, whatever its parameters.
-pub fn check_media_type(headers: &HeaderMap, wanted: &str) -> Result<(), Problem> {
+pub(super) fn check_media_type(headers: &HeaderMap, wanted: &str) -> Result<(), Problem> {
     let refused = |given: &str| {
         let detail = format!("the body is sent as {given}: send it with Content-Type: {wanted}");
         Problem::new(Kind::MediaTypeUnsupported, detail).at("Content-Type")
@@ -353,7 +429,7 @@ fn header<'h>(
 }
 
 /// The request's `Idempotency-Key`.
-pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(key) = header(headers, &IDEMPOTENCY_KEY, "Idempotency-Key")? else {
         return Ok(None);
     };
@@ -368,7 +444,7 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 }
 
 /// The key with a digest of the body it belongs to.
-pub fn idempotency(key: String, body: &[u8]) -> Idempotency {
+pub(super) fn idempotency(key: String, body: &[u8]) -> Idempotency {
     Idempotency {
         key,
         digest: Sha256::digest(body).into(),
@@ -376,7 +452,7 @@ pub fn idempotency(key: String, body: &[u8]) -> Idempotency {
 }
 
 /// What `If-Match` and `If-None-Match` expect of the job or calendar.
-pub fn expect(headers: &HeaderMap) -> Result<Expect, Problem> {
+pub(super) fn expect(headers: &HeaderMap) -> Result<Expect, Problem> {
     let refused = |name: &'static str, detail: &str| {
         Problem::new(Kind::HeaderInvalid, detail.to_owned()).at(name)
     };

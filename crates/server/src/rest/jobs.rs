@@ -32,7 +32,7 @@ use crate::wire::{self, schema};
         (status = 201, body = wire::Job, description = "Created; or made before by the same request, then with Idempotency-Replayed: true"),
     ),
 )]
-pub async fn create(
+pub(super) async fn create(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     DryRun(mode): DryRun,
@@ -42,7 +42,7 @@ pub async fn create(
     let key = idempotency_key(&headers)?;
     let draft = wire::job_draft(&body)?;
     let idempotency = key.map(|key| idempotency(key.to_owned(), &body));
-    let made = jobs::create(&api, caller.tenant, draft, idempotency, mode).await?;
+    let made = jobs::create(&api, caller, draft, idempotency, mode).await?;
     if mode == Mode::Dry {
         return answer::rehearsed(&api, &made.job).await;
     }
@@ -64,19 +64,28 @@ pub async fn create(
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
         ("label" = Option<String>, Query, description = "`name=value`; may be given several times"),
         ("q" = Option<String>, Query, description = "A part of the key, in any case"),
+        ("owner" = Option<String>, Query, description = "Whoever they belong to. A page may be short, or empty, and have a `next_cursor` all the same"),
     ),
     responses(
         (status = 200, body = wire::JobList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: Params) -> Answer {
-    params.known(&["cursor", "limit", "state", "label", "q"])?;
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    params: Params,
+) -> Answer {
+    params.known(&["cursor", "limit", "state", "label", "q", "owner"])?;
     let filter = JobFilter {
         states: states(&params)?,
         labels: labels(&params)?,
         q: part(&params)?,
     };
-    let listed = jobs::list(&api, tenant, &filter, answer::page(&params)?).await?;
+    let (owner, page) = (owner(&params)?, answer::page(&params)?);
+    let listed = match owner {
+        Some(owner) => jobs::list_of(&api, tenant, owner, &filter, page).await?,
+        None => jobs::list(&api, tenant, &filter, page).await?,
+    };
     answer::json(
         StatusCode::OK,
         &wire::JobList {
@@ -101,7 +110,7 @@ fn states(params: &Params) -> Result<Vec<JobState>, Problem> {
         .collect()
 }
 
-fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
+pub(super) fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
     let labels: Result<Vec<_>, Problem> = params
         .all("label")
         .map(|label| {
@@ -125,6 +134,16 @@ fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
     Ok(labels)
 }
 
+fn owner(params: &Params) -> Result<Option<&str>, Problem> {
+    match params.one("owner")? {
+        Some(text) if text.chars().count() > limits::OWNER_MAX => Err(refuse(
+            "owner",
+            format!("owner has at most {} characters", limits::OWNER_MAX),
+        )),
+        owner => Ok(owner),
+    }
+}
+
 fn part(params: &Params) -> Result<Option<String>, Problem> {
     match params.one("q")? {
         Some(text) if text.len() > limits::NAME_MAX => Err(refuse(
@@ -143,7 +162,7 @@ fn part(params: &Params) -> Result<Option<String>, Problem> {
         (status = 200, body = wire::Job, description = "As asked"),
     ),
 )]
-pub async fn show(
+pub(super) async fn show(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     JobPath(id): JobPath,
@@ -159,7 +178,7 @@ pub async fn show(
         (status = 200, body = wire::Job, description = "As asked"),
     ),
 )]
-pub async fn find(
+pub(super) async fn find(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     KeyPath(key): KeyPath,
@@ -182,7 +201,7 @@ pub async fn find(
         (status = 201, body = wire::Job, description = "Created"),
     ),
 )]
-pub async fn put(
+pub(super) async fn put(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     KeyPath(key): KeyPath,
@@ -192,7 +211,7 @@ pub async fn put(
 ) -> Answer {
     let expect = expect(&headers)?;
     let draft = wire::job_draft(&body)?;
-    match jobs::put(&api, caller.tenant, &key, draft, &expect, mode).await? {
+    match jobs::put(&api, caller, &key, draft, &expect, mode).await? {
         Put::Created(job) if mode == Mode::Dry => answer::rehearsed(&api, &job).await,
         Put::Created(job) => answer::job(StatusCode::CREATED, &job),
         Put::Updated(changed) => answer::changed(&changed, mode),
@@ -212,7 +231,7 @@ pub async fn put(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
     ),
 )]
-pub async fn patch(
+pub(super) async fn patch(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     JobPath(id): JobPath,
@@ -222,7 +241,7 @@ pub async fn patch(
 ) -> Answer {
     let expect = expect(&headers)?;
     let draft = wire::job_draft(&body)?;
-    let changed = jobs::patch(&api, caller.tenant, id, draft, &expect, mode).await?;
+    let changed = jobs::patch(&api, caller, id, draft, &expect, mode).await?;
     answer::changed(&changed, mode)
 }
 
@@ -237,7 +256,7 @@ pub async fn patch(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
     ),
 )]
-pub async fn delete(
+pub(super) async fn delete(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     JobPath(id): JobPath,
@@ -246,7 +265,7 @@ pub async fn delete(
 ) -> Answer {
     let expect = expect(&headers)?;
     let job = jobs::get(&api, caller.tenant, id).await?;
-    let changed = jobs::delete(&api, caller.tenant, job, &expect).await?;
+    let changed = jobs::delete(&api, caller, job, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }
 
@@ -261,7 +280,7 @@ pub async fn delete(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
     ),
 )]
-pub async fn delete_by_key(
+pub(super) async fn delete_by_key(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     KeyPath(key): KeyPath,
@@ -270,7 +289,7 @@ pub async fn delete_by_key(
 ) -> Answer {
     let expect = expect(&headers)?;
     let job = jobs::find(&api, caller.tenant, &key).await?;
-    let changed = jobs::delete(&api, caller.tenant, job, &expect).await?;
+    let changed = jobs::delete(&api, caller, job, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }
 
@@ -286,9 +305,9 @@ pub async fn delete_by_key(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
     ),
 )]
-pub async fn pause(
+pub(super) async fn pause(
     State(api): State<Arc<Api>>,
-    Operator(tenant): Operator,
+    Operator(caller): Operator,
     JobPath(id): JobPath,
     _: NoParams,
     headers: HeaderMap,
@@ -296,7 +315,7 @@ pub async fn pause(
 ) -> Answer {
     let expect = expect(&headers)?;
     let request = wire::pause(&body)?;
-    let changed = jobs::pause(&api, tenant, id, request.note, &expect).await?;
+    let changed = jobs::pause(&api, caller, id, request.note, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }
 
@@ -312,9 +331,9 @@ pub async fn pause(
         (status = 200, body = wire::JobAnswer, description = "As asked"),
     ),
 )]
-pub async fn resume(
+pub(super) async fn resume(
     State(api): State<Arc<Api>>,
-    Operator(tenant): Operator,
+    Operator(caller): Operator,
     JobPath(id): JobPath,
     _: NoParams,
     headers: HeaderMap,
@@ -322,6 +341,6 @@ pub async fn resume(
 ) -> Answer {
     let expect = expect(&headers)?;
     let catch_up = wire::resume(&body)?;
-    let changed = jobs::resume(&api, tenant, id, catch_up, &expect).await?;
+    let changed = jobs::resume(&api, caller, id, catch_up, &expect).await?;
     answer::changed(&changed, Mode::Write)
 }

@@ -30,7 +30,7 @@ async fn tenant(api: &Api, caller: Caller, params: &Params) -> Result<Tenant, Pr
         (status = 201, body = wire::NewAccessKey, description = "Created"),
     ),
 )]
-pub async fn create(
+pub(super) async fn create(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     _: NoParams,
@@ -60,7 +60,11 @@ pub async fn create(
         (status = 200, body = wire::AccessKeyList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, Admin(caller): Admin, params: Params) -> Answer {
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Admin(caller): Admin,
+    params: Params,
+) -> Answer {
     params.known(&["cursor", "limit", "tenant"])?;
     let tenant = tenant(&api, caller, &params).await?;
     let listed = keys::list(&api, &tenant, answer::page(&params)?).await?;
@@ -88,7 +92,7 @@ pub async fn list(State(api): State<Arc<Api>>, Admin(caller): Admin, params: Par
         (status = 200, body = wire::AccessKey, description = "As asked"),
     ),
 )]
-pub async fn show(
+pub(super) async fn show(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     AccessKeyPath(id): AccessKeyPath,
@@ -111,7 +115,7 @@ pub async fn show(
         (status = 200, body = wire::AccessKey, description = "Revoked, now or before"),
     ),
 )]
-pub async fn revoke(
+pub(super) async fn revoke(
     State(api): State<Arc<Api>>,
     Admin(caller): Admin,
     AccessKeyPath(id): AccessKeyPath,

@@ -19,6 +19,6 @@ use crate::wire;
         (status = 200, body = wire::NodeList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, _: Root, _: NoParams) -> Answer {
+pub(super) async fn list(State(api): State<Arc<Api>>, _: Root, _: NoParams) -> Answer {
     answer::json(StatusCode::OK, &wire::NodeList::of(&nodes::list(&api)))
 }

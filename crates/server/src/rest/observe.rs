@@ -17,7 +17,7 @@ use crate::problem::{Kind, Problem};
 /// How long an answer may take to begin; longer than any wait of ours within one.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+pub(super) async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let clock = api.engine.clock();
     let begun = clock.uptime();
     let (method, version) = (request.method().clone(), request.version());

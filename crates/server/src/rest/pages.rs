@@ -13,7 +13,7 @@ use super::extract::shown;
 use crate::docs::{document, plain};
 use crate::problem::{Kind, Problem};
 
-pub async fn index(headers: HeaderMap) -> Answer {
+pub(super) async fn index(headers: HeaderMap) -> Answer {
     let mut text = String::from(
         "# Problems\n\nEvery answer that is not what was asked for names one of these.\n\n",
     );
@@ -29,7 +29,7 @@ pub async fn index(headers: HeaderMap) -> Answer {
     Ok(page(&headers, "Problems", &text))
 }
 
-pub async fn show(name: Result<Path<String>, PathRejection>, headers: HeaderMap) -> Answer {
+pub(super) async fn show(name: Result<Path<String>, PathRejection>, headers: HeaderMap) -> Answer {
     let name = name.map(|Path(name)| name).unwrap_or_default();
     let kind = Kind::find(&name).ok_or_else(|| {
         let detail = format!(

@@ -20,7 +20,7 @@ use crate::wire::{self, schema};
         (status = 200, body = wire::Preview, description = "As asked"),
     ),
 )]
-pub async fn preview(
+pub(super) async fn preview(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     _: NoParams,

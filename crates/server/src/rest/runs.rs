@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use model::{JobId, Run, RunState, TenantId};
-use store::RunFilter;
+use axum::http::{HeaderMap, StatusCode, header};
+use model::{JobId, Run, TenantId, Trace};
 
 use super::answer::{self, Answer};
-use super::extract::{JobPath, JsonBody, NoParams, Params, RunPath, job_id, refuse, shown};
+use super::extract::{JobPath, JsonBody, NoParams, Params, RunPath};
+use super::find::{self, FIND};
 use super::who::{Operator, Reader};
 use crate::api::Api;
-use crate::ops::{jobs, runs};
-use crate::problem::Problem;
+use crate::ops::{jobs, outside, runs};
 use crate::wire::{self, schema};
 
 /// List runs, newest first.
@@ -22,22 +21,26 @@ use crate::wire::{self, schema};
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
+        ("from" = Option<String>, Query, description = "Slots from this moment on, or runs asked for since: RFC 3339, or epoch seconds"),
+        ("to" = Option<String>, Query, description = "And before this moment"),
+        ("reason" = Option<String>, Query, description = "One or several, separated by commas"),
+        ("error" = Option<String>, Query, description = "A part of the last attempt's error, in any case. With this, `reason`, `label` or `target` a page may be short, or empty, and have a `next_cursor` all the same"),
+        ("label" = Option<String>, Query, description = "`name=value`, of the job as it stands; may be given several times"),
+        ("target" = Option<String>, Query, description = "The host that the job as it stands calls, with or without its port"),
+        ("waiting" = Option<String>, Query, description = "What they wait for: one or several, separated by commas"),
         ("job" = Option<String>, Query, description = "A job: its id, or `key:` and its key"),
     ),
     responses(
         (status = 200, body = wire::RunList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: Params) -> Answer {
-    params.known(&["cursor", "limit", "state", "job"])?;
-    let job = match params.one("job")? {
-        // A key's plus, sent as it is, arrives as a space.
-        Some(text) => {
-            let named = job_id(&api, tenant, &text.replace(' ', "+")).await?;
-            Some(named.map_err(|why| refuse("job", why))?)
-        }
-        None => None,
-    };
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Reader(tenant): Reader,
+    params: Params,
+) -> Answer {
+    params.known(&[&FIND[..], &["cursor", "limit", "waiting", "job"]].concat())?;
+    let job = find::job(&api, tenant, &params).await?;
     page(&api, tenant, job, &params).await
 }
 
@@ -49,27 +52,31 @@ pub async fn list(State(api): State<Arc<Api>>, Reader(tenant): Reader, params: P
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
+        ("from" = Option<String>, Query, description = "Slots from this moment on, or runs asked for since: RFC 3339, or epoch seconds"),
+        ("to" = Option<String>, Query, description = "And before this moment"),
+        ("reason" = Option<String>, Query, description = "One or several, separated by commas"),
+        ("error" = Option<String>, Query, description = "A part of the last attempt's error, in any case. With this, `reason`, `label` or `target` a page may be short, or empty, and have a `next_cursor` all the same"),
+        ("label" = Option<String>, Query, description = "`name=value`, of the job as it stands; may be given several times"),
+        ("target" = Option<String>, Query, description = "The host that the job as it stands calls, with or without its port"),
+        ("waiting" = Option<String>, Query, description = "What they wait for: one or several, separated by commas"),
     ),
     responses(
         (status = 200, body = wire::RunList, description = "As asked"),
     ),
 )]
-pub async fn list_of_job(
+pub(super) async fn list_of_job(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     JobPath(id): JobPath,
     params: Params,
 ) -> Answer {
-    params.known(&["cursor", "limit", "state"])?;
+    params.known(&[&FIND[..], &["cursor", "limit", "waiting"]].concat())?;
     page(&api, tenant, Some(id), &params).await
 }
 
 async fn page(api: &Api, tenant: TenantId, job: Option<JobId>, params: &Params) -> Answer {
-    let filter = RunFilter {
-        job,
-        states: states(params)?,
-    };
-    let listed = runs::list(api, tenant, &filter, answer::page(params)?).await?;
+    let wanted = find::find(job, params)?;
+    let listed = crate::ops::find::list(api, tenant, &wanted, answer::page(params)?).await?;
     if let Some(job) = job.filter(|_| listed.items.is_empty()) {
         // A job that never ran is told from one that is not there.
         jobs::get(api, tenant, job).await?;
@@ -83,21 +90,6 @@ async fn page(api: &Api, tenant: TenantId, job: Option<JobId>, params: &Params) 
     )
 }
 
-fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
-    let words = params.all("state").flat_map(|list| list.split(','));
-    words
-        .map(|word| {
-            RunState::parse(word).ok_or_else(|| {
-                let known = RunState::ALL.map(RunState::as_str).join(", ");
-                refuse(
-                    "state",
-                    format!("{:?} is not a state of a run: {known}", shown(word)),
-                )
-            })
-        })
-        .collect()
-}
-
 /// Show a run.
 #[utoipa::path(
     get, path = "/v1/runs/{id}", tag = "runs", operation_id = "get_run",
@@ -106,14 +98,16 @@ fn states(params: &Params) -> Result<Vec<RunState>, Problem> {
         (status = 200, body = wire::Run, description = "As asked"),
     ),
 )]
-pub async fn show(
+pub(super) async fn show(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     RunPath(id): RunPath,
 ) -> Answer {
     let run = runs::get(&api, tenant, id).await?;
     let marks = runs::marks_so_far(&api, &run).await?;
-    answer::json(StatusCode::OK, &wire::Run::of(&run).marked(marks))
+    let handed = outside::handed(&api, &run).await?;
+    let shown = wire::Run::of(&run).marked(marks).handed(handed.as_ref());
+    answer::json(StatusCode::OK, &shown)
 }
 
 /// Cancel a run that has not ended.
@@ -125,15 +119,15 @@ pub async fn show(
         (status = 202, body = wire::RunAnswer, description = "Asked for; its holder has not answered yet"),
     ),
 )]
-pub async fn cancel(
+pub(super) async fn cancel(
     State(api): State<Arc<Api>>,
-    Operator(tenant): Operator,
+    Operator(caller): Operator,
     RunPath(id): RunPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     wire::nothing(&body)?;
-    let cancelled = runs::cancel(&api, tenant, id).await?;
+    let cancelled = runs::cancel(&api, caller.tenant, id).await?;
     let status = if cancelled.runs.unconfirmed.is_empty() {
         StatusCode::OK
     } else {
@@ -148,24 +142,59 @@ pub async fn cancel(
     )
 }
 
+/// Wake a run that waits for something outside of its job, such as a target that does not answer: it may start at once.
+#[utoipa::path(
+    post, path = "/v1/runs/{id}/wake", tag = "runs", operation_id = "wake_run",
+    params(("id" = String, Path, description = "The run's id")),
+    responses(
+        (status = 200, body = wire::Run, description = "As asked"),
+    ),
+)]
+pub(super) async fn wake(
+    State(api): State<Arc<Api>>,
+    Operator(caller): Operator,
+    RunPath(id): RunPath,
+    _: NoParams,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    wire::nothing(&body)?;
+    let run = runs::wake(&api, caller.tenant, id).await?;
+    answer::json(StatusCode::OK, &wire::Run::of(&run))
+}
+
 /// Run a job now.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/run", tag = "runs", operation_id = "run_job",
-    params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
+    params(
+        ("id" = String, Path, description = "The job's id, or `key:` and its key"),
+        ("traceparent" = Option<String>, Header, description = "W3C trace context: the run's callbacks go on with this trace. One that is not valid is ignored"),
+    ),
     request_body(content = Option<schema::StartBody>),
     responses(
         (status = 201, body = wire::Run, description = "Made"),
     ),
 )]
-pub async fn start(
+pub(super) async fn start(
     State(api): State<Arc<Api>>,
-    Operator(tenant): Operator,
+    Operator(caller): Operator,
     JobPath(id): JobPath,
     _: NoParams,
+    headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let asked = wire::start(&body)?;
-    started(&runs::start(&api, tenant, id, asked).await?)
+    let asked = runs::Asked {
+        trace: trace_of(&headers),
+        ..wire::start(&body)?
+    };
+    started(&runs::start(&api, caller.tenant, id, asked).await?)
+}
+
+/// The caller's trace. As W3C wants it, one that is not valid, or is said twice, is none.
+fn trace_of(headers: &HeaderMap) -> Option<Trace> {
+    let mut said = headers.get_all("traceparent").iter();
+    let (first, second) = (said.next()?, said.next());
+    let text = first.to_str().ok().filter(|_| second.is_none())?;
+    Trace::parse(text)
 }
 
 /// Replay the last dead run of a job. `/retry` is the same.
@@ -177,15 +206,15 @@ pub async fn start(
         (status = 201, body = wire::Run, description = "Made"),
     ),
 )]
-pub async fn replay_last(
+pub(super) async fn replay_last(
     State(api): State<Arc<Api>>,
-    Operator(tenant): Operator,
+    Operator(caller): Operator,
     JobPath(id): JobPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
-    started(&runs::replay_last(&api, tenant, id, asked).await?)
+    started(&runs::replay_last(&api, caller.tenant, id, asked).await?)
 }
 
 /// Replay a run that has ended: a new run, the old one stays as it was. `/retry` is the same.
@@ -197,15 +226,15 @@ pub async fn replay_last(
         (status = 201, body = wire::Run, description = "Made"),
     ),
 )]
-pub async fn replay(
+pub(super) async fn replay(
     State(api): State<Arc<Api>>,
-    Operator(tenant): Operator,
+    Operator(caller): Operator,
     RunPath(id): RunPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
     let asked = wire::start(&body)?;
-    started(&runs::replay(&api, tenant, id, asked).await?)
+    started(&runs::replay(&api, caller.tenant, id, asked).await?)
 }
 
 fn started(run: &Run) -> Answer {

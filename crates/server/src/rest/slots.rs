@@ -36,7 +36,7 @@ const LIMIT_DEFAULT: usize = 100;
         (status = 200, body = wire::SlotList, description = "As asked"),
     ),
 )]
-pub async fn list(
+pub(super) async fn list(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     JobPath(id): JobPath,
@@ -93,7 +93,7 @@ fn range(params: &Params, now: Timestamp) -> Result<Range, Problem> {
         (status = 200, body = wire::Explained, description = "As asked"),
     ),
 )]
-pub async fn explain(
+pub(super) async fn explain(
     State(api): State<Arc<Api>>,
     Reader(tenant): Reader,
     JobPath(id): JobPath,

@@ -6,13 +6,13 @@ use model::limits;
 
 /// One line, without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub(super) enum Line {
     Whole(Bytes),
     TooLong,
 }
 
 #[derive(Debug, Default)]
-pub struct Splitter {
+pub(super) struct Splitter {
     /// What has come of the line that has not ended.
     part: BytesMut,
     /// The rest of the frame that is being split.
@@ -23,12 +23,12 @@ pub struct Splitter {
 
 impl Splitter {
     /// Takes the next frame; the one before must have been split to its end.
-    pub fn feed(&mut self, frame: Bytes) {
+    pub(super) fn feed(&mut self, frame: Bytes) {
         self.rest = frame;
     }
 
     /// The next line that has ended.
-    pub fn next(&mut self) -> Option<Line> {
+    pub(super) fn next(&mut self) -> Option<Line> {
         let end = self.rest.iter().position(|byte| *byte == b'\n');
         let Some(end) = end else {
             let rest = std::mem::take(&mut self.rest);
@@ -46,7 +46,7 @@ impl Splitter {
     }
 
     /// What is left when the body has ended without a line's end.
-    pub fn last(&mut self) -> Option<Line> {
+    pub(super) fn last(&mut self) -> Option<Line> {
         (self.over || !self.part.is_empty()).then(|| self.take())
     }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{self, Answer};
-use super::who::{Reader, Root};
+use super::who::{Anyone, Root};
 use crate::api::Api;
 use crate::problem::{Kind, Problem};
 
@@ -20,7 +20,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 /// How late the oldest thing is that is due and held by nobody.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct HealthAnswer {
+pub(super) struct HealthAnswer {
     /// `well`, or `held` on a node that was started with `--hold`: what is due is left as it is.
     #[schema(example = "well")]
     status: &'static str,
@@ -37,7 +37,7 @@ pub struct HealthAnswer {
         (status = 200, body = HealthAnswer, description = "As asked"),
     ),
 )]
-pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
+pub(super) async fn healthz(State(api): State<Arc<Api>>) -> Answer {
     let health = api.engine.health();
     let (oldest, bound) = (format_span(health.oldest_due), format_span(health.bound));
     if health.is_well() {
@@ -59,7 +59,7 @@ pub async fn healthz(State(api): State<Arc<Api>>) -> Answer {
 
 /// The node takes part.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ReadyAnswer {
+pub(super) struct ReadyAnswer {
     /// `ready`.
     #[schema(example = "ready")]
     status: &'static str,
@@ -72,7 +72,7 @@ pub struct ReadyAnswer {
         (status = 200, body = ReadyAnswer, description = "As asked"),
     ),
 )]
-pub async fn readyz(State(api): State<Arc<Api>>) -> Answer {
+pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Answer {
     match unready(&api) {
         None => answer::json(StatusCode::OK, &ReadyAnswer { status: "ready" }),
         Some(detail) => Err(Problem::new(Kind::NotReady, detail).retry_after(1)),
@@ -103,7 +103,7 @@ fn unready(api: &Api) -> Option<String> {
 
 /// What is running here.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct VersionAnswer {
+pub(super) struct VersionAnswer {
     /// The release.
     version: &'static str,
     /// The release of the bundled time zone tables.
@@ -120,7 +120,7 @@ pub struct VersionAnswer {
     get, path = "/version", tag = "system", operation_id = "version",
     responses((status = 200, body = VersionAnswer, description = "As asked")),
 )]
-pub async fn version(State(api): State<Arc<Api>>, _: Reader) -> Answer {
+pub(super) async fn version(State(api): State<Arc<Api>>, _: Anyone) -> Answer {
     let version = env!("CARGO_PKG_VERSION");
     let features = api.features.clone();
     answer::json(
@@ -139,7 +139,7 @@ pub async fn version(State(api): State<Arc<Api>>, _: Reader) -> Answer {
     get, path = "/metrics", tag = "system", operation_id = "metrics",
     responses((status = 200, body = String, content_type = "application/openmetrics-text", description = "As asked")),
 )]
-pub async fn metrics(State(api): State<Arc<Api>>) -> Answer {
+pub(super) async fn metrics(State(api): State<Arc<Api>>) -> Answer {
     let text = api.metrics.text().map_err(|error| {
         tracing::error!(%error, "metrics could not be written");
         Problem::new(Kind::Internal, "the metrics could not be written")
@@ -152,6 +152,6 @@ pub async fn metrics(State(api): State<Arc<Api>>) -> Answer {
 }
 
 /// The same where they are not for everyone.
-pub async fn metrics_to_root(_: Root, api: State<Arc<Api>>) -> Answer {
+pub(super) async fn metrics_to_root(_: Root, api: State<Arc<Api>>) -> Answer {
     metrics(api).await
 }

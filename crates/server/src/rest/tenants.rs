@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use model::TenantName;
+use model::{Tenant, TenantName};
 
 use super::answer::{self, Answer, LIMIT_DEFAULT};
-use super::extract::{JsonBody, NoParams, Params, TenantPath};
+use super::extract::{JsonBody, NoParams, Params, TenantPath, refuse};
 use super::who::Root;
 use crate::api::Api;
-use crate::ops::tenants;
+use crate::ops::{OpError, tenants};
 use crate::wire::{self, schema};
 
 /// Make a tenant. It has no keys yet: `POST /v1/keys` makes them.
@@ -21,7 +21,7 @@ use crate::wire::{self, schema};
         (status = 201, body = wire::Tenant, description = "Created"),
     ),
 )]
-pub async fn create(
+pub(super) async fn create(
     State(api): State<Arc<Api>>,
     _: Root,
     _: NoParams,
@@ -46,7 +46,7 @@ pub async fn create(
         (status = 200, body = wire::TenantList, description = "As asked"),
     ),
 )]
-pub async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -> Answer {
+pub(super) async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -> Answer {
     params.known(&["cursor", "limit"])?;
     let after: Option<TenantName> = answer::cursor_of(&params)?;
     let limit = answer::limit_of(&params, LIMIT_DEFAULT)?;
@@ -60,7 +60,7 @@ pub async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -> Answe
     )
 }
 
-/// Show a tenant.
+/// Show a tenant, and what it has of what its quotas bound.
 #[utoipa::path(
     get, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "get_tenant",
     params(("name" = String, Path, description = "The tenant's name")),
@@ -68,17 +68,22 @@ pub async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -> Answe
         (status = 200, body = wire::Tenant, description = "As asked"),
     ),
 )]
-pub async fn show(
+pub(super) async fn show(
     State(api): State<Arc<Api>>,
     _: Root,
     TenantPath(name): TenantPath,
     _: NoParams,
 ) -> Answer {
     let tenant = tenants::get(&api, &name).await?;
-    answer::json(StatusCode::OK, &wire::Tenant::of(&tenant))
+    answer::json(StatusCode::OK, &used(&api, &tenant).await?)
 }
 
-/// Say what a tenant is for.
+async fn used(api: &Api, tenant: &Tenant) -> Result<wire::Tenant, OpError> {
+    let (usage, runs_day) = tenants::usage(api, tenant).await?;
+    Ok(wire::Tenant::of(tenant).with_use(usage, runs_day))
+}
+
+/// Change what a tenant is for, and how much it may have: what the body does not mention stays, `null` is the default.
 #[utoipa::path(
     patch, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "patch_tenant",
     params(("name" = String, Path, description = "The tenant's name")),
@@ -87,34 +92,46 @@ pub async fn show(
         (status = 200, body = wire::Tenant, description = "As asked"),
     ),
 )]
-pub async fn patch(
+pub(super) async fn patch(
     State(api): State<Arc<Api>>,
     _: Root,
     TenantPath(name): TenantPath,
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let tenant = match wire::tenant_note(&body)? {
-        Some(note) => tenants::note(&api, &name, note.as_deref()).await?,
-        None => tenants::get(&api, &name).await?,
-    };
-    answer::json(StatusCode::OK, &wire::Tenant::of(&tenant))
+    let tenant = tenants::edit(&api, &name, &wire::tenant_edit(&body)?).await?;
+    answer::json(StatusCode::OK, &used(&api, &tenant).await?)
 }
 
-/// Delete a tenant that has no jobs, no calendars and no valid keys.
+/// Delete a tenant that has no jobs, no calendars and no valid keys; or with everything.
 #[utoipa::path(
     delete, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "delete_tenant",
-    params(("name" = String, Path, description = "The tenant's name")),
+    params(
+        ("name" = String, Path, description = "The tenant's name"),
+        ("with_everything" = Option<bool>, Query, description = "Also its jobs, runs, calendars and keys, in the background"),
+    ),
     responses(
         (status = 200, body = wire::Tenant, description = "Deleted; as it was"),
+        (status = 202, body = wire::Tenant, description = "It is being deleted with everything; `used` of the tenant says what is left"),
     ),
 )]
-pub async fn delete(
+pub(super) async fn delete(
     State(api): State<Arc<Api>>,
     _: Root,
     TenantPath(name): TenantPath,
-    _: NoParams,
+    params: Params,
 ) -> Answer {
-    let tenant = tenants::delete(&api, &name).await?;
+    params.known(&["with_everything"])?;
+    let tenant = match params.one("with_everything")? {
+        Some("true") => tenants::delete_all(&api, &name).await?,
+        None | Some("false") => tenants::delete(&api, &name).await?,
+        Some(_) => {
+            let detail = "with_everything is true or false, once";
+            return Err(refuse("with_everything", detail));
+        }
+    };
+    if tenant.deleting_at.is_some() {
+        return answer::json(StatusCode::ACCEPTED, &used(&api, &tenant).await?);
+    }
     answer::json(StatusCode::OK, &wire::Tenant::of(&tenant))
 }

@@ -5,23 +5,68 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::{Role, TenantId};
+use store::Acting;
 
+use super::{outside, rates};
 use crate::access::Caller;
 use crate::api::Api;
+use crate::peer::Peer;
 use crate::problem::{Kind, Problem};
+use crate::rates::Standing;
 
-/// Lets in who has a key.
-pub async fn admit(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
+/// Lets in who has a key, as often as its rate allows. Who sends too many that are not valid is not looked at for a while.
+pub(super) async fn admit(
+    State(api): State<Arc<Api>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let now = api.engine.clock().uptime();
+    let address = rates::address_of(&request);
+    let refused = address.and_then(|address| api.rates.refused.look(address, now));
+    if let Some(spent) = refused.filter(Standing::is_spent) {
+        return rates::refuse(&spent);
+    }
+    if outside::is_by_token(&request) {
+        let response = next.run(request).await;
+        if let Some(address) = address.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
+            let _counted = api.rates.refused.take(address, now);
+        }
+        return response;
+    }
     let text = bearer(request.headers());
     let Some(caller) = api.access.caller(text, api.engine.now()) else {
+        if let Some(address) = address {
+            let _counted = api.rates.refused.take(address, now);
+        }
         return unauthorized().into_response();
     };
+    let standing = caller.key.and_then(|key| api.rates.by_key.take(key, now));
+    if let Some(spent) = standing.filter(Standing::is_spent) {
+        return rates::refuse(&spent);
+    }
+    let acting = acting(&caller, api.access.name(caller), &request);
     request.extensions_mut().insert(caller);
-    next.run(request).await
+    let mut response = acting.during(next.run(request)).await;
+    if let Some(standing) = &standing {
+        rates::mark(response.headers_mut(), standing);
+    }
+    response
+}
+
+/// Under which name the audit log has what a request changes.
+fn acting(caller: &Caller, name: Arc<str>, request: &Request) -> Arc<Acting> {
+    let peer = request.extensions().get::<Peer>();
+    let address = peer.and_then(|peer| peer.address);
+    Arc::new(Acting {
+        name,
+        key: caller.key,
+        address: address.map(|address| Arc::from(address.to_string())),
+        request: peer.map(|peer| Arc::clone(&peer.request_id)),
+    })
 }
 
 /// The one key that a request carries. Two are none: nobody may guess which was meant.
@@ -34,19 +79,27 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The same whatever is wrong: no key, half a key, one that was revoked.
-pub fn unauthorized() -> Problem {
+pub(super) fn unauthorized() -> Problem {
     let detail = "send a key that is valid, as Authorization: Bearer punctual_…; an admin makes one with POST /v1/keys";
     Problem::new(Kind::Unauthorized, detail).at("Authorization")
 }
 
-fn caller(parts: &Parts, needed: Role) -> Result<Caller, Problem> {
+fn anyone(parts: &Parts) -> Result<Caller, Problem> {
     let caller = parts.extensions.get::<Caller>().copied();
-    let caller = caller.ok_or_else(unauthorized)?;
+    caller.ok_or_else(unauthorized)
+}
+
+fn caller(parts: &Parts, needed: Role) -> Result<Caller, Problem> {
+    let caller = anyone(parts)?;
     if caller.role.allows(needed) {
         return Ok(caller);
     }
     let role = caller.role;
-    let detail = format!("this needs a key with the role {needed}, and yours has the role {role}");
+    let mut detail =
+        format!("this needs a key with the role {needed}, and yours has the role {role}");
+    if role == Role::Worker {
+        detail.push_str(", which is for getting work from queues: those are not there yet");
+    }
     Err(Problem::new(Kind::RoleInsufficient, detail)
         .at("Authorization")
         .with("role", role.as_str())
@@ -54,13 +107,24 @@ fn caller(parts: &Parts, needed: Role) -> Result<Caller, Problem> {
 }
 
 /// Whose request it is, whatever it asks for.
-pub fn tenant(parts: &Parts) -> Result<TenantId, Problem> {
+pub(super) fn tenant(parts: &Parts) -> Result<TenantId, Problem> {
     Ok(caller(parts, Role::Reader)?.tenant)
+}
+
+/// Whoever has a valid key, a worker too.
+pub(super) struct Anyone;
+
+impl FromRequestParts<Arc<Api>> for Anyone {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Api>) -> Result<Self, Problem> {
+        anyone(parts).map(|_| Self)
+    }
 }
 
 macro_rules! callers {
     ($($name:ident: $role:ident, $what:ty, $of:expr;)*) => {$(
-        pub struct $name(pub $what);
+        pub(super) struct $name(pub $what);
 
         impl FromRequestParts<Arc<Api>> for $name {
             type Rejection = Problem;
@@ -74,17 +138,10 @@ macro_rules! callers {
 
 callers! {
     Reader: Reader, TenantId, |caller| caller.tenant;
-    Operator: Operator, TenantId, |caller| caller.tenant;
+    // A reader of whom more than the tenant matters.
+    Viewer: Reader, Caller, |caller| caller;
+    Operator: Operator, Caller, |caller| caller;
     Admin: Admin, Caller, |caller| caller;
-}
-
-/// Whoever sees to the installation; whose key it is does not matter.
-pub struct Root;
-
-impl FromRequestParts<Arc<Api>> for Root {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Api>) -> Result<Self, Problem> {
-        caller(parts, Role::Root).map(|_| Self)
-    }
+    // Whoever sees to the installation; whose key it is does not matter.
+    Root: Root, Caller, |caller| caller;
 }

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Request, Uri, Version, header};
 use crate::problem::{Kind, Problem};
 
 #[derive(Debug, Clone)]
-pub struct Hosts {
+pub(super) struct Hosts {
     /// Only this machine can connect.
     is_loopback: bool,
     /// Allowed besides, in lower case.
@@ -19,7 +19,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    pub fn new(listens_on: Option<SocketAddr>, names: &[String]) -> Self {
+    pub(super) fn new(listens_on: Option<SocketAddr>, names: &[String]) -> Self {
         Self {
             is_loopback: listens_on.is_some_and(|address| address.ip().is_loopback()),
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
@@ -27,7 +27,7 @@ impl Hosts {
     }
 
     /// Refuses a request that does not say once, and readably, whom it is for, or that is for somebody else.
-    pub fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         let named = header_of(request.headers())?;
         let is_missing = match request.version() {
             Version::HTTP_11 => named.is_none(),

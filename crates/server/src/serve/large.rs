@@ -8,7 +8,7 @@ const LENGTH: &str = "content-length: 0\r\n";
 
 /// The same answer with a problem as its body; none for anything else. It cannot be part of a body of ours: those are
 /// JSON, Markdown and metrics, in which there is no line that ends with a carriage return.
-pub fn with_body(answer: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn with_body(answer: &[u8]) -> Option<Vec<u8>> {
     if !answer.starts_with(STATUS) || !answer.ends_with(END) {
         return None;
     }

@@ -1,68 +1,54 @@
-//! Connections in bounds: how many, how long a request's head may take, how large it may be, how long
+//! Connections in bounds: how many, with TLS or without, how long a request's head may take, how large it may be, how long
 //! nothing may happen, and how they end when the node stops.
 
+mod bounds;
+mod cors;
+mod door;
+mod headers;
 mod hosts;
 mod large;
+mod link;
+mod proxies;
+mod tls;
 mod watched;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::{HeaderValue, Version, header};
-use axum::response::IntoResponse;
 use engine::{Clock, SystemClock};
-use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 
-use hosts::Hosts;
+pub use bounds::Bounds;
+use bounds::{HEAD_BYTES_MAX, HEADERS_MAX};
+pub use cors::Origin;
+pub use door::Door;
+use door::Opened;
+use link::Link;
+pub use proxies::{Proxies, ProxyHeader};
+pub use tls::{Tls, TlsError, TlsFiles};
 use watched::{Activity, Watched};
 
-/// The head of a request must be complete within this; an idle connection is closed after it too.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Headers of one request.
-const HEADERS_MAX: usize = 64;
-/// Bytes of a request's head; beyond that the answer is 431.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// Requests at once on one HTTP/2 connection.
-const STREAMS_MAX: u32 = 128;
-/// A connection on which no byte has moved for this long, either way, is closed. Longer than any
-/// request may take.
-const IDLE_MAX: Duration = Duration::from_secs(45);
-/// How often that is looked at.
-const IDLE_LOOK: Duration = Duration::from_secs(5);
 /// How long to wait when no connection can be accepted, for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Connections at once; more wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 4_096;
-
 /// Serves until `stop` is cancelled; then takes no more connections, and returns when the requests
-/// under way have ended. How long they get is for the caller to say. On a loopback address it answers to `names`, and
-/// to those of this machine.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    names: Vec<String>,
-    stop: CancellationToken,
-) {
+/// under way have ended. How long they get is for the caller to say.
+pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: CancellationToken) {
     let clock = SystemClock;
-    let hosts = Hosts::new(listener.local_addr().ok(), &names);
-    let builder = builder();
+    let door = Arc::new(door.opened(listener.local_addr().ok(), router));
+    let builder = Arc::new(door.bounds.builder());
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let room = Arc::new(Semaphore::new(door.bounds.connections_max));
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
@@ -70,7 +56,7 @@ pub async fn serve(
             () = stop.cancelled() => break,
             accepted = accept(&listener, &room) => accepted,
         };
-        let (stream, permit) = match accepted {
+        let (stream, address, permit) = match accepted {
             Ok(accepted) => {
                 failing = false;
                 accepted
@@ -86,69 +72,88 @@ pub async fn serve(
         };
         // Answers are small and whole: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
-        let activity = Activity::default();
-        let io = TokioIo::new(Watched::new(stream, activity.clone()));
-        let (router, hosts) = (router.clone(), hosts.clone());
-        let service = service_fn(move |request| answer(router.clone(), hosts.clone(), request));
-        let connection = builder.serve_connection(io, service).into_owned();
-        tokio::spawn(keep(graceful.watch(connection), activity, permit));
+        let guest = Guest {
+            address,
+            door: Arc::clone(&door),
+            builder: Arc::clone(&builder),
+            watcher: graceful.watcher(),
+            permit,
+        };
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            // Nobody waits at the end for those who have not said what they want.
+            let link = tokio::select! {
+                biased;
+                () = stopped.cancelled() => None,
+                link = guest.link(stream) => link,
+            };
+            if let Some(link) = link {
+                guest.attend(link).await;
+            }
+        });
     }
     drop(listener);
     graceful.shutdown().await;
 }
 
-fn builder() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEAD_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(HEAD_BYTES_MAX as u32)
-        .keep_alive_interval(HEAD_TIMEOUT);
-    builder
-}
-
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let permit = Arc::clone(room)
         .acquire_owned()
         .await
         .map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, permit))
+    let (stream, address) = listener.accept().await?;
+    Ok((stream, address, permit))
 }
 
-async fn answer(
-    mut router: Router,
-    hosts: Hosts,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    let Err(problem) = hosts.check(&request) else {
-        return router.call(request.map(Body::new)).await;
-    };
-    tracing::debug!(detail = problem.detail, "a request was refused at the door");
-    let mut response = problem.into_response();
-    if request.version() <= Version::HTTP_11 {
-        // What else such a client has sent is not looked at.
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
+/// Whoever has connected.
+struct Guest {
+    address: SocketAddr,
+    door: Arc<Opened>,
+    builder: Arc<Builder<TokioExecutor>>,
+    watcher: Watcher,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Guest {
+    /// What the two of us talk over; none if we do not get so far.
+    async fn link(&self, stream: TcpStream) -> Option<Link> {
+        let Some(tls) = &self.door.tls else {
+            return Some(Link::Plain(stream));
+        };
+        let late = Clock::sleep(&SystemClock, self.door.bounds.handshake_wait);
+        let why = tokio::select! {
+            biased;
+            agreed = tls.accept(stream) => match agreed {
+                Ok(stream) => return Some(Link::Tls(Box::new(stream))),
+                Err(error) => error.to_string(),
+            },
+            () = late => "it took too long".to_owned(),
+        };
+        tracing::debug!(address = %self.address, why, "no TLS came about");
+        None
     }
-    Ok(response)
+
+    /// Answers to the end of the connection.
+    async fn attend(self, link: Link) {
+        let activity = Activity::default();
+        let io = TokioIo::new(Watched::new(link, activity.clone()));
+        let (address, bounds) = (self.address.ip(), self.door.bounds);
+        let door = self.door;
+        let service = service_fn(move |request| Arc::clone(&door).answer(address, request));
+        let connection = self.builder.serve_connection(io, service);
+        keep(self.watcher.watch(connection), activity, bounds).await;
+        drop(self.permit);
+    }
 }
 
 /// Drives a connection to its end, or until it has stood still for too long.
 async fn keep<E: std::fmt::Debug>(
     connection: impl Future<Output = Result<(), E>>,
     activity: Activity,
-    permit: OwnedSemaphorePermit,
+    bounds: Bounds,
 ) {
     tokio::select! {
         biased;
@@ -157,21 +162,20 @@ async fn keep<E: std::fmt::Debug>(
                 tracing::debug!(?error, "a connection ended early");
             }
         }
-        () = stood_still(activity) => tracing::debug!("a connection stood still"),
+        () = stood_still(activity, bounds) => tracing::debug!("a connection stood still"),
     }
-    drop(permit);
 }
 
-async fn stood_still(activity: Activity) {
+async fn stood_still(activity: Activity, bounds: Bounds) {
     let clock = SystemClock;
     let mut last = activity.count();
     let mut since = clock.uptime();
     loop {
-        clock.sleep(IDLE_LOOK).await;
+        clock.sleep(bounds.idle_look()).await;
         let count = activity.count();
         if count != last {
             (last, since) = (count, clock.uptime());
-        } else if clock.uptime().saturating_sub(since) >= IDLE_MAX {
+        } else if clock.uptime().saturating_sub(since) >= bounds.idle_max {
             return;
         }
     }

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::large;
+use super::link::Link;
 
 /// Grows with every read and write that moved something.
 #[derive(Debug, Clone, Default)]
-pub struct Activity(Arc<AtomicU64>);
+pub(super) struct Activity(Arc<AtomicU64>);
 
 impl Activity {
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -28,16 +28,15 @@ impl Activity {
     }
 }
 
-#[derive(Debug)]
-pub struct Watched {
-    stream: TcpStream,
+pub(super) struct Watched {
+    stream: Link,
     activity: Activity,
     /// What is being written instead of what was given, and how much of it has been.
     instead: Option<(Vec<u8>, usize)>,
 }
 
 impl Watched {
-    pub fn new(stream: TcpStream, activity: Activity) -> Self {
+    pub(super) fn new(stream: Link, activity: Activity) -> Self {
         Self {
             stream,
             activity,

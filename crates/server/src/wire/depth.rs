@@ -4,7 +4,7 @@
 use model::limits;
 
 /// Refuses what nests deeper than `DEPTH_MAX`; names the outermost field it lies in, if any.
-pub fn check(text: &str) -> Result<(), Option<&str>> {
+pub(super) fn check(text: &str) -> Result<(), Option<&str>> {
     let mut depth = 0_usize;
     let mut bytes = text.bytes().enumerate();
     // Where the latest string of the outermost object lies, and whether it turned out to be a name.

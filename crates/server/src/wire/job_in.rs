@@ -1,10 +1,14 @@
 //! A job as clients write it, in full and in short.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use model::schedule::format_span;
-use model::{Backoff, CatchUp, CatchUpPolicy, Delivery, JobKey, Lane, Overlap, limits};
+use model::{
+    Backoff, CatchUp, CatchUpPolicy, Completion, Delivery, FailuresMax, JobKey, Lane, Overlap,
+    limits,
+};
 
 use super::read::{self, Fields, Path, Read, Shape, Value, shown};
 use super::schedule_in::{calendars, schedule};
@@ -12,8 +16,9 @@ use super::sound;
 use super::target_in::target;
 use crate::ops::{CatchUpDraft, JobDraft, OverlapDraft, Patch, RetryDraft};
 
-pub const JOB_FIELDS: [&str; 16] = [
+pub const JOB_FIELDS: [&str; 20] = [
     "key",
+    "owner",
     "schedule",
     "exclude",
     "only",
@@ -26,8 +31,11 @@ pub const JOB_FIELDS: [&str; 16] = [
     "catch_up",
     "spread",
     "delivery",
+    "completion",
+    "heartbeat_within",
     "start_within",
     "finish_within",
+    "pause_after_failures",
     "labels",
 ];
 pub const RETRY_FIELDS: [&str; 5] = [
@@ -63,6 +71,7 @@ pub fn job_draft(body: &[u8]) -> Read<JobDraft> {
     let fields = read::document(body, &JOB_FIELDS)?;
     Ok(JobDraft {
         key: fields.patch("key", key)?,
+        owner: fields.patch("owner", owner)?,
         schedule: fields.patch("schedule", schedule)?,
         exclude: fields.patch("exclude", calendars)?,
         only: fields.patch("only", calendars)?,
@@ -80,10 +89,28 @@ pub fn job_draft(body: &[u8]) -> Read<JobDraft> {
         delivery: fields.patch("delivery", |value, path| {
             value.choice(path, &Delivery::ALL.map(Delivery::as_str), Delivery::parse)
         })?,
+        callback: fields.patch("completion", |value, path| {
+            value.choice(path, &Completion::WORDS, |text| {
+                let words = Completion::WORDS.iter();
+                words
+                    .clone()
+                    .any(|word| *word == text)
+                    .then_some(text == "callback")
+            })
+        })?,
+        heartbeat_within: fields.patch("heartbeat_within", positive)?,
         start_within: fields.patch("start_within", positive)?,
         finish_within: fields.patch("finish_within", positive)?,
+        pause_after_failures: fields.patch("pause_after_failures", failures_max)?,
         labels: fields.patch("labels", |value, _| labels(value))?,
     })
+}
+
+fn failures_max(value: Value<'_>, path: Path<'_>) -> Read<FailuresMax> {
+    let most = i64::from(limits::FAILURES_MAX);
+    let count = value.integer(path, 1, most)?;
+    let checked = u32::try_from(count).ok().and_then(FailuresMax::new);
+    checked.ok_or_else(|| path.invalid(format!("{count} is out of range: 1 to {most}")))
 }
 
 /// Nothing would mean "at once", which no target can keep.
@@ -98,13 +125,26 @@ fn positive(value: Value<'_>, path: Path<'_>) -> Read<std::time::Duration> {
     Ok(span)
 }
 
-pub fn key(value: Value<'_>, path: Path<'_>) -> Read<JobKey> {
+pub(super) fn key(value: Value<'_>, path: Path<'_>) -> Read<JobKey> {
     let text = value.text(path)?;
     JobKey::new(&text).map_err(|error| path.invalid(error.to_string()))
 }
 
+/// A line of text: it stands in lists and in logs.
+fn owner(value: Value<'_>, path: Path<'_>) -> Read<Arc<str>> {
+    let text = value.text(path)?;
+    let is_line = !text.contains(char::is_control) && text.trim() == text;
+    if is_line && (1..=limits::OWNER_MAX).contains(&text.chars().count()) {
+        return Ok(Arc::from(&*text));
+    }
+    let max = limits::OWNER_MAX;
+    Err(path.invalid(format!(
+        "an owner is a line of text with 1 to {max} characters, and no space before or after it"
+    )))
+}
+
 /// Kept byte for byte.
-pub fn payload(value: Value<'_>, path: Path<'_>) -> Read<Bytes> {
+pub(super) fn payload(value: Value<'_>, path: Path<'_>) -> Read<Bytes> {
     if value.0.len() > limits::PAYLOAD_MAX {
         let (length, max) = (value.0.len(), limits::PAYLOAD_MAX);
         return Err(path.invalid(format!("the payload is {length} bytes long: at most {max}")));
@@ -195,7 +235,7 @@ fn labels(value: Value<'_>) -> Read<BTreeMap<String, Option<String>>> {
 }
 
 /// A name stands before the equals sign in filters, and on command lines.
-pub fn check_label_name(name: &str, path: Path<'_>) -> Read<()> {
+pub(super) fn check_label_name(name: &str, path: Path<'_>) -> Read<()> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
     if (1..=limits::NAME_MAX).contains(&name.len()) && name.bytes().all(fits) {
         return Ok(());

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::schedule::{self, Broken, Dialect, DstGap, DstOverlap, Kind, format_span};
-use model::{Calendar, Overlap as OverlapPolicy, RunId, Slot, Target as ModelTarget, Timestamp};
+use model::{Calendar, FailuresMax, Overlap as OverlapPolicy, RunId, Slot, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::http_out::Target;
 use crate::ops::Withdrawn;
 use crate::ops::preview::Difference;
 
@@ -69,14 +70,23 @@ pub struct Job {
     /// Whether an attempt whose fate is unknown is made again.
     #[schema(example = "at_least_once")]
     pub delivery: &'static str,
+    /// What completes an attempt: the target's answer, or a report that follows a 202.
+    #[schema(example = "answer")]
+    pub completion: &'static str,
+    /// How long a target that took an attempt over may be silent; only with `callback`.
+    pub heartbeat_within: Option<String>,
     /// A run that starts later than this after it was due is marked and counted.
     pub start_within: Option<String>,
     /// A run that takes longer than this is marked and counted.
     pub finish_within: Option<String>,
+    /// It is paused after so many runs in a row that ended dead.
+    pub pause_after_failures: Option<u32>,
     /// Names and values of its author's own.
     pub labels: BTreeMap<String, String>,
     /// Why it is in its state, if someone said so.
     pub note: Option<String>,
+    /// Who it belongs to: whoever made it, unless it was given to another. None if that was before owners were kept.
+    pub owner: Option<String>,
     /// Who paused it.
     pub paused_by: Option<String>,
     /// When it was created.
@@ -191,30 +201,6 @@ pub enum Expressions {
     Several(Vec<String>),
 }
 
-/// Where work goes.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub struct Target {
-    /// A request over HTTP.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub http: Option<HttpTarget>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(ignore)]
-    pub fake: Option<String>,
-}
-
-/// A request over HTTP.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct HttpTarget {
-    /// The address.
-    pub url: String,
-    /// The method.
-    pub method: String,
-    /// Sent besides our own.
-    pub headers: BTreeMap<String, String>,
-    /// Bytes of the answer that are kept.
-    pub output_max: usize,
-}
-
 /// When a failed attempt is tried again, and how often.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Retry {
@@ -301,10 +287,14 @@ impl Job {
             },
             spread: format_span(def.spread),
             delivery: def.delivery.as_str(),
+            completion: def.completion.as_str(),
+            heartbeat_within: def.completion.heartbeat_within().map(span),
             start_within: def.start_within.map(span),
             finish_within: def.finish_within.map(span),
+            pause_after_failures: def.pause_after_failures.map(FailuresMax::get),
             labels: def.labels.clone(),
             note: job.note.clone(),
+            owner: job.owner.as_ref().map(ToString::to_string),
             paused_by: job.paused_by.as_ref().map(ToString::to_string),
             created_at: moment(&job.created_at),
             updated_at: moment(&job.updated_at),
@@ -391,36 +381,6 @@ impl Schedule {
     }
 }
 
-impl Target {
-    fn of(target: &ModelTarget) -> Self {
-        match target {
-            ModelTarget::Http(http) => Self {
-                http: Some(HttpTarget::of(http)),
-                fake: None,
-            },
-            ModelTarget::Fake(name) => Self {
-                http: None,
-                fake: Some(name.clone()),
-            },
-        }
-    }
-}
-
-impl HttpTarget {
-    fn of(http: &model::target::HttpTarget) -> Self {
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        let headers = http.headers.iter();
-        Self {
-            url: http.url.to_string(),
-            method: http.method.to_string(),
-            headers: headers
-                .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
-                .collect(),
-            output_max: http.output_max,
-        }
-    }
-}
-
 impl Overlap {
     fn of(overlap: OverlapPolicy) -> Self {
         let policy = overlap.as_str();
@@ -437,7 +397,7 @@ impl Overlap {
     }
 }
 
-pub fn moment(moment: &Timestamp) -> String {
+pub(super) fn moment(moment: &Timestamp) -> String {
     moment.to_string()
 }
 

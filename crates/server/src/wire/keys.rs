@@ -1,6 +1,6 @@
 //! Keys as clients ask for them, and as we answer them.
 
-use model::{Role, Tenant, Timestamp, limits};
+use model::{QueueName, Role, Tenant, Timestamp, limits};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,7 +11,14 @@ use crate::access::Minted;
 use crate::ops::keys::KeyDraft;
 use crate::ops::{Fault, FieldError};
 
-pub const KEY_FIELDS: [&str; 5] = ["tenant", "role", "label", "expires_at", "expires_in"];
+pub const KEY_FIELDS: [&str; 6] = [
+    "tenant",
+    "role",
+    "queues",
+    "label",
+    "expires_at",
+    "expires_in",
+];
 
 /// Reads what a new key is to be.
 pub fn key_draft(body: &[u8], now: Timestamp) -> Read<KeyDraft> {
@@ -20,7 +27,7 @@ pub fn key_draft(body: &[u8], now: Timestamp) -> Read<KeyDraft> {
         value.choice(path, &Role::ALL.map(Role::as_str), Role::parse)
     })?;
     let role = role.ok_or_else(|| {
-        let detail = "role is missing: write reader, operator, admin or root";
+        let detail = "role is missing: write reader, operator, admin, root or worker";
         FieldError::new(Fault::Missing, "role", detail)
     })?;
     let expires_at = fields.get("expires_at", Value::moment)?;
@@ -32,9 +39,41 @@ pub fn key_draft(body: &[u8], now: Timestamp) -> Read<KeyDraft> {
     Ok(KeyDraft {
         tenant: fields.get("tenant", tenant_name)?,
         role,
+        queues: queues_for(role, fields.get("queues", queues)?)?,
         label: fields.get("label", label)?,
         expires_at: expires_at.or(expires_in.map(|span| now.plus(span))),
     })
+}
+
+fn queues(value: Value<'_>, path: Path<'_>) -> Read<Vec<QueueName>> {
+    let read = |value: Value<'_>, path: Path<'_>| {
+        let text = value.text(path)?;
+        QueueName::new(&text).map_err(|error| path.invalid(error.to_string()))
+    };
+    let mut queues = value.list(path, "a list of queues", limits::QUEUES_MAX, read)?;
+    queues.sort();
+    queues.dedup();
+    Ok(queues)
+}
+
+/// A worker has to have some, and nobody else may.
+fn queues_for(role: Role, queues: Option<Vec<QueueName>>) -> Read<Vec<QueueName>> {
+    match (role, queues) {
+        (Role::Worker, Some(queues)) if !queues.is_empty() => Ok(queues),
+        (Role::Worker, Some(_)) => {
+            let detail = "a worker without a queue gets no work: name at least one";
+            Err(FieldError::invalid("queues", detail))
+        }
+        (Role::Worker, None) => {
+            let detail = "queues is missing: name those that the worker gets its work from";
+            Err(FieldError::new(Fault::Missing, "queues", detail))
+        }
+        (Role::Reader | Role::Operator | Role::Admin | Role::Root, Some(_)) => {
+            let detail = format!("only a worker has queues: leave it out for the role {role}");
+            Err(FieldError::invalid("queues", detail))
+        }
+        (Role::Reader | Role::Operator | Role::Admin | Role::Root, None) => Ok(Vec::new()),
+    }
 }
 
 fn label(value: Value<'_>, path: Path<'_>) -> Read<String> {
@@ -56,8 +95,11 @@ pub struct AccessKey {
     /// Whose it is.
     #[schema(example = "default")]
     pub tenant: String,
-    /// What it allows; each role may do what those before it may.
+    /// What it allows; each role may do what those before it may, except for `worker`, which stands apart.
     pub role: String,
+    /// Where a worker gets its work from; empty for all other roles.
+    #[schema(example = json!([]))]
+    pub queues: Vec<String>,
     /// What it is for.
     pub label: Option<String>,
     /// When it was made.
@@ -80,6 +122,7 @@ impl AccessKey {
             id: key.id.to_string(),
             tenant: tenant.name.to_string(),
             role: key.role.as_str().to_owned(),
+            queues: key.queues.iter().map(QueueName::to_string).collect(),
             label: key.label.clone(),
             created_at: moment(&key.created_at),
             expires_at: key.expires_at.as_ref().map(moment),

@@ -14,29 +14,29 @@ use serde_json::value::RawValue;
 use super::{depth, suggest};
 use crate::ops::{Fault, FieldError, Patch};
 
-pub type Read<T> = Result<T, FieldError>;
+pub(super) type Read<T> = Result<T, FieldError>;
 
 /// Fields read of one object; no object of ours has as many.
 const FIELDS_MAX: usize = 256;
 
 /// Where a value stands: what is before the last point, and the name after it.
 #[derive(Debug, Clone, Copy)]
-pub struct Path<'p> {
+pub(super) struct Path<'p> {
     pub parent: &'p str,
     pub name: &'p str,
 }
 
 impl Path<'_> {
-    pub const ROOT: Path<'static> = Path {
+    pub(super) const ROOT: Path<'static> = Path {
         parent: "",
         name: "",
     };
 
-    pub fn invalid(self, detail: impl Into<String>) -> FieldError {
+    pub(super) fn invalid(self, detail: impl Into<String>) -> FieldError {
         self.refuse(Fault::Invalid, detail)
     }
 
-    pub fn refuse(self, fault: Fault, detail: impl Into<String>) -> FieldError {
+    pub(super) fn refuse(self, fault: Fault, detail: impl Into<String>) -> FieldError {
         FieldError::new(fault, self.to_string(), detail)
     }
 }
@@ -53,16 +53,16 @@ impl fmt::Display for Path<'_> {
 }
 
 /// What a client wrote, short enough to be shown to it.
-pub fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
 /// One value, known to be JSON.
 #[derive(Debug, Clone, Copy)]
-pub struct Value<'a>(pub &'a str);
+pub(super) struct Value<'a>(pub &'a str);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub(super) enum Shape {
     Null,
     Bool,
     Number,
@@ -85,7 +85,7 @@ impl Shape {
 }
 
 impl<'a> Value<'a> {
-    pub fn shape(self) -> Shape {
+    pub(super) fn shape(self) -> Shape {
         match self.0.as_bytes().first() {
             Some(b'"') => Shape::Text,
             Some(b'{') => Shape::Object,
@@ -100,12 +100,12 @@ impl<'a> Value<'a> {
         path.invalid(format!("expected {what}, not {}", self.shape().as_str()))
     }
 
-    pub fn text(self, path: Path<'_>) -> Read<Cow<'a, str>> {
+    pub(super) fn text(self, path: Path<'_>) -> Read<Cow<'a, str>> {
         self.text_or(path, "a string")
     }
 
     /// A string; a refusal says what else would do.
-    pub fn text_or(self, path: Path<'_>, what: &str) -> Read<Cow<'a, str>> {
+    pub(super) fn text_or(self, path: Path<'_>, what: &str) -> Read<Cow<'a, str>> {
         let inner = self
             .0
             .strip_prefix('"')
@@ -119,7 +119,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub fn boolean(self, path: Path<'_>) -> Read<bool> {
+    pub(super) fn boolean(self, path: Path<'_>) -> Read<bool> {
         match self.0 {
             "true" => Ok(true),
             "false" => Ok(false),
@@ -128,7 +128,7 @@ impl<'a> Value<'a> {
     }
 
     /// A whole number within a range.
-    pub fn integer(self, path: Path<'_>, least: i64, most: i64) -> Read<i64> {
+    pub(super) fn integer(self, path: Path<'_>, least: i64, most: i64) -> Read<i64> {
         let wanted = || format!("a whole number from {least} to {most}");
         if self.shape() != Shape::Number {
             return Err(self.expected(path, &wanted()));
@@ -141,7 +141,7 @@ impl<'a> Value<'a> {
         number.ok_or_else(|| path.invalid(format!("expected {}, not {}", wanted(), shown(self.0))))
     }
 
-    pub fn number(self, path: Path<'_>, what: &str) -> Read<f64> {
+    pub(super) fn number(self, path: Path<'_>, what: &str) -> Read<f64> {
         if self.shape() != Shape::Number {
             return Err(self.expected(path, what));
         }
@@ -153,13 +153,13 @@ impl<'a> Value<'a> {
         number.ok_or_else(|| path.invalid(format!("expected {what}, not {}", shown(self.0))))
     }
 
-    pub fn duration(self, path: Path<'_>) -> Read<Duration> {
+    pub(super) fn duration(self, path: Path<'_>) -> Read<Duration> {
         let text = self.text_or(path, "a duration such as \"30s\", \"5m\" or \"PT15M\"")?;
         parse_span(&text).map_err(|error| path.invalid(error.to_string()))
     }
 
     /// RFC 3339, or epoch seconds or milliseconds.
-    pub fn moment(self, path: Path<'_>) -> Read<Timestamp> {
+    pub(super) fn moment(self, path: Path<'_>) -> Read<Timestamp> {
         if self.shape() == Shape::Number {
             let number = self.0.parse::<i64>().map_err(|_| {
                 path.invalid(format!(
@@ -177,7 +177,7 @@ impl<'a> Value<'a> {
     }
 
     /// A list of at most `most` values, each read as told.
-    pub fn list<T>(
+    pub(super) fn list<T>(
         self,
         path: Path<'_>,
         what: &str,
@@ -198,7 +198,7 @@ impl<'a> Value<'a> {
     }
 
     /// One of a few words.
-    pub fn choice<T>(
+    pub(super) fn choice<T>(
         self,
         path: Path<'_>,
         words: &[&str],
@@ -219,13 +219,13 @@ impl<'a> Value<'a> {
 }
 
 /// An object's fields in the order they were written.
-pub struct Fields<'a> {
+pub(super) struct Fields<'a> {
     parent: &'static str,
     list: Vec<(Cow<'a, str>, Value<'a>)>,
 }
 
 /// The whole body of a request: UTF-8, JSON, not too deep, an object of known fields.
-pub fn document<'a>(body: &'a [u8], known: &[&str]) -> Read<Fields<'a>> {
+pub(super) fn document<'a>(body: &'a [u8], known: &[&str]) -> Read<Fields<'a>> {
     let text = str::from_utf8(body).map_err(|error| {
         let detail = format!(
             "the body is not UTF-8: byte {} does not fit",
@@ -245,7 +245,7 @@ pub fn document<'a>(body: &'a [u8], known: &[&str]) -> Read<Fields<'a>> {
 
 impl<'a> Fields<'a> {
     /// The fields of an object that stands at `path` and may hold what is `known`.
-    pub fn of(
+    pub(super) fn of(
         value: Value<'a>,
         path: Path<'static>,
         at: &'static str,
@@ -265,7 +265,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of an object whose names its author chooses.
-    pub fn any(text: &'a str, at: &'static str, path: Path<'_>) -> Read<Self> {
+    pub(super) fn any(text: &'a str, at: &'static str, path: Path<'_>) -> Read<Self> {
         let entries: Entries<'a> = serde_json::from_str(text).map_err(|error| {
             if error.is_data() {
                 Value(text.trim_ascii()).expected(path, "an object")
@@ -286,14 +286,14 @@ impl<'a> Fields<'a> {
         Ok(Self { parent: at, list })
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'a>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Value<'a>)> {
         self.list
             .iter()
             .map(|(name, value)| (name.as_ref(), *value))
     }
 
     /// What is said about one field: nothing, null, or a value read as told.
-    pub fn patch<T>(
+    pub(super) fn patch<T>(
         &self,
         name: &str,
         read: impl FnOnce(Value<'a>, Path<'_>) -> Read<T>,
@@ -315,7 +315,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The same where null and nothing mean the same.
-    pub fn get<T>(
+    pub(super) fn get<T>(
         &self,
         name: &str,
         read: impl FnOnce(Value<'a>, Path<'_>) -> Read<T>,
@@ -325,7 +325,7 @@ impl<'a> Fields<'a> {
 }
 
 /// A path whose last part a client chose, short enough to be shown to it.
-pub fn join(parent: &str, name: &str) -> String {
+pub(super) fn join(parent: &str, name: &str) -> String {
     Path {
         parent,
         name: &shown(name),

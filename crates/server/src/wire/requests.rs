@@ -43,7 +43,7 @@ pub fn pause(body: &[u8]) -> Read<PauseRequest> {
     })
 }
 
-pub fn note(value: Value<'_>, path: Path<'_>) -> Read<String> {
+pub(super) fn note(value: Value<'_>, path: Path<'_>) -> Read<String> {
     let text = value.text(path)?;
     let plain = |c: char| !c.is_control() || c == '\n' || c == '\t';
     if text.len() > limits::NOTE_MAX || !text.chars().all(plain) {
@@ -79,6 +79,7 @@ pub fn start(body: &[u8]) -> Read<Asked> {
     Ok(Asked {
         payload: fields.get("payload", payload)?,
         force: fields.get("force", Value::boolean)?.unwrap_or(false),
+        trace: None,
     })
 }
 

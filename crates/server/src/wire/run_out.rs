@@ -1,5 +1,8 @@
 //! Runs as we answer them, and what a schedule looks like ahead.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::Marks;
@@ -8,6 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::job_out::{Runs, moment};
+use super::outside::HandedOver;
 use crate::ops::preview;
 
 /// What came of one slot, or of one request to run a job now.
@@ -45,6 +49,9 @@ pub struct Run {
     #[schema(example = "1m")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_by: Option<String>,
+    /// Of an attempt that its target took over, where that run alone is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handed_over: Option<HandedOver>,
     /// How the last attempt ended.
     pub outcome: Option<&'static str>,
     /// Why it ended without success, or never began.
@@ -58,8 +65,16 @@ pub struct Run {
     pub lane: &'static str,
     /// The job's version at the attempt's claim.
     pub version: u32,
-    /// Waits for the job's run before it to end.
+    /// Whether it may not start yet.
     pub waiting: bool,
+    /// What it waits for: `turn` is the end of the job's run before it, `breaker` a target that does not answer,
+    /// `concurrency` calls to the same target under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_reason: Option<&'static str>,
+    /// When it stops waiting at the latest.
+    #[schema(format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_until: Option<String>,
     /// The slots that one skipped entry stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Stretch>,
@@ -114,6 +129,51 @@ pub struct Attempt {
     pub output_encoding: &'static str,
     /// The node that made it.
     pub node: Option<String>,
+    /// There was more of the answer than is kept.
+    pub truncated: bool,
+    /// How the answer came, over a network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<Exchange>,
+}
+
+/// One request and its answer, as far as they got.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Exchange {
+    /// The address at the other end of the connection.
+    #[schema(example = "203.0.113.7:443")]
+    pub peer: Option<String>,
+    /// To resolve the name and to connect, in milliseconds; none where the connection was there already.
+    #[schema(example = 12.25)]
+    pub connect_ms: Option<f64>,
+    /// The handshake of TLS, in milliseconds.
+    #[schema(example = 24.5)]
+    pub tls_ms: Option<f64>,
+    /// From the start of the attempt to the head of the answer, in milliseconds.
+    #[schema(example = 80.125)]
+    pub first_byte_ms: Option<f64>,
+    /// From the start of the attempt to the end of the answer, in milliseconds.
+    #[schema(example = 81.5)]
+    pub total_ms: Option<f64>,
+    /// Headers of the answer that the target's `keep_headers` names; values whose name says secret are `***`.
+    pub headers: BTreeMap<String, String>,
+    /// What was odd about the answer and is no failure.
+    pub note: Option<String>,
+}
+
+impl Exchange {
+    fn of(exchange: &model::Exchange) -> Self {
+        let ms = |span: Option<Duration>| span.map(|it| it.as_micros() as f64 / 1_000.0);
+        let times = exchange.times;
+        Self {
+            peer: exchange.peer.map(|peer| peer.to_string()),
+            connect_ms: ms(times.connect),
+            tls_ms: ms(times.tls),
+            first_byte_ms: ms(times.first_byte),
+            total_ms: ms(times.total),
+            headers: exchange.headers.iter().cloned().collect(),
+            note: exchange.note.clone(),
+        }
+    }
 }
 
 /// Slots in a row.
@@ -182,13 +242,16 @@ impl Run {
             settled_at: run.settled_at.as_ref().map(moment),
             late_by: run.late_by().map(format_span),
             long_by: run.long_by().map(format_span),
+            handed_over: None,
             outcome: run.attempts.last().map(|attempt| attempt.outcome.as_str()),
             reason: run.reason.map(model::Reason::as_str),
             attempts: run.attempts.iter().map(Attempt::of).collect(),
             replay_of: run.replay_of.map(|id| id.to_string()),
             lane: run.lane.as_str(),
             version: run.version.0,
-            waiting: run.waiting,
+            waiting: run.wait.is_some(),
+            wait_reason: run.wait.map(|wait| wait.reason.as_str()),
+            wait_until: run.wait.and_then(|wait| wait.until).as_ref().map(moment),
             stretch: run.stretch.map(|stretch| Stretch {
                 first: stretch.first.to_string(),
                 last: stretch.last.to_string(),
@@ -210,6 +273,14 @@ impl Run {
     }
 }
 
+impl Run {
+    /// The same with what is known of an attempt that its target took over.
+    pub fn handed(mut self, handed: Option<&model::Handed>) -> Self {
+        self.handed_over = handed.map(HandedOver::of);
+        self
+    }
+}
+
 impl Attempt {
     fn of(attempt: &model::Attempt) -> Self {
         let (output, output_encoding) = match str::from_utf8(whole_characters(&attempt.output)) {
@@ -226,6 +297,8 @@ impl Attempt {
             output,
             output_encoding,
             node: attempt.node.as_deref().map(str::to_owned),
+            truncated: attempt.truncated,
+            exchange: attempt.exchange.as_deref().map(Exchange::of),
         }
     }
 }

@@ -28,7 +28,7 @@ const SCHEDULE: Path<'static> = Path {
     name: "schedule",
 };
 
-pub fn schedule(value: Value<'_>, path: Path<'_>) -> Read<ScheduleDraft> {
+pub(super) fn schedule(value: Value<'_>, path: Path<'_>) -> Read<ScheduleDraft> {
     match value.shape() {
         Shape::Text => Ok(ScheduleDraft {
             kind: Some(KindDraft::Text(value.text(path)?.into_owned())),
@@ -82,7 +82,7 @@ fn kind(fields: &Fields<'_>) -> Read<Option<KindDraft>> {
 }
 
 /// How a schedule is to be read, from when to when, and how many runs; also beside one, in a preview.
-pub fn beside(fields: &Fields<'_>) -> Read<ScheduleDraft> {
+pub(super) fn beside(fields: &Fields<'_>) -> Read<ScheduleDraft> {
     let most = i64::from(u32::MAX);
     Ok(ScheduleDraft {
         zone: fields.patch("timezone", zone)?,
@@ -117,7 +117,7 @@ pub fn beside(fields: &Fields<'_>) -> Read<ScheduleDraft> {
 }
 
 /// Calendars by their names.
-pub fn calendars(value: Value<'_>, path: Path<'_>) -> Read<Vec<CalendarName>> {
+pub(super) fn calendars(value: Value<'_>, path: Path<'_>) -> Read<Vec<CalendarName>> {
     let what = "a list of calendars by their names, such as [\"holidays\"]";
     let most = limits::CALENDARS_OF_JOB_MAX;
     let names = value.list(path, what, most, |value, path| {
@@ -146,7 +146,7 @@ fn expressions(value: Value<'_>, path: Path<'_>) -> Read<Vec<String>> {
         .collect()
 }
 
-pub fn zone(value: Value<'_>, path: Path<'_>) -> Read<Zone> {
+pub(super) fn zone(value: Value<'_>, path: Path<'_>) -> Read<Zone> {
     let name = value.text_or(path, "a time zone such as \"Europe/Berlin\"")?;
     Zone::get(&name).map_err(|error| path.refuse(Fault::Schedule, error.to_string()))
 }

@@ -6,12 +6,17 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub use super::schema_access::*;
+pub use super::schema_target::*;
+
 /// A job, in full or in short. Only `schedule` and `target` must be there; `null` means the default.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"schedule": "@daily", "target": "https://example.com/hook"}))]
 pub struct JobRequest {
     /// A name of your own; unique among your jobs.
     pub key: Option<String>,
+    /// Who it belongs to. By default whoever creates it: the label of the key, or its id. Replacing a job keeps it.
+    pub owner: Option<String>,
     /// When it is due.
     pub schedule: ScheduleForm,
     /// Calendars by their names: slots within any of them are skipped.
@@ -36,10 +41,18 @@ pub struct JobRequest {
     pub spread: Option<String>,
     /// `at_least_once` or `at_most_once`.
     pub delivery: Option<String>,
+    /// `answer`: the target's answer completes an attempt. `callback`: a target that answers 202 reports later, with the token
+    /// that it was sent.
+    pub completion: Option<String>,
+    /// With `callback`: how long the target may be silent before its attempt is lost. 5m by default, never beyond `timeout`.
+    pub heartbeat_within: Option<String>,
     /// A run that starts later than this after it was due is marked with `late_by`, counted and logged.
     pub start_within: Option<String>,
     /// A run that has not ended so long after its first dispatch is marked with `long_by`, counted and logged.
     pub finish_within: Option<String>,
+    /// Pauses the job after so many runs in a row that ended dead, and says why in its note. A success and a resume begin anew;
+    /// runs that were skipped, missed or cancelled say nothing.
+    pub pause_after_failures: Option<u32>,
     /// Names and values of your own, to find jobs by.
     pub labels: Option<BTreeMap<String, Option<String>>>,
 }
@@ -52,6 +65,8 @@ pub struct JobRequest {
 pub struct JobPatch {
     /// Another name of your own; unique among your jobs.
     pub key: Option<String>,
+    /// Who it belongs to; `null` makes it yours.
+    pub owner: Option<String>,
     /// When it is due; what is not mentioned stays.
     pub schedule: Option<ScheduleForm>,
     /// Calendars by their names: slots within any of them are skipped.
@@ -76,10 +91,18 @@ pub struct JobPatch {
     pub spread: Option<String>,
     /// Whether an attempt whose fate is unknown is made again.
     pub delivery: Option<String>,
+    /// `answer`: the target's answer completes an attempt. `callback`: a target that answers 202 reports later, with the token
+    /// that it was sent.
+    pub completion: Option<String>,
+    /// With `callback`: how long the target may be silent before its attempt is lost. 5m by default, never beyond `timeout`.
+    pub heartbeat_within: Option<String>,
     /// A run that starts later than this after it was due is marked with `late_by`, counted and logged.
     pub start_within: Option<String>,
     /// A run that has not ended so long after its first dispatch is marked with `long_by`, counted and logged.
     pub finish_within: Option<String>,
+    /// Pauses the job after so many runs in a row that ended dead, and says why in its note. A success and a resume begin anew;
+    /// runs that were skipped, missed or cancelled say nothing.
+    pub pause_after_failures: Option<u32>,
     /// Merged by name; `null` takes a label away.
     pub labels: Option<BTreeMap<String, Option<String>>>,
 }
@@ -140,62 +163,6 @@ pub enum MomentForm {
     Epoch(i64),
 }
 
-/// An address, or an object that says what kind it is.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum TargetForm {
-    Short(String),
-    Full(TargetRequest),
-}
-
-/// Where runs go.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TargetRequest {
-    /// A request over HTTP.
-    pub http: HttpRequest,
-}
-
-/// A request over HTTP.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct HttpRequest {
-    /// With `http://` or `https://`, and without a user name or password.
-    pub url: String,
-    /// GET, POST (the default), PUT, PATCH, DELETE or HEAD.
-    pub method: Option<String>,
-    /// Sent besides our own, which cannot be set.
-    pub headers: Option<BTreeMap<String, String>>,
-    /// Bytes of the answer that are kept: 4096 by default, 65536 at most.
-    pub output_max: Option<u32>,
-}
-
-/// Another address, or an object with what is to change about the target.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum TargetPatchForm {
-    Short(String),
-    Full(TargetPatch),
-}
-
-/// What is to change about the target.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TargetPatch {
-    /// A request over HTTP; what is not mentioned stays.
-    pub http: HttpPatch,
-}
-
-/// What is to change about a request over HTTP.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct HttpPatch {
-    /// Another address.
-    pub url: Option<String>,
-    /// GET, POST, PUT, PATCH, DELETE or HEAD.
-    pub method: Option<String>,
-    /// Merged by name; `null` takes a header away.
-    pub headers: Option<BTreeMap<String, Option<String>>>,
-    /// Bytes of the answer that are kept: 65536 at most.
-    pub output_max: Option<u32>,
-}
-
 /// When a failed attempt is tried again, and how often.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RetryRequest {
@@ -252,6 +219,14 @@ pub struct CatchUpRequest {
 pub struct PauseBody {
     /// Stands beside every slot that passes meanwhile.
     pub note: Option<String>,
+}
+
+/// To which version a job goes back.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RevertBody {
+    /// The version's number.
+    #[schema(minimum = 1, maximum = 4_294_967_295_u32)]
+    pub to: u32,
 }
 
 /// How a job goes on.
@@ -338,38 +313,66 @@ pub struct PreviewBody {
     pub dst_overlap: Option<String>,
 }
 
-/// A key that is to be made.
+/// Runs that are to be replayed.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({"role": "operator", "label": "on call", "expires_in": "90d"}))]
-pub struct KeyRequest {
-    /// Whose it is, by name; that of the key which asks for it, unless this one is root.
-    pub tenant: Option<String>,
-    /// What it allows; not more than the key that asks for it.
-    pub role: String,
-    /// What it is for.
-    pub label: Option<String>,
-    /// From when on it opens nothing, RFC 3339 or epoch seconds. It does not expire unless this or `expires_in` is said.
-    pub expires_at: Option<String>,
-    /// The same from now on, such as `90d`.
-    pub expires_in: Option<String>,
+#[schema(example = json!({"filter": {"from": "2026-11-16T05:00:00Z", "error": "cannot be reached"}, "rate": 20}))]
+pub struct ReplayRequest {
+    /// Which runs; `{}` is every dead one.
+    pub filter: FilterRequest,
+    /// Instead of the payload that each run had.
+    pub payload: Option<serde_json::Value>,
+    /// Runs a second; 10 by default.
+    pub rate: Option<u32>,
+    /// Runs that are started at most; 1,000,000 by default.
+    pub limit: Option<u64>,
 }
 
-/// A tenant that is to be made.
+/// Which runs are meant: those that all of it fits.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({"name": "team-search", "note": "owned by Ann"}))]
-pub struct TenantRequest {
-    /// Lower-case letters, digits and dashes; begins with a letter.
-    pub name: String,
-    /// What it is for.
-    pub note: Option<String>,
+#[schema(example = json!({"from": "2026-11-16T05:00:00Z", "error": "cannot be reached"}))]
+pub struct FilterRequest {
+    /// Runs of one job: its id, or `key:` and its key.
+    pub job: Option<String>,
+    /// A state, or a list of them: dead by default, else cancelled or succeeded.
+    #[schema(value_type = Option<WordsForm>)]
+    pub state: Option<WordsForm>,
+    /// Slots from this moment on, or runs asked for since.
+    pub from: Option<MomentForm>,
+    /// And before this moment; now by default.
+    pub to: Option<MomentForm>,
+    /// A reason, or a list of them.
+    #[schema(value_type = Option<WordsForm>)]
+    pub reason: Option<WordsForm>,
+    /// A part of the last attempt's error, in any case.
+    pub error: Option<String>,
+    /// All of these labels, of the job as it stands.
+    pub labels: Option<BTreeMap<String, String>>,
+    /// The host that the job as it stands calls, with or without its port.
+    pub target: Option<String>,
 }
 
-/// What is to change of a tenant.
+/// One word, or several.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({"note": "owned by Bob"}))]
-pub struct TenantPatch {
-    /// What it is for; `null` takes it away.
-    pub note: Option<String>,
+#[serde(untagged)]
+pub enum WordsForm {
+    /// One.
+    One(String),
+    /// Any of these.
+    Many(Vec<String>),
+}
+
+/// Slots that are to be run after all.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"from": "2024-12-01T00:00:00Z", "to": "2025-02-01T00:00:00Z"}))]
+pub struct BackfillBody {
+    /// Slots from this moment on.
+    pub from: MomentForm,
+    /// Up to but not including this moment; now by default, and at the latest.
+    pub to: Option<MomentForm>,
+    /// Runs a second; 10 by default.
+    pub rate: Option<u32>,
+    /// Runs that are started at most; all of them by default, up to 100,000.
+    pub limit: Option<u64>,
 }
 
 /// One line of a batch's answer: the job that was made, or the problem with that line.
@@ -402,4 +405,28 @@ pub struct ProblemBody {
     /// The path of the field that is at fault.
     #[schema(example = "schedule.cron")]
     pub field: Option<String>,
+}
+
+/// How an attempt went that its target took over.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"outcome": "failed", "error": "no such bucket", "retry": "never"}))]
+pub struct ReportBody {
+    /// `succeeded` or `failed`.
+    pub outcome: String,
+    /// Why it failed, in one line.
+    pub error: Option<String>,
+    /// What it brought: kept with the attempt as far as its target's answers would be.
+    pub output: Option<String>,
+    /// `usual` (as the job's policy has it), `never`, or a span such as `30s` that the next attempt waits at least.
+    pub retry: Option<String>,
+}
+
+/// Whoever has an attempt lives.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"progress": 0.4, "checkpoint": "row 40000"}))]
+pub struct HeartbeatBody {
+    /// How far the work is: a share from 0 to 1, or a line of text.
+    pub progress: Option<serde_json::Value>,
+    /// Where the next attempt goes on if this one is lost: any text.
+    pub checkpoint: Option<String>,
 }

@@ -124,7 +124,7 @@ impl SlotEntry {
     }
 }
 
-pub fn fate(fate: &Fate) -> &'static str {
+pub(super) fn fate(fate: &Fate) -> &'static str {
     match fate {
         Fate::Ran(_) => "ran",
         Fate::Skipped(why) if why.reason == Reason::Missed => "missed",

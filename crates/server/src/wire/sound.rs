@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// Says what cannot be read, and where in the text.
-pub fn check(text: &str) -> Result<(), String> {
+pub(super) fn check(text: &str) -> Result<(), String> {
     serde_json::from_str::<Sound>(text)
         .map(|Sound| ())
         .map_err(|error| error.to_string())

@@ -1,7 +1,7 @@
 //! The known name that someone probably meant.
 
 /// The nearest of some names, if it is near enough to be a slip of the keyboard.
-pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase();
     if name.len() > 32 {
         return None;

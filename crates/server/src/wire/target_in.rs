@@ -1,14 +1,27 @@
 //! A target as clients write it: an address, or `{"http": {…}}` in full.
 
 use http::{HeaderName, HeaderValue};
-use model::limits;
-use model::target::{TargetError, check_header, check_method, check_url};
+use model::target::{
+    TargetError, check_address, check_body, check_header, check_keep_headers, check_method,
+};
+use model::{Redirects, SecretName, limits};
 
 use super::read::{Fields, Path, Read, Shape, Value, join, shown};
-use crate::ops::{Fault, FieldError, Patch, TargetDraft};
+use super::success_in::success;
+use crate::ops::{Fault, FieldError, Patch, TargetDraft, TlsDraft};
 
 const TARGET_FIELDS: [&str; 1] = ["http"];
-pub const HTTP_FIELDS: [&str; 4] = ["url", "method", "headers", "output_max"];
+pub const HTTP_FIELDS: [&str; 9] = [
+    "url",
+    "method",
+    "headers",
+    "body",
+    "output_max",
+    "keep_headers",
+    "success",
+    "redirects",
+    "tls",
+];
 const TARGET: Path<'static> = Path {
     parent: "",
     name: "target",
@@ -17,18 +30,23 @@ const HTTP: Path<'static> = Path {
     parent: "target",
     name: "http",
 };
+const TLS_FIELDS: [&str; 3] = ["ca", "cert", "key"];
+const TLS: Path<'static> = Path {
+    parent: "target.http",
+    name: "tls",
+};
 const HEADERS: Path<'static> = Path {
     parent: "target.http",
     name: "headers",
 };
 
-pub fn target(value: Value<'_>, path: Path<'_>) -> Read<TargetDraft> {
+pub(super) fn target(value: Value<'_>, path: Path<'_>) -> Read<TargetDraft> {
     if value.shape() != Shape::Object {
         let url = value.text_or(
             path,
             "an address such as \"https://example.com/hook\", or {\"http\": {…}}",
         )?;
-        let url = check_url(&url).map_err(|error| path.invalid(error.detail))?;
+        let url = check_address(&url).map_err(|error| path.invalid(error.detail))?;
         return Ok(TargetDraft {
             url: Some(url),
             ..TargetDraft::default()
@@ -46,7 +64,7 @@ pub fn target(value: Value<'_>, path: Path<'_>) -> Read<TargetDraft> {
 fn http(value: Value<'_>) -> Read<TargetDraft> {
     let fields = Fields::of(value, HTTP, "target.http", &HTTP_FIELDS)?;
     let url = fields.patch("url", |value, path| {
-        check_url(&value.text(path)?).map_err(below_target)
+        check_address(&value.text(path)?).map_err(below_target)
     })?;
     if url == Patch::Reset {
         let detail = "a target cannot be without url: leave it out to keep it, or give another";
@@ -59,9 +77,22 @@ fn http(value: Value<'_>) -> Read<TargetDraft> {
             check_method(&value.text(path)?).map_err(below_target)
         })?,
         headers: fields.patch("headers", |value, _| headers(value))?,
+        body: fields.patch("body", |value, path| {
+            check_body(&value.text(path)?).map_err(below_target)
+        })?,
         output_max: fields.patch("output_max", |value, path| {
             Ok(value.integer(path, 0, most)? as usize)
         })?,
+        keep_headers: fields.patch("keep_headers", keep_headers)?,
+        success: fields.patch("success", |value, _| success(value))?,
+        redirects: fields.patch("redirects", |value, path| {
+            value.choice(
+                path,
+                &Redirects::ALL.map(Redirects::as_str),
+                Redirects::parse,
+            )
+        })?,
+        tls: fields.patch("tls", |value, _| tls(value))?,
     })
 }
 
@@ -86,7 +117,31 @@ fn headers(value: Value<'_>) -> Read<Vec<(HeaderName, Option<HeaderValue>)>> {
     Ok(headers)
 }
 
-fn below_target(error: TargetError) -> FieldError {
+/// Names of secrets.
+fn tls(value: Value<'_>) -> Read<TlsDraft> {
+    let fields = Fields::of(value, TLS, "target.http.tls", &TLS_FIELDS)?;
+    let name = |field: &str| {
+        fields.patch(field, |value, path| {
+            let name = SecretName::new(&value.text(path)?);
+            name.map_err(|error| path.invalid(error.to_string()))
+        })
+    };
+    Ok(TlsDraft {
+        ca: name("ca")?,
+        cert: name("cert")?,
+        key: name("key")?,
+    })
+}
+
+fn keep_headers(value: Value<'_>, path: Path<'_>) -> Read<Vec<HeaderName>> {
+    let what = "a list of names such as [\"x-request-id\"]";
+    let names = value.list(path, what, limits::KEEP_HEADERS_MAX, |value, path| {
+        value.text(path)
+    })?;
+    check_keep_headers(names.iter().map(AsRef::as_ref)).map_err(below_target)
+}
+
+pub(super) fn below_target(error: TargetError) -> FieldError {
     // The name of a header comes from the client, and may be of any length.
     FieldError::invalid(join("target", &error.field), error.detail)
 }

@@ -1,17 +1,30 @@
 //! Tenants as clients write them, and as we answer them.
 
-use model::TenantName;
+use model::{Quota, TenantEdit, TenantName};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::job_out::moment;
-use super::read::{self, Path, Read, Value};
+use super::read::{self, Fields, Path, Read, Value};
 use super::requests::note;
 use crate::ops::tenants::TenantDraft;
 use crate::ops::{Fault, FieldError, Patch};
 
-pub const TENANT_FIELDS: [&str; 2] = ["name", "note"];
-pub const TENANT_PATCH_FIELDS: [&str; 1] = ["note"];
+pub const TENANT_FIELDS: [&str; 3] = ["name", "note", "quotas"];
+pub const TENANT_PATCH_FIELDS: [&str; 2] = ["note", "quotas"];
+pub const QUOTA_FIELDS: [&str; 4] = [
+    "jobs_max",
+    "payload_bytes_max",
+    "history_days_max",
+    "runs_day_max",
+];
+
+/// Fields that are known by name, so that whoever looks for them learns that they are not there yet.
+const QUOTAS_TO_COME: [&str; 4] = ["rate", "rate_max", "concurrency", "concurrency_max"];
+const QUOTAS: Path<'static> = Path {
+    parent: "",
+    name: "quotas",
+};
 
 /// Reads what a new tenant is to be.
 pub fn tenant_draft(body: &[u8]) -> Read<TenantDraft> {
@@ -22,21 +35,59 @@ pub fn tenant_draft(body: &[u8]) -> Read<TenantDraft> {
     })?;
     Ok(TenantDraft {
         name,
-        note: fields.get("note", note)?,
+        said: said(&fields)?,
     })
 }
 
-/// What is said of the note: nothing, that there is none, or another.
-pub fn tenant_note(body: &[u8]) -> Read<Option<Option<String>>> {
-    let fields = read::document(body, &TENANT_PATCH_FIELDS)?;
-    Ok(match fields.patch("note", note)? {
+/// What is to change of a tenant.
+pub fn tenant_edit(body: &[u8]) -> Read<TenantEdit> {
+    said(&read::document(body, &TENANT_PATCH_FIELDS)?)
+}
+
+fn said(fields: &Fields<'_>) -> Read<TenantEdit> {
+    let note = match fields.patch("note", note)? {
         Patch::Keep => None,
         Patch::Reset => Some(None),
         Patch::Set(note) => Some(Some(note)),
-    })
+    };
+    let quotas = match fields.patch("quotas", |value, _| quotas(value))? {
+        Patch::Keep => Vec::new(),
+        Patch::Reset => Quota::ALL.map(|quota| (quota, None)).to_vec(),
+        Patch::Set(quotas) => quotas,
+    };
+    Ok(TenantEdit { note, quotas })
 }
 
-pub fn tenant_name(value: Value<'_>, path: Path<'_>) -> Read<TenantName> {
+fn quotas(value: Value<'_>) -> Read<Vec<(Quota, Option<u64>)>> {
+    let known: Vec<&str> = QUOTA_FIELDS.into_iter().chain(QUOTAS_TO_COME).collect();
+    let fields = Fields::of(value, QUOTAS, "quotas", &known)?;
+    for name in QUOTAS_TO_COME {
+        if fields.iter().any(|(given, _)| given == name) {
+            let detail = "rates and concurrency cannot be bounded yet: leave it out";
+            return Err(Path {
+                parent: "quotas",
+                name,
+            }
+            .invalid(detail));
+        }
+    }
+    let mut said = Vec::new();
+    for quota in Quota::ALL {
+        let [least, most] = [quota.lowest(), quota.highest()];
+        let [least, most] = [least, most].map(|it| i64::try_from(it).unwrap_or(i64::MAX));
+        let max = fields.patch(quota.as_str(), |value, path| {
+            Ok(value.integer(path, least, most)?.unsigned_abs())
+        })?;
+        match max {
+            Patch::Keep => {}
+            Patch::Reset => said.push((quota, None)),
+            Patch::Set(max) => said.push((quota, Some(max))),
+        }
+    }
+    Ok(said)
+}
+
+pub(super) fn tenant_name(value: Value<'_>, path: Path<'_>) -> Read<TenantName> {
     let text = value.text(path)?;
     TenantName::new(&text).map_err(|error| path.invalid(error.to_string()))
 }
@@ -49,9 +100,42 @@ pub struct Tenant {
     pub name: String,
     /// What it is for.
     pub note: Option<String>,
+    /// How much it may have.
+    pub quotas: Quotas,
+    /// How much it has of that; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
     /// When it was made.
     #[schema(format = DateTime)]
     pub created_at: String,
+    /// Since when it is being deleted with all that it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub deleting_at: Option<String>,
+}
+
+/// How much a tenant may have.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Quotas {
+    /// Jobs that are kept, whatever their state; deleted ones do not count.
+    pub jobs_max: Option<u64>,
+    /// Bytes of their payloads.
+    pub payload_bytes_max: Option<u64>,
+    /// For how many days what has ended is seen; none is for as long as it is kept.
+    pub history_days_max: Option<u64>,
+    /// Runs of one day of UTC, also those that are asked for; none is as many as there are. Beyond it slots are skipped.
+    pub runs_day_max: Option<u64>,
+}
+
+/// How much a tenant has.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Used {
+    /// Jobs that are kept.
+    pub jobs: u64,
+    /// Bytes of their payloads.
+    pub payload_bytes: u64,
+    /// Runs since midnight UTC, up to a second behind.
+    pub runs_day: u64,
 }
 
 impl Tenant {
@@ -59,7 +143,27 @@ impl Tenant {
         Self {
             name: tenant.name.to_string(),
             note: tenant.note.clone(),
+            quotas: Quotas {
+                jobs_max: tenant.quotas.limit(Quota::Jobs),
+                payload_bytes_max: tenant.quotas.limit(Quota::PayloadBytes),
+                history_days_max: tenant.quotas.limit(Quota::HistoryDays),
+                runs_day_max: tenant.quotas.limit(Quota::RunsDay),
+            },
+            used: None,
             created_at: moment(&tenant.created_at),
+            deleting_at: tenant.deleting_at.as_ref().map(moment),
+        }
+    }
+
+    pub fn with_use(self, usage: model::Usage, runs_day: u64) -> Self {
+        let used = Used {
+            jobs: usage.jobs,
+            payload_bytes: usage.payload_bytes,
+            runs_day,
+        };
+        Self {
+            used: Some(used),
+            ..self
         }
     }
 }

@@ -24,12 +24,7 @@ impl World {
     pub async fn put_key(&self, minted: Minted) -> String {
         let id = minted.key.tenant;
         if id != TenantId::DEFAULT {
-            let tenant = Tenant {
-                id,
-                name: TenantName::new("other").unwrap(),
-                note: None,
-                created_at: now(),
-            };
+            let tenant = Tenant::new(id, TenantName::new("other").unwrap(), now());
             self.store.create_tenant(&tenant).await.unwrap();
         }
         self.store.create_key(&minted.key).await.unwrap();
@@ -126,14 +121,7 @@ async fn what_helps_to_get_a_key_is_open() {
     ] {
         world.get(path).await.is(200);
     }
-    for path in [
-        "/version",
-        "/metrics",
-        "/v1/nodes",
-        "/v1/none",
-        "/none",
-        "/",
-    ] {
+    for path in ["/version", "/metrics", "/v1/nodes", "/v1/none", "/none"] {
         world.get(path).await.refused(401, "unauthorized");
     }
     let reader = world.key(TenantId::DEFAULT, Role::Reader).await;

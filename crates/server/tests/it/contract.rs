@@ -29,7 +29,8 @@ async fn every_operation_of_the_contract_is_served() {
             let path = name
                 .replace("{id}", "x")
                 .replace("{key}", "x")
-                .replace("{name}", "x");
+                .replace("{name}", "x")
+                .replace("{version}", "1");
             let reply = world.call(&method.to_uppercase(), &path, &[], "").await;
             assert_ne!(reply.status, 405, "{method} {path}");
             if reply.status == 404 {
@@ -50,7 +51,7 @@ async fn every_operation_of_the_contract_is_served() {
             count += 1;
         }
     }
-    assert_eq!(count, 40);
+    assert_eq!(count, 75);
 }
 
 #[test]
@@ -96,11 +97,19 @@ fn the_contract_describes_every_field_that_is_read() {
         fields("TenantPatch"),
         known(&server::wire::TENANT_PATCH_FIELDS)
     );
+    assert_eq!(fields("QuotasRequest"), known(&server::wire::QUOTA_FIELDS));
     assert_eq!(fields("KeyRequest"), known(&server::wire::KEY_FIELDS));
+    assert_eq!(fields("RevertBody"), known(&server::wire::REVERT_FIELDS));
     assert_eq!(fields("ResumeBody"), known(&server::wire::RESUME_FIELDS));
     assert_eq!(
         fields("CalendarRequest"),
         known(&server::wire::CALENDAR_FIELDS)
+    );
+    assert_eq!(fields("ReplayRequest"), known(&server::wire::REPLAY_FIELDS));
+    assert_eq!(fields("FilterRequest"), known(&server::wire::FILTER_FIELDS));
+    assert_eq!(
+        fields("BackfillBody"),
+        known(&server::wire::BACKFILL_FIELDS)
     );
     assert_eq!(fields("RangeRequest"), known(&server::wire::RANGE_FIELDS));
 }

@@ -1,10 +1,9 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, SystemClock};
-use model::{Definition, Job, JobId, Slot, Target, TenantId, Timestamp};
+use model::{Level, Timestamp};
 use serde_json::{Value, json};
-use store::{ClientStore, NewJob};
+use store::{EngineStore, NodeInfo, NodeStatus};
 
 use crate::world::{OK, World, pause};
 
@@ -325,19 +324,31 @@ async fn a_one_off_that_could_not_run_is_refused() {
 #[tokio::test]
 async fn what_a_living_node_cannot_read_is_refused_by_field_and_node() {
     let world = World::new().await;
-    let now = Timestamp::from_millis(1_700_000_000_000);
-    let far = Slot(Timestamp::from_millis(4_000_000_000_000));
-    let def = Definition::new(far.into(), Target::Fake("level 2".to_owned()));
-    let job = Job::new(JobId::new(now, [1; 10]), TenantId::DEFAULT, None, def, now);
-    let path = format!("/v1/jobs/{}", job.id);
-    let new = NewJob {
-        job: Arc::new(job),
-        idempotency: None,
+    let path = format!("/v1/jobs/{}", world.job(OK).await);
+    let older = NodeInfo {
+        name: "older".to_owned(),
+        level: Level::FIRST,
+        ..NodeInfo::default()
     };
-    world.store.create_jobs(&[new]).await.unwrap();
-    let reply = world.patch(&path, json!({"lane": "batch"})).await;
+    let older = world.store.join(&older).await.unwrap();
+    let patch = json!({"lane": "batch", "target": {"http": {"headers": {"x-key": "{{ 1 }}"}}}});
+    // The older node shows that it lives for as long as it takes.
+    let store = world.store.clone();
+    let beats = async {
+        loop {
+            let beat = store.beat(older, &NodeStatus::default()).await;
+            assert!(beat.is_ok(), "{beat:?}");
+            pause(10).await;
+        }
+    };
+    let reply = tokio::select! {
+        reply = world.patch(&path, patch.clone()) => reply,
+        () = beats => unreachable!(),
+    };
     reply.refused(409, "node-too-old");
     assert_eq!(reply.problem().1.as_deref(), Some("target"));
-    assert!(reply.get("detail").contains("punctual"), "{}", reply.text);
+    assert!(reply.get("detail").contains("older"), "{}", reply.text);
     assert_eq!(world.get(&path).await.is(200).get("lane"), "standard");
+    world.store.leave(older).await.unwrap();
+    world.patch(&path, patch).await.is(200);
 }

@@ -14,7 +14,7 @@ use crate::explain::{explain, says};
 use crate::world::{OK, World};
 
 /// A job as if it had been made at noon three days ago; perhaps paused since.
-async fn from_noon(world: &World, text: &str, paused: bool) -> (String, Timestamp) {
+pub async fn from_noon(world: &World, text: &str, paused: bool) -> (String, Timestamp) {
     const DAY: i64 = 86_400_000;
     let today = SystemClock.now().as_millis() / DAY;
     let made = Timestamp::from_millis((today - 3) * DAY + DAY / 2);

@@ -78,6 +78,19 @@ macro_rules! faulty {
 }
 
 faulty! {
+    WaitStore
+    struck {
+        fn wake_run(tenant: TenantId, run: RunId, now: Timestamp) -> Woken;
+    }
+    passed {
+        fn wake_due(shards: &ShardSet, now: Timestamp, limit: usize) -> Vec<DueRun>;
+        fn wake(runs: &[RunId], now: Timestamp) -> Vec<DueRun>;
+        fn count_waiting() -> std::collections::BTreeMap<model::WaitReason, u64>;
+    }
+    own {}
+}
+
+faulty! {
     EngineStore
     struck {}
     passed {
@@ -98,7 +111,7 @@ faulty! {
         fn park(jobs: &[(JobId, String)], now: Timestamp) -> ();
         fn fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
         fn claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
-        fn take(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; 3]) -> Vec<(Run, Arc<Job>)>;
+        fn claim_due(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; 3]) -> Vec<(Run, Arc<Job>)>;
         fn mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
         fn withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
@@ -106,7 +119,11 @@ faulty! {
         fn oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
         fn count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
     }
-    own {}
+    own {
+        fn handed(&self) -> &dyn HandedStore {
+            self.store.handed()
+        }
+    }
 }
 
 faulty! {
@@ -131,6 +148,10 @@ faulty! {
     own {
         fn access(&self) -> &dyn AccessStore {
             self.store.access()
+        }
+
+        fn replays(&self) -> &dyn ReplayStore {
+            self.store.replays()
         }
 
         async fn list_calendars(

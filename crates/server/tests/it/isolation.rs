@@ -16,10 +16,49 @@ const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/acce
 /// What an operation answers to whom.
 struct Expected {
     operation: &'static str,
-    /// The least role; none if it is open.
-    needs: Option<Role>,
+    needs: Needs,
     /// To an admin of another tenant.
     other: u16,
+}
+
+/// Whom an operation answers.
+#[derive(Clone, Copy, PartialEq)]
+enum Needs {
+    /// Everyone, also without a key.
+    Nothing,
+    /// Whoever has a valid key, whatever its role.
+    AnyKey,
+    /// Whoever has the token of the attempt, which no key stands for.
+    Token,
+    /// Whoever has at least this role.
+    Role(Role),
+}
+
+impl Needs {
+    fn read(word: &str) -> Self {
+        match word {
+            "open" => Self::Nothing,
+            "any" => Self::AnyKey,
+            "token" => Self::Token,
+            role => Self::Role(Role::parse(role).unwrap()),
+        }
+    }
+
+    fn admits(self, role: Role) -> bool {
+        match self {
+            Self::Nothing | Self::AnyKey | Self::Token => true,
+            Self::Role(needed) => role.allows(needed),
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Nothing => "no key is needed",
+            Self::AnyKey => "any key",
+            Self::Token => "the token of the attempt, no key",
+            Self::Role(role) => role.as_str(),
+        }
+    }
 }
 
 fn expected() -> Vec<Expected> {
@@ -29,10 +68,9 @@ fn expected() -> Vec<Expected> {
         let [operation, needs, other] = *line.split_whitespace().collect::<Vec<_>>() else {
             panic!("{line}");
         };
-        let is_open = needs == "open";
         Expected {
             operation,
-            needs: (!is_open).then(|| Role::parse(needs).unwrap()),
+            needs: Needs::read(needs),
             other: other.parse().unwrap(),
         }
     };
@@ -57,7 +95,9 @@ struct Things {
     job: String,
     run: String,
     key: String,
-    /// The job's own key, and a calendar's name.
+    signing: String,
+    replay: String,
+    /// The job's own key, and the name of a calendar, of a secret and of a user.
     names: [&'static str; 2],
 }
 
@@ -73,15 +113,26 @@ impl Things {
         let calendar = json!({"yearly": ["12-25"]});
         let path = format!("/v1/calendars/{CALENDAR}");
         world.as_key(admin, "PUT", &path, calendar).await.is(201);
+        let secret = json!({"value": "a value", "hosts": ["a.example"]});
+        let path = format!("/v1/secrets/{CALENDAR}");
+        world.as_key(admin, "PUT", &path, secret).await.is(201);
+        let user = json!({"name": CALENDAR, "password": "correct horse battery", "role": "reader"});
+        world.as_key(admin, "POST", "/v1/users", user).await.is(201);
         let job = json!({"key": JOB_KEY, "schedule": "@yearly", "target": OK});
         let job = make("/v1/jobs", job).await;
         let run = make(&format!("/v1/jobs/{job}/run"), Value::Null).await;
         let key = make("/v1/keys", json!({"role": "reader"})).await;
+        let signing = make("/v1/signing-secrets", Value::Null).await;
+        let body = json!({"filter": {"from": "2020-01-01T00:00:00Z"}});
+        let replay = world.as_key(admin, "POST", "/v1/replays", body).await;
+        let replay = replay.is(202).get("id");
         let names = [JOB_KEY, CALENDAR];
         Self {
             job,
             run,
             key,
+            signing,
+            replay,
             names,
         }
     }
@@ -93,6 +144,8 @@ impl Things {
             job: id("job"),
             run: id("run"),
             key: id("key"),
+            signing: "sign_1_7".to_owned(),
+            replay: id("replay"),
             names: ["nowhere", "nowhere"],
         }
     }
@@ -104,12 +157,17 @@ impl Things {
             &self.job
         } else if template.starts_with("/v1/runs") {
             &self.run
+        } else if template.starts_with("/v1/signing-secrets") {
+            &self.signing
+        } else if template.starts_with("/v1/replays") {
+            &self.replay
         } else {
             &self.key
         };
         let path = template
             .replace("{key}", job_key)
-            .replace("{name}", calendar);
+            .replace("{name}", calendar)
+            .replace("{version}", "1");
         let mut paths = vec![path.replace("{id}", id)];
         if template.starts_with("/v1/jobs/{id}") {
             paths.push(path.replace("{id}", &format!("key:{job_key}")));
@@ -127,13 +185,26 @@ fn body(operation: &str) -> String {
         "create_job" | "create_jobs" | "put_job_by_key" => {
             json!({"schedule": "@yearly", "target": OK}).to_string()
         }
+        "create_replay" => json!({"filter": {}}).to_string(),
+        "backfill_job" => json!({"from": "2020-01-01T00:00:00Z"}).to_string(),
+        "revert_job" => json!({"to": 1}).to_string(),
         "patch_job" => json!({"timeout": "9s"}).to_string(),
         "preview_schedule" => json!({"schedule": "@daily"}).to_string(),
         "create_calendar" => json!({"name": "other", "yearly": ["12-26"]}).to_string(),
         "put_calendar" => json!({"yearly": ["12-26"]}).to_string(),
+        "create_secret" => {
+            json!({"name": "other", "value": "a value", "hosts": ["a.example"]}).to_string()
+        }
+        "put_secret" => json!({"value": "a value", "hosts": ["a.example"]}).to_string(),
         "create_tenant" => json!({"name": "another"}).to_string(),
         "patch_tenant" => json!({"note": "a"}).to_string(),
+        "create_user" => {
+            json!({"name": "other", "password": "correct horse battery", "role": "reader"})
+                .to_string()
+        }
+        "patch_user" => json!({"role": "operator"}).to_string(),
         "create_key" => json!({"role": "reader"}).to_string(),
+        "report_run" => json!({"outcome": "succeeded"}).to_string(),
         _ => String::new(),
     }
 }
@@ -193,7 +264,8 @@ async fn walk(expected: Expected, method: &str, template: &str) {
     let before = walk.world.all_of(&admin).await;
     let nowhere = Things::nowhere().paths(template);
     for (path, nowhere) in things.paths(template).into_iter().zip(nowhere) {
-        walk.strangers(&path, expected.needs.is_none()).await;
+        walk.strangers(&path, expected.needs == Needs::Nothing)
+            .await;
         let reply = walk.call(Some(&stranger), &path).await;
         assert_eq!(reply.status, expected.other, "{operation}: {}", reply.text);
         if expected.other == 404 {
@@ -205,7 +277,7 @@ async fn walk(expected: Expected, method: &str, template: &str) {
             let none = walk.call(Some(&stranger), &nowhere).await;
             assert_eq!(names(&reply.text), none.text, "{operation}");
         }
-        for id in [&things.job, &things.run, &things.key] {
+        for id in [&things.job, &things.run, &things.key, &things.replay] {
             assert!(
                 !reply.text.contains(id.as_str()),
                 "{operation}: {}",
@@ -213,8 +285,11 @@ async fn walk(expected: Expected, method: &str, template: &str) {
             );
         }
     }
-    for role in Role::ALL {
-        let is_below = expected.needs.is_some_and(|needed| !role.allows(needed));
+    // Those who may not come first: nothing has changed after them.
+    let mut roles = Role::ALL;
+    roles.sort_by_key(|role| expected.needs.admits(*role));
+    for role in roles {
+        let is_below = !expected.needs.admits(role);
         let key = walk.world.key(TenantId::DEFAULT, role).await;
         if is_below {
             assert_eq!(walk.world.all_of(&admin).await, before, "{operation}");
@@ -223,7 +298,7 @@ async fn walk(expected: Expected, method: &str, template: &str) {
             let status = walk.call(Some(&key), &path).await.status.as_u16();
             assert_eq!(status == 403, is_below, "{operation} as {role}: {status}");
             assert!(
-                status != 401 && status < 500,
+                (status == 401) == (expected.needs == Needs::Token) && status < 500,
                 "{operation} as {role}: {status}"
             );
         }
@@ -244,7 +319,7 @@ impl World {
     /// Jobs, calendars and runs as their tenant sees them.
     async fn all_of(&self, admin: &str) -> Vec<String> {
         let mut all = Vec::new();
-        for path in ["/v1/jobs", "/v1/calendars"] {
+        for path in ["/v1/jobs", "/v1/calendars", "/v1/secrets"] {
             all.push(self.as_key(admin, "GET", path, Value::Null).await.text);
         }
         let runs = self.as_key(admin, "GET", "/v1/runs", Value::Null).await;
@@ -278,7 +353,7 @@ fn table() -> String {
     } in expected()
     {
         let (method, path) = &operations[operation];
-        let needs = needs.map_or("no key is needed", Role::as_str);
+        let needs = needs.text();
         let other = if other == 404 { "404" } else { "" };
         table.push_str(&format!("| `{method} {path}` | {needs} | {other} |\n"));
     }

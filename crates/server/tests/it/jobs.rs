@@ -49,7 +49,7 @@ async fn a_job_in_full_keeps_every_word() {
         "retry": {"attempts_max": 7, "backoff": "linear", "delay_first": "2s", "delay_max": "PT10M", "jitter": 0.125},
         "timeout": "90s", "lane": "critical", "overlap": {"policy": "queue_all", "max": 3},
         "catch_up": {"policy": "all", "window": "2h", "max": 5}, "spread": "30s", "delivery": "at_most_once",
-        "start_within": "10s", "finish_within": "10m", "labels": {"team": "ops", "größe": "x"},
+        "start_within": "10s", "finish_within": "10m", "pause_after_failures": 5, "labels": {"team": "ops", "größe": "x"},
     });
     world
         .post("/v1/jobs", body.clone())
@@ -69,6 +69,7 @@ async fn a_job_in_full_keeps_every_word() {
         "delivery",
         "start_within",
         "finish_within",
+        "pause_after_failures",
         "labels",
     ] {
         assert_eq!(job[field], body[field], "{field}");

@@ -139,6 +139,27 @@ async fn what_means_nothing_to_the_schedule_that_stands_is_refused() {
 }
 
 #[tokio::test]
+async fn redirects_of_a_target_stay_until_they_are_taken_back() {
+    let world = World::new().await;
+    let path = format!("/v1/jobs/{}", world.job(OK).await);
+    for (http, expected) in [
+        (json!({"redirects": "same_origin"}), json!("same_origin")),
+        (json!({"method": "PUT"}), json!("same_origin")),
+        (json!({"redirects": null}), Value::Null),
+        (json!({"redirects": "same_origin"}), json!("same_origin")),
+        (json!({"redirects": "none"}), Value::Null),
+    ] {
+        let edit = json!({"target": {"http": http}});
+        let reply = world.patch(&path, edit).await.is(200);
+        assert_eq!(
+            reply.json()["target"]["http"]["redirects"],
+            expected,
+            "{http}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_target_keeps_what_is_not_mentioned_and_headers_merge_by_name() {
     let world = World::new().await;
     let http =
@@ -164,6 +185,22 @@ async fn a_target_keeps_what_is_not_mentioned_and_headers_merge_by_name() {
     assert_eq!(
         edited(back).await,
         json!({"url": other, "method": "POST", "headers": {}, "output_max": 4096})
+    );
+    let rule = json!({"status": 404, "json": {"pointer": "/a", "equals": null}});
+    let http = edited(json!({"http": {"keep_headers": ["ETag"], "success": rule}})).await;
+    assert_eq!(http["keep_headers"], json!(["etag"]));
+    let json = json!({"pointer": "/a", "equals": null});
+    assert_eq!(http["success"], json!({"status": ["404"], "json": json}));
+    let http = edited(json!({"http": {"success": {"status": ["2xx", "300-301"]}}})).await;
+    assert_eq!(
+        http["success"],
+        json!({"status": ["2xx", "300-301"], "json": json})
+    );
+    let none = json!({"http": {"keep_headers": null, "success": {"status": null, "json": null}}});
+    let http = edited(none).await;
+    assert_eq!(
+        (&http["keep_headers"], &http["success"]),
+        (&Value::Null, &Value::Null)
     );
     for (target, field) in [
         (json!({"http": {"url": null}}), "target.http.url"),

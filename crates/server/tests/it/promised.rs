@@ -261,6 +261,8 @@ async fn every_example_of_a_request_is_taken() {
         .post("/v1/tenants", json!({"name": "spare"}))
         .await
         .is(201);
+    let user = json!({"name": "spare", "password": "correct horse battery", "role": "reader"});
+    world.post("/v1/users", user).await.is(201);
     for (name, operation) in operations() {
         let (method, path) = name.split_once(' ').unwrap();
         for (media_type, body) in members(&operation["requestBody"]["content"]) {
@@ -273,6 +275,13 @@ async fn every_example_of_a_request_is_taken() {
                     .post_empty(&format!("/v1/jobs/{job}/pause"))
                     .await
                     .is(200);
+            }
+            if ["/report", "/heartbeat", "/log"]
+                .iter()
+                .any(|it| path.ends_with(it))
+            {
+                // They take a token: `outside` has one.
+                continue;
             }
             if path.ends_with("jobs/{id}/replay") {
                 // It has no dead run: what the body says is read before.

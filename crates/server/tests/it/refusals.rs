@@ -74,6 +74,7 @@ async fn fields_of_the_wrong_type_are_refused() {
             "schedule" | "target" | "lane" | "delivery" => false,
             // An empty list is none.
             "exclude" | "only" => *value == json!([]),
+            "pause_after_failures" => *value == json!(7),
             _ => value.is_null(),
         };
         all.into_iter().filter(|value| !fits(value)).collect()
@@ -93,6 +94,7 @@ async fn fields_of_the_wrong_type_are_refused() {
         "delivery",
         "start_within",
         "finish_within",
+        "pause_after_failures",
         "labels",
     ] {
         for value in wrong(field) {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use server::Door;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -10,22 +11,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{OK, World};
 
-struct Served {
-    world: World,
-    address: SocketAddr,
+pub struct Served {
+    pub world: World,
+    pub address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 async fn served() -> Served {
-    let world = World::new().await;
+    served_by(World::new().await, Door::default()).await
+}
+
+pub async fn served_by(world: World, door: Door) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let task = tokio::spawn(server::serve(
         listener,
         world.router.clone(),
-        Vec::new(),
+        door,
         stop.clone(),
     ));
     Served {
@@ -38,14 +42,14 @@ async fn served() -> Served {
 
 impl Served {
     /// Sends bytes as they are, and reads until the other side closes or says no more for a while.
-    async fn raw(&self, bytes: &[u8]) -> String {
+    pub async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         read(&mut stream).await
     }
 }
 
-async fn read(stream: &mut TcpStream) -> String {
+pub async fn read(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
     loop {

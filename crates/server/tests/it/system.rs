@@ -106,7 +106,7 @@ async fn metrics_are_counted_by_route_and_never_by_id() {
 async fn nothing_is_at_an_unknown_path_and_methods_are_named() {
     let world = World::new().await;
     for path in [
-        "/",
+        "/nowhere",
         "/v1",
         "/v1/jobs/",
         "/v2/jobs",

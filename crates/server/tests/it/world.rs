@@ -1,6 +1,6 @@
 //! A server in a test: its router, its store, its node, and a target that does as its address says.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,12 +8,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use bytes::Bytes;
+use engine::vault::{MasterKey, MasterKeys};
 use engine::{Node, NodeConfig, SystemClock};
 use executor::{Executor, Registry, WorkOrder};
 use http_body_util::BodyExt;
 use model::{Report, RetryHint, Target};
 use serde_json::{Value, json};
-use server::{Access, Api};
+use server::{Access, Api, RatesMax};
 use store::Store;
 use store::mem::MemStore;
 use tokio_util::sync::CancellationToken;
@@ -27,26 +28,54 @@ pub const FAIL: &str = "http://target.example/fail";
 pub const HANG: &str = "http://target.example/hang";
 pub const BINARY: &str = "http://target.example/binary";
 
+/// Takes an attempt over.
+pub const LATER: &str = "http://target.example/later";
+
+/// Tokens of attempts that were taken over, with their runs.
+static TOKENS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// The last token of a run.
+pub fn token_of(run: &str) -> String {
+    let tokens = TOKENS.lock().unwrap();
+    let mut of_run = tokens.iter().rev().filter(|(of, _)| of == run);
+    of_run.next().unwrap().1.clone()
+}
+
 struct Obedient;
 
 #[async_trait]
 impl Executor for Obedient {
     async fn execute(&self, order: WorkOrder) -> Report {
-        let Target::Http(http) = &order.job.def.target else {
-            return Report::failed("not http");
-        };
+        let Target::Http(http) = &order.job.def.target;
         match http.url.path() {
             "/fail" => Report::failed("no")
                 .with_status(400)
                 .with_retry(RetryHint::Never),
+            "/later" => {
+                let token = order.callback.unwrap().token;
+                TOKENS.lock().unwrap().push((order.run.to_string(), token));
+                Report::succeeded().with_status(202)
+            }
             "/hang" => std::future::pending().await,
+            "/echo" => {
+                let headers = order.headers.as_ref().unwrap_or(&http.headers);
+                let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+                let sent: Vec<_> = headers.iter().map(|(_, it)| text(it.as_bytes())).collect();
+                Report::failed(sent.join(";")).with_output(Bytes::from(sent.join(";")))
+            }
             "/binary" => Report::succeeded().with_output(Bytes::from_static(b"\xff\x00\xfe")),
             _ => {
-                let payload = order.payload().cloned().unwrap_or_default();
+                let path = order.path.as_ref();
+                let path = path.map(|path| Bytes::from(path.to_string()));
+                let payload = order.payload().cloned().or(path).unwrap_or_default();
                 Report::succeeded().with_status(200).with_output(payload)
             }
         }
     }
+}
+
+fn master_keys() -> Arc<MasterKeys> {
+    Arc::new(MasterKeys::new(MasterKey::new([1; 32])))
 }
 
 pub struct World {
@@ -121,10 +150,20 @@ impl World {
         Self::with_store(|store| Arc::new(store)).await
     }
 
+    /// A world whose node has nothing to seal with.
+    pub async fn without_master_key() -> Self {
+        let store = MemStore::new(Arc::new(SystemClock));
+        Self::with_node(store, |store| Arc::new(store), NodeConfig::default()).await
+    }
+
     /// A world whose store is seen through something else.
     pub async fn with_store(wrap: impl FnOnce(MemStore) -> Arc<dyn Store>) -> Self {
         let store = MemStore::new(Arc::new(SystemClock));
-        Self::with_node(store, wrap, NodeConfig::default()).await
+        let config = NodeConfig {
+            master_keys: Some(master_keys()),
+            ..NodeConfig::default()
+        };
+        Self::with_node(store, wrap, config).await
     }
 
     pub async fn with_node(
@@ -139,8 +178,19 @@ impl World {
     pub async fn with_keys() -> Self {
         let store = MemStore::new(Arc::new(SystemClock));
         let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
-        let config = NodeConfig::default();
+        let config = NodeConfig {
+            master_keys: Some(master_keys()),
+            ..NodeConfig::default()
+        };
         Self::with_access(store, |store| Arc::new(store), config, access).await
+    }
+
+    /// The same, in which clients may call so fast.
+    pub async fn with_rates(max: RatesMax) -> Self {
+        let store = MemStore::new(Arc::new(SystemClock));
+        let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
+        let config = NodeConfig::default();
+        Self::build(store, |store| Arc::new(store), config, access, max).await
     }
 
     async fn with_access(
@@ -148,6 +198,16 @@ impl World {
         wrap: impl FnOnce(MemStore) -> Arc<dyn Store>,
         config: NodeConfig,
         access: Access,
+    ) -> Self {
+        Self::build(store, wrap, config, access, RatesMax::default()).await
+    }
+
+    async fn build(
+        store: MemStore,
+        wrap: impl FnOnce(MemStore) -> Arc<dyn Store>,
+        config: NodeConfig,
+        access: Access,
+        rates_max: RatesMax,
     ) -> Self {
         let seen = wrap(store.clone());
         let registry = Registry::default().with("http", Arc::new(Obedient));
@@ -158,6 +218,7 @@ impl World {
         let access = Arc::new(access);
         let api = Api::new(seen, node.handle(), Arc::clone(&access))
             .with_features(["mem"])
+            .with_rates(rates_max)
             .with_stopping(stopping.clone());
         Self {
             router: server::router(api),

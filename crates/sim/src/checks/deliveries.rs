@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::{AttemptNo, Job, JobId, Outcome, Overlap, Run, RunId, RunKind, RunState, limits};
+use model::{
+    AttemptNo, Job, JobId, Outcome, Overlap, PresenceId, Run, RunId, RunKind, RunState, limits,
+};
 
 use super::{End, was_lost};
 use crate::story::Delivery;
@@ -99,10 +101,19 @@ impl End<'_> {
     /// Nothing lives on without a reason: only what is not due yet, by a clock that may have gone back.
     pub(super) fn every_run_ends_or_waits(&mut self) {
         let now = self.world.ended_at.minus(limits::BEAT_EVERY);
+        let trusted = self.trusted.clone();
         let live: Vec<&Run> = self.runs.iter().filter(|run| run.state.is_live()).collect();
-        let is_ahead = |run: &Run| !run.waiting && run.due_at > now;
+        // One that waits for its origin is woken in its time.
+        let is_ahead = |run: &Run| match run.wait {
+            Some(wait) => wait.until.is_some_and(|until| until > now),
+            // With the outside it is trusted up to a moment.
+            None if run.claim == Some(PresenceId::OUTSIDE) => {
+                trusted.get(&run.id).is_some_and(|until| *until > now)
+            }
+            None => run.due_at > now,
+        };
         let due = |run: &&&Run| {
-            let excused = if run.waiting {
+            let excused = if run.waits_for_turn() {
                 // It waits for one that is not due yet.
                 let mut others = live.iter().filter(|other| other.job == run.job);
                 others.any(|other| is_ahead(other))
@@ -155,7 +166,7 @@ impl End<'_> {
         let mut overlaps = Vec::new();
         for pair in spans.windows(2) {
             let [first, second] = pair else { continue };
-            let overlap = first.to.is_none_or(|to| to > second.from);
+            let overlap = self.under_way_to(first).is_none_or(|to| to > second.from);
             if first.run != second.run && overlap && !was_lost(runs, first) {
                 overlaps.push(format!("{} and {}", first.run, second.run));
             }

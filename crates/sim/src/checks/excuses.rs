@@ -93,7 +93,8 @@ fn blame_node(passed: &Passed, living: Living) -> Result<(), &'static str> {
         | Reason::Replaced
         | Reason::JobDeleted
         | Reason::Unreadable
-        | Reason::Invalid => Err("no node gives that reason"),
+        | Reason::Invalid
+        | Reason::Quota => Err("no node gives that reason"),
     }
 }
 
@@ -115,7 +116,8 @@ fn blame_change(passed: &Passed, from: JobState, to: JobState) -> Result<(), &'s
         | Reason::Poison
         | Reason::Asked
         | Reason::Replaced
-        | Reason::Unreadable => false,
+        | Reason::Unreadable
+        | Reason::Quota => false,
     };
     if holds {
         Ok(())
@@ -184,6 +186,11 @@ impl End<'_> {
         let mut begun: BTreeMap<RunId, Duration> = BTreeMap::new();
         for delivery in &self.deliveries {
             begun.entry(delivery.run).or_insert(delivery.from);
+        }
+        // One that waits for its origin has its turn.
+        for (run, at) in &self.world.ledger.book().waited {
+            let from = begun.entry(*run).or_insert(*at);
+            *from = (*from).min(*at);
         }
         let gone = self.world.ledger.book().gone.clone();
         let passed = self.world.ledger.book().record.passed.clone();

@@ -3,6 +3,8 @@
 mod deliveries;
 mod edits;
 mod excuses;
+mod origins;
+mod outside;
 mod promises;
 mod slots;
 mod takeover;
@@ -12,11 +14,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::hash::hash;
-use model::{Job, JobId, Outcome, Run, RunId};
+use model::{AttemptNo, Job, JobId, Outcome, Run, RunId, Timestamp};
 
+use crate::handed::Held;
 use crate::story::Delivery;
 use crate::world::World;
 
+pub(crate) use origins::may_wait_until;
 pub(crate) use takeover::nothing_is_overdue;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +47,10 @@ pub(crate) struct End<'a> {
     pub runs: Vec<Run>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,
     pub deliveries: Vec<Delivery>,
+    /// What the outside has or had.
+    pub handed: BTreeMap<(RunId, AttemptNo), Held>,
+    /// Up to when what it still has is trusted.
+    pub trusted: BTreeMap<RunId, Timestamp>,
     pub broken: Vec<Broken>,
 }
 
@@ -68,6 +76,8 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
         runs: world.mem.all_runs(),
         jobs: jobs.into_iter().map(|job| (job.id, job)).collect(),
         deliveries: world.story.deliveries(),
+        handed: world.ledger.book().handed.held.clone(),
+        trusted: world.mem.trusted(),
         broken: Vec::new(),
     };
     let by_job = end.runs_by_job();
@@ -95,6 +105,12 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
     end.takeover_within_bound();
     end.hand_over_leaves_no_gap();
     end.the_living_keep_their_presence();
+    end.accepted_reports_are_kept();
+    end.who_beats_is_not_lost();
+    end.silence_is_waited_for();
+    end.the_silent_end_within_bound();
+    end.nothing_waits_for_a_living_origin();
+    end.a_dead_origin_is_let_be();
     end.broken
 }
 

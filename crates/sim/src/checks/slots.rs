@@ -127,7 +127,9 @@ impl End<'_> {
             model::Overlap::QueueAll { max } => max,
             model::Overlap::Skip | model::Overlap::Allow => 0,
         };
-        let waiting = runs.iter().filter(|run| run.state.is_live() && run.waiting);
+        let waiting = runs
+            .iter()
+            .filter(|run| run.state.is_live() && run.waits_for_turn());
         let due: Vec<Timestamp> = waiting.map(|run| run.due_at).collect();
         let span = due.iter().max().zip(due.iter().min());
         let span = span.map_or(Duration::ZERO, |(last, first)| last.since(*first));

@@ -28,7 +28,7 @@ fn job(number: u16, schedule: Schedule, now: Timestamp) -> Arc<Job> {
     let mut random = [0; 10];
     random[2..].copy_from_slice(&mixed.to_be_bytes());
     let id = JobId::new(now, random);
-    let mut def = Definition::new(schedule, Target::Fake(String::new()));
+    let mut def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
     def.overlap = Overlap::Allow;
     def.retry.delay_max = Duration::from_secs(3 * 3_600);
     Arc::new(Job::new(id, TenantId::DEFAULT, None, def, now))
@@ -94,7 +94,7 @@ fn every_second(number: u16, clock: &SimClock) -> Arc<Job> {
 }
 
 fn slow_target() -> Target {
-    Target::Fake("slow".to_owned())
+    Target::http("http://localhost/slow").unwrap()
 }
 
 /// Succeeds, at once or after a while.
@@ -140,7 +140,7 @@ async fn lateness_of(beside: Beside<'_>) -> Duration {
     let target = Work {
         clock: clock.clone(),
     };
-    let registry = Registry::default().with("fake", Arc::new(target));
+    let registry = Registry::default().with("http", Arc::new(target));
     let node = Node::start(Arc::new(way), Arc::new(node_clock), registry, config);
     let node = node.await.unwrap();
     clock.sleep(Duration::from_secs(30)).await;

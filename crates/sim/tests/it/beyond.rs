@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::{Clock, ClockOf, Node, NodeConfig};
-use executor::fake::Fake;
 use executor::{Registry, WorkOrder};
 use model::schedule::{Every, Zone};
 use model::{
@@ -12,6 +11,7 @@ use model::{
     TenantId,
 };
 use sim::clock::{NodeClock, SimClock};
+use sim::target::Answers;
 use store::mem::MemStore;
 use store::{ClientStore, NewJob, Page, RunFilter};
 
@@ -40,12 +40,12 @@ impl Fleet {
             ..NodeConfig::default()
         };
         let started = Arc::clone(&self.started);
-        let fake = Fake(move |order: &WorkOrder| {
+        let executor = Answers(move |order: &WorkOrder| {
             let start = (order.node.to_string(), order.attempt);
             started.lock().unwrap().push(start);
             Report::of(outcome)
         });
-        let registry = Registry::default().with(kind, Arc::new(fake));
+        let registry = Registry::default().with(kind, Arc::new(executor));
         let clock = Arc::new(NodeClock::new(self.clock.clone(), 1));
         let store = Arc::new(self.mem.clone());
         Node::start(store, clock, registry, config).await.unwrap()
@@ -53,7 +53,7 @@ impl Fleet {
 
     async fn create(&self, number: u8, schedule: Schedule) -> JobId {
         let now = Clock::now(&self.clock);
-        let def = Definition::new(schedule, Target::Fake(String::new()));
+        let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
         let id = JobId::new(now, [number; 10]);
         let job = Arc::new(Job::new(id, TenantId::DEFAULT, None, def, now));
         let new = NewJob {
@@ -94,7 +94,7 @@ async fn a_run_waits_for_a_node_that_can_execute_it() {
     assert_eq!((run.state, run.claim), (RunState::Ready, None));
     assert_eq!((run.attempt, run.lost), (AttemptNo::FIRST, 0));
     assert!(run.attempts.is_empty(), "{run:?}");
-    let able = fleet.node("able", "fake", Outcome::Succeeded).await;
+    let able = fleet.node("able", "http", Outcome::Succeeded).await;
     fleet.sleep(5).await;
     assert_eq!(fleet.starts(), [("able".to_owned(), AttemptNo::FIRST)]);
     let runs = fleet.runs().await;
@@ -108,7 +108,7 @@ async fn a_run_waits_for_a_node_that_can_execute_it() {
 async fn of_two_nodes_the_one_with_the_executor_does_the_work() {
     let fleet = Fleet::new();
     let unable = fleet.node("unable", "other", Outcome::Succeeded).await;
-    let able = fleet.node("able", "fake", Outcome::Failed).await;
+    let able = fleet.node("able", "http", Outcome::Failed).await;
     fleet.sleep(5).await;
     for number in 0..20 {
         let now = Clock::now(&fleet.clock);

@@ -46,7 +46,7 @@ async fn lateness(overlap: Overlap, distance: Duration) -> Vec<Duration> {
     let mem = MemStore::new(Arc::new(clock.clone()));
     let own = NodeClock::new(clock.clone(), 1);
     let store = FaultStore::at(distance, &mem, &clock, &own.pause);
-    let registry = Registry::default().with("fake", Arc::new(recorder.clone()));
+    let registry = Registry::default().with("http", Arc::new(recorder.clone()));
     let config = NodeConfig::default();
     let node = Node::start(Arc::new(store), Arc::new(own), registry, config).await;
     let node = node.unwrap();
@@ -56,7 +56,7 @@ async fn lateness(overlap: Overlap, distance: Duration) -> Vec<Duration> {
         let every = Every::parse("PT1S", anchor, Zone::get("UTC").unwrap()).unwrap();
         let def = Definition {
             overlap,
-            ..Definition::new(every.into(), Target::Fake(String::new()))
+            ..Definition::new(every.into(), Target::http("http://localhost/").unwrap())
         };
         let id = JobId::new(now, [number; 10]);
         let job = Arc::new(Job::new(id, TenantId::DEFAULT, None, def, now));

@@ -90,7 +90,7 @@ impl Fleet {
             clock: ClockOf::Store,
             ..config
         };
-        let registry = Registry::default().with("fake", Arc::new(self.target.clone()));
+        let registry = Registry::default().with("http", Arc::new(self.target.clone()));
         let store = Arc::new(self.mem.clone());
         let started = Node::start(store, Arc::new(clock), registry, config).await;
         started.unwrap()
@@ -100,7 +100,7 @@ impl Fleet {
         let now = Clock::now(&self.clock);
         let def = Definition {
             overlap,
-            ..Definition::new(schedule, Target::Fake(String::new()))
+            ..Definition::new(schedule, Target::http("http://localhost/").unwrap())
         };
         let job = Job::new(
             JobId::new(now, [number; 10]),

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::{Clock, Node, NodeConfig};
-use executor::fake::Fake;
 use executor::{Registry, WorkOrder};
 use model::shard::ShardSet;
 use model::{
@@ -12,6 +11,7 @@ use model::{
     Target, TenantId, Timestamp, Verdict,
 };
 use sim::clock::SimClock;
+use sim::target::Answers;
 use store::mem::MemStore;
 use store::{ClientStore, EngineStore, Firing, Leases, NewJob, NodeInfo, NodeStatus, Settlement};
 
@@ -48,7 +48,7 @@ impl Gone {
     async fn claim(&self, due_at: Timestamp) -> Run {
         let now = Clock::now(&self.clock);
         let schedule = Schedule::from(Slot(due_at));
-        let def = Definition::new(schedule, Target::Fake(String::new()));
+        let def = Definition::new(schedule, Target::http("http://localhost/").unwrap());
         let id = JobId::new(now, [1; 10]);
         let job = Arc::new(Job::new(id, TenantId::DEFAULT, None, def, now));
         let new = NewJob {
@@ -87,11 +87,11 @@ impl Gone {
         self.mem.leave(self.me).await.unwrap();
         let started: Arc<Mutex<Vec<AttemptNo>>> = Arc::default();
         let starts = Arc::clone(&started);
-        let fake = Fake(move |order: &WorkOrder| {
+        let executor = Answers(move |order: &WorkOrder| {
             starts.lock().unwrap().push(order.attempt);
             Report::of(Outcome::Succeeded)
         });
-        let registry = Registry::default().with("fake", Arc::new(fake));
+        let registry = Registry::default().with("http", Arc::new(executor));
         let (store, clock) = (Arc::new(self.mem.clone()), Arc::new(self.clock.clone()));
         let node = Node::start(store, clock, registry, NodeConfig::default()).await;
         let node = node.unwrap();

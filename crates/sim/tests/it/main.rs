@@ -14,6 +14,8 @@ mod fleet;
 mod left;
 mod moment;
 #[expect(clippy::unwrap_used, reason = "a test")]
+mod origins;
+#[expect(clippy::unwrap_used, reason = "a test")]
 mod outage;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod panics;
@@ -183,5 +185,23 @@ fn an_attempt_that_goes_on_under_its_number_after_it_was_dispatched_is_found() {
     finds("one_delivery_per_attempt", |seed| Plan {
         engine_flaw,
         ..Plan::new(seed)
+    });
+}
+
+#[test]
+fn a_node_that_counts_silence_that_it_was_not_there_to_hear_is_found() {
+    let engine_flaw = engine::Flaw::SkipWatch;
+    finds("who_beats_is_not_lost", |seed| Plan {
+        engine_flaw,
+        ..Plan::new(seed)
+    });
+}
+
+#[test]
+fn a_store_that_takes_an_old_token_is_found() {
+    let flaw = Flaw::SkipTokenCheck;
+    finds("old_token_changes_nothing", |seed| Plan {
+        flaw,
+        ..Plan::fleet(seed)
     });
 }

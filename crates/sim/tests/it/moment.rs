@@ -72,7 +72,7 @@ async fn a_run_that_is_under_way_was_dispatched_when_history_says() {
     let now = Clock::now(&base);
     let anchor = now.plus(Duration::from_secs(3_600));
     let every = Every::parse("PT1H", anchor, Zone::get("UTC").unwrap()).unwrap();
-    let def = Definition::new(every.into(), Target::Fake(String::new()));
+    let def = Definition::new(every.into(), Target::http("http://localhost/").unwrap());
     let id = JobId::new(now, [1; 10]);
     let job = Arc::new(Job::new(id, TenantId::DEFAULT, None, def, now));
     let new = NewJob {
@@ -84,7 +84,7 @@ async fn a_run_that_is_under_way_was_dispatched_when_history_says() {
         base: base.clone(),
         left: Arc::default(),
     };
-    let registry = Registry::default().with("fake", Arc::new(Slow(base.clone())));
+    let registry = Registry::default().with("http", Arc::new(Slow(base.clone())));
     let (store, config) = (Arc::new(mem.clone()), NodeConfig::default());
     let node = Node::start(store, Arc::new(clock.clone()), registry, config);
     let node = node.await.unwrap();

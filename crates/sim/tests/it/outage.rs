@@ -41,7 +41,7 @@ fn job(number: u8, clock: &SimClock) -> Arc<Job> {
     let now = Clock::now(clock);
     let anchor = now.plus(Duration::from_millis(97 * u64::from(number)));
     let every = Every::new(Period::Elapsed(PERIOD), anchor, Zone::utc()).unwrap();
-    let mut def = Definition::new(every.into(), Target::Fake(String::new()));
+    let mut def = Definition::new(every.into(), Target::http("http://localhost/").unwrap());
     def.overlap = Overlap::Allow;
     def.catch_up = CatchUp {
         policy: CatchUpPolicy::All,
@@ -66,7 +66,7 @@ async fn ten_thousand_slots_of_an_outage_are_caught_up_with_once_each() {
     }
     clock.sleep(PERIOD * MISSED as u32).await;
     let counter = Counter::default();
-    let registry = Registry::default().with("fake", Arc::new(counter.clone()));
+    let registry = Registry::default().with("http", Arc::new(counter.clone()));
     let (store, own) = (Arc::new(mem.clone()), Arc::new(clock.clone()));
     let node = Node::start(store, own, registry, NodeConfig::default()).await;
     let node = node.unwrap();

@@ -104,7 +104,7 @@ async fn minute(call: &'static str, duty: &'static str, every: u64, after: bool)
     };
     let store = Wrapped::new(&mem, meddler);
     let counter = Counter::default();
-    let registry = Registry::default().with("fake", Arc::new(counter.clone()));
+    let registry = Registry::default().with("http", Arc::new(counter.clone()));
     let (config, shared) = (NodeConfig::default(), Arc::new(store.clone()));
     let node = Node::start(shared, Arc::new(clock.clone()), registry, config).await;
     let node = node.unwrap();
@@ -137,7 +137,7 @@ async fn create(mem: &MemStore, number: u8, now: Timestamp, end: Timestamp) {
     let overlap = [Overlap::Allow, Overlap::QueueAll { max: 100 }][usize::from(number % 2)];
     let mut def = Definition {
         overlap,
-        ..Definition::new(schedule, Target::Fake(String::new()))
+        ..Definition::new(schedule, Target::http("http://localhost/").unwrap())
     };
     def.retry.delay_first = Duration::from_millis(100);
     let id = JobId::new(now, [number; 10]);

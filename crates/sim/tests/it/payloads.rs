@@ -73,7 +73,10 @@ impl Executor for Slow {
 }
 
 fn job(number: u16, due_at: Timestamp, payload: usize) -> Job {
-    let mut def = Definition::new(Schedule::from(Slot(due_at)), Target::Fake(String::new()));
+    let mut def = Definition::new(
+        Schedule::from(Slot(due_at)),
+        Target::http("http://localhost/").unwrap(),
+    );
     def.overlap = Overlap::Allow;
     def.payload = (payload > 0).then(|| Bytes::from(vec![1; payload]));
     let [high, low] = number.to_be_bytes();
@@ -98,7 +101,7 @@ async fn create(mem: &MemStore, job: Job) -> Arc<Job> {
 }
 
 async fn start(store: Arc<dyn Store>, clock: &SimClock, target: &Slow, most: usize) -> Node {
-    let registry = Registry::default().with("fake", Arc::new(target.clone()));
+    let registry = Registry::default().with("http", Arc::new(target.clone()));
     let config = NodeConfig {
         running_max: most,
         ..NodeConfig::default()

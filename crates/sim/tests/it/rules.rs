@@ -24,7 +24,7 @@ fn job(number: u16, zone: &str, clock: &SimClock) -> Job {
         ..CronOptions::default()
     };
     let cron = Cron::parse(&["0 9 * * *".to_owned()], options).unwrap();
-    let def = Definition::new(cron.into(), Target::Fake(String::new()));
+    let def = Definition::new(cron.into(), Target::http("http://localhost/").unwrap());
     let now = Clock::now(clock);
     let [high, low] = number.to_be_bytes();
     let id = JobId::new(now, [0, 0, 0, 0, 0, 0, 0, 0, high, low]);

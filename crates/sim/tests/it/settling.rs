@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{Clock, Node, NodeConfig};
-use executor::fake::Fake;
 use executor::{Executor, Registry, WorkOrder};
 use model::schedule::{Every, Zone};
 use model::{
@@ -14,6 +13,7 @@ use model::{
     Slot, Target, TenantId, Timestamp,
 };
 use sim::clock::SimClock;
+use sim::target::Answers;
 use store::mem::MemStore;
 use store::{BadRow, ClientStore, EngineStore, NewJob, Settled, Settlement, StoreError};
 
@@ -31,7 +31,7 @@ async fn create(
 ) -> JobId {
     let def = Definition {
         overlap: over,
-        ..Definition::new(schedule, Target::Fake(String::new()))
+        ..Definition::new(schedule, Target::http("http://localhost/").unwrap())
     };
     let [high, low] = number.to_be_bytes();
     let id = JobId::new(now, [0, 0, 0, 0, 0, 0, 0, 0, high, low]);
@@ -43,8 +43,8 @@ async fn create(
     id
 }
 
-async fn start(store: &Wrapped, clock: &SimClock, fake: impl Executor) -> Node {
-    let registry = Registry::default().with("fake", Arc::new(fake));
+async fn start(store: &Wrapped, clock: &SimClock, executor: impl Executor) -> Node {
+    let registry = Registry::default().with("http", Arc::new(executor));
     let (config, store) = (NodeConfig::default(), Arc::new(store.clone()));
     let node = Node::start(store, Arc::new(clock.clone()), registry, config).await;
     node.unwrap()
@@ -90,8 +90,8 @@ async fn a_full_line_of_slow_ends_holds_up_no_simple_ones() {
         clock: clock.clone(),
         quick,
     };
-    let fake = Fake(|_: &WorkOrder| Report::of(Outcome::Succeeded));
-    let node = start(&Wrapped::new(&mem, slow), &clock, fake).await;
+    let executor = Answers(|_: &WorkOrder| Report::of(Outcome::Succeeded));
+    let node = start(&Wrapped::new(&mem, slow), &clock, executor).await;
     clock.sleep(Duration::from_secs(30)).await;
     let (from, to) = (
         now.plus(Duration::from_secs(5)),
@@ -172,7 +172,7 @@ async fn refused(refusal: Refusal) -> (u32, Run) {
     let store = Wrapped::new(&mem, Refusing { refusal, job });
     let deliveries = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&deliveries);
-    let fake = Fake(move |order: &WorkOrder| {
+    let executor = Answers(move |order: &WorkOrder| {
         if order.job.id == job {
             counted.fetch_add(1, Ordering::SeqCst);
         }
@@ -180,7 +180,7 @@ async fn refused(refusal: Refusal) -> (u32, Run) {
         report.output = "all is well".into();
         report
     });
-    let node = start(&store, &clock, fake).await;
+    let node = start(&store, &clock, executor).await;
     clock.sleep(Duration::from_secs(30)).await;
     assert!(node.handle().metrics().refused.get() > 0);
     for other in jobs {

@@ -1,5 +1,6 @@
 //! The reference store in a wrapper that may have any call panic, fail, wait, or be answered otherwise.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use model::shard::ShardSet;
 use model::{
     Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
-    Timestamp, Version,
+    Timestamp, Version, WaitReason,
 };
 use store::mem::MemStore;
 use store::*;
@@ -69,7 +70,20 @@ macro_rules! wrapped {
 }
 
 wrapped! {
+    WaitStore {}
+
+    wake_due(shards: &ShardSet, now: Timestamp, limit: usize) -> Vec<DueRun>;
+    wake(runs: &[RunId], now: Timestamp) -> Vec<DueRun>;
+    wake_run(tenant: TenantId, run: RunId, now: Timestamp) -> Woken;
+    count_waiting() -> BTreeMap<WaitReason, u64>;
+}
+
+wrapped! {
     EngineStore {
+        fn handed(&self) -> &dyn HandedStore {
+            self.mem.handed()
+        }
+
         async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError> {
             self.joins.fetch_add(1, Ordering::SeqCst);
             self.mem.join(node).await
@@ -108,7 +122,7 @@ wrapped! {
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
     fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
     claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
-    take(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
+    claim_due(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
     withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
     retain(keep: &Keep) -> Retained;
@@ -120,6 +134,10 @@ wrapped! {
     ClientStore {
         fn access(&self) -> &dyn AccessStore {
             self.mem.access()
+        }
+
+        fn replays(&self) -> &dyn ReplayStore {
+            self.mem.replays()
         }
     }
 

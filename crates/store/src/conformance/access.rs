@@ -1,6 +1,8 @@
 //! Keys: who may call.
 
-use model::{AccessKey, KeyId, Role, Tenant, TenantId, TenantName, Timestamp, limits};
+use model::{
+    AccessKey, KeyId, QueueName, Role, Tenant, TenantEdit, TenantId, TenantName, Timestamp, limits,
+};
 
 use super::{Kept, Subject, at};
 use crate::{AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, TenantCreated, TenantDropped};
@@ -19,6 +21,7 @@ fn key(number: u8, role: Role) -> AccessKey {
         expires_at: None,
         last_used_at: None,
         revoked_at: None,
+        queues: Vec::new(),
     }
 }
 
@@ -36,12 +39,7 @@ fn whole() -> AccessKey {
 }
 
 fn tenant(id: TenantId, name: &str) -> Result<Tenant, crate::BoxError> {
-    Ok(Tenant {
-        id,
-        name: TenantName::new(name)?,
-        note: None,
-        created_at: at(0),
-    })
+    Ok(Tenant::new(id, TenantName::new(name)?, at(0)))
 }
 
 async fn put(store: &dyn AccessStore, keys: &[AccessKey]) -> Kept {
@@ -71,6 +69,14 @@ pub async fn a_key_reads_back_whole(subject: Subject) -> Kept {
     let id = plain.id;
     assert_eq!(store.get_key(TenantId::DEFAULT, id).await?, Some(plain));
     assert_eq!(store.get_key(OTHER, whole().id).await?, Some(whole()));
+    let queues = ["gpu", "mail.bulk"].map(QueueName::new);
+    let worker = AccessKey {
+        queues: queues.into_iter().collect::<Result<_, _>>()?,
+        ..key(10, Role::Worker)
+    };
+    put(store, std::slice::from_ref(&worker)).await?;
+    let listed = store.list_keys(TenantId::DEFAULT, page(None, 1)).await?;
+    assert_eq!(listed, [worker]);
     for role in Role::ALL {
         let key = key(20 + role as u8, role);
         put(store, std::slice::from_ref(&key)).await?;
@@ -302,10 +308,14 @@ pub async fn a_tenant_is_found_by_its_name_and_its_id(subject: Subject) -> Kept 
     let taken = tenant(TenantId(uuid::Uuid::from_u128(8)), "other")?;
     assert_eq!(store.create_tenant(&taken).await?, TenantCreated::Exists);
     assert_eq!(store.get_tenant(taken.id).await?, None);
-    let noted = store.note_tenant(OTHER, None).await?;
+    let no_note = TenantEdit {
+        note: Some(None),
+        ..TenantEdit::default()
+    };
+    let noted = store.edit_tenant(OTHER, &no_note).await?;
     assert_eq!(noted, Some(tenant(OTHER, "other")?));
     assert_eq!(store.get_tenant(OTHER).await?, noted);
-    assert_eq!(store.note_tenant(taken.id, Some("a")).await?, None);
+    assert_eq!(store.edit_tenant(taken.id, &no_note).await?, None);
     Ok(())
 }
 

@@ -47,7 +47,8 @@ pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
         changed,
         JobChanged::Done {
             job: Box::new(after.clone()),
-            asked: vec![]
+            asked: vec![],
+            cancelled: 0,
         }
     );
     assert_eq!(*subject.job(before.id).await?, after);

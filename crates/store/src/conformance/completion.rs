@@ -31,6 +31,7 @@ pub(super) fn woken(due_at: Timestamp) -> Settled {
     Settled::Done {
         freed: None,
         due_at: Some(due_at),
+        paused: None,
     }
 }
 
@@ -290,6 +291,7 @@ pub async fn a_held_run_that_is_replaced_wakes_its_job_at_its_end(subject: Subje
     let both = Settled::Done {
         freed: Some(start.run.id),
         due_at: Some(at(121)),
+        paused: None,
     };
     assert_eq!(settled, both);
     Ok(())

@@ -113,6 +113,7 @@ pub async fn runs_are_listed_by_job_and_by_state(subject: Subject) -> Kept {
             let filter = RunFilter {
                 job,
                 states: states.clone(),
+                ..RunFilter::default()
             };
             let fits = |run: &&Run| {
                 job.is_none_or(|job| run.job == job)
@@ -124,6 +125,51 @@ pub async fn runs_are_listed_by_job_and_by_state(subject: Subject) -> Kept {
                 expected,
                 "{filter:?}"
             );
+        }
+    }
+    Ok(())
+}
+
+pub async fn runs_are_listed_by_when_they_were_due(subject: Subject) -> Kept {
+    subject.some_of_each().await?;
+    let all = subject.list(&RunFilter::default(), EVERYTHING).await?;
+    let mut moments: Vec<_> = all.iter().map(|run| Some(run.id.at())).collect();
+    moments.extend([None, Some(at(0)), Some(at(1_000_000))]);
+    let states = [
+        vec![],
+        vec![RunState::Dead],
+        vec![RunState::Ready, RunState::Cancelled],
+    ];
+    for (from, to) in moments
+        .iter()
+        .flat_map(|a| moments.iter().map(move |b| (*a, *b)))
+    {
+        for (states, job) in states.iter().zip([None, None, Some(job(1)?.id)]) {
+            let filter = RunFilter {
+                job,
+                states: states.clone(),
+                from,
+                to,
+                ..RunFilter::default()
+            };
+            let fits = |run: &&Run| {
+                job.is_none_or(|job| run.job == job)
+                    && (states.is_empty() || states.contains(&run.state))
+                    && from.is_none_or(|from| run.id.at() >= from)
+                    && to.is_none_or(|to| run.id.at() < to)
+            };
+            let expected: Vec<Run> = all.iter().filter(fits).cloned().collect();
+            let listed = subject.list(&filter, EVERYTHING).await?;
+            assert_eq!(listed, expected, "{filter:?}");
+            let rest = Page {
+                before: all.get(2).map(|run| run.id),
+                limit: 3,
+            };
+            let later = expected
+                .into_iter()
+                .filter(|run| Some(run.id) < rest.before);
+            let expected: Vec<Run> = later.take(3).collect();
+            assert_eq!(subject.list(&filter, rest).await?, expected, "{filter:?}");
         }
     }
     Ok(())
@@ -143,6 +189,7 @@ pub async fn a_tenant_reads_only_its_own_runs(subject: Subject) -> Kept {
         let filter = RunFilter {
             job: Some(run.job),
             states: vec![],
+            ..RunFilter::default()
         };
         assert_eq!(store.list_runs(STRANGER, &filter, EVERYTHING).await?, []);
     }

@@ -84,6 +84,7 @@ fn elaborate(number: u8) -> Result<Job, BoxError> {
     job.key = Some(JobKey::new("Nightly/report:1")?);
     job.note = Some("it's \"new\"".to_owned());
     job.paused_by = Some(Arc::from("Ana Ö."));
+    job.owner = Some(Arc::from("Ben Ü."));
     job.runs_made = 76;
     job.slot_last = Some(at(3));
     Ok(job)
@@ -181,10 +182,10 @@ pub async fn text_of_any_characters_is_kept(subject: Subject) -> Kept {
     let odd = "\0\u{1}\u{1}0\u{7f}\u{85}\u{d7ff}\u{e000}\u{ffff}\u{10ffff} ü 日本 🕰 '\"\\%_";
     let mut job = job_with(1, |def| {
         def.labels = BTreeMap::from([(odd.to_owned(), odd.to_owned())]);
-        def.target = Target::Fake(odd.to_owned());
     })?;
     job.note = Some(odd.to_owned());
     job.paused_by = Some(Arc::from(odd));
+    job.owner = Some(Arc::from(odd));
     let job = Arc::new(job);
     let request = [asked(&job, odd, 1)];
     let Subject { store, .. } = &subject;

@@ -78,7 +78,10 @@ pub async fn a_queue_of_one_holds_one(subject: Subject) -> Kept {
         Fired::Waiting(id(&job, 120))
     );
     let waiting = subject.run(id(&job, 120)).await?;
-    assert!(waiting.waiting && waiting.claim.is_none(), "{waiting:?}");
+    assert!(
+        waiting.waits_for_turn() && waiting.claim.is_none(),
+        "{waiting:?}"
+    );
     assert_eq!(waiting.state, RunState::Ready);
     assert_eq!(
         subject.fire(job.id, true).await?,
@@ -118,7 +121,7 @@ pub async fn a_waiting_run_is_freed_by_the_end_of_the_one_before(subject: Subjec
     let second = id(&job, 120);
     assert_eq!(settled, freed(second));
     assert_eq!(subject.due_run_ids(at(999)).await?, [second]);
-    assert!(!subject.run(second).await?.waiting);
+    assert!(!subject.run(second).await?.waits_for_turn());
     Ok(())
 }
 
@@ -153,7 +156,7 @@ pub async fn a_retry_frees_nobody(subject: Subject) -> Kept {
         let settled = subject.settle(settlement(&run, verdict)).await?;
         assert_eq!(settled, DONE, "{verdict:?}");
     }
-    assert!(subject.run(id(&job, 120)).await?.waiting);
+    assert!(subject.run(id(&job, 120)).await?.waits_for_turn());
     Ok(())
 }
 
@@ -212,7 +215,7 @@ pub async fn a_newer_run_replaces_those_that_wait(subject: Subject) -> Kept {
         ended(&second),
         (RunState::Cancelled, Some(Reason::Replaced))
     );
-    assert!(!second.waiting);
+    assert!(!second.waits_for_turn());
     let settled = subject.settle(settlement(&first, Verdict::Succeed)).await?;
     assert_eq!(settled, freed(third));
     Ok(())

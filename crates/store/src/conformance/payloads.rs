@@ -69,7 +69,7 @@ pub async fn plan_and_claims_leave_large_payloads_in_the_store(subject: Subject)
     let stands = subject.job(large.id).await?;
     assert!(is_left(&job, &stands), "{job:?}");
     let taken = store
-        .take(
+        .claim_due(
             subject.presence(),
             &ShardSet::ALL,
             at(300),

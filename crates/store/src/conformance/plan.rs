@@ -237,8 +237,7 @@ pub async fn a_parked_job_leaves_the_plan_and_says_why(subject: Subject) -> Kept
 
 /// A job whose schedule was accepted once and cannot be read any more: its zone is gone.
 fn broken(number: u8) -> Result<Job, BoxError> {
-    let stored =
-        r#"{"schedule":{"cron" : ["0 9 * * *"],  "zone":"Mars/Olympus"},"target":{"fake":""}}"#;
+    let stored = r#"{"schedule":{"cron" : ["0 9 * * *"],  "zone":"Mars/Olympus"},"target":{"http":{"url":"http://localhost/"}}}"#;
     let sound = job(number)?;
     let def = doc::decode_definition(sound.id, stored.as_bytes(), None, &|_| None)?;
     let def = Arc::new(def);

@@ -297,6 +297,39 @@ pub async fn an_earlier_attempt_keeps_the_head_of_its_output(subject: Subject) -
     Ok(())
 }
 
+pub async fn attempts_keep_what_is_known_of_their_exchange(subject: Subject) -> Kept {
+    let mut exchange = model::Exchange {
+        peer: Some(([192, 0, 2, 7], 443).into()),
+        ..model::Exchange::default()
+    };
+    exchange.times.first_byte = Some(Duration::from_micros(1_480));
+    exchange.times.total = Some(Duration::from_micros(1_502));
+    let with = |settlement: &mut Settlement, exchange: &model::Exchange| {
+        if let Some(attempt) = &mut settlement.attempt {
+            attempt.truncated = true;
+            attempt.exchange = Some(Box::new(exchange.clone()));
+        }
+    };
+    // The usual end, in one attempt.
+    let other = subject.put(job(2)?).await?;
+    let plain = subject.claimed(other.id).await?;
+    let mut end = settlement(&plain, Verdict::Succeed);
+    with(&mut end, &exchange);
+    let expected = end.attempt.clone();
+    assert_eq!(subject.settle(end).await?, DONE);
+    assert_eq!(subject.run(plain.id).await?.attempts.pop(), expected);
+    // And one that is tried again.
+    let (first, second) = subject.second_try().await?;
+    exchange.keep_header("etag", b"abc");
+    let mut end = settlement(&second, Verdict::Succeed);
+    with(&mut end, &exchange);
+    let expected = end.attempt.clone();
+    assert_eq!(subject.settle(end).await?, DONE);
+    let kept = subject.run(first.id).await?.attempts;
+    assert_eq!((kept.len(), kept.last()), (2, expected.as_ref()));
+    Ok(())
+}
+
 pub async fn attempts_keep_their_node_and_their_marks(subject: Subject) -> Kept {
     let (late, long) = (Duration::from_millis(1_500), Duration::from_secs(60));
     let marks = [

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{Job, Mark, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Verdict};
+use model::{Job, Mark, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Trace, Verdict};
 
 use super::{Kept, Subject, at, freed, job, job_with, settlement, slot, someone};
 use crate::{Claimed, RunsOfChange, StartRun, Started};
@@ -63,6 +63,37 @@ pub async fn a_manual_run_is_inserted_ready_with_its_own_payload(subject: Subjec
     };
     assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
     assert_eq!(subject.run(replay.id).await?, replay);
+    Ok(())
+}
+
+pub async fn a_run_keeps_the_trace_that_it_was_started_with(subject: Subject) -> Kept {
+    let job = subject.put(job(1)?).await?;
+    let trace =
+        Trace::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").map(Box::new);
+    let mut start = by_hand(&job, 1);
+    start.run.trace = trace.clone();
+    assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
+    assert_eq!(subject.run(start.run.id).await?, start.run);
+    // Through attempts that fail and one that is handed back, and whatever is read of it.
+    let mut ended = 0;
+    for verdict in [
+        Verdict::RetryAt(at(40)),
+        Verdict::Release,
+        Verdict::RetryAt(at(50)),
+    ] {
+        let claimed = subject.claim(&subject.leases, start.run.id).await?;
+        let Claimed::Ours(run, _) = claimed else {
+            return Err(format!("{claimed:?}").into());
+        };
+        assert_eq!((&run.trace, run.attempts.len()), (&trace, ended));
+        ended += usize::from(verdict != Verdict::Release);
+        subject.settle(settlement(&run, verdict)).await?;
+        assert_eq!(subject.run(run.id).await?.trace, trace);
+    }
+    let store = &subject.store;
+    store.cancel_run(job.tenant, start.run.id, at(60)).await?;
+    let over = subject.run(start.run.id).await?;
+    assert_eq!((over.state, over.trace), (RunState::Cancelled, None));
     Ok(())
 }
 

@@ -62,7 +62,7 @@ pub fn node(name: &str) -> NodeInfo {
         // Not those that a node has unless it is told otherwise.
         parts: Parts::from_code(6),
         level: Level(3),
-        kinds: vec!["fake".to_owned(), format!("of {name}")],
+        kinds: vec!["http".to_owned(), format!("of {name}")],
     }
 }
 
@@ -197,6 +197,7 @@ impl Subject {
         let filter = RunFilter {
             job: Some(job),
             states: vec![RunState::Ready, RunState::Running],
+            ..RunFilter::default()
         };
         let page = Page {
             before: None,
@@ -272,7 +273,7 @@ impl Subject {
             runs,
         };
         let changed = self.store.change_job(&change).await?;
-        let JobChanged::Done { job, asked } = changed else {
+        let JobChanged::Done { job, asked, .. } = changed else {
             return Err(format!("changed as {changed:?}").into());
         };
         Ok((*job, asked))
@@ -329,6 +330,12 @@ pub fn after_completion(secs: u64) -> Result<Schedule, BoxError> {
     Ok(Schedule::from(every.after_completion()))
 }
 
+/// Where nothing listens: no store calls a target.
+#[expect(clippy::expect_used, reason = "a literal, the same in every test")]
+pub(crate) fn target() -> Target {
+    Target::http("http://localhost/").expect("an address")
+}
+
 /// A job that is due every minute, from second 60 on, and lets its runs overlap.
 pub fn job(number: u8) -> Result<Job, BoxError> {
     job_with(number, |_| {})
@@ -336,7 +343,7 @@ pub fn job(number: u8) -> Result<Job, BoxError> {
 
 /// The same, with another definition.
 pub fn job_with(number: u8, change: impl FnOnce(&mut Definition)) -> Result<Job, BoxError> {
-    let mut def = Definition::new(every(60)?, Target::Fake(String::new()));
+    let mut def = Definition::new(every(60)?, target());
     def.overlap = model::Overlap::Allow;
     change(&mut def);
     Ok(Job::new(
@@ -399,7 +406,7 @@ pub fn settlement(run: &Run, verdict: Verdict) -> Settlement {
         Verdict::Succeed => Some(Outcome::Succeeded),
         Verdict::RetryAt(_) | Verdict::Bury(_) => Some(Outcome::Failed),
         Verdict::Cancel(_) => Some(Outcome::Cancelled),
-        Verdict::Release => None,
+        Verdict::Release | Verdict::Wait(_) => None,
     };
     let attempt = outcome.map(|outcome| attempt(run, outcome));
     Settlement {
@@ -413,6 +420,7 @@ pub fn settlement(run: &Run, verdict: Verdict) -> Settlement {
 pub const DONE: Settled = Settled::Done {
     freed: None,
     due_at: None,
+    paused: None,
 };
 
 /// Settled, and a run that waited may go.
@@ -420,6 +428,7 @@ pub fn freed(run: RunId) -> Settled {
     Settled::Done {
         freed: Some(run),
         due_at: None,
+        paused: None,
     }
 }
 

@@ -270,7 +270,7 @@ pub async fn a_deleted_job_cancels_its_runs(subject: Subject) -> Kept {
         (cancelled.state, cancelled.reason, cancelled.settled_at),
         ended
     );
-    assert!(!cancelled.waiting);
+    assert_eq!(cancelled.wait, None);
     assert_eq!(
         subject.run(held.id).await?.mark,
         Some(Mark::Cancel(Reason::JobDeleted))
@@ -317,7 +317,7 @@ pub async fn a_run_that_nobody_holds_is_cancelled_at_once(subject: Subject) -> K
             state: RunState::Cancelled,
             reason: Some(Reason::Asked),
             settled_at: Some(at(90)),
-            waiting: false,
+            wait: None,
             ..run
         };
         assert_eq!(cancelled, Cancelled::Done(Box::new(ended.clone())));

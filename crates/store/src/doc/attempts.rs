@@ -1,14 +1,48 @@
 //! Attempts of a run as they are stored.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{Attempt, AttemptNo, Outcome, Timestamp};
+use model::hex::{from_hex, to_hex};
+use model::{Attempt, AttemptNo, Exchange, Outcome, Times, Timestamp, Trace};
 use serde::{Deserialize, Serialize};
 
 use super::DocError;
+
+/// What a trace is behind, in the row of a live run: no JSON begins with it, and nothing that is kept of a last attempt.
+const TRACE: u8 = 2;
+
+/// What the row of a live run holds beside its columns: attempts, and before them its trace if it has one.
+pub fn encode_live(
+    trace: Option<&Trace>,
+    attempts: &[Attempt],
+) -> Result<Option<Vec<u8>>, DocError> {
+    let attempts = encode_attempts(attempts)?;
+    let Some(trace) = trace else {
+        return Ok(attempts);
+    };
+    let mut bytes = Vec::with_capacity(1 + Trace::BYTES + attempts.as_ref().map_or(0, Vec::len));
+    bytes.push(TRACE);
+    bytes.extend(trace.to_bytes());
+    bytes.extend(attempts.unwrap_or_default());
+    Ok(Some(bytes))
+}
+
+/// The trace can be read even where the attempts cannot.
+pub fn decode_live(bytes: Option<&[u8]>) -> (Option<Box<Trace>>, Result<Vec<Attempt>, DocError>) {
+    let traced = bytes.and_then(|bytes| bytes.strip_prefix(&[TRACE]));
+    match traced.and_then(|traced| traced.split_first_chunk()) {
+        Some((trace, rest)) => {
+            let rest = Some(rest).filter(|rest| !rest.is_empty());
+            let trace = Trace::from_bytes(*trace).map(Box::new);
+            (trace, decode_attempts(rest))
+        }
+        None => (None, decode_attempts(bytes)),
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct AttemptDoc<'a> {
@@ -34,6 +68,67 @@ struct AttemptDoc<'a> {
     late_by: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     long_by: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    truncated: bool,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    exchange: Option<ExchangeDoc<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ExchangeDoc<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    peer: Option<SocketAddr>,
+    /// Microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    connect: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tls: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_byte: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    note: Option<Cow<'a, str>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+fn exchange_doc(exchange: &Exchange) -> ExchangeDoc<'_> {
+    let times = exchange.times;
+    let headers = exchange.headers.iter();
+    ExchangeDoc {
+        peer: exchange.peer,
+        connect: times.connect.map(Times::micros),
+        tls: times.tls.map(Times::micros),
+        first_byte: times.first_byte.map(Times::micros),
+        total: times.total.map(Times::micros),
+        headers: headers
+            .map(|(name, value)| (Cow::Borrowed(name.as_str()), Cow::Borrowed(value.as_str())))
+            .collect(),
+        note: exchange.note.as_deref().map(Cow::Borrowed),
+    }
+}
+
+fn exchange_of(doc: ExchangeDoc<'_>) -> Exchange {
+    let headers = doc.headers.into_iter();
+    Exchange {
+        peer: doc.peer,
+        times: Times {
+            connect: doc.connect.map(Duration::from_micros),
+            tls: doc.tls.map(Duration::from_micros),
+            first_byte: doc.first_byte.map(Duration::from_micros),
+            total: doc.total.map(Duration::from_micros),
+        },
+        headers: headers
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect(),
+        note: doc.note.map(Cow::into_owned),
+    }
 }
 
 /// The stored form of a run's attempts, oldest first; nothing when there are none.
@@ -72,6 +167,8 @@ fn attempt_doc(attempt: &Attempt) -> AttemptDoc<'_> {
         node: attempt.node.as_deref().map(Cow::Borrowed),
         late_by: attempt.late_by.map(millis),
         long_by: attempt.long_by.map(millis),
+        truncated: attempt.truncated,
+        exchange: attempt.exchange.as_deref().map(exchange_doc),
     }
 }
 
@@ -96,42 +193,47 @@ fn attempt_of(doc: AttemptDoc<'_>) -> Result<Attempt, DocError> {
         status: doc.status,
         error: doc.error.map(Cow::into_owned),
         output,
+        truncated: doc.truncated,
+        exchange: doc.exchange.map(|doc| Box::new(exchange_of(doc))),
         node: doc.node.map(Arc::from),
         late_by: doc.late_by.map(Duration::from_millis),
         long_by: doc.long_by.map(Duration::from_millis),
     })
 }
 
-fn to_hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text
-        .chars()
-        .map(|digit| digit.to_digit(16).map(|value| value as u8))
-        .collect();
-    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
-    digits
-        .chunks(2)
-        .map(|pair| Some((pair.first()? << 4) | pair.get(1)?))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    proptest! {
-        #[test]
-        fn bytes_survive_as_hexadecimal(bytes: Vec<u8>) {
-            prop_assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
-        }
+    #[test]
+    fn a_trace_stands_before_the_attempts_of_a_live_run() {
+        let golden = include_str!("golden/attempts.json").trim_end();
+        let attempts = || decode_attempts(Some(golden.as_bytes())).unwrap();
+        let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let trace = Trace::parse(text).unwrap();
+        let stored = encode_live(Some(&trace), &[]).unwrap().unwrap();
+        let golden = "024bf92f3577b34da6a3ce929d0e0e473600f067aa0ba902b701";
+        assert_eq!(model::hex::to_hex(&stored), golden);
+        assert_eq!(
+            decode_live(Some(&stored)),
+            (Some(Box::new(trace)), Ok(Vec::new()))
+        );
+        let with = encode_live(Some(&trace), &attempts()).unwrap().unwrap();
+        let (head, rest) = with.split_at(stored.len());
+        assert_eq!(
+            (head, Some(rest.to_vec())),
+            (&stored[..], encode_attempts(&attempts()).unwrap())
+        );
+        assert_eq!(
+            decode_live(Some(&with)),
+            (Some(Box::new(trace)), Ok(attempts()))
+        );
+        // Without one everything is as it was.
+        let plain = encode_live(None, &attempts()).unwrap();
+        assert_eq!(plain, encode_attempts(&attempts()).unwrap());
+        assert_eq!(decode_live(plain.as_deref()), (None, Ok(attempts())));
+        assert_eq!(encode_live(None, &[]), Ok(None));
+        // A trace that is cut is no attempts either.
+        assert!(decode_live(Some(&stored[..9])).1.is_err());
     }
 }

@@ -11,12 +11,17 @@ use model::retry::{Backoff, RetryPolicy};
 use model::schedule::Kind;
 use model::target::HttpTarget;
 use model::time::millis;
-use model::{Calendar, CalendarName, Definition, JobId, Lane, Schedule, Target, limits};
+use model::{
+    Calendar, CalendarName, Completion, Definition, FailuresMax, JobId, Lane, Redirects, Schedule,
+    Target, limits,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::DocError;
 use super::schedule::ScheduleDoc;
+use super::success::SuccessDoc;
+use super::tls::TlsDoc;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,12 +47,23 @@ struct DefinitionDoc<'a> {
     spread: Option<u64>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     delivery: Option<Cow<'a, str>>,
+    /// Only where attempts complete by a report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    callback: Option<CallbackDoc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_within: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     finish_within: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pause_after_failures: Option<u32>,
     #[serde(borrow, default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallbackDoc {
+    heartbeat_within: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,7 +71,6 @@ struct DefinitionDoc<'a> {
 enum TargetDoc<'a> {
     #[serde(borrow)]
     Http(HttpDoc<'a>),
-    Fake(Cow<'a, str>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,11 +79,23 @@ struct HttpDoc<'a> {
     #[serde(borrow)]
     url: Cow<'a, str>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    path: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     headers: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    body: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output_max: Option<usize>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    keep_headers: Vec<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    success: Option<SuccessDoc<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    redirects: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    tls: Option<TlsDoc<'a>>,
 }
 
 #[derive(Serialize, Deserialize, Default, PartialEq)]
@@ -186,8 +213,12 @@ pub fn encode_definition(job: JobId, def: &Definition) -> Result<Vec<u8>, DocErr
         },
         spread: other(ms(def.spread), 0),
         delivery: word(def.delivery.as_str(), Delivery::AtLeastOnce.as_str()),
+        callback: def.completion.heartbeat_within().map(|within| CallbackDoc {
+            heartbeat_within: ms(within),
+        }),
         start_within: def.start_within.map(ms),
         finish_within: def.finish_within.map(ms),
+        pause_after_failures: def.pause_after_failures.map(FailuresMax::get),
         labels: def
             .labels
             .iter()
@@ -261,8 +292,14 @@ pub fn decode_definition(
             Delivery::AtLeastOnce,
             Delivery::parse,
         )?,
+        completion: doc
+            .callback
+            .map_or(Completion::Answer, |callback| Completion::Callback {
+                heartbeat_within: Duration::from_millis(callback.heartbeat_within),
+            }),
         start_within: doc.start_within.map(Duration::from_millis),
         finish_within: doc.finish_within.map(Duration::from_millis),
+        pause_after_failures: doc.pause_after_failures.map(failures_max).transpose()?,
         labels: doc
             .labels
             .into_iter()
@@ -271,11 +308,13 @@ pub fn decode_definition(
     })
 }
 
+fn failures_max(count: u32) -> Result<FailuresMax, DocError> {
+    let unknown = || DocError::unknown("pause_after_failures", &count.to_string());
+    FailuresMax::new(count).ok_or_else(unknown)
+}
+
 fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {
-    let http = match target {
-        Target::Fake(what) => return Ok(TargetDoc::Fake(Cow::Borrowed(what))),
-        Target::Http(http) => http,
-    };
+    let Target::Http(http) = target;
     let mut headers = Vec::with_capacity(http.headers.len());
     for (name, value) in &http.headers {
         let text = value.to_str().map_err(|_| {
@@ -287,20 +326,25 @@ fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {
     }
     Ok(TargetDoc::Http(HttpDoc {
         url: Cow::Owned(http.url.to_string()),
+        path: http.path.as_deref().map(Cow::Borrowed),
+        body: http.body.as_deref().map(Cow::Borrowed),
         method: match http.method.as_str() {
             "POST" => None,
             method => Some(Cow::Borrowed(method)),
         },
         headers,
         output_max: other(http.output_max, limits::OUTPUT_DEFAULT),
+        keep_headers: (http.keep_headers.iter())
+            .map(|name| Cow::Borrowed(name.as_str()))
+            .collect(),
+        success: http.success.as_ref().map(SuccessDoc::of).transpose()?,
+        redirects: word(http.redirects.as_str(), Redirects::None.as_str()),
+        tls: http.tls.as_ref().map(TlsDoc::of),
     }))
 }
 
 fn target_of(doc: TargetDoc<'_>) -> Result<Target, DocError> {
-    let http = match doc {
-        TargetDoc::Fake(what) => return Ok(Target::Fake(what.into_owned())),
-        TargetDoc::Http(http) => http,
-    };
+    let TargetDoc::Http(http) = doc;
     // The checks of a new target are not made again: rules for what is accepted may grow, and what
     // was accepted before still runs.
     let bad = |what: &str, text: &str| DocError::unknown(what, text);
@@ -312,8 +356,21 @@ fn target_of(doc: TargetDoc<'_>) -> Result<Target, DocError> {
     let method = http.method.as_deref().unwrap_or("POST");
     Ok(Target::Http(HttpTarget {
         url: http.url.parse().map_err(|_| bad("url", &http.url))?,
+        path: http.path.map(Cow::into_owned),
+        body: http.body.map(Cow::into_owned),
         method: method.parse().map_err(|_| bad("method", method))?,
         headers,
         output_max: http.output_max.unwrap_or(limits::OUTPUT_DEFAULT),
+        keep_headers: (http.keep_headers.iter())
+            .map(|name| name.parse().map_err(|_| bad("header", name)))
+            .collect::<Result<_, _>>()?,
+        success: http.success.map(SuccessDoc::read).transpose()?,
+        redirects: named(
+            "redirects",
+            http.redirects,
+            Redirects::None,
+            Redirects::parse,
+        )?,
+        tls: http.tls.map(TlsDoc::read).transpose()?,
     }))
 }

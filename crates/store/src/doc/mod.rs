@@ -1,4 +1,4 @@
-//! Stored JSON: a job's definition without its payload, calendars, and the earlier attempts of a run.
+//! Stored JSON: a job's definition without its payload, calendars, replays, rollups, and the earlier attempts of a run.
 //!
 //! These are forms of their own: renaming a field in `model` changes no byte in a database, and
 //! golden files prove it. What has its default value is left out, so that a common one-off takes
@@ -7,11 +7,19 @@
 mod attempts;
 mod calendar;
 mod definition;
+mod last;
+mod replay;
+mod rollup;
 mod schedule;
+mod success;
+mod tls;
 
-pub use attempts::{decode_attempts, encode_attempts};
+pub use attempts::{decode_attempts, decode_live, encode_attempts, encode_live};
 pub use calendar::{decode_calendar, encode_calendar};
 pub use definition::{decode_definition, encode_definition};
+pub use last::{decode_with_last, encode_with_last};
+pub use replay::{decode_replay, encode_replay};
+pub use rollup::{decode_rollup, encode_rollup};
 
 /// Why a stored form cannot be read, or a value cannot be stored; for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,5 +41,7 @@ impl From<serde_json::Error> for DocError {
     }
 }
 
+#[cfg(test)]
+mod rollup_tests;
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,12 @@ use model::schedule::{
     Bounds, Calendars, Cron, CronOptions, DateRange, Day, Dialect, DstGap, DstOverlap, Every, Kind,
     Weekly, Yearly, Zone,
 };
-use model::target::HttpTarget;
+use model::success::{JsonEquals, Statuses, Success};
+use model::target::{HttpTarget, check_keep_headers};
 use model::{
-    Attempt, AttemptNo, Calendar, CalendarName, Definition, JobId, Lane, Outcome, Schedule, Slot,
-    Target, Timestamp, Version,
+    Attempt, AttemptNo, Calendar, CalendarName, Completion, Definition, Exchange, FailuresMax,
+    JobId, Lane, Outcome, Redirects, Schedule, SecretName, Slot, Target, Times, Timestamp,
+    TlsSecrets, Version,
 };
 use proptest::prelude::*;
 
@@ -53,6 +55,22 @@ fn full() -> Definition {
         .and_then(|target| target.header("x-team", "ops \"night\""))
         .and_then(|target| target.output_max(100))
         .unwrap();
+    let target = HttpTarget {
+        path: Some("/{{ job.key }}".to_owned()),
+        body: Some("{\"a\": {{ slot }}}".to_owned()),
+        keep_headers: check_keep_headers(["ETag", "x-request-id"]).unwrap(),
+        success: Some(Success {
+            status: Some(Statuses::new(["2xx", "404", "300-305"]).unwrap()),
+            json: Some(JsonEquals::new("/ok", "true".to_owned()).unwrap()),
+        }),
+        redirects: Redirects::SameOrigin,
+        tls: Some(TlsSecrets {
+            ca: SecretName::new("ca").ok(),
+            cert: SecretName::new("cert").ok(),
+            key: SecretName::new("key").ok(),
+        }),
+        ..target
+    };
     Definition {
         schedule: Schedule::from(Cron::parse(&texts, options).unwrap()),
         target: Target::Http(target),
@@ -74,8 +92,10 @@ fn full() -> Definition {
         },
         spread: Duration::from_secs(30),
         delivery: Delivery::AtMostOnce,
+        completion: Completion::default(),
         start_within: Some(Duration::from_secs(10)),
         finish_within: Some(Duration::from_secs(600)),
+        pause_after_failures: None,
         labels: [
             ("team".to_owned(), "ops".to_owned()),
             ("größe".to_owned(), "\u{0}".to_owned()),
@@ -84,11 +104,30 @@ fn full() -> Definition {
     }
 }
 
+fn callback() -> Definition {
+    Definition {
+        completion: Completion::Callback {
+            heartbeat_within: Duration::from_secs(60),
+        },
+        ..one_off()
+    }
+}
+
+fn failures() -> Definition {
+    Definition {
+        pause_after_failures: FailuresMax::new(5),
+        ..one_off()
+    }
+}
+
 fn interval() -> Definition {
     let anchor = Timestamp::from_millis(1_700_000_000_000);
     let zone = Zone::get("Europe/Berlin").unwrap();
     let every = Every::parse("P1M", anchor, zone).unwrap();
-    Definition::new(Schedule::from(every), Target::Fake("ok".to_owned()))
+    Definition::new(
+        Schedule::from(every),
+        Target::http("http://localhost/ok").unwrap(),
+    )
 }
 
 /// Every bound, and slots that the end of a run sets.
@@ -103,7 +142,7 @@ fn bounded() -> Definition {
         },
         ..Schedule::from(every.after_completion())
     };
-    Definition::new(schedule, Target::Fake("ok".to_owned()))
+    Definition::new(schedule, Target::http("http://localhost/ok").unwrap())
 }
 
 fn calendar(name: &str) -> Calendar {
@@ -160,6 +199,18 @@ fn attempts() -> Vec<Attempt> {
         node: Some(Arc::from("a:7710")),
         late_by: Some(Duration::from_millis(1_500)),
         long_by: Some(Duration::from_secs(60)),
+        truncated: true,
+        exchange: Some(Box::new(Exchange {
+            peer: Some(([192, 0, 2, 7], 443).into()),
+            times: Times {
+                connect: Some(Duration::from_micros(812)),
+                tls: Some(Duration::from_micros(2_400)),
+                first_byte: Some(Duration::from_millis(120)),
+                total: Some(Duration::from_millis(125)),
+            },
+            headers: vec![("etag".to_owned(), "\"a\"".to_owned())],
+            note: Some("odd".to_owned()),
+        })),
     };
     let lost = Attempt {
         no: AttemptNo(2),
@@ -169,6 +220,8 @@ fn attempts() -> Vec<Attempt> {
         status: None,
         error: None,
         output: Bytes::from_static(&[0, 0xff, 0x10]),
+        truncated: false,
+        exchange: None,
         node: None,
         late_by: None,
         long_by: None,
@@ -196,6 +249,8 @@ fn stored_definitions_never_change() {
     check(&cron(), include_str!("golden/cron.json"));
     check(&full(), include_str!("golden/full.json"));
     check(&interval(), include_str!("golden/every.json"));
+    check(&callback(), include_str!("golden/callback.json"));
+    check(&failures(), include_str!("golden/failures.json"));
     check(&bounded(), include_str!("golden/bounds.json"));
     check(&by_calendars(), include_str!("golden/calendars.json"));
 }
@@ -243,7 +298,7 @@ fn what_cannot_be_read_says_why() {
             .unwrap_err()
             .to_string()
     };
-    let target = r#""target":{"fake":""}"#;
+    let target = r#""target":{"http":{"url":"http://localhost/"}}"#;
     assert!(read("").contains("EOF"));
     assert!(read("{}").contains("schedule"));
     assert!(read(&format!(r#"{{"schedule":1,{target}}}"#)).contains("invalid"));
@@ -265,12 +320,14 @@ fn what_cannot_be_read_says_why() {
 /// Whoever reads a schedule that is broken by now still reads the rest, and writes back what was there.
 #[track_caller]
 fn broken(schedule: &str, says: &str, recurring: bool) {
-    let text = format!(r#"{{"schedule":{schedule},"target":{{"fake":"it"}},"lane":"batch"}}"#);
+    let text = format!(
+        r#"{{"schedule":{schedule},"target":{{"http":{{"url":"http://localhost/it"}}}},"lane":"batch"}}"#
+    );
     let none = |_: &CalendarName| None;
     let def = decode_definition(job(), text.as_bytes(), None, &none).unwrap();
     assert_eq!(
         (def.lane, &def.target),
-        (Lane::Batch, &Target::Fake("it".to_owned()))
+        (Lane::Batch, &Target::http("http://localhost/it").unwrap())
     );
     let Kind::Broken(it) = &def.schedule.kind else {
         panic!("{:?}", def.schedule);
@@ -378,4 +435,47 @@ fn a_form_with_a_field_that_is_not_known_is_not_read_in_part() {
         read(&newer).unwrap().schedule.kind,
         Kind::Broken(_)
     ));
+}
+
+#[test]
+fn a_replay_reads_back_as_it_was_stored() {
+    use model::{Reason, RunMatch, RunState, Timestamp};
+
+    use crate::{ReplayWork, RunFilter, RunFind};
+
+    let at = Timestamp::from_millis;
+    let find = RunFind {
+        filter: RunFilter {
+            job: Some(JobId::new(at(1_700_000_000_000), [7; 10])),
+            states: vec![RunState::Dead, RunState::Cancelled],
+            from: Some(at(1_700_000_000_000)),
+            to: Some(at(1_700_000_060_000)),
+            ..RunFilter::default()
+        },
+        matches: RunMatch {
+            reasons: vec![Reason::AttemptsSpent],
+            error: Some("cannot be reached".to_owned()),
+            labels: vec![("team".to_owned(), "ops".to_owned())],
+            target: Some("api.example.com".to_owned()),
+        },
+    };
+    let payload = Some(bytes::Bytes::from_static(b"{}"));
+    let job = JobId::new(at(1_700_000_000_000), [7; 10]);
+    let slots = ReplayWork::Slots(job, at(0), at(60_000));
+    let runs = include_str!("golden/replay.json").trim_end();
+    for (work, payload, golden) in [
+        (ReplayWork::Runs(find, payload.clone()), payload, runs),
+        (slots, None, include_str!("golden/backfill.json").trim_end()),
+        (
+            ReplayWork::Runs(RunFind::default(), None),
+            None,
+            "{\"runs\":{}}",
+        ),
+    ] {
+        let stored = encode_replay(&work).unwrap();
+        assert_eq!(String::from_utf8(stored).unwrap(), golden);
+        assert_eq!(decode_replay(golden.as_bytes(), payload).unwrap(), work);
+    }
+    let unknown = b"{\"runs\":{\"colour\":1}}";
+    decode_replay(unknown, None).unwrap_err();
 }

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, Role, Tenant, TenantId, TenantName, Timestamp, limits};
+use model::{
+    AccessKey, KeyId, Role, Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage, limits,
+};
 
 use super::MemStore;
+use crate::audit::Change;
 use crate::{
-    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated, TenantDropped,
+    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated,
+    TenantDropped, TenantMarked,
 };
 
 /// Tenants by name; every key, with the number of its last change.
@@ -19,12 +23,9 @@ pub(super) struct Access {
 
 impl Default for Access {
     fn default() -> Self {
-        let always = TenantName::new(TenantName::DEFAULT).map(|name| Tenant {
-            id: TenantId::DEFAULT,
-            name,
-            note: None,
-            created_at: Timestamp::from_millis(0),
-        });
+        let always = TenantName::new(TenantName::DEFAULT);
+        let always =
+            always.map(|name| Tenant::new(TenantId::DEFAULT, name, Timestamp::from_millis(0)));
         Self {
             tenants: always.into_iter().map(|it| (it.name.clone(), it)).collect(),
             change: 0,
@@ -49,8 +50,25 @@ impl Access {
         keys.filter(|key| key.role == Role::Root).cloned().collect()
     }
 
+    /// Whether whoever sees to the installation can do without the keys of a tenant.
+    pub(super) fn may_do_without(&self, tenant: TenantId) -> bool {
+        AccessKey::may_do_without(&self.roots(), tenant)
+    }
+
+    pub(super) fn revoke_all(&mut self, tenant: TenantId, now: Timestamp) {
+        let valid = self.of(tenant).filter(|key| key.revoked_at.is_none());
+        let valid: Vec<AccessKey> = valid.cloned().collect();
+        for key in valid {
+            self.put(AccessKey {
+                revoked_at: Some(now),
+                ..key
+            });
+        }
+    }
+
     fn create(&mut self, key: &AccessKey) -> KeyCreated {
-        if self.tenant(key.tenant).is_none() {
+        let tenant = self.tenant(key.tenant);
+        if tenant.is_none_or(|tenant| tenant.deleting_at.is_some()) {
             return KeyCreated::NoTenant;
         }
         let long_ago = key.created_at.minus(limits::KEY_KEEP);
@@ -99,11 +117,22 @@ impl Access {
 #[async_trait]
 impl AccessStore for MemStore {
     async fn create_key(&self, key: &AccessKey) -> Result<KeyCreated, StoreError> {
-        Ok(self.state().access.create(key))
+        let mut state = self.state();
+        let is_new = !state.access.keys.contains_key(&key.id);
+        let created = state.access.create(key);
+        if is_new && created == KeyCreated::Done {
+            state.audit(Change::key_created(key));
+        }
+        Ok(created)
     }
 
     async fn create_first_key(&self, key: &AccessKey) -> Result<bool, StoreError> {
-        Ok(self.state().access.create_first(key))
+        let mut state = self.state();
+        let created = state.access.create_first(key);
+        if created {
+            state.audit(Change::key_created(key));
+        }
+        Ok(created)
     }
 
     async fn revoke_key(
@@ -112,7 +141,14 @@ impl AccessStore for MemStore {
         id: KeyId,
         now: Timestamp,
     ) -> Result<KeyRevoked, StoreError> {
-        Ok(self.state().access.revoke(tenant, id, now))
+        let mut state = self.state();
+        let before = state.access.get(tenant, id);
+        let revoked = state.access.revoke(tenant, id, now);
+        let is_new = before.is_some_and(|key| key.revoked_at.is_none());
+        if is_new && matches!(revoked, KeyRevoked::Done(_)) {
+            state.audit(Change::key_revoked(tenant, id));
+        }
+        Ok(revoked)
     }
 
     async fn get_key(&self, tenant: TenantId, id: KeyId) -> Result<Option<AccessKey>, StoreError> {
@@ -152,7 +188,13 @@ impl AccessStore for MemStore {
     }
 
     async fn create_tenant(&self, tenant: &Tenant) -> Result<TenantCreated, StoreError> {
-        Ok(self.state().access.create_tenant(tenant))
+        let mut state = self.state();
+        let is_new = state.access.tenant(tenant.id).is_none();
+        let created = state.access.create_tenant(tenant);
+        if is_new && created == TenantCreated::Done {
+            state.audit_tenant(None, Some(tenant));
+        }
+        Ok(created)
     }
 
     async fn get_tenant(&self, id: TenantId) -> Result<Option<Tenant>, StoreError> {
@@ -171,15 +213,33 @@ impl AccessStore for MemStore {
         Ok(self.state().access.list_tenants(after, limit))
     }
 
-    async fn note_tenant(
+    async fn edit_tenant(
         &self,
         id: TenantId,
-        note: Option<&str>,
+        edit: &TenantEdit,
     ) -> Result<Option<Tenant>, StoreError> {
-        Ok(self.state().access.note_tenant(id, note))
+        let mut state = self.state();
+        let before = state.access.tenant(id).cloned();
+        let after = state.access.edit_tenant(id, edit);
+        if before != after {
+            state.audit_tenant(before.as_ref(), after.as_ref());
+        }
+        Ok(after)
+    }
+
+    async fn tenant_use(&self, id: TenantId) -> Result<Usage, StoreError> {
+        Ok(self.state().uses.get(&id).copied().unwrap_or_default())
+    }
+
+    async fn delete_tenant(
+        &self,
+        id: TenantId,
+        now: Timestamp,
+    ) -> Result<TenantMarked, StoreError> {
+        Ok(self.state().delete_tenant(id, now))
     }
 
     async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError> {
-        Ok(self.state().access.drop_tenant(id, now))
+        Ok(self.state().drop_tenant(id, now))
     }
 }

@@ -10,6 +10,7 @@ use model::{Job, JobState, Lane, PresenceId, Run, RunId, Timestamp};
 
 use super::Flaw;
 use super::state::State;
+use crate::audit::Change;
 use crate::{Claimed, Fired, Firing, Leases, StartRun, Started, StoreError};
 
 impl State {
@@ -57,7 +58,7 @@ impl State {
         )
     }
 
-    pub(super) fn take(
+    pub(super) fn claim_due(
         &mut self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -69,7 +70,7 @@ impl State {
         let mut taken = Vec::new();
         for (lane, room) in Lane::ALL.into_iter().zip(room) {
             let runs = self.live.runs.values().filter(|run| run.lane == lane);
-            let free = runs.filter(|run| run.claim.is_none() && !run.waiting);
+            let free = runs.filter(|run| run.claim.is_none() && run.wait.is_none());
             let due = free.filter(|run| run.due_at <= up_to && shards.contains(run.shard()));
             let due: BTreeSet<_> = due.map(|run| (run.due_at, run.id)).collect();
             for (_, id) in due.into_iter().take(room) {
@@ -99,6 +100,9 @@ impl State {
         view.history = self.read_history(job, needs);
         let started = view.start(start);
         self.apply(job, view.effects);
+        if matches!(started, Started::Ready | Started::Waiting) {
+            self.audit(Change::run_started(&start.run));
+        }
         started
     }
 

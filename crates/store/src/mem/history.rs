@@ -1,7 +1,10 @@
 //! History: what is read, and what is forgotten.
 
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
-use model::{Job, JobId, JobState, Partition, Run, RunId, RunKind, TenantId, Timestamp};
+use model::runs_day::Day;
+use model::{
+    Job, JobId, JobState, Partition, Run, RunId, RunKind, TenantId, Timestamp, Usage, WaitReason,
+};
 
 use super::state::State;
 use crate::{Keep, Page, Retained, RunFilter};
@@ -18,11 +21,14 @@ impl State {
         filter: &RunFilter,
         page: Page<RunId>,
     ) -> Vec<Run> {
+        let before = filter.before(page);
         let fits = |run: &Run| {
             run.tenant == tenant
                 && filter.job.is_none_or(|job| run.job == job)
                 && (filter.states.is_empty() || filter.states.contains(&run.state))
-                && page.before.is_none_or(|before| run.id < before)
+                && before.is_none_or(|before| run.id < before)
+                && run.id >= filter.least()
+                && (filter.waiting.is_empty() || waits_for(run, &filter.waiting))
         };
         let newest_first = self.all_runs().into_values().rev();
         newest_first.filter(fits).take(page.limit).collect()
@@ -55,10 +61,15 @@ impl State {
         let forgotten = keep.now.minus(IDEMPOTENCY_KEEP);
         self.requests.retain(|_, request| request.at > forgotten);
         let jobs = self.drop_jobs(keep.now.minus(keep.finished));
+        self.drop_replays(keep.now.minus(keep.finished));
+        self.drop_run_counts(Day::of(keep.now).before());
+        let swept = self.sweep_tenants(keep.now);
+        self.drop_rollups(keep.now);
+        self.sweep_outside(keep.now.minus(keep.history));
         Retained {
             ranges,
             jobs: jobs as u32,
-            more: jobs == RETENTION_BATCH_MAX,
+            more: jobs == RETENTION_BATCH_MAX || swept,
         }
     }
 
@@ -86,9 +97,18 @@ impl State {
             .take(RETENTION_BATCH_MAX)
             .collect();
         for id in &gone {
-            self.jobs.remove(id);
+            if let Some(job) = self.jobs.remove(id) {
+                let used = self.uses.entry(job.tenant).or_default();
+                *used = used.less(Usage::by(&job));
+            }
+            self.versions.retain(|(job, _), _| job != id);
         }
         self.keys.retain(|_, holder| self.jobs.contains_key(holder));
         gone.len()
     }
+}
+
+fn waits_for(run: &Run, reasons: &[WaitReason]) -> bool {
+    let wait = run.wait.filter(|_| run.state.is_live());
+    wait.is_some_and(|wait| reasons.contains(&wait.reason))
 }

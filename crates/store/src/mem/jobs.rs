@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{Job, JobId, JobKey, JobState, TenantId};
+use model::{Job, JobId, JobKey, JobState, QuotaExceeded, TenantId, Usage};
 
 use super::state::{Request, State};
+use crate::audit::Change;
 use crate::{Created, JobChange, JobChanged, JobFilter, NewJob, Page, doc};
 
 /// Why no store that writes could keep a job, if so.
@@ -38,6 +39,9 @@ impl State {
         if let Some(name) = self.calendar_missing(job) {
             return Created::CalendarMissing(name);
         }
+        if let Err(exceeded) = self.count(job.tenant, Usage::default(), Usage::by(job)) {
+            return Created::QuotaExceeded(exceeded);
+        }
         if let Some(asked) = &new.idempotency {
             let request = Request {
                 digest: asked.digest,
@@ -46,6 +50,9 @@ impl State {
             };
             self.requests
                 .insert((job.tenant, asked.key.clone()), request);
+        }
+        if let Ok(stored) = doc::encode_definition(job.id, &job.def) {
+            self.audit(Change::job_created(job, &stored));
         }
         self.put_job(Job::clone(job));
         Created::Done
@@ -71,16 +78,39 @@ impl State {
         if let Some(name) = self.calendar_missing(after) {
             return JobChanged::CalendarMissing(name);
         }
+        let taken = job.map(Usage::by).unwrap_or_default();
+        if let Err(exceeded) = self.count(after.tenant, taken, Usage::by(after)) {
+            return JobChanged::QuotaExceeded(exceeded);
+        }
+        if let Some(stands) = self.jobs.get(&after.id).cloned() {
+            self.keep_version(&stands, after);
+            self.audit(Change::job_changed(&stands, after));
+        }
         self.put_job(Job::clone(after));
         let mut view = self.view(after.id);
         view.history = self.read_history(after.id, view.needs_to_change(change));
         let asked = view.change(change);
+        let cancelled = view.effects.runs_cancelled();
         self.apply(after.id, view.effects);
         let job = self.jobs.get(&after.id).unwrap_or(after);
         JobChanged::Done {
             job: Box::new(Job::clone(job)),
             asked,
+            cancelled,
         }
+    }
+
+    /// Counts what takes `after` instead of `before`, if the tenant may have it.
+    pub(super) fn count(
+        &mut self,
+        tenant: TenantId,
+        before: Usage,
+        after: Usage,
+    ) -> Result<(), QuotaExceeded> {
+        let quotas = self.access.tenant(tenant).map(|tenant| tenant.quotas);
+        let used = self.uses.entry(tenant).or_default();
+        *used = quotas.unwrap_or_default().admit(*used, before, after)?;
+        Ok(())
     }
 
     fn holder_of_key(&self, job: &Job) -> Option<JobId> {

@@ -2,20 +2,29 @@
 //! simple enough to be obviously right; the simulator runs on it, and every other store must answer as it
 //! does.
 //!
-//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `access` (and `tenants`), `rules`, `plan`,
-//! `fire`, `withdraw`, `settle`, `history`, each the body of the trait's methods of that step. All of them are
+//! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `access` (and `tenants`), `audit`, `rules`, `plan`,
+//! `fire`, `withdraw`, `settle`, `handed`, `history`, `overview`, `sweep`, each the body of the trait's methods of that step. All of them are
 //! plain functions of the state and their arguments; this file takes the lock and reads the clock.
 
 mod access;
+mod audit;
 mod fire;
+mod handed;
 mod history;
 mod jobs;
+mod overview;
 mod plan;
 mod presence;
+mod replays;
 mod rules;
+mod run_counts;
+mod secrets;
 mod settle;
 mod state;
+mod sweep;
 mod tenants;
+mod users;
+mod wake;
 mod withdraw;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,11 +39,11 @@ use model::{
 };
 
 use crate::{
-    AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
-    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
-    JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
-    Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
-    Started, StoreClock, StoreError, Withdrawal,
+    AccessStore, Acting, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed,
+    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found,
+    HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
+    NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule,
+    RunFilter, Settled, Settlement, StartRun, Started, StoreClock, StoreError, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -61,6 +70,8 @@ pub enum Flaw {
     SkipClaimCheck,
     /// Some jobs are accepted and not written.
     DropJob,
+    /// A report counts for the attempt that its run is at, whichever its token is of.
+    SkipTokenCheck,
 }
 
 impl MemStore {
@@ -112,7 +123,9 @@ impl MemStore {
     /// a test's, and the panic fails that test.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.seen = state.seen.max(self.clock.now());
+        state.now = self.clock.now();
+        state.seen = state.seen.max(state.now);
+        state.acting = Acting::now();
         state
     }
 }
@@ -241,7 +254,7 @@ impl EngineStore for MemStore {
         Ok(claims.collect())
     }
 
-    async fn take(
+    async fn claim_due(
         &self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -249,7 +262,7 @@ impl EngineStore for MemStore {
         room: [usize; Lane::COUNT],
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
         let now = self.clock.now();
-        self.state().take(presence, shards, up_to, room, now)
+        self.state().claim_due(presence, shards, up_to, room, now)
     }
 
     async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError> {
@@ -286,6 +299,10 @@ impl EngineStore for MemStore {
         Ok(settlements.iter().map(settle).collect())
     }
 
+    fn handed(&self) -> &dyn HandedStore {
+        self
+    }
+
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         Ok(self.state().retain(keep))
     }
@@ -313,6 +330,10 @@ impl EngineStore for MemStore {
 #[async_trait]
 impl ClientStore for MemStore {
     fn access(&self) -> &dyn AccessStore {
+        self
+    }
+
+    fn replays(&self) -> &dyn ReplayStore {
         self
     }
 

@@ -9,6 +9,7 @@ use model::shard::ShardSet;
 use model::{Job, JobId, JobState, Run, RunId, Timestamp};
 
 use super::state::State;
+use crate::audit::Change;
 use crate::{DueCursor, DueJobs, DueOf, DueRun, PayloadOf};
 
 impl State {
@@ -85,13 +86,16 @@ impl State {
 
     pub(super) fn park(&mut self, jobs: &[(JobId, String)], now: Timestamp) {
         for (id, error) in jobs {
-            if let Some(job) = self
+            let Some(job) = self
                 .jobs
                 .get_mut(id)
                 .filter(|job| job.state == JobState::Active)
-            {
-                *job = Arc::new(job.invalid(now, error.clone()));
-            }
+            else {
+                continue;
+            };
+            *job = Arc::new(job.invalid(now, error.clone()));
+            let entered = Change::job_moved(job.tenant, *id, JobState::Invalid, Some(error));
+            self.audit(entered);
         }
     }
 
@@ -123,7 +127,7 @@ fn readable(jobs: impl Iterator<Item = Arc<Job>>) -> (Vec<Arc<Job>>, Vec<(JobId,
     (jobs, unreadable.collect())
 }
 
-fn due_run(run: &Run) -> DueRun {
+pub(super) fn due_run(run: &Run) -> DueRun {
     DueRun {
         run: run.id,
         job: run.job,
@@ -154,5 +158,5 @@ fn planned(job: &Job) -> Option<DueCursor> {
 
 /// Whether anyone may claim it.
 fn is_free(run: &Run) -> bool {
-    run.claim.is_none() && !run.waiting
+    run.claim.is_none() && run.wait.is_none()
 }

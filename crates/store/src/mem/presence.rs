@@ -9,6 +9,7 @@ use model::shard::ShardSet;
 use model::{BeatMark, Level, PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
+use crate::audit::Change;
 use crate::{
     Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, NodeStatus, Orphan, Peer, Raised, StoreError,
     presence_end, silent_presence_end,
@@ -56,7 +57,10 @@ impl State {
         match below {
             Some(presence) => Raised::Below(Box::new(presence.node.clone())),
             None => {
-                self.level = to.max(self.level);
+                if self.level < to {
+                    self.level = to;
+                    self.audit(Change::level_raised(to));
+                }
                 Raised::Done
             }
         }

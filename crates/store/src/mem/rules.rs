@@ -7,8 +7,9 @@ use model::schedule::{Calendars, Zone};
 use model::{Calendar, CalendarName, Job, JobId, JobState, TenantId, Version, limits};
 
 use super::state::{Kept, State};
+use crate::audit::Change;
 use crate::types::calendars_of;
-use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule};
+use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule, doc};
 
 /// Jobs named to whoever wants to drop a calendar that is in use.
 const NAMED_MAX: usize = 5;
@@ -29,6 +30,10 @@ impl State {
         if before.is_none() && of_tenant.count() >= limits::CALENDARS_MAX {
             return CalendarPut::Full;
         }
+        let form = |calendar: &Calendar| doc::encode_calendar(calendar).ok();
+        let (was, is) = (stands.and_then(|it| form(it)), form(calendar));
+        let entered = Change::calendar(tenant, &calendar.name, was.as_deref(), is.as_deref());
+        self.audit(entered);
         self.know_zone(calendar.zone_followed());
         let calendar = Arc::new(calendar.clone());
         let kept = self.calendars.entry(key).or_insert_with(|| Kept {
@@ -104,6 +109,8 @@ impl State {
             let count = users.len() as u64;
             return CalendarDropped::InUse(users.into_iter().take(NAMED_MAX).collect(), count);
         }
+        let form = doc::encode_calendar(&kept.calendar).unwrap_or_default();
+        self.audit(Change::calendar(tenant, name, Some(&form), None));
         self.calendars.remove(&key);
         CalendarDropped::Done
     }

@@ -17,7 +17,7 @@ impl State {
     ) -> Settled {
         let job = settlement.run.job;
         let mut view = self.view(job);
-        view.history = self.read_history(job, view.needs_to_settle(settlement));
+        view.history = self.read_history(job, view.needs_to_settle(settlement, now));
         let blind = flaw == Flaw::SkipClaimCheck;
         let settled = match view.live.get(&settlement.run.id).cloned() {
             Some(live) if blind => view.settle_held(settlement, live, now),

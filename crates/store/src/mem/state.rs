@@ -4,14 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::runs_day::Day;
 use model::view::{Effects, History, Needs, PAST_BACK, PAST_MAX, Past, View};
 use model::{
-    BeatMark, Calendar, CalendarName, Job, JobId, JobKey, Level, Partition, PresenceId, Run, RunId,
-    RunKind, RunState, Shard, TenantId, Timestamp, Version,
+    BeatMark, Calendar, CalendarName, Job, JobId, JobKey, Level, Partition, PresenceId, ReplayId,
+    Run, RunId, RunKind, RunState, Shard, TenantId, Timestamp, Usage, Version,
 };
 
 use super::access::Access;
-use crate::{Epoch, Hint, Leases, NodeInfo, NodeStatus, StoreError};
+use super::audit::Log;
+use super::handed::Outside;
+use super::overview::Rollups;
+use super::secrets::Secrets;
+use super::users::Users;
+use crate::audit::Change;
+use crate::{Acting, Epoch, Hint, JobVersion, Leases, NodeInfo, NodeStatus, Replay, StoreError};
 
 /// Everything the store knows. What always holds: `keys` names jobs that are not deleted; a live run's job
 /// is in `jobs`; an id that is in both `live` and `history` was decided again, and `live` is what counts.
@@ -19,16 +26,31 @@ use crate::{Epoch, Hint, Leases, NodeInfo, NodeStatus, StoreError};
 pub(super) struct State {
     /// The latest moment seen; a clock may go back.
     pub seen: Timestamp,
+    /// What time it is, and who acts, while the lock is held.
+    pub now: Timestamp,
+    pub acting: Arc<Acting>,
     pub level: Level,
     pub presences: BTreeMap<PresenceId, Presence>,
     pub leases: BTreeMap<Shard, Lease>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,
     pub keys: BTreeMap<(TenantId, JobKey), JobId>,
+    /// What tenants have of what quotas bound.
+    pub uses: BTreeMap<TenantId, Usage>,
+    /// Runs of a day, by whom they were counted.
+    pub run_counts: BTreeMap<(Day, TenantId, PresenceId), u64>,
     pub calendars: BTreeMap<(TenantId, CalendarName), Kept>,
     /// Zones that jobs follow, with the digest of the tables they were scheduled by.
     pub zones: BTreeMap<String, u64>,
     pub requests: BTreeMap<(TenantId, String), Request>,
     pub access: Access,
+    pub log: Log,
+    pub versions: BTreeMap<(JobId, Version), JobVersion>,
+    pub secrets: Secrets,
+    pub replays: BTreeMap<ReplayId, Replay>,
+    pub users: Users,
+    pub rollups: Rollups,
+    /// What is kept of handed-over attempts.
+    pub outside: Outside,
     pub live: Live,
     pub history: BTreeMap<RunId, Run>,
     /// The partitions that history has, and from when the keep time of each counts.
@@ -183,6 +205,10 @@ impl State {
     /// Writes what was decided about a job.
     pub(super) fn apply(&mut self, id: JobId, effects: Effects) {
         if let Some(job) = effects.job {
+            self.audit_end(&job);
+            if let Some(before) = effects.paused {
+                self.audit_as(&Acting::default(), Change::job_changed(&before, &job));
+            }
             self.jobs.insert(id, Arc::new(job));
         }
         if let Some((why, at)) = effects.park {
@@ -212,6 +238,7 @@ impl State {
         for run in effects.insert {
             self.live.insert(run);
         }
+        self.outside.apply(effects.handed);
     }
 
     /// Live and history in one.

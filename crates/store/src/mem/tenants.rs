@@ -1,6 +1,6 @@
 //! Tenants.
 
-use model::{Tenant, TenantId, TenantName, Timestamp, limits};
+use model::{Tenant, TenantEdit, TenantId, TenantName, Timestamp, limits};
 
 use super::access::Access;
 use crate::{TenantCreated, TenantDropped};
@@ -31,9 +31,9 @@ impl Access {
         after.take(limit).cloned().collect()
     }
 
-    pub(super) fn note_tenant(&mut self, id: TenantId, note: Option<&str>) -> Option<Tenant> {
+    pub(super) fn edit_tenant(&mut self, id: TenantId, edit: &TenantEdit) -> Option<Tenant> {
         let tenant = self.tenants.values_mut().find(|tenant| tenant.id == id)?;
-        tenant.note = note.map(str::to_owned);
+        *tenant = tenant.clone().edited(edit);
         Some(tenant.clone())
     }
 

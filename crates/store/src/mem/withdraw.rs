@@ -5,6 +5,7 @@ use model::view::Needs;
 use model::{PresenceId, RunId, TenantId, Timestamp};
 
 use super::state::State;
+use crate::audit::Change;
 use crate::{Cancelled, StoreError, Withdrawal};
 
 impl State {
@@ -21,6 +22,9 @@ impl State {
         view.history = self.read_history(job, needs);
         let cancelled = view.cancel_run(tenant, id, now);
         self.apply(job, view.effects);
+        if matches!(cancelled, Cancelled::Done(_) | Cancelled::Asked) {
+            self.audit(Change::run_cancelled(tenant, job, id));
+        }
         cancelled
     }
 

@@ -2,7 +2,9 @@
 //! and changes are seen in the order of their numbers.
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, Role, Tenant, TenantId, TenantName, Timestamp, limits};
+use model::{
+    AccessKey, KeyId, Role, Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage, limits,
+};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -11,9 +13,12 @@ use super::pool::{Conn, Params};
 use super::rows::{maybe_moment, moment};
 use super::store::{PgStore, limit};
 use super::tenants;
+use crate::audit::Change;
 use crate::code::{Code, bad_row};
+use crate::row::{queues_of, queues_text};
 use crate::{
-    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated, TenantDropped,
+    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated,
+    TenantDropped, TenantMarked,
 };
 
 /// Columns as `get_key.sql` has them; nothing for a role that a newer version wrote.
@@ -37,6 +42,7 @@ fn read(row: &Row) -> Done<Option<AccessKey>> {
         expires_at: maybe_moment(row, 6)?,
         last_used_at: maybe_moment(row, 7)?,
         revoked_at: maybe_moment(row, 8)?,
+        queues: queues_of(row.try_get(9)?),
     }))
 }
 
@@ -69,7 +75,7 @@ pub(super) async fn of_tenant(conn: &Conn, tenant: TenantId) -> Done<Vec<AccessK
     list(conn, tenant, all).await
 }
 
-async fn roots(conn: &Conn) -> Done<Vec<AccessKey>> {
+pub(super) async fn roots(conn: &Conn) -> Done<Vec<AccessKey>> {
     let root = Role::Root.code();
     select(conn, include_str!("sql/root_keys.sql"), &[&root]).await
 }
@@ -80,29 +86,32 @@ pub(super) async fn number(conn: &Conn, sql: &'static str, params: &Params<'_>) 
     Ok(row.map_or(Ok(0), |row| row.try_get(0))?)
 }
 
-async fn insert(conn: &Conn, key: &AccessKey, change: i64) -> Done<()> {
+/// False for a key that is there already.
+async fn insert(conn: &Conn, key: &AccessKey, change: i64) -> Done<bool> {
     let (expires_at, last_used_at, revoked_at) = (
         key.expires_at.map(Timestamp::as_millis),
         key.last_used_at.map(Timestamp::as_millis),
         key.revoked_at.map(Timestamp::as_millis),
     );
-    conn.execute(
-        include_str!("sql/create_key.sql"),
-        &[
-            &key.id.0,
-            &key.tenant.0,
-            &key.role.code(),
-            &key.label,
-            &key.digest.as_slice(),
-            &key.created_at.as_millis(),
-            &expires_at,
-            &last_used_at,
-            &revoked_at,
-            &change,
-        ],
-    )
-    .await?;
-    Ok(())
+    let inserted = conn
+        .execute(
+            include_str!("sql/create_key.sql"),
+            &[
+                &key.id.0,
+                &key.tenant.0,
+                &key.role.code(),
+                &key.label,
+                &key.digest.as_slice(),
+                &key.created_at.as_millis(),
+                &expires_at,
+                &last_used_at,
+                &revoked_at,
+                &change,
+                &queues_text(&key.queues),
+            ],
+        )
+        .await?;
+    Ok(inserted == 1)
 }
 
 impl PgStore {
@@ -115,7 +124,8 @@ impl PgStore {
 
     async fn try_create_key(&self, key: &AccessKey) -> Done<KeyCreated> {
         let (conn, change) = self.begin_change().await?;
-        if tenants::get(&conn, key.tenant).await?.is_none() {
+        let tenant = tenants::get(&conn, key.tenant).await?;
+        if tenant.is_none_or(|tenant| tenant.deleting_at.is_some()) {
             return Ok(KeyCreated::NoTenant);
         }
         let long_ago = key.created_at.minus(limits::KEY_KEEP).as_millis();
@@ -126,7 +136,9 @@ impl PgStore {
         if count >= limit(limits::KEYS_MAX) && get(&conn, key.tenant, key.id).await?.is_none() {
             return Ok(KeyCreated::Full);
         }
-        insert(&conn, key, change).await?;
+        if insert(&conn, key, change).await? {
+            self.audit(&conn, &[Change::key_created(key)]).await?;
+        }
         conn.commit().await?;
         Ok(KeyCreated::Done)
     }
@@ -137,7 +149,9 @@ impl PgStore {
         if roots.iter().any(|root| root.is_valid(key.created_at)) {
             return Ok(false);
         }
-        insert(&conn, key, change).await?;
+        if insert(&conn, key, change).await? {
+            self.audit(&conn, &[Change::key_created(key)]).await?;
+        }
         conn.commit().await?;
         Ok(true)
     }
@@ -160,6 +174,8 @@ impl PgStore {
         }
         let revoke = include_str!("sql/revoke_key.sql");
         conn.execute(revoke, &[&id.0, &now.as_millis(), &change])
+            .await?;
+        self.audit(&conn, &[Change::key_revoked(tenant, id)])
             .await?;
         conn.commit().await?;
         key.revoked_at = Some(now);
@@ -261,12 +277,24 @@ impl AccessStore for PgStore {
         self.call(|| self.try_list_tenants(after, limit)).await
     }
 
-    async fn note_tenant(
+    async fn edit_tenant(
         &self,
         id: TenantId,
-        note: Option<&str>,
+        edit: &TenantEdit,
     ) -> Result<Option<Tenant>, StoreError> {
-        self.call(|| self.try_note_tenant(id, note)).await
+        self.call(|| self.try_edit_tenant(id, edit)).await
+    }
+
+    async fn tenant_use(&self, id: TenantId) -> Result<Usage, StoreError> {
+        self.call(|| self.try_tenant_use(id)).await
+    }
+
+    async fn delete_tenant(
+        &self,
+        id: TenantId,
+        now: Timestamp,
+    ) -> Result<TenantMarked, StoreError> {
+        self.call(|| self.try_delete_tenant(id, now)).await
     }
 
     async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError> {

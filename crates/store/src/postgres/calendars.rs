@@ -11,6 +11,7 @@ use super::fault::Done;
 use super::pool::Conn;
 use super::rows::{calendars, read_job};
 use super::store::{PgStore, limit};
+use crate::audit::Change;
 use crate::code::{Unreadable, bad_row, calendar_name};
 use crate::row::JobRow;
 use crate::types::calendars_of;
@@ -174,6 +175,9 @@ impl PgStore {
         let updated_at = calendar.updated_at.as_millis();
         conn.execute(sql, &[&tenant.0, &name, &version, &updated_at, &doc])
             .await?;
+        let was = stands.as_ref().map(|row| row.doc.as_slice());
+        let change = Change::calendar(tenant, &calendar.name, was, Some(&doc));
+        self.audit(&conn, &[change]).await?;
         let zones = self
             .know_zones(&conn, calendar.zone_followed().into_iter())
             .await?;
@@ -258,6 +262,8 @@ impl PgStore {
             &[&tenant.0, &name.as_str()],
         )
         .await?;
+        let change = Change::calendar(tenant, name, Some(&row.doc), None);
+        self.audit(&conn, &[change]).await?;
         conn.commit().await?;
         Ok(CalendarDropped::Done)
     }

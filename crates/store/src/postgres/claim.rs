@@ -1,4 +1,4 @@
-//! Claim: runs get a holder, by their names or, whoever has room, those that others left. In `take` runs are locked before
+//! Claim: runs get a holder, by their names or, whoever has room, those that others left. In `claim_due` runs are locked before
 //! their jobs, against the order of all other steps; that is safe because nothing waits: what someone else has locked is
 //! left out.
 
@@ -19,6 +19,7 @@ use super::presence::some_shards;
 use super::rows::LiveRow;
 use super::store::{PgStore, limit};
 use super::views::{Lock, Views};
+use crate::audit::Change;
 use crate::code::Code;
 use crate::row::Payloads;
 use crate::{Claimed, Leases, StartRun, Started, StoreError};
@@ -112,7 +113,7 @@ impl PgStore {
             return Ok(());
         };
         let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
-        views.read_resting(&conn).await?;
+        views.read_concerned(&conn).await?;
         if views.run(job, id).and_then(|run| run.claim) != Some(holder) {
             return Ok(());
         }
@@ -139,6 +140,10 @@ impl PgStore {
         views.read_history(&conn, &[(job, needs)]).await?;
         let started = views.view(job).start(start);
         views.flush(self, &conn).await?;
+        if matches!(started, Started::Ready | Started::Waiting) {
+            self.audit(&conn, &[Change::run_started(&start.run)])
+                .await?;
+        }
         conn.commit().await?;
         Ok(started)
     }
@@ -188,17 +193,17 @@ struct Taken {
 }
 
 impl PgStore {
-    pub(super) async fn take_all(
+    pub(super) async fn claim_all_due(
         &self,
         presence: PresenceId,
         wanted: &Wanted<'_>,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        let taken = self.call(|| self.try_take(presence, wanted)).await?;
+        let taken = self.call(|| self.try_claim_due(presence, wanted)).await?;
         self.bury(taken.unreadable).await?;
         Ok(taken.runs)
     }
 
-    async fn try_take(&self, presence: PresenceId, wanted: &Wanted<'_>) -> Done<Taken> {
+    async fn try_claim_due(&self, presence: PresenceId, wanted: &Wanted<'_>) -> Done<Taken> {
         let conn = self.pool.begin().await?;
         let held = self.hold(&conn, presence).await?;
         let (no, _) = held.ok_or(StoreError::Fenced)?;
@@ -209,7 +214,9 @@ impl PgStore {
         if names.is_empty() {
             return Ok(Taken::default());
         }
-        let claim = conn.prepare(include_str!("sql/take_claim.sql")).await?;
+        let claim = conn
+            .prepare(include_str!("sql/claim_due_claim.sql"))
+            .await?;
         let inline = Payloads::Small.max();
         let params: &Params<'_> = &[&names, &no, &presence.0, &inline];
         let (rows, ()) =
@@ -233,13 +240,13 @@ impl PgStore {
 
 /// Runs that nobody holds, lane by lane, locked.
 async fn free(conn: &Conn, wanted: &Wanted<'_>) -> Done<Vec<(RunId, JobId)>> {
-    let take = conn.prepare(include_str!("sql/take.sql")).await?;
+    let select = conn.prepare(include_str!("sql/claim_due.sql")).await?;
     let (up_to, shards) = (wanted.up_to.as_millis(), some_shards(wanted.shards));
     let lanes = Lane::ALL.into_iter().zip(wanted.room);
     let lanes = lanes.filter(|(_, room)| *room > 0);
     let lanes = lanes.map(async |(lane, room)| {
         let (lane, room) = (lane.code(), limit(room));
-        conn.query_prepared(&take, &[&lane, &up_to, &room, &shards])
+        conn.query_prepared(&select, &[&lane, &up_to, &room, &shards])
             .await
     });
     let mut free = Vec::new();
@@ -257,7 +264,7 @@ async fn jobs(conn: &Conn, runs: &[(RunId, JobId)]) -> Done<JobsById> {
         return Ok(JobsById::new());
     }
     let mut ids: Vec<Uuid> = ids.into_iter().collect();
-    let sql = include_str!("sql/take_jobs.sql");
+    let sql = include_str!("sql/claim_due_jobs.sql");
     let rows = conn.rows(sql, &[&ids, &Payloads::Small.max()]).await?;
     let mut jobs = jobs_by_id(conn, &rows).await?;
     ids.retain(|id| !jobs.contains_key(&JobId(*id)));

@@ -93,7 +93,7 @@ async fn crowd(store: &PgStore, leases: &Leases, ids: &[JobId], turn: u64) {
     store.fire(leases, &firings).await.unwrap();
     let all = (&ShardSet::ALL, Timestamp::MAX);
     store
-        .take(leases.presence, all.0, all.1, [3; Lane::COUNT])
+        .claim_due(leases.presence, all.0, all.1, [3; Lane::COUNT])
         .await
         .unwrap();
     settle_held(store, leases).await;
@@ -164,6 +164,7 @@ async fn cancel(store: &PgStore) {
     let filter = RunFilter {
         job: None,
         states: vec![RunState::Ready],
+        ..RunFilter::default()
     };
     let live = store
         .list_runs(TenantId::DEFAULT, &filter, page)
@@ -216,8 +217,8 @@ async fn whoever_takes_at_once_takes_different_runs() {
             let mut idle = 0;
             while idle < 40 || !over.load(Ordering::Relaxed) {
                 let room = [2, number, 3];
-                let taken = store.take(me, &ShardSet::ALL, Timestamp::MAX, room).await;
-                let taken = taken.unwrap();
+                let all = (&ShardSet::ALL, Timestamp::MAX);
+                let taken = store.claim_due(me, all.0, all.1, room).await.unwrap();
                 idle = if taken.is_empty() { idle + 1 } else { 0 };
                 for (run, job) in taken {
                     assert_eq!((run.claim, run.version), (Some(me), job.version));

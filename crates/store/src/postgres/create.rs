@@ -3,47 +3,80 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::schedule::Zone;
-use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp, Version};
+use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp, Usage, Version};
 use uuid::Uuid;
 
+use super::audit::EntryColumns;
 use super::batch::fast;
 use super::calendars::Standing;
 use super::fault::Done;
 use super::gather::SMALL_MAX;
 use super::jobs::{key_of, name_calendars, put_labels};
 use super::pool::Conn;
-use super::put::columns;
+use super::put::{Param, columns};
 use super::rows::text;
 use super::store::PgStore;
+use super::uses::{Rooms, UseColumns, defaults};
+use crate::audit::Change;
 use crate::code::Code;
 use crate::doc::DocError;
 use crate::row::{JobToPut, due_column, is_broken, is_gone};
-use crate::{Created, NewJob, StoreError};
+use crate::{Acting, Created, NewJob, StoreError};
+
+/// A job that somebody asked for.
+pub(super) struct Create<'a> {
+    new: &'a NewJob,
+    acting: Arc<Acting>,
+}
+
+impl<'a> Create<'a> {
+    pub(super) fn new(new: &'a NewJob, acting: &Arc<Acting>) -> Self {
+        let acting = Arc::clone(acting);
+        Self { new, acting }
+    }
+}
+
+/// Those of one call, for whoever makes it.
+pub(super) fn for_now(jobs: &[NewJob]) -> Vec<Create<'_>> {
+    let acting = Acting::now();
+    jobs.iter().map(|new| Create::new(new, &acting)).collect()
+}
 
 /// A create, encoded before it is tried; or why it cannot be.
 struct CreateRow<'a> {
     new: &'a NewJob,
+    acting: &'a Acting,
     put: Result<JobToPut, DocError>,
+}
+
+impl CreateRow<'_> {
+    /// What the audit log says of it.
+    fn entered(&self) -> Option<(&Acting, Change)> {
+        let put = self.put.as_ref().ok()?;
+        Some((self.acting, put.created()))
+    }
 }
 
 impl PgStore {
     pub(super) async fn create_all(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
         match jobs.len() {
             0..=SMALL_MAX => self.create_together(jobs).await,
-            _ => self.create_now(jobs).await,
+            _ => self.create_now(&for_now(jobs)).await,
         }
     }
 
     /// Writes those that name nothing by one statement, the others with a look at what they name.
-    pub(super) async fn create_now(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+    pub(super) async fn create_now(&self, jobs: &[Create<'_>]) -> Result<Vec<Created>, StoreError> {
         self.now();
-        let row = |new| CreateRow {
+        let rows = jobs.iter().map(|Create { new, acting }| CreateRow {
             new,
+            acting,
             put: JobToPut::new(&new.job),
-        };
-        let rows: Vec<CreateRow<'_>> = jobs.iter().map(row).collect();
+        });
+        let rows: Vec<CreateRow<'_>> = rows.collect();
         let plain = |row: &CreateRow<'_>| row.put.is_ok() && self.is_plain(row.new);
         if !rows.is_empty() && rows.iter().all(plain) {
             let created = fast(self.create_fast_path(&rows).await)?;
@@ -66,7 +99,8 @@ impl PgStore {
         let unmoved = job.version == Version::FIRST
             && job.state == JobState::Active
             && job.slot_last.is_none()
-            && job.runs_made == 0;
+            && job.runs_made == 0
+            && job.failures.is_none();
         let without_notes = job.note.is_none() && job.paused_by.is_none();
         let nameless = idempotency.is_none() && job.key.is_none() && job.def.labels.is_empty();
         let made = job.created_at == job.state_at && job.created_at == job.updated_at;
@@ -78,20 +112,41 @@ impl PgStore {
 
     async fn create_fast_path(&self, rows: &[CreateRow<'_>]) -> Done<Vec<Created>> {
         let mut columns = PlainJobColumns::default();
+        let mut entries = EntryColumns::default();
         for put in rows.iter().filter_map(|row| row.put.as_ref().ok()) {
             columns.push(put);
         }
+        let audited = rows.iter().filter(|_| self.audits_creates);
+        let entered: Vec<_> = audited.filter_map(CreateRow::entered).collect();
+        for (acting, change) in &entered {
+            entries.push(change, acting);
+        }
+        let uses = UseColumns::of_new(rows.iter().map(|row| &*row.new.job));
+        let [jobs_max, bytes_max] = defaults();
         let conn = self.clients.get().await?;
         let sql = include_str!("sql/create_plain.sql");
-        conn.execute(sql, &columns.params()).await?;
-        Ok(vec![Created::Done; rows.len()])
+        let now = self.now();
+        let mut params = columns.params();
+        params.push(&now);
+        params.extend(entries.of_new());
+        params.extend::<[Param<'_>; 5]>([
+            &uses.tenants,
+            &uses.jobs,
+            &uses.bytes,
+            &jobs_max,
+            &bytes_max,
+        ]);
+        let written = conn.execute(sql, &params).await?;
+        // None if a tenant may not have as much.
+        let created = if written == 0 { 0 } else { rows.len() };
+        Ok(vec![Created::Done; created])
     }
 
     async fn create_slow_path(&self, rows: &[CreateRow<'_>]) -> Done<Vec<Created>> {
         let conn = self.clients.begin().await?;
         let mut before = Before::read(&conn, rows).await?;
         let mut answers = Vec::with_capacity(rows.len());
-        let (mut new, mut asked) = (Vec::new(), Vec::new());
+        let (mut new, mut asked, mut entered) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             let answer = match &row.put {
                 Err(error) => Created::Refused(error.to_string()),
@@ -100,6 +155,7 @@ impl PgStore {
                     if answer == Created::Done {
                         new.push(put);
                         asked.push(row.new);
+                        entered.extend(row.entered().filter(|_| self.audits_creates));
                     }
                     answer
                 }
@@ -112,9 +168,17 @@ impl PgStore {
         let jobs: Vec<&Job> = new.iter().map(|put| &*put.job).collect();
         name_calendars(&conn, &jobs).await?;
         put_jobs(&conn, &new).await?;
+        UseColumns::of_new(jobs.iter().copied())
+            .write(&conn)
+            .await?;
         before.calendars.doubt(&conn, &jobs).await?;
         put_labels(&conn, &jobs).await?;
         put_requests(&conn, &asked).await?;
+        let mut entries = EntryColumns::default();
+        for (acting, change) in &entered {
+            entries.push(change, acting);
+        }
+        self.enter(&conn, &entries).await?;
         let followed = jobs
             .iter()
             .filter_map(|job| job.def.schedule.zone_followed());
@@ -130,6 +194,7 @@ impl PgStore {
 #[derive(Default)]
 struct Before {
     calendars: Standing,
+    rooms: Rooms,
     requests: BTreeMap<(TenantId, String), ([u8; 32], JobId)>,
     jobs: BTreeSet<JobId>,
     keys: BTreeMap<(TenantId, String), JobId>,
@@ -139,8 +204,11 @@ impl Before {
     async fn read(conn: &Conn, rows: &[CreateRow<'_>]) -> Done<Self> {
         let jobs: Vec<&NewJob> = rows.iter().map(|row| row.new).collect();
         let all: Vec<&Job> = jobs.iter().map(|new| &*new.job).collect();
+        let tenants: BTreeSet<Uuid> = all.iter().map(|job| job.tenant.0).collect();
+        let tenants: Vec<Uuid> = tenants.into_iter().collect();
         let mut before = Self {
             calendars: Standing::share(conn, &all).await?,
+            rooms: Rooms::read(conn, &tenants).await?,
             ..Self::default()
         };
         let ids: Vec<Uuid> = jobs.iter().map(|new| new.job.id.0).collect();
@@ -206,6 +274,10 @@ impl Before {
         if let Some(name) = self.calendars.missing(job) {
             return Created::CalendarMissing(name);
         }
+        let takes = Usage::by(job);
+        if let Err(exceeded) = self.rooms.admit(job.tenant, Usage::default(), takes) {
+            return Created::QuotaExceeded(exceeded);
+        }
         self.keys.extend(key.map(|key| (key, job.id)));
         let request = request.map(|(key, asked)| (key, (asked.digest, job.id)));
         self.requests.extend(request);
@@ -266,6 +338,7 @@ columns! {
         doc: &'a [u8] = &put.doc,
         payload: Option<&'a [u8]> = job.def.payload.as_deref(),
         zone: Option<&'a str> = put.zone(),
+        owner: Option<Cow<'a, str>> = job.owner.as_deref().map(text),
     ]
 }
 
@@ -284,6 +357,7 @@ columns! {
         due_at: Option<i64> = due_column(job),
         slot_last: Option<i64> = job.slot_last.map(Timestamp::as_millis),
         runs_made: i64 = i64::from(job.runs_made),
+        failures: Option<i32> = job.failures.map(u32::cast_signed),
     ]
 }
 
@@ -304,5 +378,6 @@ columns! {
         paused_by: Option<Cow<'a, str>> = job.paused_by.as_deref().map(text),
         calendars: bool = put.names_calendars(),
         zone: Option<&'a str> = put.zone(),
+        owner: Option<Cow<'a, str>> = job.owner.as_deref().map(text),
     ]
 }

@@ -1,18 +1,21 @@
 //! Effects: what was decided about the jobs of one call is written as one statement for each table.
 
 use futures_util::future::try_join_all;
-use model::Run;
+use model::{Job, Run};
 
+use super::audit::EntryColumns;
 use super::fault::{Done, Fault};
-use super::plan::park_on;
+use super::handed::change_handed;
 use super::pool::Conn;
 use super::put::{
-    ChangeColumns, EndedColumns, ExclusiveColumns, LiveColumns, Param, SkipColumns,
+    ChangeColumns, EndedColumns, ExclusiveColumns, LiveColumns, Param, PauseColumns, SkipColumns,
     StandingColumns, TokenColumns,
 };
 use super::rows::text;
 use super::store::PgStore;
 use super::views::Views;
+use crate::Acting;
+use crate::audit::Change;
 use crate::code::bad_row;
 use crate::doc;
 use crate::row::EndedRow;
@@ -62,12 +65,39 @@ impl Views {
         let columns = self.columns()?;
         let ended = EndedColumns::new(&ended);
         write_all(conn, &columns.writes(&ended)).await?;
+        let jobs = self.jobs.values();
+        let handed = jobs.flat_map(|held| &held.view.effects.handed);
+        change_handed(conn, handed).await?;
+        store.audit(conn, &self.ends()).await?;
+        self.write_paused(store, conn).await?;
         for (id, held) in &self.jobs {
             if let Some((why, at)) = &held.view.effects.park {
-                park_on(conn, &[(*id, text(why).into_owned())], *at).await?;
+                let parked = [(*id, text(why).into_owned())];
+                store.park_on(conn, &parked, *at).await?;
             }
         }
         Ok(())
+    }
+
+    /// Jobs that the system paused: their versions, why, and their entries in the audit log.
+    async fn write_paused(&self, store: &PgStore, conn: &Conn) -> Done<()> {
+        let effects = self.jobs.values().map(|held| &held.view.effects);
+        let paused = effects.filter_map(|it| it.paused.as_deref().zip(it.job.as_ref()));
+        let paused: Vec<(&Job, &Job)> = paused.collect();
+        if paused.is_empty() {
+            return Ok(());
+        }
+        let (mut columns, mut entries) = (PauseColumns::default(), EntryColumns::default());
+        let changes = paused.iter().map(|(was, is)| Change::job_changed(was, is));
+        let changes: Vec<Change> = changes.collect();
+        let system = Acting::default();
+        for ((_, is), change) in paused.iter().zip(&changes) {
+            columns.push(is);
+            entries.push(change, &system);
+        }
+        conn.execute(include_str!("sql/pause_jobs.sql"), &columns.params())
+            .await?;
+        store.enter(conn, &entries).await
     }
 
     /// What enters history, in the order of ids.
@@ -104,7 +134,8 @@ impl Views {
                 let attempts = if changed.now.attempts == changed.was.attempts {
                     stored.attempts.clone()
                 } else {
-                    let attempts = doc::encode_attempts(&changed.now.attempts);
+                    let attempts =
+                        doc::encode_live(changed.now.trace.as_deref(), &changed.now.attempts);
                     attempts.map_err(|error| bad_row(id, &error))?
                 };
                 columns.changed.push(changed, stored, attempts);
@@ -120,7 +151,7 @@ impl Views {
             }
             for run in &effects.insert {
                 let no = run.claim.and(self.no);
-                let attempts = doc::encode_attempts(&run.attempts);
+                let attempts = doc::encode_live(run.trace.as_deref(), &run.attempts);
                 let attempts = attempts.map_err(|error| bad_row(run.id, &error))?;
                 columns
                     .inserted

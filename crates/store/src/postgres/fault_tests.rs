@@ -74,6 +74,7 @@ async fn check_slots(store: &PgStore, ids: &[JobId]) {
         let filter = RunFilter {
             job: Some(*id),
             states: Vec::new(),
+            ..RunFilter::default()
         };
         let runs = store
             .list_runs(TenantId::DEFAULT, &filter, ALL)

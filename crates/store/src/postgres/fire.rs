@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use model::view::PAST_MAX;
-use model::{Job, Overlap, RunId, Shard, Version};
+use model::{Job, JobState, Overlap, RunId, Shard, Version};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -26,7 +26,8 @@ pub(super) fn looks(job: &Job) -> bool {
     job.def.overlap != Overlap::Allow || is_exclusive(job) || job.version > Version::FIRST
 }
 
-/// Whether the end of any run may mean something to its job: others may wait for it, or the job rests for it. Where this
+/// Whether the end of any run may mean something to its job: others may wait for it, or the job rests for it or counts it
+/// among its failures. Where this
 /// says no a run may wait all the same, for an earlier definition's sake: then the living rows of the job say so
 /// (`JobView::exclusive`).
 pub(super) fn is_exclusive(job: &Job) -> bool {
@@ -34,12 +35,17 @@ pub(super) fn is_exclusive(job: &Job) -> bool {
         Overlap::Allow | Overlap::Skip => false,
         Overlap::QueueOne | Overlap::QueueAll { .. } | Overlap::CancelRunning => true,
     };
-    waits || job.def.schedule.after_completion()
+    waits || job.def.schedule.after_completion() || job.def.pause_after_failures.is_some()
 }
 
-/// Whether one statement may decide it: it starts, skips nothing, and begins no catch-up.
+/// Whether one statement may decide it: it starts, skips nothing, begins no catch-up, and is not the end of a job that
+/// recurs, which the audit log says.
 fn is_simple(firing: &Firing) -> bool {
     let Firing { job, decision, .. } = firing;
+    let stands = job.standing_after(decision, true);
+    if stands.state != JobState::Active && job.def.schedule.is_recurring() {
+        return false;
+    }
     let starts = decision.start.is_some() && decision.passed.is_empty() && job.next_slot.is_some();
     starts && decision.catch_up_to.is_none()
 }

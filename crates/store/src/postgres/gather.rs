@@ -2,12 +2,13 @@
 //! next. One of those who wait does the write for all of them; if it is cut off, the others ask again, which is
 //! harmless because ids are chosen before the first try.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Semaphore, oneshot};
 
+use super::create::{Create, for_now};
 use super::store::PgStore;
-use crate::{Created, NewJob, StoreError};
+use crate::{Acting, Created, NewJob, StoreError};
 
 /// Writes under way at once.
 const DEPTH: usize = 2;
@@ -22,6 +23,7 @@ pub(super) type Answer = Result<Vec<Created>, StoreError>;
 /// A call that waits for its answer.
 pub(super) struct Asked {
     jobs: Vec<NewJob>,
+    acting: Arc<Acting>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -44,6 +46,7 @@ impl Gather {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
             jobs: jobs.to_vec(),
+            acting: Acting::now(),
             answer,
         };
         self.waiting
@@ -82,7 +85,7 @@ impl PgStore {
                 answer = &mut answered => match answer {
                     Ok(answer) => return answer,
                     // Whoever wrote for us was cut off.
-                    Err(_) => return self.create_now(jobs).await,
+                    Err(_) => return self.create_now(&for_now(jobs)).await,
                 },
                 permit = self.creates.permits.acquire() => permit,
             };
@@ -92,7 +95,7 @@ impl PgStore {
                 drop(permit);
                 return match answered.await {
                     Ok(answer) => answer,
-                    Err(_) => self.create_now(jobs).await,
+                    Err(_) => self.create_now(&for_now(jobs)).await,
                 };
             }
             // Those that one statement can write do not wait for a look at what the others name.
@@ -106,15 +109,15 @@ impl PgStore {
         if batch.is_empty() {
             return;
         }
-        let all: Vec<NewJob> = batch
+        let all: Vec<Create<'_>> = batch
             .iter()
-            .flat_map(|it| it.jobs.iter().cloned())
+            .flat_map(|it| it.jobs.iter().map(|new| Create::new(new, &it.acting)))
             .collect();
         let mut created = match self.create_now(&all).await {
             Ok(created) => created.into_iter(),
             Err(error) => return fail(batch, &error),
         };
-        for Asked { jobs, answer } in batch {
+        for Asked { jobs, answer, .. } in batch {
             // Whoever does not wait any more will ask again, or does not care.
             let _gone = answer.send(Ok(created.by_ref().take(jobs.len()).collect()));
         }

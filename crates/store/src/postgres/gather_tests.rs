@@ -50,7 +50,10 @@ async fn creates_that_share_a_write_are_answered_each_by_itself() {
                 assert_ne!(holder, id);
                 holders.insert(holder);
             }
-            other @ (Created::Mismatch | Created::CalendarMissing(_) | Created::Refused(_)) => {
+            other @ (Created::Mismatch
+            | Created::CalendarMissing(_)
+            | Created::QuotaExceeded(_)
+            | Created::Refused(_)) => {
                 panic!("{other:?}")
             }
         }

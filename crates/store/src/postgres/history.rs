@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use model::view::Span;
 use model::{JobId, Run, RunId, RunState, TenantId, Timestamp};
 use uuid::Uuid;
 
@@ -51,7 +52,8 @@ impl PgStore {
             .partition(|state| state.is_live());
         let conn = self.readers.get().await?;
         let job = filter.job.map(|job| job.0);
-        let before = page.before.map_or(Uuid::max(), |before| before.0);
+        let before = filter.before(page).map_or(Uuid::max(), |before| before.0);
+        let least = filter.least().0;
         let count = limit(page.limit);
         let mut found: BTreeMap<RunId, Run> = BTreeMap::new();
         // All that live under their names, wanted or not, hide what has ended under the same.
@@ -59,9 +61,14 @@ impl PgStore {
             None => include_str!("sql/list_runs_live.sql"),
             Some(_) => include_str!("sql/list_runs_live_job.sql"),
         };
+        let waiting: Vec<i16> = filter.waiting.iter().map(|it| it.code()).collect();
+        let waiting = Some(waiting).filter(|it| !it.is_empty());
         let codes: Vec<i16> = living.iter().map(|state| state.code()).collect();
         for row in &conn
-            .rows(live, &[&tenant.0, &before, &codes, &count, &job])
+            .rows(
+                live,
+                &[&tenant.0, &before, &codes, &count, &job, &least, &waiting],
+            )
             .await?
         {
             let run = LiveRow::read(row)?.decode()?;
@@ -73,9 +80,10 @@ impl PgStore {
             (None, true) => include_str!("sql/list_runs.sql"),
             (None, false) => include_str!("sql/list_runs_rare.sql"),
         };
-        if !codes.is_empty() {
+        // What has ended waits for nothing.
+        if !codes.is_empty() && waiting.is_none() {
             let rows = conn
-                .rows(sql, &[&tenant.0, &before, &codes, &count, &job])
+                .rows(sql, &[&tenant.0, &before, &codes, &count, &job, &least])
                 .await?;
             for row in &rows {
                 let run = read_ended(row)?;
@@ -96,6 +104,18 @@ impl PgStore {
         count: usize,
     ) -> Done<Vec<Run>> {
         let conn = self.readers.get().await?;
+        self.slots_on(&conn, tenant, job, (from, to), count).await
+    }
+
+    /// The same on a connection of one's own. Live runs come first: what ends meanwhile is seen in one place or the other.
+    pub(super) async fn slots_on(
+        &self,
+        conn: &Conn,
+        tenant: TenantId,
+        job: JobId,
+        (from, to): Span,
+        count: usize,
+    ) -> Done<Vec<Run>> {
         let (first, last, max) = (RunId::least_at(from).0, RunId::least_at(to).0, limit(count));
         let mut found: BTreeMap<RunId, Run> = BTreeMap::new();
         let sql = include_str!("sql/list_slots_live.sql");
@@ -114,7 +134,7 @@ impl PgStore {
             let run = read_ended(row)?;
             found.entry(run.id).or_insert(run);
         }
-        let begun = covering(&conn, tenant, job, from).await?;
+        let begun = covering(conn, tenant, job, from).await?;
         let all = begun.into_iter().chain(found.into_values());
         Ok(all.take(count).collect())
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp};
+use model::{Job, JobId, JobKey, JobState, TenantId, Timestamp, Usage};
 use uuid::Uuid;
 
 use super::calendars::{Standing, read_jobs, readable_jobs};
@@ -11,7 +11,10 @@ use super::fault::Done;
 use super::pool::Conn;
 use super::rows::text;
 use super::store::{PgStore, limit};
+use super::uses::{Rooms, UseColumns};
+use super::versions::keep_version;
 use super::views::{Lock, Views};
+use crate::audit::Change;
 use crate::code::Code;
 use crate::row::{JobToPut, Payloads, due_column, is_broken, is_gone};
 use crate::{BadRow, Found, JobChange, JobChanged, JobFilter, Page, StoreError};
@@ -176,6 +179,16 @@ impl PgStore {
         if let Some(name) = calendars.missing(after) {
             return Ok(JobChanged::CalendarMissing(name));
         }
+        let (takes, will) = (Usage::by(&job), Usage::by(after));
+        if takes != will {
+            let mut rooms = Rooms::read(&conn, &[after.tenant.0]).await?;
+            if let Err(exceeded) = rooms.admit(after.tenant, takes, will) {
+                return Ok(JobChanged::QuotaExceeded(exceeded));
+            }
+        }
+        keep_version(&conn, &job, after).await?;
+        self.audit(&conn, &[Change::job_changed(&job, after)])
+            .await?;
         put_job(&conn, &job, put).await?;
         calendars.doubt(&conn, &[after]).await?;
         let zones = self
@@ -187,13 +200,18 @@ impl PgStore {
         views.read_history(&conn, &[(after.id, needs)]).await?;
         let view = views.view(after.id);
         let asked = view.change(change);
+        let cancelled = view.effects.runs_cancelled();
         let job = view.job.clone();
         views.flush(self, &conn).await?;
+        // Last: others of the same backend's part wait for it.
+        let used = UseColumns::new([(after.tenant, takes, will)]);
+        used.write(&conn).await?;
         conn.commit().await?;
         self.zones_known(zones);
         Ok(JobChanged::Done {
             job: Box::new(job.unwrap_or_else(|| Job::clone(after))),
             asked,
+            cancelled,
         })
     }
 }
@@ -230,6 +248,7 @@ async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
             &i64::from(job.runs_made),
             &job.catch_up_to.map(millis),
             &job.manual_runs.cast_signed(),
+            &job.failures.map(u32::cast_signed),
         ],
     )
     .await?;
@@ -248,6 +267,7 @@ async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
             &put.names_calendars(),
             &put.zone(),
             &(is_broken(job) && !is_gone(job)),
+            &job.owner.as_deref().map(text),
         ],
     )
     .await?;

@@ -17,7 +17,7 @@ use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 24] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
@@ -28,6 +28,20 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/0008_manual_runs.sql"),
     include_str!("migrations/0009_keys.sql"),
     include_str!("migrations/0010_tenants.sql"),
+    include_str!("migrations/0011_audit.sql"),
+    include_str!("migrations/0012_secrets.sql"),
+    include_str!("migrations/0013_owner.sql"),
+    include_str!("migrations/0014_quotas.sql"),
+    include_str!("migrations/0015_tenant_delete.sql"),
+    include_str!("migrations/0016_job_versions.sql"),
+    include_str!("migrations/0017_worker_keys.sql"),
+    include_str!("migrations/0018_waiting.sql"),
+    include_str!("migrations/0019_runs_day.sql"),
+    include_str!("migrations/0020_replays.sql"),
+    include_str!("migrations/0021_users.sql"),
+    include_str!("migrations/0022_rollups.sql"),
+    include_str!("migrations/0023_handed.sql"),
+    include_str!("migrations/0024_failures.sql"),
 ];
 
 /// The line after which a migration goes on apart.

@@ -7,7 +7,7 @@
 //!
 //! In reading order: `config`, `tls`, `dial`, `pool`, `migrate` (the way to the database), `store`, `statement`, `rows` (words
 //! as columns), `batch`, `put`, `views` and `effects`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
-//! `gather`), `calendars`, `access` (and `tenants`), `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `history`, `ranges`, `retain`.
+//! `gather`), `calendars`, `access` (and `tenants`), `audit` (and `versions`), `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `handed`, `history`, `overview`, `ranges`, `retain`.
 //! Statements are in `sql/`, named after the method they belong to. `server` starts a real server for tests.
 //!
 //! What runs all the time leaves the planner one way to its rows, because statistics may say anything: of a table that is full
@@ -15,6 +15,7 @@
 //! walked from end to end for its order. `plans_tests.rs` holds them to it.
 
 mod access;
+mod audit;
 mod batch;
 mod calendars;
 mod claim;
@@ -26,27 +27,38 @@ mod fast_path;
 mod fault;
 mod fire;
 mod gather;
+mod handed;
 mod hints;
 mod history;
 mod jobs;
 mod listen;
 mod migrate;
+mod overview;
 mod plan;
 mod pool;
 mod presence;
 mod put;
 mod ranges;
+mod replays;
 mod retain;
 mod rows;
 mod rules;
+mod run_counts;
+mod run_logs;
+mod secrets;
 #[cfg(any(test, feature = "conformance"))]
 pub mod server;
 mod settle;
 mod statement;
 mod store;
+mod sweep;
 mod tenants;
 mod tls;
+mod users;
+mod uses;
+mod versions;
 mod views;
+mod wake;
 
 use std::sync::Arc;
 
@@ -61,10 +73,10 @@ use model::{
 
 use crate::{
     AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
-    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim, Hint,
-    JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
-    Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
-    Started, StoreError, Withdrawal,
+    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HandedStore,
+    HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo,
+    NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule, RunFilter, Settled,
+    Settlement, StartRun, Started, StoreError, Withdrawal,
 };
 
 pub use config::{PASSWORD_VARS, PgConfig};
@@ -179,7 +191,7 @@ impl EngineStore for PgStore {
         self.claim_all(leases, runs).await
     }
 
-    async fn take(
+    async fn claim_due(
         &self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -191,7 +203,7 @@ impl EngineStore for PgStore {
             up_to,
             room,
         };
-        self.take_all(presence, &wanted).await
+        self.claim_all_due(presence, &wanted).await
     }
 
     async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError> {
@@ -224,6 +236,10 @@ impl EngineStore for PgStore {
         self.settle_all(by, settlements).await
     }
 
+    fn handed(&self) -> &dyn HandedStore {
+        self
+    }
+
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         self.call(|| self.try_retain(keep)).await
     }
@@ -252,6 +268,10 @@ impl EngineStore for PgStore {
 #[async_trait]
 impl ClientStore for PgStore {
     fn access(&self) -> &dyn AccessStore {
+        self
+    }
+
+    fn replays(&self) -> &dyn ReplayStore {
         self
     }
 

@@ -79,8 +79,13 @@ pub(super) const LARGE: [&str; 8] = [
     "live",
 ];
 
-/// Asked of the live table, which is small, and not often: all of it, or from the first on.
-const THROUGH_LIVE: [&str; 3] = ["count_live", "orphans", "retain_presences"];
+/// Asked of the live table, which is small, and not often: all of it, or so many from the first on.
+const THROUGH_LIVE: [&str; 4] = [
+    "count_live",
+    "count_standing_live",
+    "orphans",
+    "retain_presences",
+];
 
 #[tokio::test]
 async fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
@@ -147,6 +152,12 @@ pub(super) async fn plan(client: &tokio_postgres::Client, text: &str) -> String 
     let text = statement::filled(text);
     let parameters = (1..40).rev().find(|no| text.contains(&format!("${no}")));
     let nothing = vec!["NULL"; parameters.unwrap_or(0)].join(", ");
+    plan_of(client, &text, &nothing).await
+}
+
+/// The same of a statement whose parameters say which days are read.
+pub(super) async fn plan_of(client: &tokio_postgres::Client, text: &str, nothing: &str) -> String {
+    let text = statement::filled(text);
     let call = if nothing.is_empty() {
         "q".to_owned()
     } else {
@@ -360,7 +371,7 @@ async fn whoever_looks_for_runs_walks_along_an_index() {
     let settings = include_str!("sql/settings.sql").replace("{schema}", &schema);
     client.batch_execute(&settings).await.unwrap();
     for (text, index) in [
-        (include_str!("sql/take.sql"), "live_lane"),
+        (include_str!("sql/claim_due.sql"), "live_lane"),
         (include_str!("sql/due_runs.sql"), "live_due"),
     ] {
         let plan = plan(&client, text).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::shard::ShardSet;
-use model::{JobId, PresenceId, RunId, TenantId, Timestamp, Version};
+use model::{JobId, JobState, PresenceId, RunId, TenantId, Timestamp, Version};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -13,8 +13,9 @@ use super::calendars::{jobs_by_id, read_jobs};
 use super::fault::Done;
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
-use super::rows::{JOB_COLUMNS, LiveRow, maybe_bytes, moment, text, word};
+use super::rows::{JOB_COLUMNS, LiveRow, maybe_bytes, moment, read_text, text, word};
 use super::store::{PgStore, limit};
+use crate::audit::Change;
 use crate::row::{Payloads, planned};
 use crate::{DueCursor, DueJobs, DueOf, DueRun, JobCounts, Orphan, PayloadOf, StoreError};
 
@@ -145,7 +146,7 @@ impl PgStore {
             .map(|(id, why)| (*id, text(why).into_owned()))
             .collect();
         let sorted: Vec<_> = sorted.into_iter().collect();
-        park_on(&conn, &sorted, now).await?;
+        self.park_on(&conn, &sorted, now).await?;
         conn.commit().await
     }
 
@@ -267,7 +268,7 @@ impl Orphans {
 }
 
 /// Columns as `due_runs.sql` has them.
-fn due_run(row: &Row) -> Done<DueRun> {
+pub(super) fn due_run(row: &Row) -> Done<DueRun> {
     Ok(DueRun {
         run: RunId(row.try_get(1)?),
         job: JobId(row.try_get(2)?),
@@ -278,20 +279,38 @@ fn due_run(row: &Row) -> Done<DueRun> {
 }
 
 /// Takes jobs out of the plan, in the order of ids; their notes are as PostgreSQL can hold them.
-pub(super) async fn park_on(conn: &Conn, jobs: &[(JobId, String)], now: Timestamp) -> Done<()> {
-    let ids: Vec<Uuid> = jobs.iter().map(|(id, _)| id.0).collect();
-    let now = now.as_millis();
-    let rows = conn
-        .rows(include_str!("sql/park.sql"), &[&ids, &now])
-        .await?;
-    let parked = rows.iter().map(|row| row.try_get(0));
-    let parked: BTreeSet<Uuid> = parked.collect::<Result<_, _>>()?;
-    let (ids, notes): (Vec<Uuid>, Vec<&str>) = jobs
-        .iter()
-        .filter(|(id, _)| parked.contains(&id.0))
-        .map(|(id, why)| (id.0, why.as_str()))
-        .unzip();
-    conn.execute(include_str!("sql/park_def.sql"), &[&ids, &notes, &now])
-        .await?;
-    Ok(())
+impl PgStore {
+    pub(super) async fn park_on(
+        &self,
+        conn: &Conn,
+        jobs: &[(JobId, String)],
+        now: Timestamp,
+    ) -> Done<()> {
+        let ids: Vec<Uuid> = jobs.iter().map(|(id, _)| id.0).collect();
+        let now = now.as_millis();
+        let rows = conn
+            .rows(include_str!("sql/park.sql"), &[&ids, &now])
+            .await?;
+        let mut parked = BTreeMap::new();
+        for row in &rows {
+            parked.insert(JobId(row.try_get(0)?), TenantId(row.try_get(1)?));
+        }
+        let parked = jobs
+            .iter()
+            .filter_map(|(id, why)| Some((*id, *parked.get(id)?, why.as_str())));
+        let parked: Vec<(JobId, TenantId, &str)> = parked.collect();
+        let (ids, notes): (Vec<Uuid>, Vec<&str>) =
+            parked.iter().map(|(id, _, why)| (id.0, *why)).unzip();
+        conn.execute(include_str!("sql/park_def.sql"), &[&ids, &notes, &now])
+            .await?;
+        let changes = parked.iter().map(|(id, tenant, why)| {
+            Change::job_moved(
+                *tenant,
+                *id,
+                JobState::Invalid,
+                Some(&read_text((*why).to_owned())),
+            )
+        });
+        self.audit(conn, &changes.collect::<Vec<_>>()).await
+    }
 }

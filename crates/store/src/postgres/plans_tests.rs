@@ -8,7 +8,7 @@ use super::super::PgConfig;
 use super::super::pool::settings;
 use super::super::server::{Mode, PgServer};
 use super::client;
-use super::opening::{LARGE, plan, scans};
+use super::opening::{LARGE, plan, plan_of, scans};
 
 macro_rules! hot {
     ($($name:literal: $($index:literal)+,)+) => {
@@ -29,7 +29,7 @@ const HOT: [(&str, &str, &[&str]); 26] = hot! {
     "get_run_live": "live_pkey",
     "get_job": "jobs_pkey",
     "share_jobs": "jobs_pkey",
-    "take_jobs": "jobs_pkey",
+    "claim_due_jobs": "jobs_pkey",
     "put_jobs": "jobs_pkey",
     "park": "jobs_pkey",
     "gone_live": "live_pkey",
@@ -38,7 +38,7 @@ const HOT: [(&str, &str, &[&str]); 26] = hot! {
     "mark_running": "live_pkey",
     "claim": "live_pkey" "jobs_pkey",
     "claims": "live_pkey",
-    "take_claim": "live_pkey" "jobs_pkey",
+    "claim_due_claim": "live_pkey" "jobs_pkey",
     "due_jobs": "jobs_due",
     "due_jobs_shards": "jobs_due",
     "due_runs": "live_due",
@@ -152,4 +152,179 @@ async fn what_runs_all_the_time_finds_its_rows_by_the_index_meant_for_it() {
     ours.batch_execute(&few).await.unwrap();
     ours.batch_execute("ANALYZE").await.unwrap();
     check_all(&ours, "with a few rows among dead ones").await;
+}
+
+/// Many tenants with a few jobs each.
+const TENANTS: &str = "
+    INSERT INTO tenants (id, name, created_at)
+    SELECT gen_random_uuid(), 't' || n, 0 FROM generate_series(1, 500) n;
+    INSERT INTO tenant_use (tenant, part, jobs, payload_bytes)
+    SELECT t.id, part, 10, 0 FROM tenants t, generate_series(0, 9) part;
+    INSERT INTO jobs (id, tenant, shard, version, state, state_at, next_slot, due_at)
+    SELECT gen_random_uuid(), t.id, n % 256, 1, 0, 0, n, n FROM generate_series(1, 100) n, tenants t;
+    INSERT INTO defs (id, tenant, gone, created_at, updated_at, doc)
+    SELECT id, tenant, false, 0, 0, '' FROM jobs;";
+
+#[tokio::test]
+async fn with_many_tenants_rows_are_found_by_the_same_indexes() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    let address = server.fresh_schema();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let store = super::store(&address).await;
+    let day = Partition(1);
+    store
+        .open_days([(day, day.ends_at())].into_iter())
+        .await
+        .unwrap();
+    let ours = client(&server).await;
+    ours.batch_execute(&settings(&schema)).await.unwrap();
+    ours.batch_execute("SET statement_timeout = 0")
+        .await
+        .unwrap();
+    ours.batch_execute(TENANTS).await.unwrap();
+    ours.batch_execute("ANALYZE").await.unwrap();
+    check_all(&ours, "with many tenants").await;
+    for (name, text, index) in [
+        (
+            "list_jobs",
+            include_str!("sql/list_jobs.sql"),
+            "defs_tenant",
+        ),
+        (
+            "tenant_jobs",
+            include_str!("sql/tenant_jobs.sql"),
+            "defs_tenant",
+        ),
+        (
+            "tenant_rooms",
+            include_str!("sql/tenant_rooms.sql"),
+            "tenant_use_pkey",
+        ),
+        (
+            "create_plain",
+            include_str!("sql/create_plain.sql"),
+            "tenant_use_pkey",
+        ),
+    ] {
+        let plan = plan(&ours, text).await;
+        assert!(plan.contains(index), "{name} does not use {index}:\n{plan}");
+    }
+}
+
+/// History is that of a hundred jobs.
+const JOBS: &str = "
+    UPDATE history SET job = ('00000000-0000-0000-0000-0000000000' || substr(id::text, 35, 2))::uuid;";
+
+/// Every third run is dead.
+const DEAD: &str = "UPDATE history SET state = 4 WHERE get_byte(uuid_send(id), 15) % 3 = 0";
+
+#[tokio::test]
+async fn no_list_of_runs_reads_all_of_history() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    let address = server.fresh_schema();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let store = super::store(&address).await;
+    let days = [Partition(1), Partition(2)];
+    let entries = days.map(|day| (day, day.ends_at()));
+    store.open_days(entries.into_iter()).await.unwrap();
+    let ours = client(&server).await;
+    ours.batch_execute(&settings(&schema)).await.unwrap();
+    ours.batch_execute("SET statement_timeout = 0")
+        .await
+        .unwrap();
+    let lists = [
+        (
+            "list_runs",
+            include_str!("sql/list_runs.sql"),
+            "history_1_pkey",
+        ),
+        (
+            "list_runs_job",
+            include_str!("sql/list_runs_job.sql"),
+            "history_1_job_id_idx",
+        ),
+        (
+            "list_runs_rare",
+            include_str!("sql/list_runs_rare.sql"),
+            "history_1_state_id_idx",
+        ),
+    ];
+    let [least, most] = [uuid::Uuid::nil(), uuid::Uuid::max()].map(|id| id.to_string());
+    let every_run = format!("'{least}', '{most}', '{{3,4}}', 50, NULL, '{least}'");
+    let fill = FILL.replace("$n", "30000") + JOBS;
+    for (when, sql) in [
+        ("empty", "SELECT 1"),
+        ("with many runs", fill.as_str()),
+        ("with many dead ones", DEAD),
+    ] {
+        ours.batch_execute(sql).await.unwrap();
+        ours.batch_execute("ANALYZE").await.unwrap();
+        for (name, text, index) in &lists {
+            let plan = plan_of(&ours, text, &every_run).await;
+            let scans = scans(&plan);
+            let of_history = scans.iter().filter(|scan| scan.contains(" on history_"));
+            for scan in of_history {
+                // From a cursor to where the list ends, in the order of ids, so that its limit stops it.
+                let bounded = scan.contains("id < $2") && scan.contains("id >= $6");
+                assert!(
+                    scan.contains("Index Scan") && bounded,
+                    "{when}, {name}: {scan}\n{plan}"
+                );
+            }
+            assert!(plan.contains(index), "{when}, {name}, {index}:\n{plan}");
+            // What each state has is cut to the limit before it is sorted.
+            let sorted = plan
+                .split_once("Sort Key: h")
+                .is_some_and(|(_, rest)| !rest.contains("Limit"));
+            assert!(!sorted, "{when}, {name}:\n{plan}");
+        }
+    }
+}
+
+/// Eight days of rollups of many tenants, and jobs of which some are paused, finished or invalid.
+const COUNTED: &str = "
+    INSERT INTO tenants (id, name, created_at)
+    SELECT gen_random_uuid(), 'c' || n, 0 FROM generate_series(1, 100) n;
+    INSERT INTO rollups (tenant, step, at, counter, expires_at, doc)
+    SELECT t.id, n % 2, n * 60000, gen_random_uuid(), n * 70000, '{}' FROM generate_series(1, 1000) n, tenants t;
+    UPDATE jobs SET state = 2, due_at = NULL, next_slot = NULL WHERE due_at % 2 = 0;
+    UPDATE jobs SET state = 1, due_at = NULL, next_slot = NULL WHERE due_at % 5 = 0;
+    UPDATE jobs SET state = 3, due_at = NULL, next_slot = NULL WHERE due_at % 7 = 0;";
+
+#[tokio::test]
+async fn what_overviews_read_grows_with_neither_history_nor_other_tenants() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    let address = server.fresh_schema();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let store = super::store(&address).await;
+    let day = Partition(1);
+    let entry = (day, day.ends_at());
+    store.open_days([entry].into_iter()).await.unwrap();
+    let ours = client(&server).await;
+    ours.batch_execute(&settings(&schema)).await.unwrap();
+    for fill in ["", &FILL.replace("$n", "30000"), COUNTED] {
+        ours.batch_execute(fill).await.unwrap();
+        ours.batch_execute("ANALYZE").await.unwrap();
+        for (text, indexes) in [
+            (include_str!("sql/read_rollups.sql"), &["rollups_pkey"][..]),
+            (include_str!("sql/retain_rollups.sql"), &["rollups_age"]),
+            (include_str!("sql/count_standing_live.sql"), &[]),
+            (
+                include_str!("sql/count_standing_jobs.sql"),
+                &["jobs_rare", "jobs_finished"],
+            ),
+        ] {
+            let plan = plan(&ours, text).await;
+            for index in indexes {
+                assert!(plan.contains(index), "not by {index}:\n{plan}");
+            }
+            assert!(!plan.contains("history"), "{plan}");
+            assert!(!plan.contains("Seq Scan on jobs"), "{plan}");
+            if text.contains("count_standing") {
+                // Whatever is counted is cut off where it is read, before anything is sorted or grouped.
+                let scans = plan.matches(" on jobs").count() + plan.matches(" on live").count();
+                assert_eq!(plan.matches("Limit").count(), scans, "{plan}");
+            }
+        }
+    }
 }

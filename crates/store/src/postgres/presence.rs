@@ -15,6 +15,7 @@ use super::fault::Done;
 use super::pool::Conn;
 use super::rows::{maybe_word, moment, read_text, text, word};
 use super::store::{PgStore, limit};
+use crate::audit::Change;
 use crate::{
     Beat, Epoch, HeldClaim, Leases, NodeInfo, NodeStatus, Offset, Peer, Raised, StoreError,
 };
@@ -82,6 +83,7 @@ impl PgStore {
         if read_level(stands) >= to {
             return Ok(Raised::Done);
         }
+        let change = Change::level_raised(to);
         let to = level_code(to);
         // Only now: who joined before the lock is seen, and who joins after it sees what is written here.
         let below = conn
@@ -93,6 +95,7 @@ impl PgStore {
         }
         conn.execute(include_str!("sql/raise_level.sql"), &[&to])
             .await?;
+        self.audit(&conn, &[change]).await?;
         conn.commit().await?;
         Ok(Raised::Done)
     }

@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 
-use model::view::Changed;
-use model::{Attempt, AttemptNo, Job, Outcome, Run, RunId, RunState, Stretch, Timestamp};
+use model::view::{Changed, HandOver};
+use model::{
+    Attempt, AttemptNo, Handed, Job, Outcome, PresenceId, Run, RunId, RunState, Shard, Stretch,
+    Timestamp,
+};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::rows::text;
 use super::views::Stored;
-use crate::code::{Code, slot_column, stretch_columns};
+use crate::code::{Code, slot_column, stretch_columns, wait_columns};
 use crate::row::{EndedRow, due_column};
 
 pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
@@ -59,7 +62,7 @@ columns! {
         lane: i16 = run.lane.code(),
         state: i16 = run.state.code(),
         mark: Option<i16> = run.mark.map(Code::code),
-        waiting: bool = run.waiting,
+        waiting: bool = run.wait.is_some(),
         exclusive: bool = exclusive,
         slot: Option<i64> = slot_column(run),
         replay_of: Option<Uuid> = run.replay_of.map(|id| id.0),
@@ -124,6 +127,7 @@ columns! {
         settled_at: Option<i64> = millis(run.settled_at),
         status: Option<i32> = last.and_then(|last| last.status),
         output: Option<&'a [u8]> = row.output_column(),
+        attempts: Option<&'a [u8]> = row.attempts.as_deref(),
     ]
 }
 
@@ -136,7 +140,6 @@ impl PlainEndColumns<'_> {
             && last.is_some_and(succeeded)
             && run.attempt == AttemptNo::FIRST
             && run.lost == 0
-            && row.attempts.is_none()
             && run.reason.is_none()
             && run.stretch.is_none()
             && run.note.is_none()
@@ -157,6 +160,18 @@ columns! {
         runs_made: i64 = i64::from(job.runs_made),
         catch_up_to: Option<i64> = millis(job.catch_up_to),
         manual_runs: i32 = job.manual_runs.cast_signed(),
+        failures: Option<i32> = job.failures.map(u32::cast_signed),
+    ]
+}
+
+columns! {
+    /// Jobs that the system paused, and why; columns as `pause_jobs.sql` has them.
+    PauseColumns<'a>(job: &'a Job) [
+        id: Uuid = job.id.0,
+        version: i32 = job.version.0.cast_signed(),
+        updated_at: i64 = job.updated_at.as_millis(),
+        note: Option<Cow<'a, str>> = job.note.as_deref().map(text),
+        paused_by: Option<Cow<'a, str>> = job.paused_by.as_deref().map(text),
     ]
 }
 
@@ -171,9 +186,50 @@ columns! {
     ]
 }
 
+/// The number of whoever holds what is handed over.
+pub(super) const OUTSIDE: i32 = -1;
+
+fn claim_of(run: &Run, stored: &Stored) -> Option<i32> {
+    if run.claim == Some(PresenceId::OUTSIDE) {
+        Some(OUTSIDE)
+    } else {
+        run.claim.and(stored.no)
+    }
+}
+
+columns! {
+    /// What is kept of handed-over attempts; columns as `put_handed.sql` has them.
+    HandedColumns(handed: &Handed) [
+        run: Uuid = handed.run.0,
+        job: Uuid = handed.job.0,
+        shard: i16 = i16::from(Shard::of(handed.job).0),
+        attempt: i32 = handed.attempt.0.cast_signed(),
+        node: Option<String> = handed.node.as_deref().map(|node| text(node).into_owned()),
+        dispatched_at: i64 = handed.dispatched_at.as_millis(),
+        within: i64 = model::time::millis(handed.within),
+        timeout_at: i64 = handed.timeout_at.as_millis(),
+        until: Option<i64> = millis(handed.until),
+        cancelled: bool = handed.cancelled,
+        beaten_at: Option<i64> = millis(handed.beaten_at),
+        progress: Option<String> = handed.progress.as_ref().map(|it| text(&it.to_column()).into_owned()),
+    ]
+}
+
+columns! {
+    /// Hand-overs; columns as `hand_over.sql` has them.
+    HandOverColumns(it: &HandOver) [
+        run: Uuid = it.run.0,
+        attempt: i32 = it.attempt.0.cast_signed(),
+        node: String = text(&it.node).into_owned(),
+        dispatched_at: i64 = it.dispatched_at.as_millis(),
+        within: i64 = model::time::millis(it.within),
+        timeout_at: i64 = it.dispatched_at.plus(it.timeout).as_millis(),
+    ]
+}
+
 columns! {
     /// Live runs that go on otherwise; columns as `change_live.sql` has them.
-    /// A holder is the one that it was, or nobody.
+    /// A holder is the one that it was, the outside, or nobody.
     ChangeColumns(changed: &Changed, stored: &Stored, attempts: Option<Vec<u8>>) {
         let Changed { was, now } = changed;
     } [
@@ -181,15 +237,17 @@ columns! {
         claim_was: Option<i32> = stored.no,
         attempt_was: i32 = was.attempt.0.cast_signed(),
         mark_was: Option<i16> = was.mark.map(Code::code),
-        claim: Option<i32> = now.claim.and(stored.no),
+        claim: Option<i32> = claim_of(now, stored),
         attempt: i32 = now.attempt.0.cast_signed(),
         state: i16 = now.state.code(),
         due_at: i64 = now.due_at.as_millis(),
         lost: i32 = now.lost.cast_signed(),
         mark: Option<i16> = now.mark.map(Code::code),
-        waiting: bool = now.waiting,
+        waiting: bool = now.wait.is_some(),
         dispatched_at: Option<i64> = millis(now.dispatched_at),
         attempts: Option<Vec<u8>> = attempts,
+        wait_reason: Option<i16> = wait_columns(now).0,
+        wait_until: Option<i64> = wait_columns(now).1,
     ]
 }
 

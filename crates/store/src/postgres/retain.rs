@@ -1,12 +1,29 @@
 //! Retention: one bounded step of forgetting.
 
-use model::Timestamp;
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
+use model::runs_day::Day;
+use model::{TenantId, Timestamp, Usage};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
 use super::store::{PgStore, limit};
+use super::uses::UseColumns;
 use crate::{Keep, Retained};
+
+/// What a job took; one that was deleted had given it back.
+fn taken(row: &Row) -> Done<Usage> {
+    let is_gone: bool = row.try_get(1)?;
+    let payload_bytes: i32 = row.try_get(2)?;
+    Ok(if is_gone {
+        Usage::default()
+    } else {
+        Usage {
+            jobs: 1,
+            payload_bytes: u64::from(payload_bytes.unsigned_abs()),
+        }
+    })
+}
 
 impl PgStore {
     pub(super) async fn try_retain(&self, keep: &Keep) -> Done<Retained> {
@@ -16,11 +33,18 @@ impl PgStore {
         let ranges = self.drop_days(keep.now.minus(keep.history)).await?;
         let requests = self.drop_requests(keep.now.minus(IDEMPOTENCY_KEEP)).await?;
         let jobs = self.drop_jobs(keep.now.minus(keep.finished)).await?;
+        self.drop_replays(keep.now.minus(keep.finished)).await?;
+        let swept = self.sweep_tenants(keep.now).await?;
+        let more_rollups = self.drop_rollups(keep.now).await?;
+        self.sweep_outside(keep).await?;
         self.forget_presences().await?;
+        self.drop_run_counts(Day::of(keep.now).before()).await?;
         Ok(Retained {
             ranges,
             jobs: u32::try_from(jobs).unwrap_or(u32::MAX),
-            more: jobs == RETENTION_BATCH_MAX
+            more: swept
+                || more_rollups
+                || jobs == RETENTION_BATCH_MAX
                 || requests == limit(RETENTION_BATCH_MAX).unsigned_abs(),
         })
     }
@@ -49,13 +73,20 @@ impl PgStore {
             .await?;
         let gone = rows.iter().map(|row| row.try_get(0));
         let gone: Vec<Uuid> = gone.collect::<Result<_, _>>()?;
+        let sql = include_str!("sql/retain_def.sql");
+        let mut given_back = Vec::with_capacity(gone.len());
+        for row in &conn.rows(sql, &[&gone]).await? {
+            let taken = taken(row)?;
+            given_back.push((TenantId(row.try_get(0)?), taken, Usage::default()));
+        }
         for sql in [
-            include_str!("sql/retain_def.sql"),
+            include_str!("sql/retain_versions.sql"),
             include_str!("sql/drop_labels.sql"),
             include_str!("sql/drop_calendars.sql"),
         ] {
             conn.execute(sql, &[&gone]).await?;
         }
+        UseColumns::new(given_back).write(&conn).await?;
         conn.commit().await?;
         Ok(gone.len())
     }

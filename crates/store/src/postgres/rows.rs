@@ -11,8 +11,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
+use super::put::OUTSIDE;
 use crate::StoreError;
-use crate::code::{Code, bad_row, read_slot};
+use crate::code::{Code, bad_row, read_slot, read_wait};
 use crate::doc;
 use crate::row::{JobRow, Narrow, stretch};
 
@@ -44,7 +45,7 @@ pub(super) fn maybe_bytes(row: &Row, column: usize) -> Done<Option<Bytes>> {
 }
 
 /// A number of ours that is never so large that its sign would matter.
-fn number(row: &Row, column: usize) -> Done<u32> {
+pub(super) fn number(row: &Row, column: usize) -> Done<u32> {
     Ok(row.try_get::<_, i32>(column)?.cast_unsigned())
 }
 
@@ -88,26 +89,28 @@ pub(super) fn read_narrow(row: &Row) -> Done<Narrow> {
             runs_made: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
             catch_up_to: maybe_moment(row, 8)?,
             manual_runs: maybe_number(row, 9)?.unwrap_or(0),
+            failures: maybe_number(row, 10)?,
         },
     })
 }
 
 /// What follows the columns of a job is the statement's own.
-pub(super) const JOB_COLUMNS: usize = 19;
+pub(super) const JOB_COLUMNS: usize = 21;
 
 /// A job; columns as `{job}` in a statement.
 pub(super) fn read_job(row: &Row) -> Done<JobRow> {
     Ok(JobRow {
         narrow: read_narrow(row)?,
-        created_at: moment(row, 10)?,
-        updated_at: moment(row, 11)?,
-        note: maybe_text(row, 12)?,
-        key: row.try_get(13)?,
-        paused_by: maybe_text(row, 14)?,
-        doc: row.try_get(15)?,
-        names_calendars: row.try_get(16)?,
-        payload: maybe_bytes(row, 17)?,
-        payload_left: maybe_number(row, 18)?,
+        created_at: moment(row, 11)?,
+        updated_at: moment(row, 12)?,
+        note: maybe_text(row, 13)?,
+        key: row.try_get(14)?,
+        paused_by: maybe_text(row, 15)?,
+        doc: row.try_get(16)?,
+        names_calendars: row.try_get(17)?,
+        owner: maybe_text(row, 18)?,
+        payload: maybe_bytes(row, 19)?,
+        payload_left: maybe_number(row, 20)?,
     })
 }
 
@@ -155,6 +158,9 @@ impl LiveRow {
     pub(super) fn read(row: &Row) -> Done<Self> {
         let id = RunId(row.try_get(0)?);
         let kind = word(row, 3)?;
+        let (reason, until) = (maybe_word(row, 18)?, maybe_moment(row, 19)?);
+        let (wait, woken_at) = read_wait(row.try_get(13)?, reason, until);
+        let no: Option<i32> = row.try_get(17)?;
         let run = Run {
             id,
             job: JobId(row.try_get(1)?),
@@ -170,11 +176,17 @@ impl LiveRow {
             lost: number(row, 10)?,
             version: Version(number(row, 11)?),
             mark: maybe_word(row, 12)?,
-            waiting: row.try_get(13)?,
+            wait,
+            woken_at,
             dispatched_at: maybe_moment(row, 14)?,
-            payload: maybe_bytes(row, 18)?,
-            payload_left: maybe_number(row, 19)?,
-            claim: row.try_get::<_, Option<Uuid>>(20)?.map(PresenceId),
+            payload: maybe_bytes(row, 20)?,
+            payload_left: maybe_number(row, 21)?,
+            trace: None,
+            claim: if no == Some(OUTSIDE) {
+                Some(PresenceId::OUTSIDE)
+            } else {
+                row.try_get::<_, Option<Uuid>>(22)?.map(PresenceId)
+            },
             settled_at: None,
             stretch: None,
             note: None,
@@ -185,14 +197,15 @@ impl LiveRow {
             run,
             attempts: row.try_get(15)?,
             exclusive: row.try_get(16)?,
-            no: row.try_get(17)?,
+            no,
         })
     }
 
     pub(super) fn decode(&self) -> Result<Run, StoreError> {
-        let attempts = doc::decode_attempts(self.attempts.as_deref())
-            .map_err(|error| bad_row(self.run.id, &error))?;
+        let (trace, attempts) = doc::decode_live(self.attempts.as_deref());
+        let attempts = attempts.map_err(|error| bad_row(self.run.id, &error))?;
         Ok(Run {
+            trace,
             attempts,
             ..self.run.clone()
         })
@@ -205,7 +218,6 @@ pub(super) fn read_ended(row: &Row) -> Done<Run> {
     let kind = word(row, 3)?;
     let slot = read_slot(id, kind, maybe_moment(row, 4)?);
     let stored: Option<Vec<u8>> = row.try_get(22)?;
-    let attempts = doc::decode_attempts(stored.as_deref());
     let mut run = Run {
         id,
         job: JobId(row.try_get(1)?),
@@ -224,17 +236,20 @@ pub(super) fn read_ended(row: &Row) -> Done<Run> {
         settled_at: maybe_moment(row, 14)?,
         payload: maybe_bytes(row, 21)?,
         payload_left: None,
+        trace: None,
         claim: None,
         mark: None,
-        waiting: false,
+        wait: None,
+        woken_at: None,
         stretch: stretch(slot, maybe_moment(row, 19)?, row.try_get(20)?),
         note: maybe_text(row, 23)?,
         by: maybe_text(row, 24)?.map(Arc::from),
-        attempts: attempts.map_err(|error| bad_row(id, &error))?,
+        attempts: Vec::new(),
     };
-    if let Some(last) = read_last(row, &mut run)? {
-        run.attempts.push(last);
-    }
+    let mut last = read_last(row, &mut run)?;
+    let attempts = doc::decode_with_last(stored.as_deref(), last.as_mut());
+    run.attempts = attempts.map_err(|error| bad_row(id, &error))?;
+    run.attempts.extend(last);
     Ok(run)
 }
 
@@ -253,6 +268,8 @@ fn read_last(row: &Row, run: &mut Run) -> Done<Option<Attempt>> {
         output: maybe_bytes(row, 18)?.unwrap_or_default(),
         // The same column says of a skipped entry who decided it.
         node: run.by.take(),
+        truncated: false,
+        exchange: None,
         late_by: None,
         long_by: None,
     }))

@@ -20,6 +20,7 @@ use super::put::{EndedColumns, Param, PlainEndColumns};
 use super::rows::text;
 use super::store::PgStore;
 use super::views::{Lock, Views, ended_named};
+use crate::audit::Change;
 use crate::row::{EndedRow, Payloads};
 use crate::{Cancelled, Settled, Settlement, StoreError, Withdrawal};
 
@@ -138,7 +139,7 @@ impl PgStore {
         let conn = self.pool.begin().await?;
         let held = self.hold(&conn, by).await?;
         let (_, now) = held.ok_or(StoreError::Fenced)?;
-        let mut views = views(&conn, settlements).await?;
+        let mut views = views(&conn, settlements, now).await?;
         let others = settlements.iter().filter_map(|it| it.run.claim);
         let others: BTreeSet<Uuid> = others.filter(|it| *it != by).map(|it| it.0).collect();
         let gone = gone(&conn, &others.into_iter().collect::<Vec<_>>()).await?;
@@ -155,7 +156,7 @@ impl PgStore {
 
 /// What decides a batch. Only the run itself is read where its end means nothing to others and nobody wants it back: if
 /// that changes meanwhile, the row is not as it was read.
-async fn views(conn: &Conn, settlements: &[&Settlement]) -> Done<Views> {
+async fn views(conn: &Conn, settlements: &[&Settlement], now: Timestamp) -> Done<Views> {
     let names: Vec<Uuid> = settlements.iter().map(|it| it.run.id.0).collect();
     let live = live_named(conn, &names, Payloads::All).await?;
     let matter = live
@@ -173,7 +174,7 @@ async fn views(conn: &Conn, settlements: &[&Settlement]) -> Done<Views> {
             views.add(row)?;
         }
     }
-    views.read_resting(conn).await?;
+    views.read_concerned(conn).await?;
     let marked = settlements.iter().filter(|it| {
         let live = views.run(it.run.job, it.run.id);
         live.is_some_and(|run| run.mark == Some(Mark::TakeBack))
@@ -183,7 +184,7 @@ async fn views(conn: &Conn, settlements: &[&Settlement]) -> Done<Views> {
     views.read_jobs(conn, &marked, Payloads::Small).await?;
     let needs: Vec<_> = settlements
         .iter()
-        .map(|it| (it.run.job, views.view(it.run.job).needs_to_settle(it)))
+        .map(|it| (it.run.job, views.view(it.run.job).needs_to_settle(it, now)))
         .collect();
     views.read_history(conn, &needs).await?;
     Ok(views)
@@ -213,9 +214,13 @@ impl PgStore {
         if let Some(job) = live.first().map(|row| row.run.job) {
             let mut views = Views::load(&conn, &[job.0], Lock::JobsAndRuns).await?;
             if views.run(job, id).is_some() {
-                views.read_resting(&conn).await?;
+                views.read_concerned(&conn).await?;
                 let answer = views.view(job).cancel_run(tenant, id, now);
                 views.flush(self, &conn).await?;
+                if matches!(answer, Cancelled::Done(_) | Cancelled::Asked) {
+                    let change = Change::run_cancelled(tenant, job, id);
+                    self.audit(&conn, &[change]).await?;
+                }
                 conn.commit().await?;
                 return Ok(answer);
             }

@@ -6,15 +6,16 @@ use crate::code::number;
 
 /// Columns of jobs `j`: where they stand.
 const STANDING: &str = "j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last, j.runs_made, \
-    j.catch_up_to, j.manual_runs";
+    j.catch_up_to, j.manual_runs, j.failures";
 
 /// Columns of their definitions `d`.
 const DEFINITION: &str =
-    "d.created_at, d.updated_at, d.note, d.key, d.paused_by, d.doc, d.calendars";
+    "d.created_at, d.updated_at, d.note, d.key, d.paused_by, d.doc, d.calendars, d.owner";
 
 /// Columns of live runs `l`; statements say besides who their holder is.
 const LIVE: &str = "l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.due_at, l.lane, l.state, l.attempt, l.lost, \
-    l.version, l.ask, l.waiting, l.dispatched_at, l.attempts, l.exclusive, l.claim";
+    l.version, l.ask, l.waiting, l.dispatched_at, l.attempts, l.exclusive, l.claim, \
+    l.wait_reason, l.wait_until";
 
 /// Columns of history, as it is written and read.
 const HISTORY: &str = "id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, \

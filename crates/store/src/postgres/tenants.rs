@@ -1,14 +1,17 @@
 //! Tenants. Whoever makes or drops one locks `key_changes` first, as whoever makes a key does: no key is made for a tenant
 //! that goes.
 
-use model::{Tenant, TenantId, TenantName, Timestamp, limits};
+use model::{Quota, Quotas, Tenant, TenantEdit, TenantId, TenantName, Timestamp, limits};
 use tokio_postgres::Row;
 
 use super::access::{number, of_tenant};
 use super::fault::Done;
 use super::pool::{Conn, Params};
-use super::rows::moment;
+use super::rows::{maybe_moment, moment};
+use super::secrets;
 use super::store::{PgStore, limit};
+use super::uses::{count, maybe_count};
+use crate::audit::Change;
 use crate::{TenantCreated, TenantDropped};
 
 /// Columns as `get_tenant.sql` has them; nothing for a name that no tenant can have.
@@ -23,7 +26,18 @@ fn read(row: &Row) -> Done<Option<Tenant>> {
         name,
         note: row.try_get(2)?,
         created_at: moment(row, 3)?,
+        quotas: Quotas {
+            jobs_max: maybe_count(row, 4)?,
+            payload_bytes_max: maybe_count(row, 5)?,
+            history_days_max: maybe_count(row, 6)?,
+            runs_day_max: maybe_count(row, 7)?,
+        },
+        deleting_at: maybe_moment(row, 8)?,
     }))
+}
+
+fn columns(quotas: &Quotas) -> [Option<i64>; 4] {
+    Quota::ALL.map(|quota| quotas.said(quota).map(count))
 }
 
 async fn select(conn: &Conn, sql: &'static str, params: &Params<'_>) -> Done<Vec<Tenant>> {
@@ -38,6 +52,11 @@ async fn select(conn: &Conn, sql: &'static str, params: &Params<'_>) -> Done<Vec
 pub(super) async fn get(conn: &Conn, id: TenantId) -> Done<Option<Tenant>> {
     let found = select(conn, include_str!("sql/get_tenant.sql"), &[&id.0]).await?;
     Ok(found.into_iter().next())
+}
+
+/// Those that are being deleted, the longest first.
+pub(super) async fn deleting(conn: &Conn, limit: i64) -> Done<Vec<Tenant>> {
+    select(conn, include_str!("sql/deleting_tenants.sql"), &[&limit]).await
 }
 
 async fn find(conn: &Conn, name: &TenantName) -> Done<Option<Tenant>> {
@@ -56,16 +75,28 @@ impl PgStore {
                 TenantCreated::Exists
             });
         }
-        let count = number(&conn, include_str!("sql/count_tenants.sql"), &[]).await?;
-        if count >= limit(limits::TENANTS_MAX) {
+        let tenants = number(&conn, include_str!("sql/count_tenants.sql"), &[]).await?;
+        if tenants >= limit(limits::TENANTS_MAX) {
             return Ok(TenantCreated::Full);
         }
         let (name, created_at) = (tenant.name.as_str(), tenant.created_at.as_millis());
+        let [jobs_max, payload_bytes_max, history_days_max, runs_day_max] = columns(&tenant.quotas);
         conn.execute(
             include_str!("sql/create_tenant.sql"),
-            &[&tenant.id.0, &name, &tenant.note, &created_at],
+            &[
+                &tenant.id.0,
+                &name,
+                &tenant.note,
+                &created_at,
+                &jobs_max,
+                &payload_bytes_max,
+                &history_days_max,
+                &runs_day_max,
+            ],
         )
         .await?;
+        let change = Change::tenant(None, Some(tenant));
+        self.audit(&conn, change.as_slice()).await?;
         conn.commit().await?;
         Ok(TenantCreated::Done)
     }
@@ -92,15 +123,35 @@ impl PgStore {
         select(&conn, include_str!("sql/list_tenants.sql"), params).await
     }
 
-    pub(super) async fn try_note_tenant(
+    pub(super) async fn try_edit_tenant(
         &self,
         id: TenantId,
-        note: Option<&str>,
+        edit: &TenantEdit,
     ) -> Done<Option<Tenant>> {
-        let conn = self.clients.get().await?;
-        conn.execute(include_str!("sql/note_tenant.sql"), &[&id.0, &note])
-            .await?;
-        get(&conn, id).await
+        let (conn, _) = self.begin_change().await?;
+        let Some(before) = get(&conn, id).await? else {
+            return Ok(None);
+        };
+        let tenant = before.clone().edited(edit);
+        let [jobs_max, payload_bytes_max, history_days_max, runs_day_max] = columns(&tenant.quotas);
+        conn.execute(
+            include_str!("sql/edit_tenant.sql"),
+            &[
+                &id.0,
+                &tenant.note,
+                &jobs_max,
+                &payload_bytes_max,
+                &history_days_max,
+                &runs_day_max,
+            ],
+        )
+        .await?;
+        if before != tenant {
+            let change = Change::tenant(Some(&before), Some(&tenant));
+            self.audit(&conn, change.as_slice()).await?;
+        }
+        conn.commit().await?;
+        Ok(Some(tenant))
     }
 
     pub(super) async fn try_drop_tenant(
@@ -109,17 +160,25 @@ impl PgStore {
         now: Timestamp,
     ) -> Done<TenantDropped> {
         let (conn, _) = self.begin_change().await?;
-        if get(&conn, id).await?.is_none() {
+        let Some(stands) = get(&conn, id).await? else {
             return Ok(TenantDropped::Missing);
-        }
+        };
         let keys = of_tenant(&conn, id).await?;
         if keys.iter().any(|key| key.is_valid(now)) {
             return Ok(TenantDropped::HasKeys);
         }
-        let keys = include_str!("sql/drop_tenant_keys.sql");
-        conn.execute(keys, &[&id.0]).await?;
-        let tenant = include_str!("sql/drop_tenant.sql");
-        conn.execute(tenant, &[&id.0]).await?;
+        secrets::drop_of(&conn, id).await?;
+        for sql in [
+            include_str!("sql/drop_tenant_keys.sql"),
+            include_str!("sql/drop_tenant_members.sql"),
+            include_str!("sql/drop_tenant_use.sql"),
+            include_str!("sql/drop_tenant_rollups.sql"),
+            include_str!("sql/drop_tenant.sql"),
+        ] {
+            conn.execute(sql, &[&id.0]).await?;
+        }
+        let change = Change::tenant(Some(&stands), None);
+        self.audit(&conn, change.as_slice()).await?;
         conn.commit().await?;
         Ok(TenantDropped::Done)
     }

@@ -190,7 +190,7 @@ async fn collisions_are_tried_again() {
             };
             collide(&client, &schema, "live", state).await;
             let by = leases.presence;
-            let taken = store.take(by, &ShardSet::ALL, at(60), [1; Lane::COUNT]);
+            let taken = store.claim_due(by, &ShardSet::ALL, at(60), [1; Lane::COUNT]);
             let taken = taken.await.unwrap();
             assert_eq!(taken[0].0.id, id);
             collide(&client, &schema, "live", state).await;
@@ -368,7 +368,7 @@ async fn what_was_started_or_taken_unanswered_is_there_when_asked_for_again() {
     unanswered(&proxy, AT_COMMIT, store.start_run(&start)).await;
     let again = store.start_run(&start).await.unwrap();
     assert_eq!(again, Started::Repeated);
-    let take = store.take(by, &ShardSet::ALL, at(60), [9; Lane::COUNT]);
+    let take = store.claim_due(by, &ShardSet::ALL, at(60), [9; Lane::COUNT]);
     unanswered(&proxy, AT_COMMIT, take).await;
     let held = store.claims(by, None, 9).await.unwrap();
     assert!(held.iter().any(|claim| claim.run == asked.id), "it is ours");

@@ -18,6 +18,7 @@ use super::pool::Conn;
 use super::put::Param;
 use super::rows::{LiveRow, maybe_word, moment, read_narrow, word};
 use super::store::limit;
+use crate::audit::{Change, is_end};
 use crate::code::{bad_row, read_stretch};
 use crate::row::{Narrow, Payloads};
 use crate::{StoreError, doc};
@@ -69,7 +70,7 @@ impl JobView {
     /// Whether the end of one of its runs may mean something to the job or to another run, from now on. Where the
     /// definition was not read, what is stored stays: nothing waits that did not wait before.
     pub(super) fn exclusive(&self, stored: bool) -> bool {
-        let waits = self.view.live.values().any(|run| run.waiting);
+        let waits = self.view.live.values().any(Run::waits_for_turn);
         waits || self.view.job.as_ref().map_or(stored, is_exclusive)
     }
 }
@@ -108,7 +109,7 @@ impl Views {
             return Err(Fault::Overtaken);
         }
         // One whose attempts cannot be read is buried by whoever claims it.
-        let attempts = doc::decode_attempts(row.attempts.as_deref()).unwrap_or_default();
+        let (trace, attempts) = doc::decode_live(row.attempts.as_deref());
         let held = self.jobs.entry(row.run.job).or_default();
         let stored = Stored {
             no: row.no,
@@ -117,7 +118,8 @@ impl Views {
         };
         held.stored.insert(row.run.id, stored);
         let run = Run {
-            attempts,
+            trace,
+            attempts: attempts.unwrap_or_default(),
             ..row.run
         };
         held.view.live.insert(run.id, run);
@@ -150,12 +152,12 @@ impl Views {
         Ok(())
     }
 
-    /// Reads those that rest: what the end of a run means for them takes their definitions.
-    pub(super) async fn read_resting(&mut self, conn: &Conn) -> Done<()> {
+    /// Reads those that rest or count their failures: what the end of a run means for them takes their definitions.
+    pub(super) async fn read_concerned(&mut self, conn: &Conn) -> Done<()> {
         let narrow = self.jobs.values().filter_map(|held| held.narrow);
-        let resting = narrow.filter(is_resting).map(|job| job.id.0);
-        let resting: Vec<Uuid> = resting.collect();
-        self.read_jobs(conn, &resting, Payloads::Small).await
+        let concerned = narrow.filter(|job| is_resting(job) || job.stands.failures.is_some());
+        let concerned: Vec<Uuid> = concerned.map(|job| job.id.0).collect();
+        self.read_jobs(conn, &concerned, Payloads::Small).await
     }
 
     /// A job that was read, if it could be.
@@ -176,6 +178,18 @@ impl Views {
         {
             held.view.job = Some(job.at_standing(narrow.stands));
         }
+    }
+
+    /// Jobs that recur and come to their end with what is decided.
+    pub(super) fn ends(&self) -> Vec<Change> {
+        let end = |held: &JobView| {
+            let was = held.narrow?.stands.state;
+            let job = held.view.effects.job.as_ref();
+            let job = job.filter(|job| was == JobState::Active && is_end(job))?;
+            let note = job.note.as_deref();
+            Some(Change::job_moved(job.tenant, job.id, job.state, note))
+        };
+        self.jobs.values().filter_map(end).collect()
     }
 
     /// A living run, if it was read.

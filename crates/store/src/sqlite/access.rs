@@ -1,7 +1,7 @@
 //! Keys.
 
 use async_trait::async_trait;
-use model::{AccessKey, KeyId, Role, TenantId, TenantName, Timestamp, limits};
+use model::{AccessKey, KeyId, Role, TenantEdit, TenantId, TenantName, Timestamp, Usage, limits};
 use rusqlite::{Connection, Params, Row, params};
 
 use super::db::Db;
@@ -9,10 +9,14 @@ use super::fault::Done;
 use super::rows::{Tenant, maybe_moment, moment};
 use super::store::SqliteStore;
 use super::tenants;
+use super::uses;
 use super::writer::By;
+use crate::audit::Change;
 use crate::code::Code;
+use crate::row::{queues_of, queues_text};
 use crate::{
-    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated, TenantDropped,
+    AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated,
+    TenantDropped, TenantMarked,
 };
 
 /// Columns as `get_key.sql` has them; nothing for a role that a newer version wrote.
@@ -33,6 +37,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<AccessKey>> {
         expires_at: maybe_moment(row, 6)?,
         last_used_at: maybe_moment(row, 7)?,
         revoked_at: maybe_moment(row, 8)?,
+        queues: queues_of(row.get(9)?),
     }))
 }
 
@@ -85,21 +90,22 @@ fn since(conn: &Connection, change: u64) -> Done<KeyChanges> {
 }
 
 impl Db {
-    fn roots(&self) -> Done<Vec<AccessKey>> {
+    pub(super) fn roots(&self) -> Done<Vec<AccessKey>> {
         let root = [Role::Root.code()];
         select(&self.conn, include_str!("sql/root_keys.sql"), root)
     }
 
-    fn change_keys(&self) -> Done<i64> {
+    pub(super) fn change_keys(&self) -> Done<i64> {
         number(&self.conn, include_str!("sql/change_keys.sql"), [])
     }
 
+    /// Asked again, it is the same key, and was entered in the audit log before.
     fn insert_key(&self, key: &AccessKey) -> Done<()> {
         let change = self.change_keys()?;
         let mut insert = self
             .conn
             .prepare_cached(include_str!("sql/create_key.sql"))?;
-        insert.execute(params![
+        let inserted = insert.execute(params![
             key.id.as_bytes(),
             Tenant(key.tenant),
             key.role.code(),
@@ -110,12 +116,17 @@ impl Db {
             key.last_used_at.map(Timestamp::as_millis),
             key.revoked_at.map(Timestamp::as_millis),
             change,
+            queues_text(&key.queues),
         ])?;
+        if inserted == 1 {
+            self.audit(&Change::key_created(key))?;
+        }
         Ok(())
     }
 
     fn create_key(&self, key: &AccessKey) -> Done<KeyCreated> {
-        if tenants::get(&self.conn, key.tenant)?.is_none() {
+        let tenant = tenants::get(&self.conn, key.tenant)?;
+        if tenant.is_none_or(|tenant| tenant.deleting_at.is_some()) {
             return Ok(KeyCreated::NoTenant);
         }
         let long_ago = key.created_at.minus(limits::KEY_KEEP).as_millis();
@@ -158,6 +169,7 @@ impl Db {
             .conn
             .prepare_cached(include_str!("sql/revoke_key.sql"))?;
         update.execute(params![id.as_bytes(), now.as_millis(), change])?;
+        self.audit(&Change::key_revoked(tenant, id))?;
         key.revoked_at = Some(now);
         Ok(KeyRevoked::Done(key))
     }
@@ -248,13 +260,27 @@ impl AccessStore for SqliteStore {
         .await
     }
 
-    async fn note_tenant(
+    async fn edit_tenant(
         &self,
         id: TenantId,
-        note: Option<&str>,
+        edit: &TenantEdit,
     ) -> Result<Option<model::Tenant>, StoreError> {
-        let note = note.map(str::to_owned);
-        self.write(By::Client, 1, move |db| db.note_tenant(id, note.as_deref()))
+        let edit = edit.clone();
+        self.write(By::Client, 1, move |db| db.edit_tenant(id, &edit))
+            .await
+    }
+
+    async fn tenant_use(&self, id: TenantId) -> Result<Usage, StoreError> {
+        self.read(By::Client, move |conn| uses::read(conn, id))
+            .await
+    }
+
+    async fn delete_tenant(
+        &self,
+        id: TenantId,
+        now: Timestamp,
+    ) -> Result<TenantMarked, StoreError> {
+        self.write(By::Client, 1, move |db| db.delete_tenant(id, now))
             .await
     }
 

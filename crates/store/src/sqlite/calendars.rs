@@ -12,6 +12,7 @@ use super::fault::{Done, Fault};
 use super::jobs::job_row;
 use super::rows::Tenant;
 use super::rules::jobs_naming;
+use crate::audit::Change;
 use crate::code::{Unreadable, bad_row, calendar_name};
 use crate::row::{JobRow, Payloads, is_broken, is_gone};
 use crate::types::calendars_of;
@@ -222,6 +223,8 @@ impl Db {
             put.doc,
         ])?;
         self.zones.know(&self.conn, put.zone.as_deref())?;
+        let was = stands.as_ref().map(|row| row.doc.as_slice());
+        self.audit(&Change::calendar(tenant, &put.name, was, Some(&put.doc)))?;
         Ok(CalendarPut::Done)
     }
 
@@ -257,6 +260,7 @@ impl Db {
             let mut delete = self.conn.prepare_cached(sql)?;
             delete.execute(params![Tenant(tenant), name.as_str()])?;
         }
+        self.audit(&Change::calendar(tenant, name, Some(&row.doc), None))?;
         Ok(CalendarDropped::Done)
     }
 }

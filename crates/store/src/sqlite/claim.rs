@@ -14,6 +14,7 @@ use super::fault::Done;
 use super::history::live_row;
 use super::jobs::load_job;
 use super::rows::RunRow;
+use crate::audit::Change;
 use crate::code::{Code, Unreadable};
 use crate::row::{JobRow, Payloads};
 use crate::{Claimed, Leases, StartRun, Started};
@@ -104,7 +105,7 @@ impl Db {
     }
 
     /// The same for whoever has room, of whatever nobody holds.
-    pub(super) fn take(
+    pub(super) fn claim_due(
         &mut self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -131,7 +132,9 @@ impl Db {
         up_to: Timestamp,
         room: usize,
     ) -> Done<Vec<RunId>> {
-        let mut select = self.conn.prepare_cached(include_str!("sql/take.sql"))?;
+        let mut select = self
+            .conn
+            .prepare_cached(include_str!("sql/claim_due.sql"))?;
         let mut rows = select.query(params![up_to.as_millis(), lane.code()])?;
         let mut free = Vec::new();
         while free.len() < room {
@@ -166,7 +169,7 @@ impl Db {
             return Ok(ClaimRow::LeaseLost);
         }
         match row.run.claim {
-            None if !row.run.waiting => self.claim_free(leases.presence, no, row),
+            None if row.run.wait.is_none() => self.claim_free(leases.presence, no, row),
             Some(holder) if holder == leases.presence => Ok(ClaimRow::Ours(Box::new(row))),
             None | Some(_) => Ok(ClaimRow::Stale),
         }
@@ -221,6 +224,9 @@ impl Db {
         view.history = self.read_history(id, needs)?;
         let started = view.start(start);
         self.apply(id, view.effects)?;
+        if matches!(started, Started::Ready | Started::Waiting) {
+            self.audit(&Change::run_started(&start.run))?;
+        }
         Ok(started)
     }
 

@@ -9,6 +9,7 @@ use model::Timestamp;
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::archive::{Archive, Ranges};
+use super::counting::Counting;
 use super::fault::Done;
 use super::presence::{LeaseTable, Presences};
 use super::rest::Resting;
@@ -17,7 +18,7 @@ use super::rules::Zones;
 use super::writer::execute;
 use crate::code::{Code, slot_column};
 use crate::row::EndedRow;
-use crate::{StoreClock, presence_end};
+use crate::{Acting, StoreClock, presence_end};
 
 /// How far the latest moment written down may lag behind while something is written at all.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
@@ -81,7 +82,10 @@ pub(super) struct Db {
     /// need not look.
     pub crowded: bool,
     pub resting: Resting,
+    pub counting: Counting,
     pub zones: Zones,
+    /// Who asked for the call that is being made.
+    pub acting: Arc<Acting>,
     /// Off only where a test compares them with the slow ones.
     pub fast_paths: bool,
     /// The latest moment seen that is written down.
@@ -118,7 +122,9 @@ impl Db {
             live,
             crowded: true,
             resting: Resting::default(),
+            counting: Counting::default(),
             zones: Zones::default(),
+            acting: Arc::default(),
             fast_paths: true,
             noted: Timestamp::from_millis(seen),
             changes: 0,
@@ -193,6 +199,7 @@ impl Db {
         self.shared.presences().count(&self.leases);
         self.ranges = Ranges::read(&self.conn)?;
         self.resting = Resting::read(&self.conn)?;
+        self.counting = Counting::read(&self.conn)?;
         self.zones = Zones::read(&self.conn)?;
         self.unsure = false;
         Ok(())
@@ -229,6 +236,15 @@ impl Db {
     }
 }
 
+/// Whether a run waits, and whether that is for its turn.
+pub(super) fn waiting_column(run: &model::Run) -> i16 {
+    match run.wait {
+        None => 0,
+        Some(_) if run.waits_for_turn() => 1,
+        Some(_) => 2,
+    }
+}
+
 /// Inserts a run that the presence of this number holds; false if a run of that name is alive.
 pub(super) fn insert_live(
     insert: &mut CachedStatement<'_>,
@@ -251,7 +267,7 @@ pub(super) fn insert_live(
         run.version.0,
         claim,
         run.mark.map(Code::code),
-        run.waiting,
+        waiting_column(run),
         run.dispatched_at.map(Timestamp::as_millis),
         run.payload.as_deref(),
         attempts,

@@ -31,14 +31,16 @@ struct Fast {
 impl FiringRow {
     pub(super) fn new(firing: &Firing) -> Result<Self, StoreError> {
         let Firing { job, decision, .. } = firing;
-        // One that begins a catch-up moves the cursor.
-        let plain = decision.catch_up_to.is_none() && decision.passed.is_empty();
+        // One that begins a catch-up moves the cursor; the end of a job that recurs is entered in the audit log.
+        let stands = job.standing_after(decision, true);
+        let ends = stands.state != JobState::Active && job.def.schedule.is_recurring();
+        let plain = !ends && decision.catch_up_to.is_none() && decision.passed.is_empty();
         let slot = decision.start.filter(|_| plain);
         let fast = slot.filter(|slot| !may_have_run(job, *slot)).map(|slot| {
             let run = Run::of_slot(job, slot);
             Ok::<_, StoreError>(Fast {
                 run: LiveRow::new(run)?,
-                stands: job.standing_after(decision, true),
+                stands,
                 past: firing.needs(Some(job)).past,
             })
         });

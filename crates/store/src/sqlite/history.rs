@@ -66,9 +66,12 @@ pub(super) fn get_runs(conn: &Connection, wanted: &[(TenantId, RunId)]) -> Done<
 struct Listing {
     tenant: TenantId,
     before: Vec<u8>,
+    least: RunId,
     job: Option<JobId>,
     /// A bit for every state that is wanted.
     states: i64,
+    /// A bit for everything that is to be waited for; none where that does not matter.
+    waiting: Option<i64>,
     limit: usize,
 }
 
@@ -80,18 +83,21 @@ pub(super) fn list_runs(
 ) -> Done<Vec<Run>> {
     let wanted = |state: &RunState| filter.states.is_empty() || filter.states.contains(state);
     let states = RunState::ALL.into_iter().filter(wanted);
+    let before = filter.before(page);
+    let waiting = filter.waiting.iter();
+    let waiting = waiting.fold(0, |bits, reason| bits | 1 << reason.code());
     let listing = Listing {
         tenant,
-        before: page
-            .before
-            .map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
+        before: before.map_or(AFTER_ALL.to_vec(), |id| id.as_bytes().to_vec()),
+        least: filter.least(),
         job: filter.job,
         states: states.fold(0, |bits, state| bits | 1 << state.code()),
+        waiting: Some(waiting).filter(|bits| *bits != 0),
         limit: page.limit,
     };
     let ranges = Ranges::read(conn)?;
     let live = listing.live(conn)?;
-    let ended = listing.ended(conn, &ranges, page.before)?;
+    let ended = listing.ended(conn, &ranges, before)?;
     let mut found: BTreeMap<RunId, bool> = ended.into_iter().map(|id| (id, false)).collect();
     found.extend(live.into_iter().map(|id| (id, true)));
     let mut runs = Vec::new();
@@ -122,7 +128,20 @@ impl Listing {
             None => include_str!("sql/list_runs_live.sql"),
             Some(_) => include_str!("sql/list_runs_live_job.sql"),
         };
-        self.ids(conn, sql, self.states, self.limit)
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let job = self.job.as_ref().map(|job| job.as_bytes());
+        let wanted = params![
+            Tenant(self.tenant),
+            self.before,
+            self.states,
+            limit,
+            job,
+            self.least.as_bytes(),
+            self.waiting
+        ];
+        let mut select = conn.prepare_cached(sql)?;
+        let ids = select.query_map(wanted, |row| row.get(0).map(RunId::from_bytes))?;
+        Ok(ids.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Days from the newest on, until the page is full.
@@ -133,9 +152,14 @@ impl Listing {
             .collect();
         let mut found = Vec::new();
         let newest = before.map_or(i64::MAX, Ranges::day_of);
-        for day in ranges.days.range(..=newest).rev() {
+        let oldest = Ranges::day_of(self.least);
+        for day in ranges.days.iter().rev() {
+            if !(oldest..=newest).contains(day) {
+                continue;
+            }
             let left = self.limit.saturating_sub(found.len());
-            if left == 0 || ended.is_empty() {
+            // What has ended waits for nothing.
+            if left == 0 || ended.is_empty() || self.waiting.is_some() {
                 break;
             }
             found.extend(self.ended_on(conn, *day, &ended, left)?);
@@ -178,12 +202,9 @@ impl Listing {
         let mut select = conn.prepare_cached(sql)?;
         let tenant = Tenant(self.tenant);
         let mut found = Vec::new();
-        let mut rows = match &self.job {
-            None => select.query(params![tenant, self.before, states, limit])?,
-            Some(job) => {
-                select.query(params![tenant, self.before, states, limit, job.as_bytes()])?
-            }
-        };
+        let job = self.job.as_ref().map(JobId::as_bytes);
+        let least = self.least.as_bytes();
+        let mut rows = select.query(params![tenant, self.before, states, limit, job, least])?;
         while let Some(row) = rows.next()? {
             found.push(RunId::from_bytes(row.get(0)?));
         }

@@ -1,8 +1,8 @@
 //! Create and change: what clients do to jobs.
 
 use model::schedule::Zone;
-use model::{Job, JobId, JobKey, TenantId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
+use model::{Job, JobId, JobKey, TenantId, Timestamp, Usage};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::calendars::{
     Lookup, calendar_missing, doubt_calendars, follow_calendars, name_calendars,
@@ -10,6 +10,8 @@ use super::calendars::{
 use super::db::Db;
 use super::fault::Done;
 use super::rows::{Tenant, read_job};
+use super::uses::Uses;
+use crate::audit::Change;
 use crate::code::{Code, of_row};
 use crate::doc::DocError;
 use crate::row::{JobRow, JobToPut, Payloads, due_column, is_broken, is_gone};
@@ -19,13 +21,18 @@ use crate::{Created, Found, Idempotency, JobChange, JobChanged, NewJob};
 pub(super) struct CreateRow {
     put: Result<JobToPut, DocError>,
     asked: Option<Idempotency>,
+    entered: Option<Change>,
 }
 
 impl CreateRow {
-    pub(super) fn new(new: &NewJob) -> Self {
+    pub(super) fn new(new: &NewJob, audits: bool) -> Self {
+        let put = JobToPut::new(&new.job);
+        let entered = put.as_ref().ok().filter(|_| audits);
+        let entered = entered.map(JobToPut::created);
         Self {
-            put: JobToPut::new(&new.job),
+            put,
             asked: new.idempotency.clone(),
+            entered,
         }
     }
 }
@@ -83,15 +90,27 @@ fn key_holder(conn: &Connection, tenant: TenantId, key: &JobKey) -> Done<Option<
 
 impl Db {
     pub(super) fn create_jobs(&mut self, rows: &[CreateRow]) -> Done<Vec<Created>> {
+        let answers = self.insert_jobs(rows)?;
+        let created = rows.iter().zip(&answers);
+        let created = created.filter(|(_, answer)| **answer == Created::Done);
+        for change in created.filter_map(|(row, _)| row.entered.as_ref()) {
+            self.audit(change)?;
+        }
+        Ok(answers)
+    }
+
+    fn insert_jobs(&mut self, rows: &[CreateRow]) -> Done<Vec<Created>> {
         let Self {
             conn,
             resting,
+            counting,
             zones,
             ..
         } = self;
         let mut narrow = conn.prepare_cached(include_str!("sql/create_jobs.sql"))?;
         let mut wide = conn.prepare_cached(include_str!("sql/create_jobs_def.sql"))?;
         let mut answers = Vec::with_capacity(rows.len());
+        let mut uses = Uses::default();
         for row in rows {
             let put = match (answered_before(conn, row)?, &row.put) {
                 (None, Ok(put)) => put,
@@ -100,44 +119,27 @@ impl Db {
                     continue;
                 }
             };
-            let JobToPut { job, doc } = put;
-            let created = narrow.execute(params![
-                job.id.as_bytes(),
-                Tenant(job.tenant),
-                job.state.code(),
-                job.version.0,
-                job.next_slot.map(|slot| slot.0.as_millis()),
-                due_column(job),
-                job.slot_last.map(Timestamp::as_millis),
-                job.state_at.as_millis(),
-                job.runs_made,
-            ])?;
-            if created == 0 {
+            let job = &put.job;
+            let takes = Usage::by(job);
+            if let Err(exceeded) = uses.admit(conn, job.tenant, Usage::default(), takes)? {
+                answers.push(unless_there(conn, job, Created::QuotaExceeded(exceeded))?);
+                continue;
+            }
+            if !insert_job(&mut narrow, &mut wide, put)? {
+                uses.give_back(job.tenant, takes);
                 answers.push(Created::Repeated(job.id));
                 continue;
             }
-            wide.execute(params![
-                job.id.as_bytes(),
-                Tenant(job.tenant),
-                job.key.as_ref().map(JobKey::as_str),
-                is_gone(job),
-                job.created_at.as_millis(),
-                job.updated_at.as_millis(),
-                job.note,
-                doc,
-                job.def.payload.as_deref(),
-                job.paused_by.as_deref(),
-                put.names_calendars(),
-                put.zone(),
-            ])?;
             put_labels(conn, job)?;
             name_calendars(conn, job)?;
             doubt_calendars(conn, job)?;
             zones.know(conn, job.def.schedule.zone_followed().map(Zone::name))?;
             resting.follow(job);
+            counting.follow(job);
             put_request(conn, job, row.asked.as_ref())?;
             answers.push(Created::Done);
         }
+        uses.write(conn)?;
         Ok(answers)
     }
 
@@ -164,15 +166,27 @@ impl Db {
         if let Some(name) = calendar_missing(&self.conn, &after.job)? {
             return Ok(JobChanged::CalendarMissing(name));
         }
+        let mut uses = Uses::default();
+        let (takes, will) = (Usage::by(&job), Usage::by(&after.job));
+        if takes != will {
+            if let Err(exceeded) = uses.admit(&self.conn, job.tenant, takes, will)? {
+                return Ok(JobChanged::QuotaExceeded(exceeded));
+            }
+            uses.write(&self.conn)?;
+        }
+        self.keep_version(&job, &after.job)?;
+        self.audit(&Change::job_changed(&job, &after.job))?;
         self.put_job(&job, after)?;
         let mut view = self.view(id)?;
         view.history = self.read_history(id, view.needs_to_change(change))?;
         let asked = view.change(change);
+        let cancelled = view.effects.runs_cancelled();
         self.apply(id, view.effects)?;
         let job = load_job(&self.conn, id)?.unwrap_or_else(|| Job::clone(&after.job));
         Ok(JobChanged::Done {
             job: Box::new(job),
             asked,
+            cancelled,
         })
     }
 
@@ -195,6 +209,7 @@ impl Db {
             after.names_calendars(),
             after.zone(),
             is_broken(job) && !is_gone(job),
+            job.owner.as_deref(),
         ])?;
         let zone = job.def.schedule.zone_followed().map(Zone::name);
         self.zones.know(&self.conn, zone)?;
@@ -206,6 +221,46 @@ impl Db {
         }
         Ok(())
     }
+}
+
+/// Both rows of a new job; false if it is there.
+fn insert_job(
+    narrow: &mut CachedStatement<'_>,
+    wide: &mut CachedStatement<'_>,
+    put: &JobToPut,
+) -> Done<bool> {
+    let JobToPut { job, doc } = put;
+    let created = narrow.execute(params![
+        job.id.as_bytes(),
+        Tenant(job.tenant),
+        job.state.code(),
+        job.version.0,
+        job.next_slot.map(|slot| slot.0.as_millis()),
+        due_column(job),
+        job.slot_last.map(Timestamp::as_millis),
+        job.state_at.as_millis(),
+        job.runs_made,
+        job.failures,
+    ])?;
+    if created == 0 {
+        return Ok(false);
+    }
+    wide.execute(params![
+        job.id.as_bytes(),
+        Tenant(job.tenant),
+        job.key.as_ref().map(JobKey::as_str),
+        is_gone(job),
+        job.created_at.as_millis(),
+        job.updated_at.as_millis(),
+        job.note,
+        doc,
+        job.def.payload.as_deref(),
+        job.paused_by.as_deref(),
+        put.names_calendars(),
+        put.zone(),
+        job.owner.as_deref(),
+    ])?;
+    Ok(true)
 }
 
 /// Whether a create needs no write: a job that cannot be written, an answered request, a job that is there, a key that
@@ -237,12 +292,17 @@ fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> 
             None => return Ok(None),
         },
     };
+    unless_there(conn, job, refused).map(Some)
+}
+
+/// What a create is answered that meets something in its way: if the job is there, that was itself.
+fn unless_there(conn: &Connection, job: &Job, refused: Created) -> Done<Created> {
     let mut select = conn.prepare_cached(include_str!("sql/job_exists.sql"))?;
-    Ok(Some(if select.exists([job.id.as_bytes()])? {
+    Ok(if select.exists([job.id.as_bytes()])? {
         Created::Repeated(job.id)
     } else {
         refused
-    }))
+    })
 }
 
 fn put_labels(conn: &Connection, job: &Job) -> Done<()> {

@@ -76,6 +76,9 @@ impl Listing<'_> {
         if let Some((first, others)) = self.labels.split_first() {
             return self.by_label(conn, first, others);
         }
+        if self.tenant.0 != TenantId::DEFAULT {
+            return self.by_tenant(conn);
+        }
         if self.states.iter().all(|state| RARE.contains(state)) {
             return self.by_rare_state(conn);
         }
@@ -86,6 +89,12 @@ impl Listing<'_> {
             found.extend(self.far(conn, last, self.limit.saturating_sub(found.len()))?);
         }
         Ok(found)
+    }
+
+    fn by_tenant(&self, conn: &Connection) -> Done<Vec<JobId>> {
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let params = params![self.tenant, self.before, self.bits, self.part, limit];
+        query(conn, include_str!("sql/list_jobs_tenant.sql"), params)
     }
 
     /// Fitting ones among the newest jobs; and the last one looked at, if there may be more.

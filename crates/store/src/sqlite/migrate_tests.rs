@@ -23,15 +23,12 @@ const RANGE: &str = "
     CREATE INDEX history_{day}_rare ON history_{day} (state) WHERE state <> 3;
     INSERT INTO ranges (day) VALUES ({day});";
 
-const CRON: &str =
-    r#"{"schedule":{"cron":["0 9 * * *"],"zone":"Europe/Berlin"},"target":{"fake":"ok"}}"#;
-const MONTHLY: &str = r#"{"schedule":{"every":"P1M","anchor":1700000000000,"zone":"Europe/Berlin"},"target":{"fake":"ok"}}"#;
+const CRON: &str = r#"{"schedule":{"cron":["0 9 * * *"],"zone":"Europe/Berlin"},"target":{"http":{"url":"http://localhost/ok"}}}"#;
+const MONTHLY: &str = r#"{"schedule":{"every":"P1M","anchor":1700000000000,"zone":"Europe/Berlin"},"target":{"http":{"url":"http://localhost/ok"}}}"#;
 /// Counts seconds, whatever the clocks on the wall do.
-const ELAPSED: &str = r#"{"schedule":{"every":"1m","anchor":1700000000000,"zone":"Europe/Berlin"},"target":{"fake":"ok"}}"#;
-const ONCE: &str =
-    r#"{"schedule":{"at":1700000060000},"target":{"fake":"ok"},"labels":{"zone":"Europe/Berlin"}}"#;
-const GONE: &str =
-    r#"{"schedule":{"cron":["0 9 * * *"],"zone":"Europe/Madrid"},"target":{"fake":"ok"}}"#;
+const ELAPSED: &str = r#"{"schedule":{"every":"1m","anchor":1700000000000,"zone":"Europe/Berlin"},"target":{"http":{"url":"http://localhost/ok"}}}"#;
+const ONCE: &str = r#"{"schedule":{"at":1700000060000},"target":{"http":{"url":"http://localhost/ok"}},"labels":{"zone":"Europe/Berlin"}}"#;
+const GONE: &str = r#"{"schedule":{"cron":["0 9 * * *"],"zone":"Europe/Madrid"},"target":{"http":{"url":"http://localhost/ok"}}}"#;
 const SPOILED: &str = "{\"zone\"\0";
 
 fn id(number: u8) -> JobId {

@@ -6,38 +6,49 @@
 //! for each day of UTC, dropped whole (`retain`).
 //!
 //! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `store`, `rows` (words as columns), `view` (what
-//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `access` (and `tenants`), `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `rest`,
-//! `history`, `slots`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
+//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `access` (and `tenants`), `audit` (and `versions`), `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `handed`, `rest`,
+//! `history`, `slots`, `overview`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
 
 mod access;
 mod archive;
+mod audit;
 mod backup;
 mod calendars;
 mod claim;
+mod counting;
 mod db;
 mod fault;
 mod fire;
+mod handed;
 mod history;
 mod jobs;
 mod list;
 mod open;
+mod overview;
 mod plan;
 mod presence;
 mod reader;
+mod replays;
 mod rest;
 mod retain;
 mod rows;
 mod rules;
+mod run_counts;
+mod secrets;
 mod settle;
 mod slots;
 mod store;
+mod sweep;
 mod tenants;
+mod users;
+mod uses;
+mod versions;
 mod view;
+mod wake;
 mod withdraw;
 mod writer;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -51,10 +62,10 @@ use writer::By;
 
 use crate::{
     AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
-    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HeldClaim,
-    JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo, NodeStatus,
-    Orphan, Page, PayloadOf, Raised, Retained, Rule, RunFilter, Settled, Settlement, StartRun,
-    Started, StoreError, Withdrawal,
+    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HandedStore,
+    HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo,
+    NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule, RunFilter, Settled,
+    Settlement, StartRun, Started, StoreError, Withdrawal,
 };
 
 pub use backup::backup;
@@ -64,13 +75,6 @@ pub use store::SqliteStore;
 /// The statements that make the table of one day of history, for whoever writes such a file by hand.
 pub fn range_schema(day: i64) -> String {
     archive::Ranges::sql(include_str!("sql/create_range.sql"), day)
-}
-
-fn collect<A, B>(
-    items: &[A],
-    make: impl Fn(&A) -> Result<B, StoreError>,
-) -> Result<Vec<B>, StoreError> {
-    items.iter().map(make).collect()
 }
 
 #[async_trait]
@@ -86,21 +90,7 @@ impl EngineStore for SqliteStore {
         presence: PresenceId,
         node_status: &NodeStatus,
     ) -> Result<Beat, StoreError> {
-        let shared = self.shared.clone();
-        let now = shared.see();
-        let (no, living) = {
-            let mut presences = shared.presences();
-            let living = presences.beat(presence, node_status, (now, shared.clock.uptime()))?;
-            (presences.living(presence)?, living)
-        };
-        let marks = move |conn: &_| plan::beat_marks(conn, no);
-        let marks = self.beats.call(marks).await?;
-        Ok(Beat {
-            now_micros: shared.clock.now_micros(),
-            took: Duration::ZERO,
-            marks,
-            living,
-        })
+        self.beat_now(presence, node_status).await
     }
 
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError> {
@@ -216,7 +206,8 @@ impl EngineStore for SqliteStore {
     }
 
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
-        let rows = collect(firings, fire::FiringRow::new)?;
+        let rows = firings.iter().map(fire::FiringRow::new);
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
         let leases = leases.clone();
         self.write(By::Engine, rows.len(), move |db| db.fire(&leases, &rows))
             .await
@@ -232,7 +223,7 @@ impl EngineStore for SqliteStore {
         Ok(answers)
     }
 
-    async fn take(
+    async fn claim_due(
         &self,
         presence: PresenceId,
         shards: &ShardSet,
@@ -240,8 +231,8 @@ impl EngineStore for SqliteStore {
         room: [usize; Lane::COUNT],
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
         let (shards, rows) = (*shards, room.into_iter().fold(0, usize::saturating_add));
-        let take = move |db: &mut db::Db| db.take(presence, &shards, up_to, room);
-        let (answers, unreadable) = self.write(By::Engine, rows, take).await?.decode();
+        let claim_due = move |db: &mut db::Db| db.claim_due(presence, &shards, up_to, room);
+        let (answers, unreadable) = self.write(By::Engine, rows, claim_due).await?.decode();
         self.bury(unreadable, presence).await?;
         let ours = |claimed| match claimed {
             Claimed::Ours(run, job) => Some((*run, job)),
@@ -296,6 +287,10 @@ impl EngineStore for SqliteStore {
         Ok(answers)
     }
 
+    fn handed(&self) -> &dyn HandedStore {
+        self
+    }
+
     async fn retain(&self, keep: &Keep) -> Result<Retained, StoreError> {
         let keep = *keep;
         let find = move |conn: &_| retain::find_over(conn, &keep);
@@ -331,13 +326,19 @@ impl ClientStore for SqliteStore {
         self
     }
 
+    fn replays(&self) -> &dyn ReplayStore {
+        self
+    }
+
     async fn raise_level(&self, to: Level) -> Result<Raised, StoreError> {
         self.write(By::Client, 1, move |db| db.raise_level(to))
             .await
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
-        let rows: Vec<_> = jobs.iter().map(jobs::CreateRow::new).collect();
+        let audits = self.audits_creates;
+        let rows = jobs.iter().map(|new| jobs::CreateRow::new(new, audits));
+        let rows: Vec<_> = rows.collect();
         self.write(By::Client, rows.len(), move |db| db.create_jobs(&rows))
             .await
     }

@@ -92,7 +92,7 @@ pub(super) fn due_runs(
 }
 
 /// Columns as `due_runs.sql` has them.
-fn due_run(row: &Row<'_>) -> rusqlite::Result<DueRun> {
+pub(super) fn due_run(row: &Row<'_>) -> rusqlite::Result<DueRun> {
     Ok(DueRun {
         run: RunId::from_bytes(row.get(1)?),
         job: JobId::from_bytes(row.get(2)?),

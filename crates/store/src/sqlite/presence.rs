@@ -14,7 +14,12 @@ use rusqlite::{Connection, params};
 
 use super::db::Db;
 use super::fault::Done;
-use crate::{Epoch, Leases, NodeInfo, NodeStatus, Peer, Raised, StoreError, silent_presence_end};
+use super::store::SqliteStore;
+use super::writer::By;
+use crate::audit::Change;
+use crate::{
+    Beat, Epoch, Leases, NodeInfo, NodeStatus, Peer, Raised, StoreError, silent_presence_end,
+};
 
 /// Every presence that lives, or has ended and may still have claims.
 #[derive(Default)]
@@ -123,13 +128,13 @@ impl Presences {
             .any(|known| known.no == no && known.ended_at.is_none())
     }
 
-    /// Hears a presence, and answers everyone who lives.
+    /// Hears a presence, and answers its number and everyone who lives.
     pub(super) fn beat(
         &mut self,
         id: PresenceId,
         node_status: &NodeStatus,
         (now, uptime): (Timestamp, Duration),
-    ) -> Result<Vec<Peer>, StoreError> {
+    ) -> Result<(i64, Vec<Peer>), StoreError> {
         let known = self
             .known
             .get_mut(&id)
@@ -139,6 +144,7 @@ impl Presences {
         known.beaten = uptime;
         known.mark = known.mark.next(uptime);
         known.told = known.told.max(now);
+        let no = known.no;
         let known = self.known.iter();
         let living = known.filter(|(_, known)| known.ended_at.is_none());
         let peer = |(id, known): (&PresenceId, &Known)| Peer {
@@ -150,7 +156,7 @@ impl Presences {
             beaten: uptime.saturating_sub(known.beaten),
             shards: self.shards.get(&known.no).copied().unwrap_or(0),
         };
-        Ok(living.map(peer).collect())
+        Ok((no, living.map(peer).collect()))
     }
 
     /// Ends those whose last beat is still the one that is named. Compared and ended under one lock: no beat can come
@@ -309,8 +315,11 @@ impl Db {
         if let Some(node) = below {
             return Ok(Raised::Below(Box::new(node)));
         }
-        let sql = include_str!("sql/raise_level.sql");
-        self.conn.prepare_cached(sql)?.execute([to.0])?;
+        if self.level()? < to {
+            let sql = include_str!("sql/raise_level.sql");
+            self.conn.prepare_cached(sql)?.execute([to.0])?;
+            self.audit(&Change::level_raised(to))?;
+        }
         Ok(Raised::Done)
     }
 
@@ -350,6 +359,17 @@ impl Db {
         })
     }
 
+    /// Hears a presence once ends that were on their way are written, or taken back.
+    pub(super) fn beat(
+        &mut self,
+        id: PresenceId,
+        node_status: &NodeStatus,
+        now: Timestamp,
+    ) -> Done<(i64, Vec<Peer>)> {
+        let moment = (now, self.shared.clock.uptime());
+        Ok(self.shared.presences().beat(id, node_status, moment)?)
+    }
+
     /// Ends a presence. Its leases need no write: a holder that has ended holds nothing.
     pub(super) fn leave(&mut self, id: PresenceId) -> Done<()> {
         let ended_at = self.shared.presence_end();
@@ -375,5 +395,39 @@ impl Db {
             end.execute(params![no, at.as_millis()])?;
         }
         Ok(())
+    }
+}
+
+impl SqliteStore {
+    /// Shows that a presence lives, and brings what its holder should know.
+    pub(super) async fn beat_now(
+        &self,
+        presence: PresenceId,
+        node_status: &NodeStatus,
+    ) -> Result<Beat, StoreError> {
+        let shared = self.shared.clone();
+        let now = shared.see();
+        let heard = {
+            let mut presences = shared.presences();
+            let moment = (now, shared.clock.uptime());
+            presences.beat(presence, node_status, moment)
+        };
+        let (no, living) = match heard {
+            Ok(heard) => heard,
+            // An end is known before it is written. It is answered by the commit, or not at all.
+            Err(_) => {
+                let status = *node_status;
+                self.write(By::Engine, 1, move |db| db.beat(presence, &status, now))
+                    .await?
+            }
+        };
+        let marks = move |conn: &_| super::plan::beat_marks(conn, no);
+        let marks = self.beats.call(marks).await?;
+        Ok(Beat {
+            now_micros: shared.clock.now_micros(),
+            took: Duration::ZERO,
+            marks,
+            living,
+        })
     }
 }

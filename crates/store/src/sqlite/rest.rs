@@ -58,8 +58,10 @@ impl Db {
             job.runs_made,
             job.catch_up_to.map(Timestamp::as_millis),
             job.manual_runs,
+            job.failures,
         ])?;
         self.resting.follow(job);
+        self.counting.follow(job);
         Ok(())
     }
 
@@ -67,8 +69,10 @@ impl Db {
         let mut narrow = self.conn.prepare_cached(include_str!("sql/park.sql"))?;
         let mut wide = self.conn.prepare_cached(include_str!("sql/park_def.sql"))?;
         for (id, error) in jobs {
-            if narrow.execute(params![id.as_bytes(), now.as_millis()])? == 1 {
+            if let Some(tenant) = self.is_active(*id)? {
+                narrow.execute(params![id.as_bytes(), now.as_millis()])?;
                 wide.execute(params![id.as_bytes(), now.as_millis(), error])?;
+                self.audit_parked(tenant, *id, error)?;
             }
             self.resting.0.remove(id);
         }

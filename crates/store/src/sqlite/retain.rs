@@ -14,14 +14,17 @@
 use std::time::Duration;
 
 use model::limits::{IDEMPOTENCY_KEEP, RETENTION_BATCH_MAX};
-use model::{JobId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
+use model::runs_day::Day as RunsDay;
+use model::{JobId, TenantId, Timestamp, Usage};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::archive::Ranges;
 use super::calendars::unname_calendars;
 use super::db::Db;
 use super::fault::Done;
 use super::jobs::drop_labels;
+use super::rows::Tenant;
+use super::uses::Uses;
 use crate::{Keep, Retained};
 
 /// Rows of a day whose indexes may go at once.
@@ -74,6 +77,17 @@ fn shrink(conn: &Connection, table: &str, rows: u16) -> Done<bool> {
     Ok(conn.prepare_cached(&sql)?.execute([rows])? == usize::from(rows))
 }
 
+/// What a job took; one that was deleted had given it back.
+fn read_gone(row: &Row<'_>) -> rusqlite::Result<(TenantId, Usage)> {
+    let Tenant(tenant) = row.get(0)?;
+    let taken = Usage {
+        jobs: 1,
+        payload_bytes: row.get::<_, i64>(2)?.unsigned_abs(),
+    };
+    let is_gone: bool = row.get(1)?;
+    Ok((tenant, if is_gone { Usage::default() } else { taken }))
+}
+
 impl Db {
     pub(super) fn retain(&mut self, keep: &Keep, over: &Over) -> Done<Retained> {
         let history = self.drop_history(keep.now.minus(keep.history), over.day)?;
@@ -82,11 +96,16 @@ impl Db {
         }
         let more_requests = self.drop_requests(keep.now.minus(IDEMPOTENCY_KEEP))?;
         let jobs = self.drop_jobs(&over.jobs, keep.now.minus(keep.finished))?;
+        self.drop_replays(keep.now.minus(keep.finished))?;
+        let swept = self.sweep_tenants(keep.now)?;
+        let more_rollups = self.drop_rollups(keep.now)?;
+        self.sweep_outside(keep)?;
         self.forget_presences()?;
+        self.drop_run_counts(RunsDay::of(keep.now).before())?;
         Ok(Retained {
             ranges: 0,
             jobs,
-            more: more_requests || over.jobs.len() == RETENTION_BATCH_MAX,
+            more: more_requests || more_rollups || swept || over.jobs.len() == RETENTION_BATCH_MAX,
         })
     }
 
@@ -149,15 +168,22 @@ impl Db {
         let conn = &self.conn;
         let mut narrow = conn.prepare_cached(include_str!("sql/retain_job.sql"))?;
         let mut wide = conn.prepare_cached(include_str!("sql/retain_def.sql"))?;
-        let mut dropped = 0;
+        let mut versions = conn.prepare_cached(include_str!("sql/retain_versions.sql"))?;
+        let (mut dropped, mut uses) = (0, Uses::default());
         for id in jobs {
             if narrow.execute(params![id.as_bytes(), finished.as_millis()])? == 1 {
-                wide.execute([id.as_bytes()])?;
+                let gone = wide.query_row([id.as_bytes()], read_gone).optional()?;
+                if let Some((tenant, taken)) = gone {
+                    // Less is always admitted.
+                    let _admitted = uses.admit(conn, tenant, taken, Usage::default())?;
+                }
+                versions.execute([id.as_bytes()])?;
                 drop_labels(conn, *id)?;
                 unname_calendars(conn, *id)?;
                 dropped += 1;
             }
         }
+        uses.write(conn)?;
         Ok(dropped)
     }
 

@@ -10,7 +10,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Result, Row};
 
 use crate::StoreError;
-use crate::code::{Code, bad_row, read_slot};
+use crate::code::{Code, bad_row, read_slot, read_wait};
 use crate::doc;
 use crate::row::{JobRow, Narrow, stretch};
 
@@ -57,7 +57,7 @@ pub(super) fn maybe_moment(row: &Row<'_>, column: usize) -> Result<Option<Timest
         .map(Timestamp::from_millis))
 }
 
-fn word<T: Code>(row: &Row<'_>, column: usize) -> Result<T> {
+pub(super) fn word<T: Code>(row: &Row<'_>, column: usize) -> Result<T> {
     row.get::<_, Word<T>>(column).map(|word| word.0)
 }
 
@@ -65,7 +65,7 @@ fn maybe_word<T: Code>(row: &Row<'_>, column: usize) -> Result<Option<T>> {
     Ok(row.get::<_, Option<Word<T>>>(column)?.map(|word| word.0))
 }
 
-fn maybe_bytes(row: &Row<'_>, column: usize) -> Result<Option<Bytes>> {
+pub(super) fn maybe_bytes(row: &Row<'_>, column: usize) -> Result<Option<Bytes>> {
     Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(Bytes::from))
 }
 
@@ -84,6 +84,7 @@ pub(super) fn read_job(row: &Row<'_>) -> Result<JobRow> {
                 runs_made: row.get(13)?,
                 catch_up_to: maybe_moment(row, 16)?,
                 manual_runs: row.get(18)?,
+                failures: row.get(20)?,
             },
         },
         created_at: moment(row, 7)?,
@@ -91,6 +92,7 @@ pub(super) fn read_job(row: &Row<'_>) -> Result<JobRow> {
         note: row.get(9)?,
         key: row.get(10)?,
         paused_by: row.get(14)?,
+        owner: row.get(19)?,
         doc: row.get(11)?,
         payload: maybe_bytes(row, 12)?,
         payload_left: row.get(17)?,
@@ -110,6 +112,8 @@ impl RunRow {
     pub(super) fn read_live(row: &Row<'_>) -> Result<Self> {
         let id = RunId::from_bytes(row.get(0)?);
         let kind = word(row, 3)?;
+        let waits: i64 = row.get(13)?;
+        let (wait, woken_at) = read_wait(waits != 0, maybe_word(row, 19)?, maybe_moment(row, 20)?);
         let run = Run {
             id,
             job: JobId::from_bytes(row.get(1)?),
@@ -125,10 +129,12 @@ impl RunRow {
             lost: row.get(10)?,
             version: Version(row.get(11)?),
             mark: maybe_word(row, 12)?,
-            waiting: row.get(13)?,
+            wait,
+            woken_at,
             dispatched_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 15)?,
             payload_left: row.get(18)?,
+            trace: None,
             claim: row
                 .get::<_, Option<[u8; 16]>>(17)?
                 .map(PresenceId::from_bytes),
@@ -168,9 +174,11 @@ impl RunRow {
             settled_at: maybe_moment(row, 14)?,
             payload: maybe_bytes(row, 21)?,
             payload_left: None,
+            trace: None,
             claim: None,
             mark: None,
-            waiting: false,
+            wait: None,
+            woken_at: None,
             stretch: stretch(slot, maybe_moment(row, 19)?, row.get(20)?),
             note: row.get(23)?,
             by: row.get::<_, Option<String>>(24)?.map(Arc::from),
@@ -191,24 +199,27 @@ impl RunRow {
     pub(super) fn decode(self) -> std::result::Result<Run, StoreError> {
         let Self {
             mut run,
-            last,
+            mut last,
             attempts,
         } = self;
-        run.attempts =
-            doc::decode_attempts(attempts.as_deref()).map_err(|error| bad_row(run.id, &error))?;
+        let read = if run.state.is_live() {
+            let (trace, read) = doc::decode_live(attempts.as_deref());
+            run.trace = trace;
+            read
+        } else {
+            doc::decode_with_last(attempts.as_deref(), last.as_mut())
+        };
+        run.attempts = read.map_err(|error| bad_row(run.id, &error))?;
         run.attempts.extend(last);
         Ok(run)
     }
 
-    /// The same without attempts if those cannot be read.
+    /// A live one, without attempts if those cannot be read.
     pub(super) fn decode_or_head(self) -> Run {
-        let attempts = doc::decode_attempts(self.attempts.as_deref());
+        let (trace, attempts) = doc::decode_live(self.attempts.as_deref());
         Run {
-            attempts: attempts
-                .unwrap_or_default()
-                .into_iter()
-                .chain(self.last)
-                .collect(),
+            trace,
+            attempts: attempts.unwrap_or_default(),
             ..self.run
         }
     }
@@ -229,6 +240,8 @@ fn read_last(row: &Row<'_>, run: &mut Run) -> Result<Option<Attempt>> {
         output: maybe_bytes(row, 18)?.unwrap_or_default(),
         // The same column says of a skipped entry who decided it.
         node: run.by.take(),
+        truncated: false,
+        exchange: None,
         late_by: None,
         long_by: None,
     }))
@@ -242,8 +255,8 @@ pub(super) struct LiveRow {
 
 impl LiveRow {
     pub(super) fn new(run: Run) -> std::result::Result<Self, StoreError> {
-        let attempts =
-            doc::encode_attempts(&run.attempts).map_err(|error| bad_row(run.id, &error))?;
+        let attempts = doc::encode_live(run.trace.as_deref(), &run.attempts)
+            .map_err(|error| bad_row(run.id, &error))?;
         Ok(Self { run, attempts })
     }
 }

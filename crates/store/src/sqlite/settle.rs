@@ -1,14 +1,15 @@
 //! Settle: how attempts end, and with them most runs. The fast path writes what comes from the settlement itself, so
 //! nothing is read. All others are decided on a view.
 
-use model::{JobId, PresenceId, Timestamp, Verdict};
+use model::{JobId, PresenceId, RunState, Timestamp, Verdict, Wait, WaitReason};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::archive::Archive;
+use super::counting::{Counting, has_failures};
 use super::db::Db;
 use super::fault::Done;
 use super::rest::Resting;
-use crate::code::bad_row;
+use crate::code::{Code, bad_row};
 use crate::row::EndedRow;
 use crate::{Settled, Settlement, StoreError, doc};
 
@@ -25,7 +26,8 @@ enum Step {
         at: Timestamp,
         attempts: Option<Vec<u8>>,
     },
-    Release,
+    /// It may have to wait.
+    Release(Option<Wait>),
 }
 
 impl SettleRow {
@@ -50,11 +52,14 @@ impl SettleRow {
             let ended = settlement.ended(state, reason, now);
             Step::End(Box::new(EndedRow::new(ended)?))
         } else if let Verdict::RetryAt(at) = settlement.verdict {
-            let attempts = doc::encode_attempts(&settlement.attempts())
-                .map_err(|error| bad_row(settlement.run.id, &error))?;
+            let attempts =
+                doc::encode_live(settlement.run.trace.as_deref(), &settlement.attempts())
+                    .map_err(|error| bad_row(settlement.run.id, &error))?;
             Step::Retry { at, attempts }
+        } else if let Verdict::Wait(wait) = settlement.verdict {
+            Step::Release(Some(wait))
         } else {
-            Step::Release
+            Step::Release(None)
         };
         Ok(Self {
             settlement: settlement.clone(),
@@ -70,6 +75,7 @@ struct Settle<'a> {
     archive: Archive<'a>,
     live: &'a mut u64,
     resting: &'a Resting,
+    counting: &'a Counting,
     crowded: bool,
 }
 
@@ -107,6 +113,7 @@ impl Db {
             archive: Archive::new(conn, &mut self.ranges),
             live: &mut self.live,
             resting: &self.resting,
+            counting: &self.counting,
             crowded: self.crowded,
         };
         let mut token = (None, None);
@@ -128,7 +135,7 @@ impl Db {
         Ok(None)
     }
 
-    /// The job matters only if it rests, or to a run that is marked.
+    /// The job matters only if it rests or counts its failures, or to a run that is marked.
     fn settle_slow_path(
         &mut self,
         by: PresenceId,
@@ -138,10 +145,10 @@ impl Db {
         let (job, id) = (settlement.run.job, settlement.run.id);
         let mut view = self.view_of_runs(job)?;
         let marked = view.live.get(&id).is_some_and(|run| run.mark.is_some());
-        if marked || self.resting.contains(job) {
+        if marked || self.resting.contains(job) || self.counting.contains(job) {
             self.read_job(job, &mut view)?;
         }
-        view.history = self.read_history(job, view.needs_to_settle(settlement))?;
+        view.history = self.read_history(job, view.needs_to_settle(settlement, now))?;
         let has_ended = |holder| self.shared.presences().living(holder).is_err();
         let settled = view.settle(settlement, by, has_ended, now);
         self.apply(job, view.effects)?;
@@ -150,7 +157,8 @@ impl Db {
 }
 
 impl Settle<'_> {
-    /// Takes an end in the views in which nothing follows from it: no run of the job waits, and the job does not rest.
+    /// Takes an end in the views in which nothing follows from it: no run of the job waits, and the job neither rests nor
+    /// counts it as a failure or after one.
     /// Takes a retry and a release in those in which the run is not marked. Changes nothing in any other.
     fn one(&mut self, row: &SettleRow, no: i64) -> Done<Option<Settled>> {
         let SettleRow { settlement, step } = row;
@@ -159,7 +167,10 @@ impl Settle<'_> {
             // What its holder left in the store is read on the slow path.
             Step::End(_) if run.payload_left.is_some() => Ok(None),
             Step::End(ended) => {
-                if self.resting.contains(run.job) || self.crowded && self.has_waiting(run.job)? {
+                if self.resting.contains(run.job)
+                    || self.counts(ended)?
+                    || self.crowded && self.has_waiting(run.job)?
+                {
                     return Ok(None);
                 }
                 let token = params![run.id.as_bytes(), no, run.attempt.0];
@@ -184,13 +195,26 @@ impl Settle<'_> {
                 ])?;
                 Ok((moved == 1).then_some(Settled::DONE))
             }
-            Step::Release => {
+            // One that is to wait for its turn would have others to look at.
+            Step::Release(wait) if wait.is_some_and(|wait| wait.reason == WaitReason::Turn) => {
+                Ok(None)
+            }
+            Step::Release(wait) => {
                 let sql = include_str!("sql/settle_release.sql");
-                let token = params![run.id.as_bytes(), no, run.attempt.0];
+                let reason = wait.map(|wait| wait.reason.code());
+                let until = wait.and_then(|wait| wait.until).map(Timestamp::as_millis);
+                let token = params![run.id.as_bytes(), no, run.attempt.0, reason, until];
                 let moved = self.conn.prepare_cached(sql)?.execute(token)?;
                 Ok((moved == 1).then_some(Settled::DONE))
             }
         }
+    }
+
+    /// Whether its job's count of failures may change with it.
+    fn counts(&self, ended: &EndedRow) -> Done<bool> {
+        let run = &ended.run;
+        Ok(self.counting.contains(run.job)
+            && (run.state == RunState::Dead || has_failures(self.conn, run.job)?))
     }
 
     fn has_waiting(&self, job: JobId) -> Done<bool> {

@@ -1,12 +1,13 @@
 //! Tenants.
 
-use model::{Tenant, TenantId, TenantName, Timestamp, limits};
+use model::{Quotas, Tenant, TenantEdit, TenantId, TenantName, Timestamp, limits};
 use rusqlite::{Connection, Params, Row, params};
 
 use super::access::{number, of_tenant};
 use super::db::Db;
 use super::fault::Done;
-use super::rows::{Tenant as TenantColumn, moment};
+use super::rows::{Tenant as TenantColumn, maybe_moment, moment};
+use super::uses::{count, maybe_count};
 use crate::{TenantCreated, TenantDropped};
 
 /// Columns as `get_tenant.sql` has them; nothing for a name that no tenant can have.
@@ -22,6 +23,13 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<Tenant>> {
         name,
         note: row.get(2)?,
         created_at: moment(row, 3)?,
+        quotas: Quotas {
+            jobs_max: maybe_count(row, 4)?,
+            payload_bytes_max: maybe_count(row, 5)?,
+            history_days_max: maybe_count(row, 6)?,
+            runs_day_max: maybe_count(row, 7)?,
+        },
+        deleting_at: maybe_moment(row, 8)?,
     }))
 }
 
@@ -40,6 +48,11 @@ pub(super) fn get(conn: &Connection, id: TenantId) -> Done<Option<Tenant>> {
 pub(super) fn find(conn: &Connection, name: &TenantName) -> Done<Option<Tenant>> {
     let found = select(conn, include_str!("sql/find_tenant.sql"), [name.as_str()])?;
     Ok(found.into_iter().next())
+}
+
+/// Those that are being deleted, the longest first.
+pub(super) fn deleting(conn: &Connection, limit: i64) -> Done<Vec<Tenant>> {
+    select(conn, include_str!("sql/deleting_tenants.sql"), [limit])
 }
 
 pub(super) fn list(
@@ -66,8 +79,8 @@ impl Db {
                 TenantCreated::Exists
             });
         }
-        let count = number(&self.conn, include_str!("sql/count_tenants.sql"), [])?;
-        if count >= limits::TENANTS_MAX as i64 {
+        let tenants = number(&self.conn, include_str!("sql/count_tenants.sql"), [])?;
+        if tenants >= limits::TENANTS_MAX as i64 {
             return Ok(TenantCreated::Full);
         }
         let mut insert = self
@@ -78,34 +91,58 @@ impl Db {
             tenant.name.as_str(),
             tenant.note,
             tenant.created_at.as_millis(),
+            tenant.quotas.jobs_max.map(count),
+            tenant.quotas.payload_bytes_max.map(count),
+            tenant.quotas.history_days_max.map(count),
+            tenant.quotas.runs_day_max.map(count),
         ])?;
+        self.audit_tenant(None, Some(tenant))?;
         Ok(TenantCreated::Done)
     }
 
-    pub(super) fn note_tenant(&self, id: TenantId, note: Option<&str>) -> Done<Option<Tenant>> {
+    pub(super) fn edit_tenant(&self, id: TenantId, edit: &TenantEdit) -> Done<Option<Tenant>> {
+        let Some(before) = get(&self.conn, id)? else {
+            return Ok(None);
+        };
+        let tenant = before.clone().edited(edit);
         let mut update = self
             .conn
-            .prepare_cached(include_str!("sql/note_tenant.sql"))?;
-        update.execute(params![TenantColumn(id), note])?;
-        get(&self.conn, id)
+            .prepare_cached(include_str!("sql/edit_tenant.sql"))?;
+        update.execute(params![
+            TenantColumn(id),
+            tenant.note,
+            tenant.quotas.jobs_max.map(count),
+            tenant.quotas.payload_bytes_max.map(count),
+            tenant.quotas.history_days_max.map(count),
+            tenant.quotas.runs_day_max.map(count),
+        ])?;
+        if before != tenant {
+            self.audit_tenant(Some(&before), Some(&tenant))?;
+        }
+        Ok(Some(tenant))
     }
 
     pub(super) fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Done<TenantDropped> {
-        if get(&self.conn, id)?.is_none() {
+        let Some(stands) = get(&self.conn, id)? else {
             return Ok(TenantDropped::Missing);
-        }
+        };
         if of_tenant(&self.conn, id)?
             .iter()
             .any(|key| key.is_valid(now))
         {
             return Ok(TenantDropped::HasKeys);
         }
+        self.drop_secrets_of(id)?;
         for sql in [
             include_str!("sql/drop_tenant_keys.sql"),
+            include_str!("sql/drop_tenant_members.sql"),
+            include_str!("sql/drop_tenant_use.sql"),
+            include_str!("sql/drop_tenant_rollups.sql"),
             include_str!("sql/drop_tenant.sql"),
         ] {
             self.conn.prepare_cached(sql)?.execute([TenantColumn(id)])?;
         }
+        self.audit_tenant(Some(&stands), None)?;
         Ok(TenantDropped::Done)
     }
 }

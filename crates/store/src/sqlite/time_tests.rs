@@ -275,7 +275,8 @@ async fn which_jobs_rest_is_known_again_after_a_call_was_taken_back() {
         settled.unwrap(),
         Settled::Done {
             freed: None,
-            due_at
+            due_at,
+            paused: None,
         }
     );
     assert_eq!(*subject.job(lost.id).await.unwrap(), lost);
@@ -289,7 +290,7 @@ async fn a_job_that_cannot_be_read_when_its_run_ends_says_so_instead_of_resting_
     let job = subject.put(resting(1)).await.unwrap();
     let run = subject.claimed(job.id).await.unwrap();
     let spoil = r#"UPDATE defs SET doc = CAST('{"schedule":{"every":"P1D","anchor":1,"after_completion":true,
-                   "zone":"Mars/Olympus"},"target":{"fake":""}}' AS BLOB) WHERE id = ?1"#;
+                   "zone":"Mars/Olympus"},"target":{"http":{"url":"http://localhost/"}}}' AS BLOB) WHERE id = ?1"#;
     sql(&store, spoil, job.id).await;
     let settled = subject.settle(settlement(&run, Verdict::Succeed)).await;
     assert_eq!(settled.unwrap(), DONE);

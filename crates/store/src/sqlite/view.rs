@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use model::job::Standing;
 use model::view::{Changed, Effects, History, Needs, PAST_BACK, PAST_MAX, Past, Span, View};
-use model::{Job, JobId, Run, RunId, Slot, Stretch, Timestamp, Version};
+use model::{Job, JobId, PresenceId, Run, RunId, Slot, Stretch, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::archive::Ranges;
-use super::db::{Db, insert_live};
+use super::db::{Db, insert_live, waiting_column};
 use super::fault::{Done, Fault};
 use super::history::ended_row;
 use super::jobs::load_job;
 use super::rows::{LiveRow, RunRow, Word};
-use crate::code::{Code, bad_row, read_stretch, stretch_columns};
+use crate::code::{Code, bad_row, read_stretch, stretch_columns, wait_columns};
 use crate::row::EndedRow;
 use crate::{StoreError, doc};
 
@@ -167,7 +167,11 @@ impl Db {
     /// Writes what was decided about a job.
     pub(super) fn apply(&mut self, id: JobId, effects: Effects) -> Done<()> {
         if let Some(job) = &effects.job {
+            self.audit_end(job)?;
             self.put_standing(job)?;
+            if let Some(before) = &effects.paused {
+                self.pause(before, job)?;
+            }
         }
         if let Some((why, at)) = effects.park {
             self.park(&[(id, why)], at)?;
@@ -187,6 +191,7 @@ impl Db {
         for run in effects.insert {
             self.insert_run(run)?;
         }
+        self.change_handed(effects.handed)?;
         Ok(())
     }
 
@@ -196,14 +201,15 @@ impl Db {
         let row = LiveRow::new(run)?;
         let mut insert = self.conn.prepare_cached(include_str!("sql/put_live.sql"))?;
         self.live += u64::from(insert_live(&mut insert, &row, claim)?);
-        self.crowded |= row.run.waiting;
+        self.crowded |= row.run.waits_for_turn();
         Ok(())
     }
 
     /// Attempts that stay as they are stay as they are written: they may not have been readable.
     fn change_live(&self, Changed { was, now }: &Changed) -> Done<()> {
         let tried = was.attempts != now.attempts;
-        let attempts = doc::encode_attempts(&now.attempts).map_err(|e| bad_row(now.id, &e))?;
+        let attempts = doc::encode_live(now.trace.as_deref(), &now.attempts)
+            .map_err(|e| bad_row(now.id, &e))?;
         let mut update = self
             .conn
             .prepare_cached(include_str!("sql/change_live.sql"))?;
@@ -213,12 +219,14 @@ impl Db {
             now.attempt.0,
             now.due_at.as_millis(),
             now.lost,
-            now.claim.is_some(),
+            claim_code(now.claim),
             now.mark.map(Code::code),
-            now.waiting,
+            waiting_column(now),
             now.dispatched_at.map(Timestamp::as_millis),
             tried,
             attempts,
+            wait_columns(now).0,
+            wait_columns(now).1,
         ])?;
         Ok(())
     }
@@ -252,10 +260,20 @@ fn standing(conn: &Connection, id: JobId) -> Done<Option<(Version, Standing)>> {
             runs_made: row.get(5)?,
             catch_up_to: moment(row.get(6)?),
             manual_runs: row.get(7)?,
+            failures: row.get(8)?,
         };
         Ok((Version(row.get(0)?), stands))
     });
     Ok(found.optional()?)
+}
+
+/// A claim goes, goes to the outside, or stays.
+fn claim_code(claim: Option<PresenceId>) -> i8 {
+    match claim {
+        None => 0,
+        Some(PresenceId::OUTSIDE) => -1,
+        Some(_) => 1,
+    }
 }
 
 /// None for one that was never dispatched.

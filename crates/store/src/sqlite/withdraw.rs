@@ -7,6 +7,7 @@ use model::{PresenceId, RunId, TenantId, Timestamp};
 use super::db::Db;
 use super::fault::Done;
 use super::history::{ended_row, live_row};
+use crate::audit::Change;
 use crate::row::Payloads;
 use crate::{Cancelled, Withdrawal};
 
@@ -32,6 +33,9 @@ impl Db {
         view.history = self.read_history(run.job, needs)?;
         let cancelled = view.cancel_run(tenant, id, now);
         self.apply(run.job, view.effects)?;
+        if matches!(cancelled, Cancelled::Done(_) | Cancelled::Asked) {
+            self.audit(&Change::run_cancelled(tenant, run.job, id))?;
+        }
         Ok(cancelled)
     }
 

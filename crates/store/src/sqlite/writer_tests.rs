@@ -8,7 +8,7 @@ use super::super::SqliteStore;
 use super::super::tests::{folder, new, open};
 use super::*;
 use crate::conformance::{TestClock, job, job_with};
-use crate::{ClientStore, Created};
+use crate::{ClientStore, Created, EngineStore as _, NodeInfo, NodeStatus};
 
 /// Holds the writer in a call until told to go on, so that what follows becomes one group.
 async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
@@ -49,6 +49,37 @@ async fn settle_down() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
+}
+
+/// Ends are known by heart before they are written, and a commit can fail.
+#[tokio::test]
+async fn a_beat_is_refused_only_once_the_end_is_written() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let me = store.join(&NodeInfo::default()).await.unwrap();
+    let (ended, has_ended) = oneshot::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let (mut ended, wait) = (Some(ended), std::sync::Mutex::new(wait));
+    let writer = store.clone();
+    let failing = tokio::spawn(async move {
+        let work = move |db: &mut Db| -> Done<()> {
+            db.leave(me)?;
+            ended.take().map(|ended| ended.send(()));
+            let _told = wait.lock().unwrap().recv();
+            Err(StoreError::unavailable("no room").into())
+        };
+        writer.writer.call(By::Engine, 1, work).await
+    });
+    has_ended.await.unwrap();
+    let beating = store.clone();
+    let beat = tokio::spawn(async move { beating.beat(me, &NodeStatus::default()).await });
+    settle_down().await;
+    go.send(()).unwrap();
+    assert!(failing.await.unwrap().is_err());
+    assert_eq!(beat.await.unwrap().unwrap().living.len(), 1);
+    store.leave(me).await.unwrap();
+    let refused = store.beat(me, &NodeStatus::default()).await;
+    assert!(matches!(refused, Err(StoreError::Fenced)));
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ const BOUNDS: [&str; 4] = ["starts_at", "ends_at", "runs_max", "after_completion
 /// Slots that a change is said to remove or add; a dry run shows all that the server names.
 const SLOTS_SHOWN_MAX: usize = 5;
 
-pub fn jobs(items: &[Value], first: bool) -> Result<(), Failure> {
+pub(crate) fn jobs(items: &[Value], first: bool) -> Result<(), Failure> {
     let rows = items.iter().map(|job| {
         let next = if job["resting"] == true {
             "after its run".to_owned()
@@ -38,7 +38,7 @@ pub fn jobs(items: &[Value], first: bool) -> Result<(), Failure> {
 }
 
 /// One job, a field to a line.
-pub fn job(job: &Value) -> Result<(), Failure> {
+pub(crate) fn job(job: &Value) -> Result<(), Failure> {
     fields(&spread_out(job))
 }
 
@@ -78,7 +78,7 @@ fn spread_out(job: &Value) -> Value {
 }
 
 /// A list in a line; anything else as it is.
-pub fn list(value: &Value) -> String {
+pub(crate) fn list(value: &Value) -> String {
     match value.as_array() {
         Some(several) => several.iter().map(text).collect::<Vec<_>>().join(", "),
         None => text(value),
@@ -86,7 +86,7 @@ pub fn list(value: &Value) -> String {
 }
 
 /// What a create or a change did to a job, to runs that it met on their way, and to the slots ahead.
-pub fn changed(done: &str, job: &Value) -> Result<(), Failure> {
+pub(crate) fn changed(done: &str, job: &Value) -> Result<(), Failure> {
     output::line(&headline(done, job))?;
     if job["warning"].is_string() {
         output::warning(&text(&job["warning"]));
@@ -113,7 +113,7 @@ pub fn changed(done: &str, job: &Value) -> Result<(), Failure> {
 }
 
 /// What was done to which job, and when it is due next.
-pub fn headline(done: &str, job: &Value) -> String {
+pub(crate) fn headline(done: &str, job: &Value) -> String {
     let mut line = done.to_owned();
     if job["id"].is_string() {
         line.push_str(&format!(" {}", text(&job["id"])));
@@ -130,7 +130,7 @@ pub fn headline(done: &str, job: &Value) -> String {
 }
 
 /// A schedule in a few words.
-pub fn schedule(value: &Value) -> String {
+pub(crate) fn schedule(value: &Value) -> String {
     let zone = value["timezone"].as_str().filter(|zone| *zone != "UTC");
     let when = if value["cron"].is_array() || value["cron"].is_string() {
         match value["cron"].as_array() {

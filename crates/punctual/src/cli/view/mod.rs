@@ -1,9 +1,9 @@
 //! Answers as people read them: tables for lists, lines for one thing. Every text comes from a server, so
 //! every text is cleaned before it is shown.
 
-pub mod job;
-pub mod plan;
-pub mod run;
+pub(super) mod job;
+pub(super) mod plan;
+pub(super) mod run;
 
 use clap::Args;
 use comfy_table::{Cell, Color};
@@ -17,10 +17,11 @@ use crate::client::{Call, Client, with_query};
 use crate::failure::Failure;
 
 /// What people look for first in a job or a run.
-const FIRST: [&str; 27] = [
+const FIRST: [&str; 28] = [
     "id",
     "key",
     "name",
+    "owner",
     "job",
     "kind",
     "slot",
@@ -51,7 +52,7 @@ const SAID_MAX: usize = 120;
 
 /// Which part of a list.
 #[derive(Debug, Args)]
-pub struct PageArgs {
+pub(super) struct PageArgs {
     /// How many entries a page has
     #[arg(long, value_name = "COUNT")]
     limit: Option<u32>,
@@ -63,14 +64,14 @@ pub struct PageArgs {
     all: bool,
 }
 
-pub fn parse(answer: &[u8]) -> Result<Value, Failure> {
+pub(super) fn parse(answer: &[u8]) -> Result<Value, Failure> {
     let strange =
         |_| Failure::refused("the server's answer is not JSON: is this a Punctual server?");
     serde_json::from_slice(answer).map_err(strange)
 }
 
 /// Prints an answer as it came, or as people read it.
-pub fn print(
+pub(super) fn print(
     answer: &[u8],
     json: bool,
     show: impl FnOnce(&Value) -> Result<(), Failure>,
@@ -83,7 +84,7 @@ pub fn print(
 }
 
 /// Prints a list, page by page.
-pub async fn list(
+pub(super) async fn list(
     client: &Client,
     path: &str,
     query: Vec<(&str, String)>,
@@ -98,7 +99,7 @@ pub async fn list(
 }
 
 /// The same where more has to be read to show a page.
-pub async fn list_with(
+pub(super) async fn list_with(
     client: &Client,
     path: &str,
     query: Vec<(&str, String)>,
@@ -139,12 +140,12 @@ pub async fn list_with(
 }
 
 /// What a list holds; nothing if it is none.
-pub fn items(list: &Value) -> &[Value] {
+pub(super) fn items(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Prints rows, with their head if they are the first.
-pub fn rows_of(
+pub(super) fn rows_of(
     head: &[&str],
     rows: Vec<Vec<Cell>>,
     first: bool,
@@ -164,7 +165,7 @@ pub fn rows_of(
 }
 
 /// One thing, a field to a line.
-pub fn fields(thing: &Value) -> Result<(), Failure> {
+pub(super) fn fields(thing: &Value) -> Result<(), Failure> {
     let Some(thing) = thing.as_object() else {
         return Err(Failure::refused("the server's answer is not an object"));
     };
@@ -190,7 +191,7 @@ pub fn fields(thing: &Value) -> Result<(), Failure> {
 }
 
 /// A value in a line: a text as it is, nothing as nothing, the rest as JSON.
-pub fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => clean(text).into_owned(),
@@ -201,7 +202,7 @@ pub fn text(value: &Value) -> String {
 }
 
 /// The beginning of a long text.
-pub fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(SAID_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
         None => text.to_owned(),
@@ -209,7 +210,7 @@ pub fn cut(text: &str) -> String {
 }
 
 /// A moment, and how far away it is.
-pub fn moment(value: &Value, relative: bool) -> String {
+pub(super) fn moment(value: &Value, relative: bool) -> String {
     let shown = text(value);
     match Timestamp::parse(&shown) {
         Ok(moment) if relative => {
@@ -220,7 +221,7 @@ pub fn moment(value: &Value, relative: bool) -> String {
 }
 
 /// How far a moment is from another: "in 5m", "2d ago". Two units are enough for anyone.
-pub fn distance(moment: Timestamp, now: Timestamp) -> String {
+pub(super) fn distance(moment: Timestamp, now: Timestamp) -> String {
     let (ahead, ago) = (moment.since(now), now.since(moment));
     let away = ahead.max(ago);
     let unit = match away.as_secs() {
@@ -237,7 +238,7 @@ pub fn distance(moment: Timestamp, now: Timestamp) -> String {
 }
 
 /// A state in the colour of its mood.
-pub fn state(value: &Value) -> Cell {
+pub(super) fn state(value: &Value) -> Cell {
     let cell = Cell::new(text(value));
     match value.as_str().unwrap_or("") {
         "active" | "succeeded" => cell.fg(Color::Green),

@@ -36,7 +36,7 @@ const NOT_YET: [&str; 7] = [
 const NOTHING_DONE: &str = "nothing was changed";
 
 /// What would become of a job that stands.
-pub fn would_change(before: &[u8], answer: &[u8], json: bool) -> Result<(), Failure> {
+pub(crate) fn would_change(before: &[u8], answer: &[u8], json: bool) -> Result<(), Failure> {
     let after = planned(answer)?;
     if json {
         return output::json(answer);
@@ -79,7 +79,7 @@ fn slots(after: &Value) -> Result<(), Failure> {
 }
 
 /// What would become a job.
-pub fn would_create(answer: &[u8], json: bool) -> Result<(), Failure> {
+pub(crate) fn would_create(answer: &[u8], json: bool) -> Result<(), Failure> {
     let mut after = planned(answer)?;
     if json {
         return output::json(answer);

@@ -11,7 +11,7 @@ use crate::cli::output;
 use crate::cli::run::Jobs;
 use crate::failure::Failure;
 
-pub fn runs(items: &[Value], jobs: &Jobs, first: bool) -> Result<(), Failure> {
+pub(crate) fn runs(items: &[Value], jobs: &Jobs, first: bool) -> Result<(), Failure> {
     let now = Clock::now(&SystemClock);
     let rows = items.iter().map(|run| {
         vec![
@@ -54,9 +54,12 @@ fn duration(run: &Value, now: Timestamp) -> String {
     }
 }
 
-/// Why a run ended as it did: "calendar: holidays, by node-1".
-pub fn reason(run: &Value) -> String {
+/// Why a run ended as it did, or what it waits for: "calendar: holidays, by node-1".
+pub(crate) fn reason(run: &Value) -> String {
     let mut reason = text(&run["reason"]);
+    if run["wait_reason"].is_string() {
+        reason.push_str(&format!("waits for {}", text(&run["wait_reason"])));
+    }
     if run["note"].is_string() {
         reason.push_str(&format!(": {}", cut(&text(&run["note"]))));
     }
@@ -67,7 +70,7 @@ pub fn reason(run: &Value) -> String {
 }
 
 /// One run, a field to a line, its attempts as a table below, then what its target answered last.
-pub fn run(run: &Value, jobs: &Jobs) -> Result<(), Failure> {
+pub(crate) fn run(run: &Value, jobs: &Jobs) -> Result<(), Failure> {
     let mut head = run.clone();
     let attempts = head.as_object_mut().and_then(|run| run.remove("attempts"));
     if let Some(head) = head.as_object_mut() {
@@ -96,7 +99,7 @@ pub fn run(run: &Value, jobs: &Jobs) -> Result<(), Failure> {
         "ERROR",
     ];
     output::table(&head, attempts.iter().map(attempt_row).collect())?;
-    for line in answer(last, jobs.job(run)) {
+    for line in exchange(last).into_iter().chain(answer(last)) {
         output::line(&line)?;
     }
     Ok(())
@@ -114,8 +117,39 @@ fn attempt_row(attempt: &Value) -> Vec<Cell> {
     ]
 }
 
+/// How the last answer came: whom the request reached, how long each step took, and the headers that are kept.
+fn exchange(attempt: &Value) -> Vec<String> {
+    let exchange = &attempt["exchange"];
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(peer) = exchange["peer"].as_str() {
+        parts.push(format!("with {peer}"));
+    }
+    for (name, field) in [
+        ("connect", "connect_ms"),
+        ("TLS", "tls_ms"),
+        ("first byte", "first_byte_ms"),
+        ("total", "total_ms"),
+    ] {
+        if let Some(ms) = exchange[field].as_f64() {
+            parts.push(format!("{name} {ms} ms"));
+        }
+    }
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), format!("exchange {}", parts.join(", "))];
+    let headers = exchange["headers"].as_object();
+    for (name, value) in headers.into_iter().flatten() {
+        lines.push(format!("  {name}: {}", output::clean(&text(value))));
+    }
+    if let Some(note) = exchange["note"].as_str() {
+        lines.push(format!("  note: {}", output::clean(note)));
+    }
+    lines
+}
+
 /// The head of what the target answered, as it was laid out, and whether that is all.
-fn answer(attempt: &Value, job: Option<&Value>) -> Vec<String> {
+fn answer(attempt: &Value) -> Vec<String> {
     let kept = attempt["output"].as_str().unwrap_or("");
     if kept.is_empty() {
         return Vec::new();
@@ -126,13 +160,10 @@ fn answer(attempt: &Value, job: Option<&Value>) -> Vec<String> {
     } else {
         kept.len()
     };
-    let most = job.and_then(|job| job["target"]["http"]["output_max"].as_u64());
-    // A character that was cut is not shown at all.
-    let is_cut = most.map(|most| bytes as u64 + if binary { 0 } else { 3 } >= most);
-    let how_much = match (is_cut, most) {
-        (Some(true), Some(most)) => format!("cut: only the first {most} bytes are kept"),
-        (Some(false), _) => format!("{bytes} bytes, all of it"),
-        (Some(true) | None, _) => format!("{bytes} bytes are kept"),
+    let how_much = if attempt["truncated"] == true {
+        format!("cut: only the first {bytes} bytes are kept")
+    } else {
+        format!("{bytes} bytes, all of it")
     };
     let form = if binary { ", not text, as base64" } else { "" };
     let mut lines = vec![String::new(), format!("answer ({how_much}{form}):")];
@@ -176,37 +207,52 @@ mod tests {
 
     #[test]
     fn an_answer_is_shown_line_by_line_and_says_whether_it_was_cut() {
-        let job = json!({ "target": { "http": { "output_max": 8 } } });
-        let check = |output: &str, encoding: &str, job: Option<&Value>, expected: &[&str]| {
-            let attempt = json!({ "output": output, "output_encoding": encoding });
-            let shown = answer(&attempt, job);
+        let check = |output: &str, encoding: &str, truncated: bool, expected: &[&str]| {
+            let attempt =
+                json!({ "output": output, "output_encoding": encoding, "truncated": truncated });
+            let shown = answer(&attempt);
             let shown: Vec<&str> = shown.iter().skip(1).map(String::as_str).collect();
             assert_eq!(shown, expected);
         };
         check(
             "a\nb",
             "utf8",
-            Some(&job),
+            false,
             &["answer (3 bytes, all of it):", "  a", "  b"],
         );
         let cut = "answer (cut: only the first 8 bytes are kept):";
-        check("12345678", "utf8", Some(&job), &[cut, "  12345678"]);
+        check("12345678", "utf8", true, &[cut, "  12345678"]);
         check(
             "\u{1b}[2J",
             "utf8",
-            None,
-            &["answer (4 bytes are kept):", "  \\u{1b}[2J"],
+            false,
+            &["answer (4 bytes, all of it):", "  \\u{1b}[2J"],
         );
         check(
             "/wD+",
             "base64",
-            Some(&job),
+            false,
             &[
                 "answer (3 bytes, all of it, not text, as base64):",
                 "  /wD+",
             ],
         );
-        check("", "utf8", Some(&job), &[]);
+        check("", "utf8", false, &[]);
+    }
+
+    #[test]
+    fn an_exchange_says_whom_it_reached_and_how_long_each_step_took() {
+        let attempt = json!({ "exchange": {
+            "peer": "192.0.2.7:443", "connect_ms": 0.8, "tls_ms": null, "first_byte_ms": 12.25, "total_ms": 13,
+            "headers": { "etag": "\u{1b}a" }, "note": "odd" } });
+        let expected = [
+            "",
+            "exchange with 192.0.2.7:443, connect 0.8 ms, first byte 12.25 ms, total 13 ms",
+            "  etag: \\u{1b}a",
+            "  note: odd",
+        ];
+        assert_eq!(exchange(&attempt), expected);
+        assert!(exchange(&json!({})).is_empty());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::ledger::{Entry, Ledger};
 use super::world::{HEAD_START, Planned, create, history, moment, now, pause, stop_all};
-use crate::support::{Answer, Http, Receiver, Server};
+use crate::support::{Answer, Http, Receiver, Server, wait_for};
 
 const ONE_OFFS: usize = 2_000;
 const RECURRING: usize = 200;
@@ -61,6 +61,58 @@ fn unacknowledged(planned: &[Planned], history: &[Entry], url: &str) -> Vec<Plan
     let jobs = history.iter().filter(known);
     jobs.map(|entry| Planned::one_off(entry.slot.unwrap(), url).named(&entry.job))
         .collect()
+}
+
+/// Whoever starts a run by hand finds what came of it under their own trace, whatever happens before its first attempt.
+#[test]
+fn the_trace_of_a_run_by_hand_survives_kill_9() {
+    let asked = AtomicBool::new(false);
+    // The first attempt hangs, and what was started behind it waits.
+    let receiver = Receiver::answering(move |_| {
+        let is_first = !asked.swap(true, Ordering::Relaxed);
+        Answer::ok().after(Duration::from_secs(if is_first { 20 } else { 0 }))
+    });
+    let folder = TempDir::new().unwrap();
+    let server = Server::start_in(folder.path(), &[]);
+    let http = server.http();
+    let job = json!({
+        "key": "a", "schedule": { "in": "1h" }, "target": receiver.url("/"), "overlap": "queue_one",
+        "retry": { "delay_first": "100ms" },
+    });
+    assert_eq!(http.post("/v1/jobs", &job).status, 201);
+    let start = |trace| {
+        let headers = [("traceparent", trace)];
+        let reply = http.send("POST", "/v1/jobs/key:a/run", &headers, b"");
+        assert_eq!(
+            reply.status,
+            201,
+            "{:?}",
+            String::from_utf8_lossy(&reply.body)
+        );
+        reply.json()["id"].as_str().unwrap().to_owned()
+    };
+    let theirs = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let first = start("00-nonsense");
+    wait_for("the first attempt", || {
+        (receiver.count() == 1).then_some(())
+    });
+    let second = start(theirs);
+    server.kill();
+    let server = Server::start_in(folder.path(), &[]);
+    wait_for("both runs", || (receiver.count() == 3).then_some(()));
+    let own = format!("00-{}-", first.strip_prefix("run_").unwrap());
+    for delivery in receiver.deliveries() {
+        let (run, trace) = (
+            delivery.header("punctual-run"),
+            delivery.header("traceparent"),
+        );
+        if run == second {
+            assert_eq!(trace, theirs);
+        } else {
+            assert!(run == first && trace.starts_with(&own), "{run} {trace}");
+        }
+    }
+    assert_eq!(server.stop().code(), Some(0));
 }
 
 #[test]

@@ -6,7 +6,9 @@ mod errors;
 mod files;
 mod https;
 mod nodes;
+mod replays;
 mod slots;
+mod versions;
 
 use std::fs;
 use std::process::{Command, Output, Stdio};

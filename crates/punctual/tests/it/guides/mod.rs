@@ -1,9 +1,11 @@
 //! What the papers say is what happens: their commands and programs are run as they stand there.
 
+mod callbacks;
 mod docs;
 mod drill;
 mod readme;
 mod receivers;
+mod signatures;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ use super::{Http, wait_for};
 pub const BINARY: &str = env!("CARGO_BIN_EXE_punctual");
 /// The flag of a server that asks for keys.
 pub const KEYS: &str = "--insecure-no-auth=false";
-const READY: &str = "ready: listening on http://";
+const READY: &str = "ready: listening on ";
 
 /// The binary with these arguments and an environment that says nothing to it.
 fn command(program: &Path, before: &[&str]) -> Command {
@@ -54,7 +54,10 @@ pub fn punctual(line: &str) -> Output {
 /// A running `punctual serve`. Dropped, it is killed.
 pub struct Server {
     child: Child,
+    /// Host and port.
     pub address: String,
+    /// Where it is.
+    url: String,
     folder: PathBuf,
     log: Arc<Mutex<String>>,
     /// Removed with the server, if it is the server's own.
@@ -104,9 +107,23 @@ impl Server {
     }
 
     fn start_with(program: &Path, before: &[&str], folder: &Path, arguments: &[&str]) -> Self {
+        let listen: &[&str] = if arguments.contains(&"--listen") {
+            &[]
+        } else {
+            &["--listen", "127.0.0.1:0"]
+        };
+        // Receivers are on this machine, which a server that asks for keys calls only if it is told that it may.
+        let egress: &[&str] = if arguments.contains(&KEYS) && !arguments.contains(&"--egress-allow")
+        {
+            &["--egress-allow", "public,loopback"]
+        } else {
+            &[]
+        };
         let mut child = command(program, before)
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .args(["serve", "--data"])
             .arg(folder)
+            .args(listen)
+            .args(egress)
             .args(arguments)
             // Who may call is what some tests are about; for those a flag says otherwise, and wins.
             .env("PUNCTUAL_INSECURE_NO_AUTH", "true")
@@ -121,19 +138,21 @@ impl Server {
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 written.lock().unwrap().push_str(&format!("{line}\n"));
-                if let Some((_, address)) = line.split_once(READY) {
-                    let _nobody_waits = ready.try_send(address.trim().to_owned());
+                if let Some((_, url)) = line.split_once(READY) {
+                    let _nobody_waits = ready.try_send(url.trim().to_owned());
                 }
             }
         });
-        let Ok(address) = is_ready.recv_timeout(Duration::from_secs(60)) else {
+        let Ok(url) = is_ready.recv_timeout(Duration::from_secs(60)) else {
             let _gone = child.kill();
             let ended = child.wait();
             panic!("not ready ({ended:?}):\n{}", log.lock().unwrap());
         };
+        let (_, address) = url.split_once("://").unwrap();
         Self {
             child,
-            address,
+            address: address.to_owned(),
+            url,
             folder: folder.to_owned(),
             log,
             _own: None,
@@ -141,7 +160,7 @@ impl Server {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.url.clone()
     }
 
     pub fn folder(&self) -> &Path {

@@ -1,11 +1,13 @@
 //! Which words a field takes, and how much of something there may be: from the model, so that the contract says what is
 //! checked.
 
+use model::user::USER_ROLES;
 use model::{
-    Backoff, CatchUp, CatchUpPolicy, Delivery, JobState, Lane, Outcome, Overlap, Reason, Role,
-    RunKind, RunState, limits,
+    Backoff, CatchUp, CatchUpPolicy, Completion, Delivery, JobState, Lane, Outcome, Overlap, Quota,
+    Reason, Redirects, Role, RunKind, RunState, limits,
 };
 use serde_json::{Value, json};
+use store::ReplayState;
 
 /// A field is named by its schema, `Job.state`; a form of several by its place, `OverlapForm#0`.
 pub(super) fn add(contract: &mut Value) {
@@ -65,7 +67,7 @@ const WORDS: &[(Words, Fields)] = &[
     ),
     (
         || RunState::ALL.map(RunState::as_str).to_vec(),
-        &["Run.state", "SlotRun.state"],
+        &["Run.state", "SlotRun.state", "ReplayFilter.state.items"],
     ),
     (|| RunKind::ALL.map(RunKind::as_str).to_vec(), &["Run.kind"]),
     (
@@ -74,19 +76,54 @@ const WORDS: &[(Words, Fields)] = &[
     ),
     (
         || Reason::ALL.map(Reason::as_str).to_vec(),
-        &["Run.reason", "SlotEntry.reason"],
+        &[
+            "Run.reason",
+            "SlotEntry.reason",
+            "RunGroup.reason",
+            "ReplayFilter.reason.items",
+        ],
     ),
     (
         || Lane::ALL.map(Lane::as_str).to_vec(),
-        &["Job.lane", "Run.lane", "JobRequest.lane", "JobPatch.lane"],
+        &[
+            "Job.lane",
+            "Run.lane",
+            "JobRequest.lane",
+            "JobPatch.lane",
+            "OverviewLane.lane",
+        ],
     ),
     (
         || Role::ALL.map(Role::as_str).to_vec(),
         &["AccessKey.role", "KeyRequest.role"],
     ),
     (
+        || USER_ROLES.map(Role::as_str).to_vec(),
+        &["UserRequest.role", "UserPatch.role"],
+    ),
+    (
         || Delivery::ALL.map(Delivery::as_str).to_vec(),
         &["Job.delivery", "JobRequest.delivery", "JobPatch.delivery"],
+    ),
+    (
+        || Redirects::ALL.map(Redirects::as_str).to_vec(),
+        &[
+            "HttpTarget.redirects",
+            "HttpRequest.redirects",
+            "HttpPatch.redirects",
+        ],
+    ),
+    (
+        || Completion::WORDS.to_vec(),
+        &[
+            "Job.completion",
+            "JobRequest.completion",
+            "JobPatch.completion",
+        ],
+    ),
+    (
+        || crate::wire::OUTCOMES.to_vec(),
+        &["ReportBody.outcome", "ReportAnswer.outcome"],
     ),
     (
         || Backoff::ALL.map(Backoff::as_str).to_vec(),
@@ -140,6 +177,12 @@ const WORDS: &[(Words, Fields)] = &[
         || vec!["ran", "skipped", "missed", "planned", "unknown"],
         &["SlotEntry.fate", "Explained.fate"],
     ),
+    (|| vec!["replay", "backfill"], &["Replay.kind"]),
+    (
+        || ReplayState::ALL.map(ReplayState::as_str).to_vec(),
+        &["Replay.state"],
+    ),
+    (|| vec!["1h", "6h", "24h", "7d"], &["Overview.span"]),
     (|| vec!["utf8", "base64"], &["Attempt.output_encoding"]),
     (|| vec!["well", "held"], &["HealthAnswer.status"]),
     (|| vec!["ready"], &["ReadyAnswer.status"]),
@@ -164,11 +207,18 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
             "CatchUp.max",
             "CatchUpRequest.max",
             "OverlapRequest.max",
+            "Job.pause_after_failures",
+            "JobRequest.pause_after_failures",
+            "JobPatch.pause_after_failures",
             "ScheduleRequest.runs_max",
             "PreviewBody.runs_max",
             "PreviewBody.count",
             "BatchLine.line",
             "Attempt.no",
+            "ReplayRequest.rate",
+            "ReplayRequest.limit",
+            "BackfillBody.rate",
+            "BackfillBody.limit",
         ],
     ),
     (
@@ -183,6 +233,15 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
     ),
     (
         "maximum",
+        limits::FAILURES_MAX as usize,
+        &[
+            "Job.pause_after_failures",
+            "JobRequest.pause_after_failures",
+            "JobPatch.pause_after_failures",
+        ],
+    ),
+    (
+        "maximum",
         Overlap::QUEUE_MAX as usize,
         &["OverlapRequest.max"],
     ),
@@ -194,6 +253,25 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
     ("maximum", limits::PREVIEW_MAX, &["PreviewBody.count"]),
     (
         "maximum",
+        limits::REPLAY_RATE_MAX as usize,
+        &["ReplayRequest.rate", "BackfillBody.rate"],
+    ),
+    (
+        "maximum",
+        limits::REPLAY_RUNS_MAX as usize,
+        &["ReplayRequest.limit"],
+    ),
+    (
+        "maximum",
+        limits::BACKFILL_SLOTS_MAX as usize,
+        &["BackfillBody.limit"],
+    ),
+    ("maxLength", limits::ERROR_MAX, &["FilterRequest.error"]),
+    ("maxLength", limits::URL_MAX, &["FilterRequest.target"]),
+    ("maxItems", limits::GROUP_JOBS_MAX, &["RunGroup.jobs"]),
+    ("maxItems", limits::GROUPS_MAX, &["RunGroups.items"]),
+    (
+        "maximum",
         limits::OUTPUT_MAX,
         &[
             "HttpTarget.output_max",
@@ -201,8 +279,53 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
             "HttpPatch.output_max",
         ],
     ),
+    (
+        "maxLength",
+        limits::TEMPLATE_MAX,
+        &["HttpRequest.body", "HttpPatch.body"],
+    ),
+    (
+        "maxItems",
+        limits::KEEP_HEADERS_MAX,
+        &[
+            "HttpTarget.keep_headers",
+            "HttpRequest.keep_headers",
+            "HttpPatch.keep_headers",
+        ],
+    ),
+    (
+        "maxItems",
+        limits::STATUSES_MAX,
+        &["Success.status", "StatusesForm#2"],
+    ),
+    (
+        "maxLength",
+        limits::SUCCESS_JSON_MAX,
+        &["JsonEqualsRequest.pointer"],
+    ),
     ("minimum", 0, &["Retry.jitter", "RetryRequest.jitter"]),
     ("maximum", 1, &["Retry.jitter", "RetryRequest.jitter"]),
+    (
+        "maximum",
+        Quota::HistoryDays.highest() as usize,
+        &["QuotasRequest.history_days_max"],
+    ),
+    ("minimum", 1, &["QuotasRequest.history_days_max"]),
+    (
+        "maximum",
+        Quota::Jobs.highest() as usize,
+        &["QuotasRequest.jobs_max"],
+    ),
+    (
+        "maximum",
+        Quota::RunsDay.highest() as usize,
+        &["QuotasRequest.runs_day_max"],
+    ),
+    (
+        "maximum",
+        Quota::PayloadBytes.highest() as usize,
+        &["QuotasRequest.payload_bytes_max"],
+    ),
     ("minimum", 400, &["ProblemBody.status"]),
     ("maximum", 599, &["ProblemBody.status", "BatchLine.status"]),
     (
@@ -211,16 +334,63 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
         &[
             "JobRequest.key",
             "JobPatch.key",
+            "JobRequest.owner",
+            "JobPatch.owner",
             "CalendarRequest.name",
             "KeyRequest.label",
             "KeyRequest.tenant",
             "TenantRequest.name",
+            "SecretRequest.name",
+            "UserRequest.name",
         ],
     ),
     (
         "maxLength",
+        limits::USER_NAME_MAX,
+        &["User.name", "UserRequest.name", "UserPatch.name"],
+    ),
+    (
+        "minLength",
+        limits::PASSWORD_MIN,
+        &["UserRequest.password", "UserPatch.password"],
+    ),
+    (
+        "maxProperties",
+        limits::MEMBERS_MAX,
+        &["UserRequest.roles", "UserPatch.roles"],
+    ),
+    (
+        "minLength",
+        limits::SECRET_MIN,
+        &["SecretRequest.value", "SecretPatch.value"],
+    ),
+    (
+        "maxLength",
+        limits::SECRET_MAX,
+        &["SecretRequest.value", "SecretPatch.value"],
+    ),
+    (
+        "maxLength",
+        limits::SECRET_NAME_MAX,
+        &["SecretRequest.name", "SecretPatch.name"],
+    ),
+    ("minItems", 1, &["SecretRequest.hosts", "SecretPatch.hosts"]),
+    (
+        "maxItems",
+        limits::HOSTS_MAX,
+        &["SecretRequest.hosts", "SecretPatch.hosts"],
+    ),
+    ("minItems", 1, &["KeyRequest.queues"]),
+    ("maxItems", limits::QUEUES_MAX, &["KeyRequest.queues"]),
+    (
+        "maxLength",
         limits::TENANT_NAME_MAX,
         &["KeyRequest.tenant", "TenantRequest.name"],
+    ),
+    (
+        "maxLength",
+        limits::OWNER_MAX,
+        &["Job.owner", "JobRequest.owner", "JobPatch.owner"],
     ),
     (
         "maxLength",
@@ -250,6 +420,8 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
             "CalendarRequest.note",
             "TenantRequest.note",
             "TenantPatch.note",
+            "SecretRequest.note",
+            "SecretPatch.note",
         ],
     ),
     (
@@ -297,6 +469,9 @@ fn bound_parameter(parameter: &mut Value) {
     let bounds: &[(&str, usize)] = match parameter["name"].as_str().unwrap_or_default() {
         "limit" => &[("minimum", 1), ("maximum", limits::PAGE_MAX)],
         "q" => &[("maxLength", limits::NAME_MAX)],
+        "owner" => &[("maxLength", limits::OWNER_MAX)],
+        "error" => &[("maxLength", limits::ERROR_MAX)],
+        "target" => &[("maxLength", limits::URL_MAX)],
         "key" | "name" | "Idempotency-Key" => &[("minLength", 1), ("maxLength", limits::NAME_MAX)],
         _ => &[],
     };

@@ -13,7 +13,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::{batch, calendars, jobs, keys, nodes, preview, runs, slots, system, tenants};
+use super::{
+    audit, batch, calendars, find, jobs, keys, nodes, outside, overview, preview, replays, runs,
+    secrets, signing, slots, system, targets, tenants, users, versions,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,20 +27,33 @@ use super::{batch, calendars, jobs, keys, nodes, preview, runs, slots, system, t
     paths(
         jobs::create, jobs::list, batch::create, jobs::show, jobs::patch, jobs::delete,
         jobs::find, jobs::put, jobs::delete_by_key, jobs::pause, jobs::resume,
-        runs::start, runs::replay_last, runs::list_of_job, runs::list, runs::show, runs::cancel,
-        runs::replay, slots::list, slots::explain, preview::preview,
+        versions::list, versions::show, versions::revert,
+        runs::start, runs::replay_last, runs::list_of_job, runs::list, find::groups, runs::show, runs::cancel,
+        runs::wake,
+        runs::replay, outside::report, outside::heartbeat, outside::append_log, outside::log, outside::checkpoint,
+        replays::create, replays::list, replays::show, replays::cancel, replays::backfill, slots::list, slots::explain, preview::preview,
         calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
-        nodes::list, tenants::create, tenants::list, tenants::show,
-        tenants::patch, tenants::delete, keys::create, keys::list, keys::show, keys::revoke, system::healthz, system::readyz, system::version, system::metrics,
+        nodes::list, overview::show, targets::list, tenants::create, tenants::list, tenants::show,
+        tenants::patch, tenants::delete, keys::create, keys::list, keys::show, keys::revoke,
+        users::create, users::list, users::show, users::patch, users::delete, users::link,
+        secrets::create, secrets::list, secrets::show, secrets::put, secrets::delete, secrets::rewrap,
+        signing::create, signing::list, signing::delete,
+        audit::list, audit::export, audit::verify, system::healthz, system::readyz, system::version, system::metrics,
     ),
     tags(
         (name = "jobs", description = "What is due, and where it goes"),
         (name = "runs", description = "What came of each slot"),
+        (name = "replays", description = "Many runs at a pace: dead ones again, and past slots"),
         (name = "schedules", description = "When something is due"),
         (name = "calendars", description = "Named times that jobs leave out, or keep to"),
         (name = "nodes", description = "Who does the work"),
+        (name = "overview", description = "How the jobs fare, and what comes"),
         (name = "tenants", description = "Who owns jobs"),
         (name = "keys", description = "Who may call"),
+        (name = "users", description = "Who logs in to the console"),
+        (name = "signing", description = "What callbacks are signed with"),
+        (name = "secrets", description = "Values that are sent and never shown"),
+        (name = "audit", description = "Who changed what"),
         (name = "system", description = "How the node is"),
     ),
 )]
@@ -145,7 +161,7 @@ fn set_example(of: &mut Value, example: &Value) {
     }
 }
 
-pub async fn serve() -> Response {
+pub(super) async fn serve() -> Response {
     let mut response = Response::new(Body::from(openapi_json()));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);

@@ -41,8 +41,15 @@ const OF_SCHEDULE: &[Kind] = &[
     Kind::CalendarUnknown,
     Kind::InPast,
 ];
+/// Of every run that is asked for.
+const OF_START: &[Kind] = &[Kind::OverlapRefused, Kind::QuotaExceeded];
 /// Of every write of a job's definition.
-const OF_JOB: &[Kind] = &[Kind::JobRefused, Kind::NodeTooOld];
+const OF_JOB: &[Kind] = &[
+    Kind::JobRefused,
+    Kind::EgressRefused,
+    Kind::NodeTooOld,
+    Kind::QuotaExceeded,
+];
 
 pub(super) fn add(method: &str, path: &str, operation: &mut Value) {
     let mut by_status = BTreeMap::<u16, Vec<Kind>>::new();
@@ -67,7 +74,24 @@ pub(super) fn add(method: &str, path: &str, operation: &mut Value) {
                 "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemBody"}}
             }
         });
+        if status == Kind::RateExceeded.status().as_u16() {
+            operation["responses"][status.to_string()]["headers"] = headers_of_rates();
+        }
     }
+}
+
+/// What tells a client how fast it may go.
+fn headers_of_rates() -> Value {
+    let text =
+        |description: &str| json!({"description": description, "schema": {"type": "string"}});
+    json!({
+        "Retry-After": {
+            "description": "Seconds until this may be sent again",
+            "schema": {"type": "integer", "minimum": 1},
+        },
+        "RateLimit": text("Which bound it is, and how many requests may come at once: \"key\";r=0;t=1"),
+        "RateLimit-Policy": text("How many requests a second it takes: \"key\";q=10000;w=1"),
+    })
 }
 
 /// Whether no key is needed.
@@ -78,7 +102,11 @@ pub(super) fn is_open(path: &str) -> bool {
 fn kinds(method: &str, path: &str, operation: &Value) -> Vec<Kind> {
     let mut kinds = OF_ALL.to_vec();
     if !is_open(path) {
-        kinds.extend([Kind::Unauthorized, Kind::RoleInsufficient]);
+        kinds.extend([
+            Kind::Unauthorized,
+            Kind::RoleInsufficient,
+            Kind::RateExceeded,
+        ]);
     }
     if path.starts_with("/v1/") {
         kinds.extend(OF_API);
@@ -115,9 +143,13 @@ fn missing(method: &str, path: &str) -> Option<Kind> {
     let kinds = [
         ("/v1/jobs/", Kind::JobNotFound),
         ("/v1/runs/", Kind::RunNotFound),
+        ("/v1/replays/", Kind::ReplayNotFound),
         ("/v1/calendars/", Kind::CalendarNotFound),
         ("/v1/keys/", Kind::AccessKeyNotFound),
         ("/v1/tenants/", Kind::TenantNotFound),
+        ("/v1/secrets/", Kind::SecretNotFound),
+        ("/v1/signing-secrets/", Kind::SigningSecretNotFound),
+        ("/v1/users/", Kind::UserNotFound),
     ];
     kinds
         .into_iter()
@@ -133,13 +165,23 @@ fn own(operation: &str) -> Vec<Kind> {
         "put_job_by_key" | "patch_job" => {
             [&definition[..], &[Kind::Contended, Kind::StateConflict]].concat()
         }
+        "revert_job" => [
+            &definition[..],
+            &[Kind::Contended, Kind::StateConflict, Kind::VersionNotFound],
+        ]
+        .concat(),
+        "get_version_of_job" => vec![Kind::VersionNotFound],
         "delete_job" | "delete_job_by_key" => vec![Kind::Contended],
         "pause_job" | "resume_job" => vec![Kind::Contended, Kind::StateConflict],
-        "run_job" => vec![Kind::StateConflict, Kind::OverlapRefused],
-        "replay_job" => vec![Kind::NoDeadRun, Kind::OverlapRefused, Kind::JobGone],
-        "replay_run" => vec![Kind::RunAlive, Kind::OverlapRefused, Kind::JobGone],
+        "run_job" => [OF_START, &[Kind::StateConflict]].concat(),
+        "replay_job" => [OF_START, &[Kind::NoDeadRun, Kind::JobGone]].concat(),
+        "replay_run" => [OF_START, &[Kind::RunAlive, Kind::JobGone]].concat(),
+        "create_replay" => vec![Kind::ReplaysFull, Kind::JobNotFound, Kind::ReplayNotFound],
+        "backfill_job" => vec![Kind::ReplaysFull, Kind::ReplayNotFound],
         "cancel_run" => vec![Kind::RunEnded],
-        "list_runs" => vec![Kind::JobNotFound],
+        "wake_run" => vec![Kind::RunEnded, Kind::RunNotWaiting],
+        "report_run" | "heartbeat_run" | "append_log_of_run" => vec![Kind::AttemptEnded],
+        "list_runs" | "group_runs" => vec![Kind::JobNotFound],
         "preview_schedule" => OF_SCHEDULE.to_vec(),
         "create_calendar" => vec![
             Kind::CalendarExists,
@@ -148,13 +190,43 @@ fn own(operation: &str) -> Vec<Kind> {
         ],
         "put_calendar" => vec![Kind::CalendarsFull, Kind::Contended, Kind::ScheduleInvalid],
         "delete_calendar" => vec![Kind::CalendarInUse, Kind::Contended],
-        "create_tenant" => vec![Kind::TenantExists, Kind::TenantsFull],
-        "delete_tenant" => vec![Kind::TenantInUse],
-        "create_key" => vec![Kind::AccessKeysFull, Kind::TenantNotFound],
-        "list_keys" | "get_key" => vec![Kind::FieldInvalid, Kind::AccessKeyNotFound],
-        "revoke_key" => vec![Kind::LastRootKey, Kind::FieldInvalid],
         "healthz" => vec![Kind::Unwell],
         "readyz" => vec![Kind::NotReady],
+        _ => of_access(operation),
+    }
+}
+
+/// The same, of what says who may do what.
+fn of_access(operation: &str) -> Vec<Kind> {
+    match operation {
+        "create_tenant" => vec![Kind::TenantExists, Kind::TenantsFull, Kind::NodeTooOld],
+        "patch_tenant" => vec![Kind::NodeTooOld],
+        "delete_tenant" => vec![Kind::TenantInUse, Kind::LastRootKey],
+        "create_secret" => vec![
+            Kind::SecretExists,
+            Kind::SecretsFull,
+            Kind::MasterKeyMissing,
+            Kind::SecretNotFound,
+        ],
+        "put_secret" => vec![
+            Kind::SecretsFull,
+            Kind::MasterKeyMissing,
+            Kind::Contended,
+            Kind::SecretNotFound,
+        ],
+        "create_signing_secret" => vec![
+            Kind::SigningSecretsFull,
+            Kind::SecretsFull,
+            Kind::MasterKeyMissing,
+            Kind::NodeTooOld,
+            Kind::SecretNotFound,
+        ],
+        "create_user" => vec![Kind::UserExists, Kind::UsersFull],
+        "rewrap_secrets" => vec![Kind::MasterKeyMissing],
+        "create_key" => vec![Kind::AccessKeysFull, Kind::TenantNotFound],
+        "list_keys" | "get_key" => vec![Kind::FieldInvalid, Kind::AccessKeyNotFound],
+        "list_audit" | "export_audit" => vec![Kind::FieldInvalid, Kind::AccessKeyNotFound],
+        "revoke_key" => vec![Kind::LastRootKey, Kind::FieldInvalid],
         _ => Vec::new(),
     }
 }

@@ -58,6 +58,22 @@ impl World {
             Call::Cancel(tenant, run, now) => {
                 self.show(store.cancel_run(*tenant, *run, *now).await)
             }
+            Call::WakeDue(shards, now, limit) => {
+                // In which order is a store's own affair where several have waited until the same moment.
+                let mut woken = store.wake_due(shards, *now, *limit).await;
+                woken
+                    .iter_mut()
+                    .for_each(|it| it.sort_by_key(|due| due.run));
+                self.show(woken)
+            }
+            Call::Wake(runs, now) => {
+                let mut woken = store.wake(runs, *now).await;
+                woken
+                    .iter_mut()
+                    .for_each(|it| it.sort_by_key(|due| due.run));
+                self.show(woken)
+            }
+            Call::WakeRun(tenant, run, now) => self.show(store.wake_run(*tenant, *run, *now).await),
             Call::Slots(tenant, job, from, to, limit) => {
                 self.show(store.list_slots(*tenant, *job, *from, *to, *limit).await)
             }
@@ -113,8 +129,8 @@ impl World {
                 }
                 self.show(fenced)
             }
-            PresenceCall::Take(shards, up_to, room) => {
-                let taken = store.take(by, shards, *up_to, *room).await;
+            PresenceCall::ClaimDue(shards, up_to, room) => {
+                let taken = store.claim_due(by, shards, *up_to, *room).await;
                 let runs: Vec<_> = taken.iter().flatten().map(|(run, _)| run.id).collect();
                 self.learn_runs(&runs, learn).await;
                 let whole = |(run, job): (_, Arc<Job>)| (run, nameless(&job));

@@ -20,6 +20,9 @@ pub(super) enum Call {
     Claim(Leases, Vec<RunId>),
     Start(Box<StartRun>),
     Cancel(TenantId, RunId, Timestamp),
+    WakeDue(ShardSet, Timestamp, usize),
+    Wake(Vec<RunId>, Timestamp),
+    WakeRun(TenantId, RunId, Timestamp),
     Slots(TenantId, JobId, Timestamp, Timestamp, usize),
 }
 
@@ -40,7 +43,7 @@ pub(super) enum PresenceCall {
     Lease(ShardSet),
     Leave,
     Fence(Vec<LastBeat>),
-    Take(ShardSet, Timestamp, [usize; Lane::COUNT]),
+    ClaimDue(ShardSet, Timestamp, [usize; Lane::COUNT]),
     Mark(Vec<(RunId, Timestamp)>),
     Withdraw(Vec<Withdrawal>, Timestamp),
     Settle(Vec<Settlement>),

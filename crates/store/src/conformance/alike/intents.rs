@@ -1,6 +1,6 @@
 //! From what is to happen to the call that makes it happen, by what the world knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use model::retry::LostClaim;
 use model::shard::ShardSet;
 use model::view::Known;
 use model::{
-    Attempt, Job, JobId, Marks, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind, Shard,
-    Slot, TenantId, Timestamp, Verdict,
+    Attempt, Exchange, Job, JobId, Marks, Outcome, PresenceId, Reason, Report, Run, RunId, RunKind,
+    Shard, Slot, TenantId, Timestamp, Trace, Verdict, Wait, WaitReason,
 };
 
 use super::calls::{Call, JobCall, PresenceCall};
@@ -42,6 +42,11 @@ impl World {
             Op::Client(ClientOp::Cancel { run, own }) => match self.known(&[*run]).first() {
                 Some(run) if *own => Call::Cancel(run.tenant, run.id, self.now()),
                 Some(run) => Call::Cancel(TenantId(uuid::Uuid::max()), run.id, self.now()),
+                None => Call::Nothing,
+            },
+            Op::Client(ClientOp::Wake { run, own }) => match self.known(&[*run]).first() {
+                Some(run) if *own => Call::WakeRun(run.tenant, run.id, self.now()),
+                Some(run) => Call::WakeRun(TenantId(uuid::Uuid::max()), run.id, self.now()),
                 None => Call::Nothing,
             },
             Op::Client(ClientOp::Slots {
@@ -195,6 +200,7 @@ impl World {
             slot: None,
             due_at: asked_at,
             payload,
+            trace: trace(nonce),
             ..inserted
         };
         Call::Start(Box::new(StartRun { run, force }))
@@ -215,9 +221,9 @@ impl World {
             EngineOp::Claim { runs, fresh } => {
                 return Call::Claim(leases, self.claimable(runs, *fresh).await);
             }
-            EngineOp::Take { want, room, ahead } => {
+            EngineOp::ClaimDue { want, room, ahead } => {
                 let up_to = now.plus(Duration::from_secs(u64::from(*ahead)));
-                PresenceCall::Take(wanted(*want), up_to, room.map(usize::from))
+                PresenceCall::ClaimDue(wanted(*want), up_to, room.map(usize::from))
             }
             EngineOp::Mark { runs, fresh } => {
                 let runs = self.held(by, runs, *fresh).await;
@@ -230,6 +236,14 @@ impl World {
                 PresenceCall::Settle(runs.into_iter().map(settle).collect())
             }
             EngineOp::Recover => self.recover().await,
+            EngineOp::WakeDue { want, ahead, limit } => {
+                let up_to = now.plus(Duration::from_secs(u64::from(*ahead)));
+                return Call::WakeDue(wanted(*want), up_to, usize::from(*limit));
+            }
+            EngineOp::Wake { runs } => {
+                let runs: BTreeSet<RunId> = self.known(runs).iter().map(|run| run.id).collect();
+                return Call::Wake(runs.into_iter().collect(), now);
+            }
         };
         Call::Presence(by, call)
     }
@@ -257,14 +271,15 @@ impl World {
             } else {
                 due_at.plus(millis)
             };
-            firings.insert(
-                job.id,
-                Firing {
-                    claim,
-                    knows: self.knows(by, job.id, late).await,
-                    ..firing(&job, decided_at)
-                },
-            );
+            let mut firing = Firing {
+                claim,
+                knows: self.knows(by, job.id, late).await,
+                ..firing(&job, decided_at)
+            };
+            if late % 7 == 3 {
+                firing.decision = firing.decision.over_quota();
+            }
+            firings.insert(job.id, firing);
         }
         firings.into_values().collect()
     }
@@ -320,7 +335,9 @@ impl World {
                 attempt: run.attempt,
                 lost: run.lost,
                 due_at: run.due_at,
+                from: run.could_start_at(),
                 ended_at: orphan.ended_at,
+                dispatched: false,
                 delivery: orphan.job.def.delivery,
                 window: orphan.job.def.catch_up.window,
             }
@@ -369,6 +386,12 @@ fn settled(run: Run, end: End, now: Timestamp) -> Settlement {
         End::Bury => (Verdict::Bury(Reason::Refused), Some(Outcome::TimedOut)),
         End::Cancel => (Verdict::Cancel(Reason::Asked), Some(Outcome::Cancelled)),
         End::Release => (Verdict::Release, None),
+        End::Wait(secs) => {
+            // A moment of its own for each, so that it shows who has waited longest.
+            let chance = Duration::from_millis(u64::from(run.id.as_bytes()[15]));
+            let until = now.plus(Duration::from_secs(u64::from(secs)) + chance);
+            (Verdict::Wait(Wait::until(WaitReason::Breaker, until)), None)
+        }
     };
     let attempt = outcome.map(|outcome| tried(&run, outcome, now));
     Settlement {
@@ -378,12 +401,28 @@ fn settled(run: Run, end: End, now: Timestamp) -> Settlement {
     }
 }
 
+fn exchange() -> Exchange {
+    let mut exchange = Exchange {
+        peer: Some(([192, 0, 2, 7], 443).into()),
+        ..Exchange::default()
+    };
+    exchange.times.total = Some(Duration::from_micros(1_502));
+    exchange.keep_header("etag", b"\"a\"");
+    exchange
+}
+
 /// An attempt with an output that is too long to be kept, and not a text.
 fn tried(run: &Run, outcome: Outcome, now: Timestamp) -> Attempt {
     let output = Bytes::from([0, 255, b'a'].repeat(OUTPUT_EARLIER_MAX / 2));
     let report = Report {
         error: Some("so it is".to_owned()),
+        truncated: outcome == Outcome::TimedOut,
         ..Report::of(outcome)
+    };
+    let report = if outcome == Outcome::Lost {
+        report
+    } else {
+        report.with_exchange(exchange())
     };
     let dispatched_at = (outcome != Outcome::Lost).then_some(now);
     Attempt::new(
@@ -397,4 +436,12 @@ fn tried(run: &Run, outcome: Outcome, now: Timestamp) -> Attempt {
         late_by: (outcome == Outcome::TimedOut).then_some(Duration::from_millis(5)),
         long_by: (outcome == Outcome::Failed).then_some(Duration::from_millis(7)),
     })
+}
+
+/// Some have a trace.
+fn trace(nonce: u8) -> Option<Box<Trace>> {
+    let parent = u64::from(nonce) + 1;
+    let text = format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{parent:016x}-01");
+    let trace = Trace::parse(&text).filter(|_| nonce.is_multiple_of(3));
+    trace.map(Box::new)
 }

@@ -105,7 +105,7 @@ pub(super) enum EngineOp {
         /// In milliseconds, ahead of time if below zero.
         late: i32,
     },
-    Take {
+    ClaimDue {
         want: Want,
         room: [u8; 3],
         ahead: u8,
@@ -129,6 +129,14 @@ pub(super) enum EngineOp {
     },
     /// Settles what the gone have left, as the engine does.
     Recover,
+    WakeDue {
+        want: Want,
+        ahead: u8,
+        limit: u8,
+    },
+    Wake {
+        runs: Vec<u8>,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -140,6 +148,10 @@ pub(super) enum ClientOp {
     },
     /// `own`: as the tenant whose run it is.
     Cancel {
+        run: u8,
+        own: bool,
+    },
+    Wake {
         run: u8,
         own: bool,
     },
@@ -186,10 +198,14 @@ pub(super) enum Change {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
     Succeed,
-    Retry { lost: bool },
+    Retry {
+        lost: bool,
+    },
     Bury,
     Cancel,
     Release,
+    /// For something outside, for so many seconds.
+    Wait(u8),
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -277,12 +293,15 @@ fn engine() -> impl Strategy<Value = EngineOp> {
             .prop_map(|(jobs, claim, fresh, late)| EngineOp::Fire { jobs, claim, fresh, late }),
         8 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Claim { runs, fresh }),
         6 => (want(), [0_u8..3, 0_u8..3, 0_u8..3], 0_u8..90)
-            .prop_map(|(want, room, ahead)| EngineOp::Take { want, room, ahead }),
+            .prop_map(|(want, room, ahead)| EngineOp::ClaimDue { want, room, ahead }),
         3 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Mark { runs, fresh }),
         16 => (many(), fresh(), end())
             .prop_map(|(runs, fresh, end)| EngineOp::Settle { runs, fresh, end }),
         9 => prop::bool::weighted(0.6).prop_map(|taken_back| EngineOp::Withdraw { taken_back }),
         5 => Just(EngineOp::Recover),
+        4 => (want(), 0_u8..90, 0_u8..4)
+            .prop_map(|(want, ahead, limit)| EngineOp::WakeDue { want, ahead, limit }),
+        3 => many().prop_map(|runs| EngineOp::Wake { runs }),
     ]
 }
 
@@ -292,6 +311,7 @@ fn client() -> impl Strategy<Value = ClientOp> {
             .prop_map(|(job, nonce, force)| ClientOp::Start { job, nonce, force }),
         (any::<u8>(), prop::bool::weighted(0.9))
             .prop_map(|(run, own)| ClientOp::Cancel { run, own }),
+        (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(run, own)| ClientOp::Wake { run, own }),
         (any::<u8>(), 0_u8..20, 0_u8..20, 0_u8..5).prop_map(|(job, from, minutes, limit)| {
             ClientOp::Slots {
                 job,
@@ -334,5 +354,6 @@ fn end() -> impl Strategy<Value = End> {
         1 => Just(End::Bury),
         1 => Just(End::Cancel),
         2 => Just(End::Release),
+        3 => (0_u8..90).prop_map(End::Wait),
     ]
 }

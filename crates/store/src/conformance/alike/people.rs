@@ -8,12 +8,12 @@ use bytes::Bytes;
 use model::policy::CatchUpPolicy;
 use model::schedule::{Calendars, Cron, CronOptions, Zone};
 use model::{
-    Calendar, CalendarName, Definition, Job, JobId, JobKey, Lane, Overlap, Schedule, Skip, Slot,
-    Target, TenantId, Timestamp, limits,
+    Calendar, CalendarName, Definition, FailuresMax, Job, JobId, JobKey, Lane, Overlap, Schedule,
+    Skip, Slot, TenantId, Timestamp, limits,
 };
 
 use super::world::STRANGER;
-use crate::conformance::{after_completion, at, every, someone};
+use crate::conformance::{after_completion, at, every, someone, target};
 use crate::{Idempotency, NewJob};
 
 const OVERLAPS: [Overlap; 5] = [
@@ -91,8 +91,7 @@ pub(super) fn owner(number: u8) -> TenantId {
 
 /// Job number so-and-so. Some share a key, some an idempotency key.
 pub(super) fn new_job(number: u8, known: &Known, now: Timestamp) -> NewJob {
-    let target = Target::Fake(format!("of {number}"));
-    let mut def = Definition::new(schedule(number, known), target);
+    let mut def = Definition::new(schedule(number, known), target());
     def.overlap = overlap(number);
     def.catch_up.policy = CatchUpPolicy::ALL[usize::from(number) % 3];
     def.catch_up.max = 3;
@@ -108,6 +107,9 @@ pub(super) fn new_job(number: u8, known: &Known, now: Timestamp) -> NewJob {
         6 => def.spread = Duration::from_millis(700),
         7 => def.lane = Lane::Batch,
         _ => {}
+    }
+    if number.is_multiple_of(3) {
+        def.pause_after_failures = FailuresMax::new(2);
     }
     let key = (number % 5 < 2).then(|| key(number % 5));
     let id = JobId::new(at(0), [number; 10]);

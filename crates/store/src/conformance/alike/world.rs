@@ -193,8 +193,8 @@ impl World {
     async fn live_slots(&self) -> BTreeSet<JobId> {
         let states = RunState::ALL.into_iter().filter(|state| state.is_live());
         let filter = RunFilter {
-            job: None,
             states: states.collect(),
+            ..RunFilter::default()
         };
         let mut jobs = BTreeSet::new();
         for tenant in [TenantId::DEFAULT, STRANGER] {

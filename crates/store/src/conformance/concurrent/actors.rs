@@ -165,7 +165,10 @@ impl Actor {
             } else {
                 due_at.plus(Duration::from_secs(late))
             };
-            let decision = job.decide(slot, at, &Arc::from(NODE));
+            let mut decision = job.decide(slot, at, &Arc::from(NODE));
+            if self.chance.percent(10) {
+                decision = decision.over_quota();
+            }
             firings.push(firing_of(&job, decision, self.chance.percent(60)));
         }
         Ok(Call::Fire(leases, firings))

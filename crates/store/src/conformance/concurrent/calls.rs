@@ -142,7 +142,10 @@ impl Call {
             Self::Mark(by, runs) => return mark(store, *by, runs).await,
             Self::Withdraw(by, runs, now) => return withdraw(store, *by, runs, *now).await,
             Self::ClaimDue(by, shards, up_to, room) => {
-                match store.take(*by, shards, *up_to, [*room; Lane::COUNT]).await {
+                match store
+                    .claim_due(*by, shards, *up_to, [*room; Lane::COUNT])
+                    .await
+                {
                     Ok(taken) => return self.taken(taken),
                     Err(error) => (About::All, one(Err(error), |()| Answer::Done)),
                 }
@@ -274,6 +277,7 @@ async fn read_runs(store: &dyn Store, job: JobId) -> Answer {
     let filter = RunFilter {
         job: Some(job),
         states: Vec::new(),
+        ..RunFilter::default()
     };
     let page = Page {
         before: None,

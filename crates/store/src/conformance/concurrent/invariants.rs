@@ -106,8 +106,8 @@ impl Left<'_> {
     }
 
     fn stranded(&self) -> Option<String> {
-        let waits = self.live.iter().find(|run| run.waiting)?;
-        let moves = self.live.iter().any(|run| !run.waiting);
+        let waits = self.live.iter().find(|run| run.waits_for_turn())?;
+        let moves = self.live.iter().any(|run| !run.waits_for_turn());
         (!moves).then(|| format!("{} waits for nobody", waits.id))
     }
 }

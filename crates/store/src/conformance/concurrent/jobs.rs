@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{Definition, Job, JobId, Overlap, Schedule, Target, Timestamp};
+use model::{Definition, FailuresMax, Job, JobId, Overlap, Schedule, Timestamp};
 
 use super::chance::Chance;
 use super::replay::TENANT;
-use crate::conformance::{after_completion, every, someone};
+use crate::conformance::{after_completion, every, someone, target};
 use crate::{JobChange, RunsOfChange};
 
 const OVERLAPS: [Overlap; 5] = [
@@ -41,8 +41,11 @@ pub(super) fn new_job(chance: &mut Chance, now: Timestamp) -> Job {
     for (to, from) in name.iter_mut().zip(chance.next().to_be_bytes()) {
         *to = from;
     }
-    let mut def = Definition::new(schedule(chance), Target::Fake(String::new()));
+    let mut def = Definition::new(schedule(chance), target());
     def.overlap = overlap(chance);
+    if chance.percent(30) {
+        def.pause_after_failures = FailuresMax::new(2);
+    }
     Job::new(JobId::new(now, name), TENANT, None, def, now)
 }
 

@@ -231,6 +231,7 @@ pub(super) async fn runs_of(
     let filter = RunFilter {
         job,
         states: states.filter(|state| state.is_live() == live).collect(),
+        ..RunFilter::default()
     };
     let page = Page {
         before: None,

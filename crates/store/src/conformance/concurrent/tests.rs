@@ -197,13 +197,13 @@ async fn a_slot_that_is_lost_is_found() {
 async fn a_run_that_waits_for_nobody_is_found() {
     let story = Story::new();
     let waits = Run {
-        waiting: true,
+        wait: Some(model::Wait::TURN),
         claim: None,
         ..story.run()
     };
     let moves = Run {
         id: RunId::for_slot(story.job.id, slot(120)),
-        waiting: false,
+        wait: None,
         ..waits.clone()
     };
     let with = |live: &[Run], ended: &[Run]| {

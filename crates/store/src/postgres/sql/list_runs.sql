@@ -1,6 +1,6 @@
 -- list_runs: runs of history, newest first (one that was decided again is alive, and not listed here).
 SELECT {history h}
 FROM history h
-WHERE h.tenant = $1 AND h.id < $2 AND h.state = ANY($3::smallint[]) AND $5::uuid IS NULL
+WHERE h.tenant = $1 AND h.id < $2 AND h.id >= $6 AND h.state = ANY($3::smallint[]) AND $5::uuid IS NULL
   AND NOT EXISTS (SELECT 1 FROM live WHERE live.id = h.id)
 ORDER BY h.id DESC LIMIT $4

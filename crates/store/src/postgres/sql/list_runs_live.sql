@@ -1,4 +1,6 @@
 -- list_runs: live runs, newest first.
 SELECT {live}, p.id
 FROM live l LEFT JOIN presences p ON p.no = l.claim
-WHERE l.tenant = $1 AND l.id < $2 AND l.state = ANY($3::smallint[]) AND $5::uuid IS NULL ORDER BY l.id DESC LIMIT $4
+WHERE l.tenant = $1 AND l.id < $2 AND l.id >= $6 AND l.state = ANY($3::smallint[]) AND $5::uuid IS NULL
+  AND ($7::smallint[] IS NULL OR l.waiting AND coalesce(l.wait_reason, {WaitReason::Turn}) = ANY($7))
+ORDER BY l.id DESC LIMIT $4

@@ -1,5 +1,6 @@
--- settle: the views in which a run ends whose claim is the one named, no other run waits and the job does not rest. Runs
--- leave the live table for history; what enters is what left. All other views take the slow path.
+-- settle: the views in which a run ends whose claim is the one named, no other run waits and the job neither rests nor counts
+-- it as a failure or after one. Runs leave the live table for history; what enters is what left. All other views take the slow
+-- path.
 WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $26 AND ended_at IS NULL FOR KEY SHARE),
 gone AS (
@@ -12,7 +13,9 @@ gone AS (
     WHERE l.id = ANY(ARRAY[n.id]) AND coalesce(l.claim, 0) = (SELECT no FROM me) AND l.attempt = n.attempt
       AND (NOT l.exclusive
            OR ((SELECT 1 FROM live o WHERE o.job = l.job AND o.waiting LIMIT 1) IS NULL
-               AND (SELECT j.state = {JobState::Active} AND j.next_slot IS NULL FROM jobs j WHERE j.id = l.job) IS NOT TRUE))
+               AND (SELECT j.state = {JobState::Active} AND j.next_slot IS NULL
+                              OR j.failures IS NOT NULL AND (j.failures > 0 OR n.state = {RunState::Dead})
+                    FROM jobs j WHERE j.id = l.job) IS NOT TRUE))
     RETURNING n.*, l.job AS of_job, l.exclusive, l.payload AS own),
 entered AS (
     INSERT INTO history ({history})

@@ -1,2 +1,2 @@
 -- fire: where a job stands.
-SELECT version, state, state_at, next_slot, slot_last, runs_made, catch_up_to, manual_runs FROM jobs WHERE id = ?1
+SELECT version, state, state_at, next_slot, slot_last, runs_made, catch_up_to, manual_runs, failures FROM jobs WHERE id = ?1

@@ -64,9 +64,10 @@ const BROKEN: [&str; 10] = [
     "", "nan", "01", "1.", "+1", "'x'", "\"\n\"", "\"\\x\"", "[1,]", "{\"a\"}",
 ];
 
-/// A job with every field there is.
+/// A job with every field there is; one that is due once has nothing to pause.
 fn full(schedule: Value) -> Value {
-    json!({
+    let failures = schedule["at"].is_null().then_some(5);
+    let mut job = json!({
         "key": "k", "schedule": schedule, "payload": { "a": 1 }, "timeout": "5m",
         "target": { "http": { "url": "http://127.0.0.1:9/", "method": "POST",
             "headers": { "x-a": "b" }, "output_max": 100 } },
@@ -76,7 +77,11 @@ fn full(schedule: Value) -> Value {
         "catch_up": { "policy": "latest", "window": "1h", "max": 5 }, "spread": "1s",
         "delivery": "at_least_once", "start_within": "10s", "finish_within": "10m",
         "labels": { "team": "ops" },
-    })
+    });
+    if let Some(failures) = failures {
+        job["pause_after_failures"] = failures.into();
+    }
+    job
 }
 
 fn schedules() -> [Value; 3] {

@@ -1,0 +1,96 @@
+//! Callback: attempts whose target may take them over and report later. What they need before they leave, and what becomes
+//! of them once the target has said that it has them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use executor::Callback;
+use model::handed::ACCEPTED;
+use model::{Completion, Outcome, Report, Timestamp};
+use store::{HandOver, StoreError};
+
+use crate::attempt::Attempts;
+use crate::board::Work;
+use crate::desk::Gone;
+use crate::payloads::Unsent;
+use crate::tokens::Token;
+
+/// How soon a key for tokens is looked for again.
+const KEY_AGAIN: Duration = Duration::from_millis(250);
+
+/// Whether no token can be made for a target that may report later, before the store was asked.
+pub(crate) fn waits_for_key(attempts: &Attempts, work: &Work) -> bool {
+    work.job.def.completion != Completion::Answer && !attempts.tokens.has_key()
+}
+
+/// Reads what an attempt needs of the store before it leaves. A store that is away costs it no attempt.
+pub(crate) async fn prepare(attempts: &Attempts, work: &Work) -> Result<Option<Bytes>, Unsent> {
+    let kill = &attempts.presence.kill;
+    if waits_for_key(attempts, work) {
+        let key = async {
+            while attempts.tokens.find_key().await.is_err() {
+                attempts.clock.sleep(KEY_AGAIN).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = kill.cancelled() => return Err(Unsent::Killed),
+            () = work.stop.notified() => return Err(Unsent::HandedBack),
+            () = key => {}
+        }
+    }
+    attempts.payloads.payload_of(work, kill).await
+}
+
+/// Whether the target has taken the attempt over, and reports later.
+pub(crate) fn is_taken_over(work: &Work, report: &Report) -> bool {
+    let accepted = report.outcome == Outcome::Succeeded && report.status == Some(ACCEPTED);
+    match work.job.def.completion {
+        Completion::Answer => false,
+        Completion::Callback { .. } => accepted,
+    }
+}
+
+/// Passes the attempt on to whoever writes that the outside has it. Its claim is known here until then.
+pub(crate) async fn hand_over(
+    attempts: &Attempts,
+    work: &Work,
+    dispatched_at: Timestamp,
+) -> Result<(), Gone> {
+    let Work { run, job, .. } = work;
+    let within = job.def.completion.heartbeat_within();
+    if !attempts.board.handing_over(run.id, run.attempt) {
+        return Ok(());
+    }
+    let taken_over = HandOver {
+        run: run.id,
+        job: run.job,
+        attempt: run.attempt,
+        node: Arc::clone(&attempts.by.node),
+        dispatched_at,
+        within: within.unwrap_or(Completion::HEARTBEAT_WITHIN_DEFAULT),
+        timeout: job.def.timeout,
+    };
+    let sent = attempts.taken_over.send(taken_over).await;
+    sent.map_err(|_| Gone)
+}
+
+/// What a target gets that may report later; none if its attempt completes with its answer.
+pub(crate) async fn callback(
+    attempts: &Attempts,
+    work: &Work,
+    dispatched_at: Timestamp,
+) -> Result<Option<Callback>, StoreError> {
+    let Work { run, job, .. } = work;
+    if job.def.completion == Completion::Answer {
+        return Ok(None);
+    }
+    let token = Token {
+        attempt: run.attempt,
+        dispatched_at,
+    };
+    let token = attempts.tokens.sign(run.id, token).await?;
+    let report_url = format!("{}/v1/runs/{}/report", attempts.public_url, run.id);
+    Ok(Some(Callback { token, report_url }))
+}

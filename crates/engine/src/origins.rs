@@ -1,0 +1,299 @@
+//! Origins: whom this node calls, how well they are, and who waits for them. Each node sees for itself, and begins anew with
+//! each presence. An origin is known by tenant: what one tenant's calls come to holds up no other's.
+//!
+//! What always holds: a run that waits in memory for an origin takes no permit and stands in no lane, so it holds up
+//! nothing else. The lock of an origin is taken after the board's, never before.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::breaker::{Admit, Breaker, Calls, Signal, State, Turned};
+use model::{RunId, TenantId, Timestamp, Wait, WaitReason, limits};
+
+use crate::age::Age;
+use crate::board::{Queues, Work};
+use crate::lock;
+use crate::metrics::Metrics;
+
+#[derive(Debug)]
+pub(crate) struct Origin {
+    tenant: TenantId,
+    name: String,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    breaker: Breaker,
+    calls: Calls,
+    /// Due, and kept here until a call ends.
+    queue: Queues<RunId>,
+    /// Runs that wait in the store for it, and that this node made to.
+    waiting: VecDeque<RunId>,
+    /// When one was last woken to be the probe, by uptime.
+    probed: Duration,
+}
+
+/// Whether an attempt may start.
+#[derive(Debug)]
+pub(crate) enum Leave {
+    Go {
+        is_probe: bool,
+    },
+    /// Its origin has it, and gives it back when a call ends.
+    Later,
+    Wait(Wait),
+}
+
+/// What the end of a call means for others.
+#[derive(Debug, Default)]
+pub(crate) struct After {
+    /// Runs that may be started now, or have to wait after all.
+    pub freed: Vec<(Age, RunId)>,
+    pub turned: Option<Turned>,
+}
+
+/// How a node sees an origin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetStatus {
+    pub tenant: TenantId,
+    pub origin: String,
+    pub state: &'static str,
+    /// In a row.
+    pub failures: u32,
+    /// How long until the next call is tried.
+    pub open_for: Option<Duration>,
+    pub calls: usize,
+    pub calls_max: usize,
+    /// Runs that wait for it in the memory of this node, and in the store.
+    pub queued: usize,
+    pub waiting: usize,
+}
+
+pub(crate) struct Origins {
+    by_name: Mutex<BTreeMap<(TenantId, String), Arc<Origin>>>,
+    calls_max: usize,
+    /// Runs in all queues.
+    queued: AtomicUsize,
+    metrics: Metrics,
+}
+
+impl Origin {
+    /// Runs of it wait in the store from now on.
+    pub(crate) fn waits(&self, runs: &[RunId]) {
+        let mut inner = lock(&self.inner);
+        // Those that are not remembered are woken in their time.
+        let room = limits::ORIGIN_WAITING_MAX.saturating_sub(inner.waiting.len());
+        inner.waiting.extend(runs.iter().take(room));
+    }
+}
+
+impl Inner {
+    /// Takes out of the queue what may start, or all of it when nothing may.
+    fn free(&mut self) -> Vec<(Age, RunId)> {
+        let room = match self.breaker.state() {
+            State::Closed => self.calls.bound.saturating_sub(self.calls.under_way),
+            State::Open { .. } | State::HalfOpen { .. } => usize::MAX,
+        };
+        let mut freed = Vec::new();
+        while freed.len() < room
+            && let Some(next) = self.queue.pop(true)
+        {
+            freed.push(next);
+        }
+        freed
+    }
+
+    /// Runs to be woken: all when the breaker is closed and there is room for them, one when a probe is due.
+    fn take_waiting(&mut self, uptime: Duration, max: usize) -> Vec<RunId> {
+        let count = match self.breaker.state() {
+            State::Closed => (limits::ORIGIN_QUEUE_MAX / 2).saturating_sub(self.queue.len()),
+            State::Open { until }
+                if until <= uptime && self.probed + limits::SLEEP_MAX <= uptime =>
+            {
+                self.probed = uptime;
+                1
+            }
+            State::Open { .. } | State::HalfOpen { .. } => 0,
+        };
+        let count = count.min(self.waiting.len()).min(max);
+        self.waiting.drain(..count).collect()
+    }
+
+    fn is_idle(&self) -> bool {
+        let rests = self.queue.is_empty() && self.waiting.is_empty();
+        rests && self.calls.under_way == 0 && self.breaker == Breaker::default()
+    }
+}
+
+impl Origins {
+    pub(crate) fn new(calls_max: usize, metrics: &Metrics) -> Self {
+        Self {
+            by_name: Mutex::default(),
+            calls_max,
+            queued: AtomicUsize::new(0),
+            metrics: metrics.clone(),
+        }
+    }
+
+    /// How many runs wait for origins in memory.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Where an attempt goes. None for a target that is no origin, and when too many are known.
+    pub(crate) fn of(&self, work: &Work) -> Option<Arc<Origin>> {
+        let name = work.job.def.target.origin()?;
+        let tenant = work.job.tenant;
+        let mut by_name = lock(&self.by_name);
+        if let Some(origin) = by_name.get(&(tenant, name.clone())) {
+            return Some(Arc::clone(origin));
+        }
+        if by_name.len() >= limits::ORIGINS_MAX {
+            // A claim under way keeps its own.
+            by_name.retain(|_, origin| {
+                Arc::strong_count(origin) > 1 || !lock(&origin.inner).is_idle()
+            });
+            if by_name.len() >= limits::ORIGINS_MAX {
+                return None;
+            }
+        }
+        let origin = Arc::new(Origin {
+            tenant,
+            name: name.clone(),
+            inner: Mutex::new(Inner {
+                breaker: Breaker::default(),
+                calls: Calls::new(self.calls_max),
+                queue: Queues::default(),
+                waiting: VecDeque::new(),
+                probed: Duration::ZERO,
+            }),
+        });
+        by_name.insert((tenant, name), Arc::clone(&origin));
+        Some(origin)
+    }
+
+    /// Whether an attempt that is due may start.
+    pub(crate) fn leave(
+        &self,
+        origin: &Origin,
+        (work, age): (&Work, Age),
+        now: Timestamp,
+        uptime: Duration,
+    ) -> Leave {
+        let mut inner = lock(&origin.inner);
+        let admit = inner.breaker.admit(uptime);
+        // One that has waited for a day is tried in any case, so that it comes to an end.
+        let overdue = now.since(work.run.due_at) > limits::BREAKER_WAIT_MAX;
+        let is_probe = match admit {
+            Admit::Go => false,
+            Admit::Probe => true,
+            Admit::Not(_) if overdue => false,
+            Admit::Not(again) => {
+                let again = again.saturating_sub(uptime) + limits::BREAKER_WAIT_AFTER;
+                self.metrics.calls_refused.inc();
+                return Leave::Wait(Wait::until(WaitReason::Breaker, now.plus(again)));
+            }
+        };
+        if is_probe || inner.calls.has_room() {
+            inner.calls.under_way += 1;
+            return Leave::Go { is_probe };
+        }
+        if inner.queue.len() >= limits::ORIGIN_QUEUE_MAX {
+            let until = now.plus(limits::BREAKER_WAIT_AFTER);
+            return Leave::Wait(Wait::until(WaitReason::Concurrency, until));
+        }
+        inner.queue.push(age, work.run.lane, work.run.id);
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        Leave::Later
+    }
+
+    /// A call has ended, or did not begin after all.
+    pub(crate) fn called(
+        &self,
+        origin: &Origin,
+        signal: Option<Signal>,
+        is_probe: bool,
+        uptime: Duration,
+        chance: impl FnOnce() -> f64,
+    ) -> After {
+        let mut inner = lock(&origin.inner);
+        let signal = inner.calls.observe(signal);
+        let chance = match signal {
+            Some(Signal::Unwell | Signal::Busy) => chance(),
+            Some(Signal::Well) | None => 0.0,
+        };
+        let was = inner.breaker.state();
+        let turned = inner.breaker.observe(signal, is_probe, uptime, chance);
+        match turned {
+            Some(Turned::Opened) => {
+                self.metrics.breakers_opened.inc();
+                self.metrics
+                    .breakers_open
+                    .inc_by(i64::from(was == State::Closed));
+            }
+            Some(Turned::Closed) => {
+                self.metrics.breakers_open.dec();
+                inner.calls.begin_again();
+            }
+            None => {}
+        }
+        let freed = inner.free();
+        self.queued.fetch_sub(freed.len(), Ordering::Relaxed);
+        After { freed, turned }
+    }
+
+    /// Runs to be woken, each with its origin.
+    pub(crate) fn to_wake(&self, uptime: Duration, max: usize) -> Vec<(Arc<Origin>, Vec<RunId>)> {
+        let origins: Vec<Arc<Origin>> = lock(&self.by_name).values().cloned().collect();
+        let mut left = max;
+        let mut all = Vec::new();
+        for origin in origins {
+            let runs = lock(&origin.inner).take_waiting(uptime, left);
+            left -= runs.len();
+            if !runs.is_empty() {
+                all.push((origin, runs));
+            }
+        }
+        all
+    }
+
+    /// What is seen of origins: a tenant's, or all.
+    pub(crate) fn list(&self, tenant: Option<TenantId>, uptime: Duration) -> Vec<TargetStatus> {
+        let origins: Vec<Arc<Origin>> = lock(&self.by_name).values().cloned().collect();
+        let wanted = origins
+            .iter()
+            .filter(|it| tenant.is_none_or(|tenant| it.tenant == tenant));
+        let statuses = wanted.map(|origin| {
+            let inner = lock(&origin.inner);
+            let state = inner.breaker.state();
+            TargetStatus {
+                tenant: origin.tenant,
+                origin: origin.name.clone(),
+                state: state.as_str(),
+                failures: inner.breaker.failures(),
+                open_for: match state {
+                    State::Open { until } => Some(until.saturating_sub(uptime)),
+                    State::Closed | State::HalfOpen { .. } => None,
+                },
+                calls: inner.calls.under_way,
+                calls_max: inner.calls.bound,
+                queued: inner.queue.len(),
+                waiting: inner.waiting.len(),
+            }
+        });
+        statuses.collect()
+    }
+}
+
+/// The presence is over: whatever was open is known no more.
+impl Drop for Origins {
+    fn drop(&mut self) {
+        let origins = lock(&self.by_name);
+        let open = origins.values();
+        let open = open.filter(|it| lock(&it.inner).breaker.state() != State::Closed);
+        self.metrics.breakers_open.dec_by(open.count() as i64);
+    }
+}

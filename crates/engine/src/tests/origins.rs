@@ -1,0 +1,148 @@
+//! Origins: an origin that is down makes its runs wait and nobody else's, and they start when it is back.
+
+use std::sync::Arc;
+
+use model::breaker::{FAILURES, OPEN_FIRST};
+use model::{AttemptNo, Job, Report, RunState, Target, Verdict, WaitReason, limits};
+
+use super::bench::{Bench, run_of};
+use super::world::{at, job_with, once};
+
+/// A one-off that calls a host, and is tried often.
+fn to(number: u8, due: i64, host: &str) -> Job {
+    job_with(number, once(number, due).def.schedule.clone(), |def| {
+        def.target = Target::http(&format!("http://{host}/")).unwrap();
+        def.retry.attempts_max = 9;
+    })
+}
+
+fn down() -> Report {
+    Report::failed("it cannot be reached").unreached()
+}
+
+/// So many runs have failed to reach the host at 1,000, and one more is due then.
+async fn opened(bench: &Bench) -> Arc<Job> {
+    bench.target.answers(down());
+    for number in 1..=FAILURES as u8 {
+        bench.started(to(number, 1_000, "down"), 1_000).await;
+    }
+    assert_eq!(bench.metrics().breakers_open.get(), 1);
+    bench.put(to(99, 1_100, "down")).await
+}
+
+#[tokio::test]
+async fn while_a_breaker_is_open_runs_wait_and_no_attempt_is_spent() {
+    let bench = Bench::holding().await;
+    let job = opened(&bench).await;
+    let reached = bench.target.runs().len();
+    bench.fire_for(&mut bench.fire(), 1_100).await;
+    bench.pass_to(at(1_100));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    bench.drain(&mut bench.settle()).await;
+    let run = bench.mem.live_run(run_of(&job, 1_100)).unwrap();
+    let wait = run.wait.unwrap();
+    assert_eq!((wait.reason, run.claim), (WaitReason::Breaker, None));
+    assert_eq!(
+        (run.state, run.attempt),
+        (RunState::Ready, AttemptNo::FIRST)
+    );
+    assert!(run.attempts.is_empty());
+    assert!(wait.until.unwrap() <= at(1_100).plus(OPEN_FIRST + limits::BREAKER_WAIT_AFTER));
+    assert_eq!(bench.target.runs().len(), reached);
+    assert_eq!(bench.running(), 0);
+    let elsewhere = bench.started(to(50, 1_200, "up"), 1_200).await;
+    assert_eq!(
+        bench.target.runs().last(),
+        Some(&elsewhere),
+        "nobody else waits"
+    );
+}
+
+#[tokio::test]
+async fn one_run_is_the_probe_and_when_it_succeeds_the_others_start() {
+    let bench = Bench::holding().await;
+    let job = opened(&bench).await;
+    let other = bench.put(to(98, 1_100, "down")).await;
+    bench.fire_for(&mut bench.fire(), 1_100).await;
+    bench.pass_to(at(1_100));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    bench.drain(&mut bench.settle()).await;
+    let waits = |job| {
+        bench
+            .mem
+            .live_run(run_of(job, 1_100))
+            .is_some_and(|run| run.wait.is_some())
+    };
+    assert!(waits(&job) && waits(&other));
+    bench.target.answers(Report::succeeded());
+    bench.pass_to(at(1_100).plus(OPEN_FIRST));
+    bench.rest(&mut bench.beats()).await;
+    let mut wake = bench.wake();
+    bench.rest(&mut wake).await;
+    assert!(waits(&job) != waits(&other), "one is woken to be the probe");
+    let mut fire = bench.fire();
+    bench.rest(&mut fire).await;
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    assert_eq!(bench.metrics().breakers_open.get(), 0);
+    bench.rest(&mut wake).await;
+    assert!(!waits(&job) && !waits(&other));
+    bench.rest(&mut fire).await;
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    bench.drain(&mut bench.settle()).await;
+    for job in [&job, &other] {
+        let run = bench.run(run_of(job, 1_100)).await.unwrap();
+        assert_eq!(
+            (run.state, run.attempt),
+            (RunState::Succeeded, AttemptNo::FIRST)
+        );
+    }
+}
+
+#[tokio::test]
+async fn more_calls_than_an_origin_may_have_wait_in_memory_and_hold_up_nobody() {
+    let bench = Bench::with(|config| config.origin_calls_max = 1).await;
+    bench.hold(&model::shard::ShardSet::ALL).await;
+    bench.target.is_silent();
+    for number in 1..=4 {
+        bench.put(to(number, 1_000, "slow")).await;
+    }
+    let elsewhere = bench.put(to(5, 1_000, "quick")).await;
+    bench.fire_for(&mut bench.fire(), 1_000).await;
+    bench.pass_to(at(1_000));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    assert_eq!(bench.running(), 2, "one of each");
+    assert!(bench.target.runs().contains(&run_of(&elsewhere, 1_000)));
+    bench.target.answers(Report::succeeded());
+    bench.quiet().await;
+    assert_eq!((bench.target.runs().len(), bench.running()), (5, 0));
+}
+
+#[tokio::test]
+async fn a_wait_that_is_over_is_noticed_whoever_made_it() {
+    let bench = Bench::holding().await;
+    let run = bench.claimed(once(1, 1_000), 1_000).await;
+    let held = bench.mem.live_run(run).unwrap();
+    let wait = model::Wait::until(WaitReason::Breaker, at(3_000));
+    let settlement = store::Settlement {
+        run: held,
+        verdict: Verdict::Wait(wait),
+        attempt: None,
+    };
+    store::EngineStore::settle(&bench.mem, bench.me(), &[settlement])
+        .await
+        .unwrap();
+    let mut wake = bench.wake();
+    bench.rest(&mut wake).await;
+    assert!(bench.mem.live_run(run).unwrap().wait.is_some());
+    bench.pass_to(at(3_000));
+    bench.rest(&mut bench.beats()).await;
+    bench.rest(&mut wake).await;
+    let woken = bench.mem.live_run(run).unwrap();
+    assert_eq!((woken.wait, woken.woken_at), (None, Some(at(3_000))));
+    assert_eq!(bench.in_wheel(), 1);
+}

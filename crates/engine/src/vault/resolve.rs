@@ -1,0 +1,214 @@
+//! What an attempt sends: its path, its headers and its body with what their templates say. Nothing is sent unless every
+//! secret that they name is there and may go to the host.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use executor::{Executor, Identity, WorkOrder};
+use http::HeaderValue;
+use http::uri::PathAndQuery;
+use model::target::HttpTarget;
+use model::{Report, RetryHint, Run, SecretName, Target, TlsSecrets};
+use sha2::{Digest, Sha256};
+
+use super::facts::Facts;
+use super::scrub::Hidden;
+use super::template::{Place, TemplateError};
+use super::{Opened, Vault, VaultError, template};
+
+type Found = BTreeMap<SecretName, Arc<Opened>>;
+
+impl Vault {
+    /// Delivers an attempt whose target has templates, and says before what is to be taken out of its report.
+    pub async fn deliver(
+        &self,
+        executor: Arc<dyn Executor>,
+        mut order: WorkOrder,
+        run: &Run,
+        hidden: &Hidden,
+    ) -> Report {
+        let job = Arc::clone(&order.job);
+        let Target::Http(http) = &job.def.target;
+        let mut found = Found::new();
+        if let Err(unsent) = self.fill_in(&mut order, http, run, &mut found).await {
+            return unsent;
+        }
+        let key = match &http.tls {
+            None => None,
+            Some(tls) => match self.identity(&mut order, http, tls).await {
+                Ok(key) => key,
+                Err(unsent) => return unsent,
+            },
+        };
+        let used = found.values().chain(&key);
+        hidden.set(http, used.map(|opened| opened.value()));
+        executor.execute(order).await
+    }
+
+    /// The certificates that a target names. Answers the one that is secret.
+    async fn identity(
+        &self,
+        order: &mut WorkOrder,
+        http: &HttpTarget,
+        tls: &TlsSecrets,
+    ) -> Result<Option<Arc<Opened>>, Report> {
+        let mut opened: BTreeMap<&str, Arc<Opened>> = BTreeMap::new();
+        for (field, name) in tls.named() {
+            let found = self.open_one(order, http, name).await;
+            let found = found.map_err(|unsent| unsent.report(&format!("http.tls.{field}")))?;
+            opened.insert(field, found);
+        }
+        let text = |field: &str| opened.get(field).map(|it| it.value().to_owned());
+        let mut hash = Sha256::new();
+        for field in ["ca", "cert", "key"] {
+            let text = opened.get(field).map_or("", |it| it.value());
+            hash.update(text.len().to_be_bytes());
+            hash.update(text);
+        }
+        order.identity = Some(Arc::new(Identity {
+            id: hash.finalize().into(),
+            ca: text("ca"),
+            cert: text("cert").zip(text("key")),
+        }));
+        Ok(opened.remove("key"))
+    }
+
+    /// A secret, if it may go to the host.
+    async fn open_one(
+        &self,
+        order: &WorkOrder,
+        http: &HttpTarget,
+        name: &SecretName,
+    ) -> Result<Arc<Opened>, Unsent> {
+        let opened = self.get(order.job.tenant, name).await;
+        let opened = opened.map_err(|error| Unsent::Closed(name.clone(), error))?;
+        let opened = opened.ok_or_else(|| Unsent::Missing(name.clone()))?;
+        let host = http.url.host().unwrap_or_default();
+        if opened.secret.allows(host) {
+            Ok(opened)
+        } else {
+            Err(Unsent::Host(name.clone(), host.to_owned()))
+        }
+    }
+
+    async fn fill_in(
+        &self,
+        order: &mut WorkOrder,
+        http: &HttpTarget,
+        run: &Run,
+        found: &mut Found,
+    ) -> Result<(), Report> {
+        let templates = template::all_of(http);
+        for (field, _, text) in &templates {
+            self.open_named(order, http, text, found)
+                .await
+                .map_err(|unsent| unsent.report(field))?;
+        }
+        let (job, payload) = (Arc::clone(&order.job), order.payload().cloned());
+        let facts = Facts::of(&job, run, payload.as_deref());
+        let mut headers = http.headers.clone();
+        for (field, place, text) in &templates {
+            let known = found.iter();
+            let known = known.map(|(name, opened)| (name.clone(), opened.value().to_owned()));
+            let rendered = template::render(text, *place, &facts, known.collect());
+            let put = rendered
+                .map_err(|TemplateError(why)| Unsent::Template(why))
+                .and_then(|rendered| put(order, &mut headers, (field, *place), rendered));
+            put.map_err(|unsent| unsent.report(field))?;
+        }
+        order.headers = Some(headers);
+        Ok(())
+    }
+
+    /// Opens the secrets that a template names.
+    async fn open_named(
+        &self,
+        order: &WorkOrder,
+        http: &HttpTarget,
+        text: &str,
+        found: &mut Found,
+    ) -> Result<(), Unsent> {
+        let names = template::secrets_in(text);
+        for name in names.map_err(|TemplateError(why)| Unsent::Template(why))? {
+            if found.contains_key(&name) {
+                continue;
+            }
+            let opened = self.open_one(order, http, &name).await?;
+            found.insert(name, opened);
+        }
+        Ok(())
+    }
+}
+
+/// Puts what came of a template in its place.
+fn put(
+    order: &mut WorkOrder,
+    headers: &mut [(http::HeaderName, HeaderValue)],
+    (field, place): (&str, Place),
+    rendered: String,
+) -> Result<(), Unsent> {
+    match place {
+        Place::Body => order.payload = Some(Bytes::from(rendered)),
+        Place::Path => {
+            let path = PathAndQuery::try_from(rendered).map_err(|_| Unsent::Path)?;
+            order.path = Some(path);
+        }
+        Place::Header => {
+            let mut value = HeaderValue::from_str(&rendered).map_err(|_| Unsent::Value)?;
+            value.set_sensitive(true);
+            let is_it = |name: &http::HeaderName| field.strip_prefix(HEADER) == Some(name.as_str());
+            let header = headers.iter_mut().find(|(name, _)| is_it(name));
+            if let Some((_, old)) = header {
+                *old = value;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the field of a header begins with.
+const HEADER: &str = "http.headers.";
+
+/// Why an attempt was not sent.
+enum Unsent {
+    Missing(SecretName),
+    Host(SecretName, String),
+    Closed(SecretName, VaultError),
+    Template(String),
+    /// What came of it cannot stand in a header.
+    Value,
+    /// Nor in an address.
+    Path,
+}
+
+impl Unsent {
+    fn report(self, field: &str) -> Report {
+        // Trying again helps where somebody may put it right meanwhile, or another node may be asked.
+        let (why, retry) = match self {
+            Self::Missing(name) => (
+                format!("there is no secret {name}: make it with punctual secret set {name}"),
+                RetryHint::Usual,
+            ),
+            Self::Host(name, host) => (
+                format!("the secret {name} may not be sent to {host}: its hosts do not name it"),
+                RetryHint::Never,
+            ),
+            Self::Closed(name, error) => (format!("the secret {name}: {error}"), RetryHint::Usual),
+            Self::Template(why) => (why, RetryHint::Never),
+            Self::Value => (
+                "its value holds a line's end or another sign that no header can hold".to_owned(),
+                RetryHint::Never,
+            ),
+            Self::Path => (
+                "what comes of it cannot stand in an address".to_owned(),
+                RetryHint::Never,
+            ),
+        };
+        let place = match field.strip_prefix(HEADER) {
+            Some(name) => format!("header {name}"),
+            None => field.trim_start_matches("http.").to_owned(),
+        };
+        Report::failed(format!("not sent, {place}: {why}")).with_retry(retry)
+    }
+}

@@ -1,0 +1,112 @@
+//! The one place where an address is dialled: a host is resolved, each of its addresses is checked, and what was checked is
+//! what is connected to.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use model::RetryHint;
+use tokio::net::TcpStream;
+
+use super::names::{Names, Resolve, System};
+use super::{Egress, Refused};
+
+/// Addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    #[error("the host name {host} cannot be resolved")]
+    Unresolved {
+        host: String,
+        cause: Option<Arc<io::Error>>,
+    },
+    #[error("{}", refused.of_host(host))]
+    Refused { host: String, refused: Refused },
+    #[error("{host} cannot be reached")]
+    Unreachable {
+        host: String,
+        cause: Option<io::Error>,
+    },
+}
+
+impl DialError {
+    /// Networks recover and names change; an address that may not be called stays what it is.
+    pub fn retry(&self) -> RetryHint {
+        match self {
+            Self::Refused {
+                refused: Refused::Port { .. },
+                ..
+            } => RetryHint::Never,
+            Self::Refused { host, .. } if model::host::address(host).is_some() => RetryHint::Never,
+            Self::Refused { .. } | Self::Unresolved { .. } | Self::Unreachable { .. } => {
+                RetryHint::Usual
+            }
+        }
+    }
+}
+
+/// Connects to whom it may.
+pub struct Dialer {
+    egress: Arc<Egress>,
+    names: Names,
+}
+
+impl Dialer {
+    pub fn new(egress: Arc<Egress>) -> Self {
+        Self::resolving(egress, Arc::new(System))
+    }
+
+    /// The same, which finds the addresses of names by another way than the system's.
+    pub fn resolving(egress: Arc<Egress>, resolve: Arc<dyn Resolve>) -> Self {
+        let names = Names::new(resolve);
+        Self { egress, names }
+    }
+
+    pub fn egress(&self) -> &Arc<Egress> {
+        &self.egress
+    }
+
+    /// Connects to the first address of a host that may be called and answers. `host` is a name or an address, IPv6 without
+    /// its brackets.
+    pub async fn dial(&self, host: &str, port: u16) -> Result<TcpStream, DialError> {
+        let refuse = |refused| DialError::Refused {
+            host: host.to_owned(),
+            refused,
+        };
+        self.egress.check_port(port).map_err(refuse)?;
+        let unreachable = |cause| DialError::Unreachable {
+            host: host.to_owned(),
+            cause,
+        };
+        let found = self.names.resolve(host).await?;
+        let mut allowed: Vec<IpAddr> = Vec::with_capacity(found.len().min(ADDRESSES_MAX));
+        let mut refused = None;
+        for address in found.iter() {
+            match self.egress.check(*address, port) {
+                Ok(()) => allowed.push(address.to_canonical()),
+                Err(why) => refused = refused.or(Some(why)),
+            }
+        }
+        if let (true, Some(refused)) = (allowed.is_empty(), refused) {
+            return Err(refuse(refused));
+        }
+        let mut last = None;
+        for address in allowed.into_iter().take(ADDRESSES_MAX) {
+            match TcpStream::connect(SocketAddr::new(address, port)).await {
+                Ok(socket) => {
+                    socket
+                        .set_nodelay(true)
+                        .map_err(|cause| unreachable(Some(cause)))?;
+                    return Ok(socket);
+                }
+                Err(cause) => last = Some(cause),
+            }
+        }
+        Err(unreachable(last))
+    }
+}
+
+#[cfg(test)]
+#[path = "dial_tests.rs"]
+mod tests;

@@ -1,0 +1,85 @@
+//! The console: pages for people, served by the same binary. They call what REST calls (`ops`), with the tenant and the role of
+//! whoever is logged in, and know nothing that a client could not.
+//!
+//! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
+//! words), `fault`, `assets`; then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`, `job_more` and `diff`),
+//! `form`, `runs`, `run`, `lists` and `audit`.
+
+mod assets;
+mod audit;
+mod diff;
+mod fault;
+mod form;
+mod format;
+mod frame;
+mod heat;
+mod job;
+mod job_actions;
+mod job_more;
+mod jobs;
+mod lists;
+mod login;
+mod overview;
+mod run;
+mod runs;
+mod viewer;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+
+use crate::api::Api;
+
+/// Every page, for whoever is logged in; and the way in, for everyone.
+pub(crate) fn router(api: &Arc<Api>) -> Router<Arc<Api>> {
+    let pages = work()
+        .merge(access())
+        .layer(from_fn_with_state(Arc::clone(api), viewer::admit));
+    Router::new()
+        .route("/assets/{name}", get(assets::serve))
+        .route("/login", get(login::show).post(login::login))
+        .route("/login/link", get(login::link).post(login::open_link))
+        .merge(pages)
+}
+
+fn work() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/", get(overview::show))
+        .route("/jobs", get(jobs::list))
+        .route("/jobs/new", get(form::new).post(form::create))
+        .route("/jobs/preview", post(form::preview))
+        .route("/jobs/{id}", get(job::show))
+        .route("/jobs/{id}/edit", get(form::edit).post(form::save))
+        .route("/jobs/{id}/versions", get(job_more::versions))
+        .route("/jobs/{id}/audit", get(job_more::audit))
+        .route("/jobs/{id}/json", get(job_more::json))
+        .route("/jobs/{id}/slots", get(job_more::slots))
+        .route("/jobs/{id}/pause", post(job_actions::pause))
+        .route("/jobs/{id}/resume", post(job_actions::resume))
+        .route("/jobs/{id}/run", post(job_actions::run))
+        .route("/jobs/{id}/delete", post(job_actions::delete))
+        .route("/jobs/{id}/revert", post(job_actions::revert))
+        .route("/runs", get(runs::list))
+        .route("/runs/{id}", get(run::show))
+        .route("/runs/{id}/cancel", post(run::cancel))
+        .route("/runs/{id}/replay", post(run::replay))
+        .route("/dead", get(runs::dead))
+        .route("/dead/replay", post(runs::replay_many))
+        .route("/calendars", get(lists::calendars))
+}
+
+fn access() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/nodes", get(lists::nodes))
+        .route("/tenants", get(lists::tenants))
+        .route("/users", get(lists::users))
+        .route("/keys", get(lists::keys))
+        .route("/keys/revoke", post(lists::revoke_key))
+        .route("/secrets", get(lists::secrets))
+        .route("/audit", get(audit::list))
+        .route("/logout", post(login::logout))
+        .route("/tenant", post(login::switch))
+        .route("/zone", post(login::zone))
+}

@@ -1,0 +1,232 @@
+//! Runs in lists: all of them, and the dead ones by their errors.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect};
+use model::{Job, JobId, Role, Run, RunId, RunState, Timestamp};
+use store::{Page, RunFilter};
+
+use super::fault::PageError;
+use super::format::{State as Shown, When, count, span, words};
+use super::frame::{Answer, Frame, Toast, face, page};
+use super::jobs::name_of;
+use super::login::param;
+use super::viewer::{By, Posted, Viewer};
+use crate::api::Api;
+use crate::ops::runs;
+use crate::problem::Problem;
+
+const PAGE: usize = 50;
+
+type Params = Query<Vec<(String, String)>>;
+
+pub(super) struct RunRow {
+    pub id: String,
+    pub due: When,
+    pub state: Shown,
+    pub attempts: String,
+    pub took: String,
+    pub late: String,
+    pub answer: String,
+    pub job: String,
+    pub job_id: String,
+}
+
+/// What the last attempt said, in a few words.
+fn answer_of(run: &Run) -> String {
+    let Some(last) = run.attempts.last() else {
+        return "—".to_owned();
+    };
+    let error = last.error.clone().filter(|error| !error.is_empty());
+    let status = last.status.map(|status| status.to_string());
+    error
+        .or(status)
+        .unwrap_or_else(|| words(last.outcome.as_str()))
+}
+
+/// When a run was due first: a retry moves the moment that the run itself names.
+pub(super) fn due_first(run: &Run, job: Option<&Job>) -> Timestamp {
+    let by_slot = run
+        .slot
+        .map(|slot| job.map_or(slot.0, |job| job.due_at(slot)));
+    by_slot.unwrap_or(run.due_at).min(run.due_at)
+}
+
+pub(super) fn row(viewer: &Viewer, run: &Run, job: Option<&Job>) -> RunRow {
+    let due = due_first(run, job);
+    let dispatched = run.dispatched_at.map(Timestamp::as_millis);
+    let took = dispatched
+        .zip(run.settled_at)
+        .map(|(from, to)| span(to.as_millis() - from));
+    let late = dispatched.map(|at| span((at - due.as_millis()).max(0)));
+    RunRow {
+        id: run.id.to_string(),
+        due: face(viewer).when(due),
+        state: Shown::of_run(run),
+        attempts: run.attempts.len().to_string(),
+        took: took.unwrap_or_else(|| "—".to_owned()),
+        late: late.unwrap_or_else(|| "—".to_owned()),
+        answer: answer_of(run),
+        job: job.map_or_else(|| run.job.to_string(), name_of),
+        job_id: run.job.to_string(),
+    }
+}
+
+/// The jobs of some runs, as far as they are still there.
+async fn jobs_of(
+    api: &Api,
+    viewer: &Viewer,
+    runs: &[Run],
+) -> Result<BTreeMap<JobId, Job>, PageError> {
+    let mut ids: Vec<_> = runs.iter().map(|run| (viewer.id(), run.job)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let found = api
+        .store
+        .get_jobs(&ids)
+        .await
+        .map_err(crate::ops::OpError::from)?;
+    let jobs = found.into_iter().filter_map(|job| job.ok().flatten());
+    Ok(jobs.map(|job| (job.id, job)).collect())
+}
+
+/// Rows of runs, each with the name of its job.
+pub(super) async fn rows(
+    api: &Api,
+    viewer: &Viewer,
+    states: &[RunState],
+    before: Option<RunId>,
+    limit: usize,
+) -> Result<(Vec<RunRow>, Option<RunId>), PageError> {
+    let filter = RunFilter {
+        job: None,
+        states: states.to_vec(),
+        ..RunFilter::default()
+    };
+    let listed = runs::list(api, viewer.id(), &filter, Page { before, limit }).await?;
+    let jobs = jobs_of(api, viewer, &listed.items).await?;
+    let row = |run: &Run| row(viewer, run, jobs.get(&run.job));
+    Ok((listed.items.iter().map(row).collect(), listed.next))
+}
+
+#[derive(Template)]
+#[template(path = "runs.html")]
+struct RunsPage {
+    frame: Frame,
+    rows: Vec<RunRow>,
+    states: Vec<(&'static str, String)>,
+    state: String,
+    next: Option<String>,
+    first: Option<String>,
+}
+
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    By(viewer): By,
+    Query(params): Params,
+) -> Answer {
+    let state = RunState::parse(param(&params, "state"));
+    let states: Vec<RunState> = state.into_iter().collect();
+    let before = param(&params, "before").parse().ok();
+    let (rows, next) = rows(&api, &viewer, &states, before, PAGE).await?;
+    let word = state.map_or("", RunState::as_str);
+    let all = RunState::ALL.map(|state| (state.as_str(), capital(state.as_str())));
+    let text = RunsPage {
+        frame: Frame::new(&viewer, "Runs", "/runs"),
+        rows,
+        states: all.to_vec(),
+        state: word.to_owned(),
+        next: next.map(|next| format!("/runs?state={word}&before={next}")),
+        first: before.map(|_| format!("/runs?state={word}")),
+    };
+    Ok(page(StatusCode::OK, text.render()?))
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+/// Dead runs with the same error.
+struct Group {
+    error: String,
+    count: String,
+    jobs: String,
+    rows: Vec<RunRow>,
+}
+
+#[derive(Template)]
+#[template(path = "dead.html")]
+struct DeadPage {
+    frame: Frame,
+    groups: Vec<Group>,
+    may_replay: bool,
+    next: Option<String>,
+}
+
+pub(super) async fn dead(
+    State(api): State<Arc<Api>>,
+    By(viewer): By,
+    Query(params): Params,
+) -> Answer {
+    let before = param(&params, "before").parse().ok();
+    let (rows, next) = rows(&api, &viewer, &[RunState::Dead], before, PAGE).await?;
+    let mut by_error = BTreeMap::<String, Vec<RunRow>>::new();
+    for row in rows {
+        let error: String = row.answer.chars().take(120).collect();
+        by_error.entry(error).or_default().push(row);
+    }
+    let mut groups: Vec<Group> = by_error
+        .into_iter()
+        .map(|(error, rows)| {
+            let mut of: Vec<&str> = rows.iter().map(|row| row.job_id.as_str()).collect();
+            of.sort_unstable();
+            of.dedup();
+            let jobs = if of.len() == 1 {
+                "1 job".to_owned()
+            } else {
+                format!("{} jobs", of.len())
+            };
+            Group {
+                error,
+                count: count(rows.len() as u64),
+                jobs,
+                rows,
+            }
+        })
+        .collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.rows.len()));
+    let toast = (param(&params, "done") == "replayed").then_some(Toast {
+        text: "Replayed: each is a new run of its job.",
+        undo: None,
+    });
+    let text = DeadPage {
+        frame: Frame::new(&viewer, "Dead", "/dead").with_toast(toast),
+        groups,
+        may_replay: viewer.may(Role::Operator),
+        next: next.map(|next| format!("/dead?before={next}")),
+    };
+    Ok(page(StatusCode::OK, text.render()?))
+}
+
+/// Replays each dead run that is named: of one error, from the page of dead runs.
+pub(super) async fn replay_many(State(api): State<Arc<Api>>, posted: Posted) -> Answer {
+    posted.by.needs(Role::Operator)?;
+    let named = posted.fields.0.iter().filter(|(name, _)| name == "run");
+    for (done, (_, id)) in named.take(PAGE).enumerate() {
+        let run = super::run::find(&api, &posted.by, id).await?;
+        let replayed = runs::replay(&api, posted.by.id(), run.id, runs::Asked::default()).await;
+        if let Err(error) = replayed {
+            let mut problem = Problem::from(error);
+            problem.detail = format!("{}; {done} were replayed before it", problem.detail);
+            return Err(problem.into());
+        }
+    }
+    Ok(Redirect::to("/dead?done=replayed").into_response())
+}

@@ -1,0 +1,341 @@
+//! Who looks at a page: whoever the session in the cookie is of. What a page shows and what a form does goes by its tenant and its
+//! role, as with a key.
+//!
+//! What always holds: a change carries the token of its session and comes from a page of ours; each is enough.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Form;
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use model::schedule::Zone;
+use model::{Role, Tenant, TenantId, Timestamp};
+use store::Acting;
+
+use super::fault::PageError;
+use crate::access::Caller;
+use crate::api::Api;
+use crate::ops::sessions::{self, LoggedIn, Token};
+use crate::peer::Peer;
+use crate::problem::{Kind, Problem};
+use crate::rates::network;
+
+const COOKIE: &str = "punctual_session";
+/// Bound to this host and to TLS by its name.
+const COOKIE_TLS: &str = "__Host-punctual_session";
+const ZONE_COOKIE: &str = "punctual_zone";
+
+#[derive(Clone)]
+pub(super) struct Viewer {
+    pub caller: Caller,
+    pub name: Arc<str>,
+    pub tenant: Tenant,
+    pub tenants: Vec<Tenant>,
+    /// None where no key is asked for.
+    pub token: Option<Token>,
+    pub zone: Zone,
+    pub now: Timestamp,
+}
+
+impl Viewer {
+    fn new(logged_in: LoggedIn, token: Option<Token>, zone: Zone, now: Timestamp) -> Arc<Self> {
+        Arc::new(Self {
+            caller: logged_in.caller,
+            name: logged_in.name,
+            tenant: logged_in.tenant,
+            tenants: logged_in.tenants,
+            token,
+            zone,
+            now,
+        })
+    }
+
+    pub(super) fn id(&self) -> TenantId {
+        self.tenant.id
+    }
+
+    pub(super) fn may(&self, needed: Role) -> bool {
+        self.caller.role.allows(needed)
+    }
+
+    pub(super) fn needs(&self, needed: Role) -> Result<(), PageError> {
+        if self.may(needed) {
+            return Ok(());
+        }
+        let role = self.caller.role;
+        let detail = format!("this needs the role {needed}, and yours is {role}");
+        Err(Problem::new(Kind::RoleInsufficient, detail).into())
+    }
+
+    /// What forms carry.
+    pub(super) fn csrf(&self) -> String {
+        self.token.as_ref().map(Token::csrf).unwrap_or_default()
+    }
+}
+
+/// The one value of a cookie. Two of a name are none: nobody may guess which was meant.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).iter();
+    let pairs = all.filter_map(|value| value.to_str().ok());
+    let pairs = pairs.flat_map(|value| value.split(';'));
+    let pairs = pairs.filter_map(|pair| pair.trim().split_once('='));
+    let mut values = pairs.filter(|(given, _)| *given == name);
+    let (value, more) = (values.next(), values.next());
+    value.filter(|_| more.is_none()).map(|(_, value)| value)
+}
+
+/// Whether the browser speaks TLS, to this node or to a proxy before it: a form says which page it is of.
+pub(super) fn is_secure(headers: &HeaderMap, peer: &Peer) -> bool {
+    let origin = headers.get(header::ORIGIN);
+    let is_https = origin.is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
+    peer.is_tls || is_https
+}
+
+/// The token that a browser has.
+pub(super) fn token(headers: &HeaderMap) -> Option<Token> {
+    let found = cookie(headers, COOKIE_TLS).or_else(|| cookie(headers, COOKIE));
+    found.and_then(Token::read)
+}
+
+/// Gives a browser its token, or takes it away.
+pub(super) fn set_token(response: &mut Response, token: Option<&Token>, is_secure: bool) {
+    let (name, secure) = if is_secure {
+        (COOKIE_TLS, "; Secure")
+    } else {
+        (COOKIE, "")
+    };
+    let text = match token {
+        Some(token) => {
+            let keep = model::limits::SESSION_KEEP.as_secs();
+            let token = token.as_str();
+            format!("{name}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={keep}{secure}")
+        }
+        None => format!("{name}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0{secure}"),
+    };
+    if let Ok(mut value) = HeaderValue::from_str(&text) {
+        value.set_sensitive(true);
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+}
+
+fn zone_of(headers: &HeaderMap) -> Zone {
+    let name = cookie(headers, ZONE_COOKIE).map(|name| name.replace("%2F", "/"));
+    name.and_then(|name| Zone::get(&name).ok())
+        .unwrap_or_else(Zone::utc)
+}
+
+/// Remembers a viewer's zone, for a year.
+pub(super) fn set_zone(response: &mut Response, zone: &Zone) {
+    let name = zone.name();
+    let text = format!("{ZONE_COOKIE}={name}; Path=/; SameSite=Lax; Max-Age=31536000");
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+}
+
+/// Lets in who is logged in; anybody else is shown the way.
+pub(super) async fn admit(
+    State(api): State<Arc<Api>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<Peer>().cloned();
+    let headers = request.headers();
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    if !is_read && !is_ours(headers) {
+        return PageError::from(foreign()).into_response();
+    }
+    let (token, zone) = (token(headers), zone_of(headers));
+    let found = match &token {
+        Some(token) => sessions::who(&api, token).await,
+        None => Ok(None),
+    };
+    let found = match found {
+        Ok(Some(logged_in)) => Ok(Some((logged_in, token))),
+        Ok(None) => sessions::anyone(&api)
+            .await
+            .map(|found| found.map(|it| (it, None))),
+        Err(error) => Err(error),
+    };
+    let (logged_in, token) = match found {
+        Ok(Some(found)) => found,
+        Ok(None) => return to_login(&request),
+        Err(error) => return PageError::from(error).into_response(),
+    };
+    let viewer = Viewer::new(logged_in, token, zone, api.engine.now());
+    let address = peer.as_ref().and_then(|peer| peer.address);
+    let acting = Acting {
+        name: Arc::clone(&viewer.name),
+        key: viewer.caller.key,
+        address: address.map(|address| Arc::from(address.to_string())),
+        request: peer.map(|peer| peer.request_id),
+    };
+    request.extensions_mut().insert(viewer);
+    Arc::new(acting).during(next.run(request)).await
+}
+
+/// Where a login leads back to is a path of ours.
+fn to_login(request: &Request) -> Response {
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
+    let is_page = request.method() == Method::GET && path != "/";
+    let next = if is_page {
+        format!("/login?next={}", super::format::encode(path))
+    } else {
+        "/login".to_owned()
+    };
+    Redirect::to(&next).into_response()
+}
+
+/// Whether a request that changes something comes from a page of ours. Browsers say so; who does not say is no browser.
+pub(super) fn is_ours(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text("sec-fetch-site") {
+        return ["same-origin", "none"].contains(&site);
+    }
+    match (text("origin"), text("host")) {
+        (Some(origin), Some(host)) => {
+            let named = origin.split_once("://").map(|(_, named)| named);
+            named.is_some_and(|named| named.eq_ignore_ascii_case(host))
+        }
+        (Some(_), None) => false,
+        (None, _) => true,
+    }
+}
+
+fn foreign() -> Problem {
+    let detail = "the form was sent from a page of another origin, so that nothing was changed";
+    Problem::new(Kind::RoleInsufficient, detail)
+}
+
+/// Whoever looks at the page.
+pub(super) struct By(pub Arc<Viewer>);
+
+impl FromRequestParts<Arc<Api>> for By {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Api>) -> Result<Self, PageError> {
+        let viewer = parts.extensions.get::<Arc<Viewer>>().cloned();
+        viewer
+            .map(Self)
+            .ok_or_else(|| Problem::new(Kind::Unauthorized, "log in to see this page").into())
+    }
+}
+
+/// A form that a page of ours sent, by whoever looks at it. There is no other way to the fields of one.
+pub(super) struct Posted {
+    pub by: Arc<Viewer>,
+    pub fields: Fields,
+}
+
+impl FromRequest<Arc<Api>> for Posted {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, PageError> {
+        let (mut parts, body) = request.into_parts();
+        let By(by) = By::from_request_parts(&mut parts, api).await?;
+        let request = Request::from_parts(parts, body);
+        let fields = Fields::from_request(request, api).await?;
+        let sent = fields.get("csrf");
+        let is_ours = by.token.as_ref().is_none_or(|token| token.is_csrf(sent));
+        if !is_ours {
+            let detail =
+                "the form is of another session: load the page again, and send it once more";
+            return Err(Problem::new(Kind::RoleInsufficient, detail).into());
+        }
+        Ok(Self { by, fields })
+    }
+}
+
+/// What a form says.
+#[derive(Default)]
+pub(super) struct Fields(pub Vec<(String, String)>);
+
+impl Fields {
+    pub(super) fn get(&self, name: &str) -> &str {
+        let found = self.0.iter().find(|(given, _)| given == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
+}
+
+impl FromRequest<Arc<Api>> for Fields {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, PageError> {
+        let form = Form::<Vec<(String, String)>>::from_request(request, api).await;
+        form.map(|Form(fields)| Self(fields)).map_err(|error| {
+            let detail = format!("the form cannot be read: {}", error.body_text());
+            Problem::new(Kind::BodyUnreadable, detail).into()
+        })
+    }
+}
+
+/// Where a request comes from, as far as logins are counted.
+pub(super) fn address(peer: &Peer) -> Option<IpAddr> {
+    peer.address.map(network)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn a_form_of_another_origin_is_refused() {
+        let cases: [(&[(&str, &str)], bool); 7] = [
+            (&[("host", "a.example")], true),
+            (
+                &[
+                    ("host", "a.example:7710"),
+                    ("origin", "http://a.example:7710"),
+                ],
+                true,
+            ),
+            (
+                &[("host", "a.example"), ("origin", "http://b.example")],
+                false,
+            ),
+            (&[("host", "a.example"), ("origin", "null")], false),
+            (&[("sec-fetch-site", "same-origin")], true),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (&[("sec-fetch-site", "same-site")], false),
+        ];
+        for (pairs, expected) in cases {
+            let mut map = HeaderMap::new();
+            for (name, value) in pairs {
+                map.append(
+                    axum::http::HeaderName::try_from(*name).unwrap(),
+                    HeaderValue::try_from(*value).unwrap(),
+                );
+            }
+            assert_eq!(is_ours(&map), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_that_comes_twice_is_none() {
+        let one = headers(&[("cookie", "a=1; punctual_session=x; b=2")]);
+        assert_eq!(cookie(&one, COOKIE), Some("x"));
+        let two = headers(&[("cookie", "punctual_session=x; punctual_session=y")]);
+        assert_eq!(cookie(&two, COOKIE), None);
+        let apart = headers(&[
+            ("cookie", "punctual_session=x"),
+            ("cookie", "punctual_session=y"),
+        ]);
+        assert_eq!(cookie(&apart, COOKIE), None);
+        assert_eq!(cookie(&headers(&[]), COOKIE), None);
+    }
+}

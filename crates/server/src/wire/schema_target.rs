@@ -1,0 +1,120 @@
+//! Where runs are to go, as the contract describes it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// An address, or an object that says what kind it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum TargetForm {
+    Short(String),
+    Full(Box<TargetRequest>),
+}
+
+/// Where runs go.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TargetRequest {
+    /// A request over HTTP.
+    pub http: HttpRequest,
+}
+
+/// A request over HTTP.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HttpRequest {
+    /// With `http://` or `https://`, and without a user name or password. Its path and query may be a template.
+    pub url: String,
+    /// GET, POST (the default), PUT, PATCH, DELETE or HEAD.
+    pub method: Option<String>,
+    /// Sent besides our own, which cannot be set.
+    pub headers: Option<BTreeMap<String, String>>,
+    /// A template for what is sent, instead of the payload as it is. Values are written as JSON.
+    pub body: Option<String>,
+    /// Bytes of the answer that are kept: 4096 by default, 65536 at most.
+    pub output_max: Option<u32>,
+    /// Headers of the answer that are kept with each attempt, up to 8; values whose name says secret are `***`.
+    pub keep_headers: Option<Vec<String>>,
+    /// What counts as success, instead of any status of 2xx.
+    pub success: Option<SuccessRequest>,
+    /// `same_origin`: redirects within the same scheme, host and port are followed, up to 5; `none`, the default: they are the answer.
+    pub redirects: Option<String>,
+    /// Certificates of its own, for an https URL.
+    pub tls: Option<TlsRequest>,
+}
+
+/// Names of secrets that hold certificates in PEM, and may be sent to the host. In an edit, what is not mentioned stays.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TlsRequest {
+    /// Authorities that are trusted beside the public ones.
+    pub ca: Option<String>,
+    /// The certificate that is shown to the target, with those that it rests on; comes with `key`.
+    pub cert: Option<String>,
+    /// Its private key.
+    pub key: Option<String>,
+}
+
+/// What counts as success: all that is named. In an edit, what is not mentioned stays.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SuccessRequest {
+    /// `404`, `"2xx"` or `"300-399"`, or a list of them; without it any 2xx.
+    pub status: Option<StatusesForm>,
+    /// What the answer must say. Of an answer 64 KiB are read for it.
+    pub json: Option<JsonEqualsRequest>,
+}
+
+/// A status, a range of them, or a list of both.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum StatusesForm {
+    One(u16),
+    Range(String),
+    Several(Vec<serde_json::Value>),
+}
+
+/// A place in an answer that is JSON, and the value that it must have.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JsonEqualsRequest {
+    /// A JSON pointer, RFC 6901, such as `/ok`.
+    pub pointer: String,
+    /// Any JSON; numbers are compared as numbers.
+    pub equals: serde_json::Value,
+}
+
+/// Another address, or an object with what is to change about the target.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum TargetPatchForm {
+    Short(String),
+    Full(Box<TargetPatch>),
+}
+
+/// What is to change about the target.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TargetPatch {
+    /// A request over HTTP; what is not mentioned stays.
+    pub http: HttpPatch,
+}
+
+/// What is to change about a request over HTTP.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HttpPatch {
+    /// Another address.
+    pub url: Option<String>,
+    /// GET, POST, PUT, PATCH, DELETE or HEAD.
+    pub method: Option<String>,
+    /// Merged by name; `null` takes a header away.
+    pub headers: Option<BTreeMap<String, Option<String>>>,
+    /// A template for what is sent.
+    pub body: Option<String>,
+    /// Bytes of the answer that are kept: 65536 at most.
+    pub output_max: Option<u32>,
+    /// All headers of the answer that are to be kept.
+    pub keep_headers: Option<Vec<String>>,
+    /// What counts as success.
+    pub success: Option<SuccessRequest>,
+    /// `same_origin` or `none`.
+    pub redirects: Option<String>,
+    /// Certificates of its own.
+    pub tls: Option<TlsRequest>,
+}

@@ -1,0 +1,121 @@
+//! How fast clients may call. Rates are one request a second, and clients try until they are refused: a machine that takes
+//! a second for each is no machine.
+
+use model::{Role, TenantId};
+use server::{Door, RatesMax};
+
+use crate::door::{ask, header};
+use crate::sockets::{Served, served_by};
+use crate::world::{World, pause};
+
+const TRIES: usize = 500;
+
+async fn served(max: RatesMax) -> Served {
+    served_by(World::with_rates(max).await, Door::default()).await
+}
+
+/// Calls until the answer has this status.
+async fn until(served: &Served, path: &str, key: &str, status: u16) -> String {
+    let bearer = format!("Bearer {key}");
+    for _ in 0..TRIES {
+        let reply = ask(served, "GET", path, &[("authorization", &bearer)]).await;
+        if reply.starts_with(&format!("HTTP/1.1 {status}")) {
+            return reply;
+        }
+        if status == 200 {
+            pause(20).await;
+        }
+    }
+    panic!("no answer was {status}");
+}
+
+#[track_caller]
+fn is_refused(reply: &str, bound: &str, max: u32) {
+    assert!(reply.starts_with("HTTP/1.1 429"), "{reply}");
+    let (_, body) = reply.split_once("\r\n\r\n").unwrap();
+    let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(problem["type"], "/problems/rate-exceeded", "{reply}");
+    assert_eq!(
+        (&problem["bound"], &problem["max"]),
+        (&bound.into(), &max.into())
+    );
+    let wait: u32 = header(reply, "retry-after").unwrap().parse().unwrap();
+    assert!((1..=2).contains(&wait), "{reply}");
+    let limit = format!("\"{bound}\";r=0;t=1");
+    assert_eq!(header(reply, "ratelimit"), Some(limit.as_str()));
+    let policy = format!("\"{bound}\";q={max};w=1");
+    assert_eq!(header(reply, "ratelimit-policy"), Some(policy.as_str()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_calls_too_fast_is_told_when_to_come_back_and_others_are_served() {
+    let max = RatesMax {
+        of_key: 1,
+        ..RatesMax::default()
+    };
+    let served = served(max).await;
+    let key = served.world.key(TenantId::DEFAULT, Role::Reader).await;
+    let first = until(&served, "/v1/jobs", &key, 200).await;
+    assert_eq!(header(&first, "ratelimit"), Some("\"key\";r=0;t=1"));
+    is_refused(&until(&served, "/v1/jobs", &key, 429).await, "key", 1);
+    let other = served.world.key(TenantId::DEFAULT, Role::Reader).await;
+    let bearer = format!("Bearer {other}");
+    let reply = ask(&served, "GET", "/v1/jobs", &[("authorization", &bearer)]).await;
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+    until(&served, "/v1/jobs", &key, 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_calls_too_fast_is_refused_whatever_it_asks_but_health() {
+    let max = RatesMax {
+        of_address: 1,
+        ..RatesMax::default()
+    };
+    let served = served(max).await;
+    for path in ["/docs", "/v1/jobs", "/nowhere"] {
+        is_refused(&until(&served, path, "", 429).await, "address", 1);
+        for path in ["/healthz", "/readyz"] {
+            let reply = ask(&served, "GET", path, &[]).await;
+            // Whether it is well or ready by now is another question.
+            assert!(!reply.starts_with("HTTP/1.1 429"), "{reply}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_tries_keys_is_not_looked_at_for_a_while() {
+    let max = RatesMax {
+        of_refused: 1,
+        ..RatesMax::default()
+    };
+    let served = served(max).await;
+    let key = served.world.key(TenantId::DEFAULT, Role::Reader).await;
+    // Valid keys are not counted.
+    for _ in 0..10 {
+        until(&served, "/v1/jobs", &key, 200).await;
+    }
+    let first = ask(&served, "GET", "/v1/jobs", &[]).await;
+    assert!(first.starts_with("HTTP/1.1 401"), "{first}");
+    is_refused(
+        &until(&served, "/v1/jobs", "wrong", 429).await,
+        "refused",
+        1,
+    );
+    is_refused(&until_spent(&served, &key).await, "refused", 1);
+    let open = ask(&served, "GET", "/docs", &[]).await;
+    assert!(open.starts_with("HTTP/1.1 200"), "{open}");
+    until(&served, "/v1/jobs", &key, 200).await;
+}
+
+/// A valid key is refused as well, right after a wrong one.
+async fn until_spent(served: &Served, key: &str) -> String {
+    let bearer = format!("Bearer {key}");
+    for _ in 0..TRIES {
+        ask(served, "GET", "/v1/jobs", &[]).await;
+        let reply = ask(served, "GET", "/v1/jobs", &[("authorization", &bearer)]).await;
+        if reply.starts_with("HTTP/1.1 429") {
+            return reply;
+        }
+    }
+    panic!("a valid key was always let in");
+}

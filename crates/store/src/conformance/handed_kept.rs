@@ -1,0 +1,147 @@
+//! What is kept of handed-over attempts: checkpoints, logs, and the keys of their tokens.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::shard::ShardSet;
+use model::{Report, TenantId, Verdict, limits};
+
+use super::handed::{done, heartbeat, lapse, reported};
+use super::{Kept, Subject, at, settlement};
+use crate::{Beaten, Claimed, HandedOver, Heartbeat, Keep, Lapse, LogAppend, ReportKey};
+
+pub async fn a_checkpoint_stays_for_the_next_attempt(subject: Subject) -> Kept {
+    let run = subject.handed(1).await?;
+    let handed = subject.store.handed();
+    assert_eq!(handed.get_checkpoint(run.id).await?, None);
+    for (now, text) in [(70, &b"one"[..]), (80, b"two\0")] {
+        let beat = Heartbeat {
+            checkpoint: Some(Bytes::from_static(text)),
+            ..heartbeat(&run)
+        };
+        handed.heartbeat(&[beat], at(now)).await?;
+    }
+    subject.beat_at(&run, 90).await?;
+    let kept = Some(Bytes::from_static(b"two\0"));
+    assert_eq!(handed.get_checkpoint(run.id).await?, kept);
+    let silent = subject.lapsing(300).await?;
+    let lapses: Vec<Lapse> = silent.iter().map(lapse).collect();
+    handed.lapse(&subject.leases, &lapses, at(300)).await?;
+    assert_eq!(handed.get_checkpoint(run.id).await?, kept);
+    let Claimed::Ours(second, _) = subject.claim(&subject.leases, run.id).await? else {
+        return Err("the second attempt is ours".into());
+    };
+    assert_eq!(subject.hand(&second).await?, HandedOver::Done);
+    assert_eq!(handed.get_checkpoint(run.id).await?, kept);
+    subject
+        .report(reported(&second, Report::succeeded()), 310)
+        .await?;
+    assert_eq!(handed.get_checkpoint(run.id).await?, None);
+    Ok(())
+}
+
+pub async fn a_log_keeps_its_head_and_its_tail(subject: Subject) -> Kept {
+    let run = subject.handed(1).await?;
+    let handed = subject.store.handed();
+    let append = |bytes: Vec<u8>| LogAppend {
+        run: run.id,
+        attempt: run.attempt,
+        bytes: Bytes::from(bytes),
+    };
+    let (tenant, mut expected) = (TenantId::DEFAULT, Vec::new());
+    assert_eq!(handed.get_log(tenant, run.id).await?, None);
+    for part in [&b"begun\n"[..], b"\0\xff", b"more\n"] {
+        let answers = handed.append_log(&[append(part.to_vec())]).await?;
+        assert!(matches!(answers[..], [Beaten::Done { cancel: false, .. }]));
+        expected.extend_from_slice(part);
+    }
+    let log = handed.get_log(tenant, run.id).await?.ok_or("no log")?;
+    assert_eq!(log.read(0).bytes, Bytes::from(expected));
+    for _ in 0..4 {
+        let much = vec![b'x'; limits::LOG_APPEND_MAX];
+        handed.append_log(&[append(much)]).await?;
+    }
+    let log = handed.get_log(tenant, run.id).await?.ok_or("no log")?;
+    assert!(log.head.starts_with(b"begun\n"));
+    assert_eq!(log.tail.len(), limits::LOG_TAIL_MAX);
+    let other = TenantId(uuid::Uuid::from_u128(7));
+    assert_eq!(handed.get_log(other, run.id).await?, None);
+    subject
+        .report(reported(&run, Report::succeeded()), 90)
+        .await?;
+    let answers = handed.append_log(&[append(b"late".to_vec())]).await?;
+    assert!(
+        matches!(answers[..], [Beaten::Ended(Some(_))]),
+        "{answers:?}"
+    );
+    assert_eq!(handed.get_log(tenant, run.id).await?, Some(log));
+    Ok(())
+}
+
+pub async fn keys_of_tokens_read_back_whole(subject: Subject) -> Kept {
+    let handed = subject.store.handed();
+    assert_eq!(handed.report_keys().await?, []);
+    let key = |id: &str, secs| ReportKey {
+        id: id.to_owned(),
+        created_at: at(secs),
+        master_key: None,
+        bytes: vec![0, 255, 7],
+    };
+    let (first, second) = (key("one", 1), key("two", 2));
+    handed.put_report_key(&first).await?;
+    handed.put_report_key(&second).await?;
+    let wrapped = ReportKey {
+        master_key: Some("164febdf".to_owned()),
+        bytes: vec![1],
+        ..first
+    };
+    handed.put_report_key(&wrapped).await?;
+    assert_eq!(handed.report_keys().await?, [second, wrapped]);
+    Ok(())
+}
+
+pub async fn opening_again_keeps_what_is_handed_over(mut subject: Subject) -> Kept {
+    let run = subject.handed(1).await?;
+    let before = (subject.run(run.id).await?, subject.kept_of(run.id).await?);
+    let Some(reopen) = subject.reopen.clone() else {
+        return Ok(());
+    };
+    subject.store = reopen(subject.store).await?;
+    let after = (subject.run(run.id).await?, subject.kept_of(run.id).await?);
+    assert_eq!(after, before);
+    assert_eq!(subject.store.orphans(&ShardSet::ALL, 9).await?, []);
+    assert_eq!(subject.beat_at(&run, 100).await?, done(160));
+    Ok(())
+}
+
+pub async fn what_is_kept_of_runs_that_are_over_goes(subject: Subject) -> Kept {
+    let run = subject.handed(1).await?;
+    let handed = subject.store.handed();
+    let append = LogAppend {
+        run: run.id,
+        attempt: run.attempt,
+        bytes: Bytes::from_static(b"said"),
+    };
+    handed.append_log(&[append]).await?;
+    subject
+        .report(reported(&run, Report::failed("no")), 90)
+        .await?;
+    assert!(subject.kept_of(run.id).await?.is_some(), "the run goes on");
+    let Claimed::Ours(second, _) = subject.claim(&subject.leases, run.id).await? else {
+        return Err("the second attempt is ours".into());
+    };
+    // Answered at once, as any other.
+    subject
+        .settle(settlement(&second, Verdict::Succeed))
+        .await?;
+    let keep = |secs, history| Keep {
+        now: at(secs),
+        history: Duration::from_secs(history),
+        finished: Duration::from_secs(1_000_000),
+    };
+    subject.store.retain(&keep(100, 1_000_000)).await?;
+    assert_eq!(subject.kept_of(run.id).await?, None);
+    let tenant = TenantId::DEFAULT;
+    assert!(handed.get_log(tenant, run.id).await?.is_some());
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Handed over: attempts whose work is with the outside. Apart from `EngineStore`, because the usual path knows nothing of it.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::shard::ShardSet;
+use model::{AttemptNo, Handed, PresenceId, RunId, RunLog, TenantId, Timestamp};
+
+pub use model::view::{
+    Appended, Beaten, EndedHanded, HandOver, HandedEnd, HandedOver, Heartbeat, Lapse, Reported,
+};
+
+use crate::{Leases, StoreError};
+
+/// What a node writes when a target takes an attempt over, and what whoever has it says later. Who may say so is for the
+/// caller to know: `model::view` compares the attempt, nothing else.
+#[async_trait]
+pub trait HandedStore: Send + Sync {
+    /// The claims of these attempts go from `by` to the outside. Asked again, it answers `Stale`.
+    async fn hand_over(
+        &self,
+        by: PresenceId,
+        items: &[HandOver],
+        now: Timestamp,
+    ) -> Result<Vec<HandedOver>, StoreError>;
+
+    /// Trusted anew. One that comes before the hand-over is written is the hand-over. A batch holds an attempt once at
+    /// most.
+    async fn heartbeat(
+        &self,
+        beats: &[Heartbeat],
+        now: Timestamp,
+    ) -> Result<Vec<Beaten>, StoreError>;
+
+    /// Ends attempts as whoever had them says. Asked again, it answers from the attempt's record. A batch holds a run once
+    /// at most.
+    async fn report(
+        &self,
+        reports: &[Reported],
+        now: Timestamp,
+    ) -> Result<Vec<HandedEnd>, StoreError>;
+
+    /// Attempts of `shards` that are trusted up to `up_to` or less, the earliest first.
+    async fn lapsing(
+        &self,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Handed>, StoreError>;
+
+    /// Ends attempts that were not heard of since they were read, under the leases of their shards.
+    async fn lapse(
+        &self,
+        leases: &Leases,
+        lapses: &[Lapse],
+        now: Timestamp,
+    ) -> Result<Vec<HandedEnd>, StoreError>;
+
+    /// What is kept of these runs, also of an attempt that has ended while its run goes on.
+    async fn get_handed(&self, runs: &[RunId]) -> Result<Vec<Option<Handed>>, StoreError>;
+
+    /// The last checkpoint of a run that lives.
+    async fn get_checkpoint(&self, run: RunId) -> Result<Option<Bytes>, StoreError>;
+
+    /// Appends to the logs of runs whose attempt is the current one. A batch holds a run once at most.
+    async fn append_log(&self, appends: &[LogAppend]) -> Result<Vec<Appended>, StoreError>;
+
+    /// What a run has said of its work; kept as long as its history.
+    async fn get_log(&self, tenant: TenantId, run: RunId) -> Result<Option<RunLog>, StoreError>;
+
+    /// Keys that tokens are made with, the newest first.
+    async fn report_keys(&self) -> Result<Vec<ReportKey>, StoreError>;
+
+    /// Writes a key, or how one that is there is wrapped. Those beyond `REPORT_KEYS_MAX` go, the oldest first.
+    async fn put_report_key(&self, key: &ReportKey) -> Result<(), StoreError>;
+}
+
+/// Text for a run's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogAppend {
+    pub run: RunId,
+    pub attempt: AttemptNo,
+    pub bytes: Bytes,
+}
+
+/// What tokens are made with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReportKey {
+    /// What tokens call it: letters and digits.
+    pub id: String,
+    pub created_at: Timestamp,
+    /// The short name of the master key that it is wrapped by; none where there was none, and then it is plain.
+    pub master_key: Option<String>,
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for ReportKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ReportKey({})", self.id)
+    }
+}

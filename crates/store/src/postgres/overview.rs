@@ -1,0 +1,135 @@
+//! What overviews are made of.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::limits::RETENTION_BATCH_MAX;
+use model::rollup::Step;
+use model::{Rollup, RollupRow, TenantId, Timestamp};
+use uuid::Uuid;
+
+use super::fault::Done;
+use super::pool::Params;
+use super::rows::{moment, word};
+use super::store::{PgStore, limit};
+use crate::code::{Code, bad_row};
+use crate::doc::{decode_rollup, encode_rollup};
+use crate::{LiveCount, OverviewStore, StandingCounts, StoreError};
+
+/// Rollups as columns.
+#[derive(Default)]
+struct RollupColumns {
+    tenants: Vec<Uuid>,
+    steps: Vec<i16>,
+    moments: Vec<i64>,
+    counters: Vec<Uuid>,
+    expiries: Vec<i64>,
+    docs: Vec<Vec<u8>>,
+}
+
+impl RollupColumns {
+    fn new(rows: &[RollupRow]) -> Result<Self, StoreError> {
+        let mut columns = Self::default();
+        for row in rows {
+            columns.tenants.push(row.tenant.0);
+            columns.steps.push(row.step.code());
+            columns.moments.push(row.at.as_millis());
+            columns.counters.push(row.by.0);
+            columns.expiries.push(row.expires_at().as_millis());
+            let doc = encode_rollup(&row.rollup);
+            columns
+                .docs
+                .push(doc.map_err(|error| bad_row("rollup", &error))?);
+        }
+        Ok(columns)
+    }
+}
+
+impl PgStore {
+    async fn try_put_rollups(&self, columns: &RollupColumns) -> Done<()> {
+        let conn = self.clients.get().await?;
+        let sql = include_str!("sql/put_rollups.sql");
+        let params: &Params<'_> = &[
+            &columns.tenants,
+            &columns.steps,
+            &columns.moments,
+            &columns.counters,
+            &columns.expiries,
+            &columns.docs,
+        ];
+        conn.execute(sql, params).await?;
+        Ok(())
+    }
+
+    async fn try_read_rollups(
+        &self,
+        tenant: TenantId,
+        step: Step,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Done<Vec<(Timestamp, Rollup)>> {
+        let conn = self.readers.get().await?;
+        let sql = include_str!("sql/read_rollups.sql");
+        let params: &Params<'_> = &[&tenant.0, &step.code(), &from.as_millis(), &to.as_millis()];
+        let mut sums = BTreeMap::<Timestamp, Rollup>::new();
+        for row in &conn.rows(sql, params).await? {
+            let rollup =
+                decode_rollup(row.try_get(1)?).map_err(|error| bad_row("rollup", &error))?;
+            sums.entry(moment(row, 0)?).or_default().add(&rollup);
+        }
+        Ok(sums.into_iter().collect())
+    }
+
+    async fn try_count_standing(&self, most: usize) -> Done<StandingCounts> {
+        let conn = self.readers.get().await?;
+        let sql = include_str!("sql/count_standing_live.sql");
+        let mut live = Vec::new();
+        for row in &conn.rows(sql, &[&limit(most)]).await? {
+            live.push(LiveCount {
+                tenant: TenantId(row.try_get(0)?),
+                lane: word(row, 1)?,
+                state: word(row, 2)?,
+                waiting: row.try_get(3)?,
+                runs: row.try_get::<_, i64>(4)?.unsigned_abs(),
+            });
+        }
+        let sql = include_str!("sql/count_standing_jobs.sql");
+        let mut jobs = Vec::new();
+        for row in &conn.rows(sql, &[&limit(most)]).await? {
+            let count = row.try_get::<_, i64>(2)?.unsigned_abs();
+            jobs.push((TenantId(row.try_get(0)?), word(row, 1)?, count));
+        }
+        Ok(StandingCounts::new(live, jobs, most))
+    }
+
+    /// Rollups that were kept long enough go, so many at a time; whether there may be more.
+    pub(super) async fn drop_rollups(&self, now: Timestamp) -> Done<bool> {
+        let conn = self.clients.get().await?;
+        let sql = include_str!("sql/retain_rollups.sql");
+        let batch = limit(RETENTION_BATCH_MAX);
+        let dropped = conn.execute(sql, &[&now.as_millis(), &batch]).await?;
+        Ok(dropped == batch.unsigned_abs())
+    }
+}
+
+#[async_trait]
+impl OverviewStore for PgStore {
+    async fn put_rollups(&self, rows: &[RollupRow]) -> Result<(), StoreError> {
+        let columns = RollupColumns::new(rows)?;
+        self.call(|| self.try_put_rollups(&columns)).await
+    }
+
+    async fn read_rollups(
+        &self,
+        tenant: TenantId,
+        step: Step,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<(Timestamp, Rollup)>, StoreError> {
+        self.call(|| self.try_read_rollups(tenant, step, (from, to)))
+            .await
+    }
+
+    async fn count_standing(&self, limit: usize) -> Result<StandingCounts, StoreError> {
+        self.call(|| self.try_count_standing(limit)).await
+    }
+}

@@ -1,0 +1,40 @@
+//! What handed-over work has said of itself, and the keys of its tokens.
+
+use std::collections::BTreeMap;
+
+use model::{RunId, RunLog};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::fault::Done;
+use super::pool::Conn;
+use super::rows::moment;
+use crate::ReportKey;
+
+pub(super) async fn get_logs(conn: &Conn, runs: &[Uuid]) -> Done<BTreeMap<RunId, RunLog>> {
+    let mut logs = BTreeMap::new();
+    let sql = include_str!("sql/get_logs.sql");
+    for row in &conn.rows(sql, &[&runs]).await? {
+        let total: i64 = row.try_get(3)?;
+        let log = RunLog {
+            head: row.try_get(1)?,
+            tail: row.try_get(2)?,
+            total: total.unsigned_abs(),
+        };
+        logs.insert(RunId(row.try_get(0)?), log);
+    }
+    Ok(logs)
+}
+
+pub(super) async fn get_keys(conn: &Conn) -> Done<Vec<ReportKey>> {
+    let rows = conn.rows(include_str!("sql/report_keys.sql"), &[]).await?;
+    let read = |row: &Row| {
+        Ok(ReportKey {
+            id: row.try_get(0)?,
+            created_at: moment(row, 1)?,
+            master_key: row.try_get(2)?,
+            bytes: row.try_get(3)?,
+        })
+    };
+    rows.iter().map(read).collect()
+}

@@ -1,0 +1,2 @@
+-- create_user: how many there are.
+SELECT count(*) FROM users

@@ -1,0 +1,2 @@
+-- drop_secret: one of a tenant.
+DELETE FROM secrets WHERE tenant = $1 AND name = $2

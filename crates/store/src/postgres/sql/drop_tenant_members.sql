@@ -1,0 +1,2 @@
+-- drop_tenant: nobody belongs to it any more.
+DELETE FROM members WHERE tenant = $1

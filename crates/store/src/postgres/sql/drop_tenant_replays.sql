@@ -1,0 +1,2 @@
+-- retain: replays of a tenant that goes.
+DELETE FROM replays WHERE tenant = $1

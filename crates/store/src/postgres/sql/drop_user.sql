@@ -1,0 +1,2 @@
+-- drop_user.
+DELETE FROM users WHERE id = $1

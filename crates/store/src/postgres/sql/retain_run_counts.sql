@@ -1,0 +1,2 @@
+-- retain: days before yesterday.
+DELETE FROM run_counts WHERE day < $1

@@ -1,0 +1,2 @@
+-- retain: and their versions.
+DELETE FROM job_versions WHERE job = ANY($1::uuid[])

@@ -1,0 +1,2 @@
+-- retain: likewise.
+UPDATE defs SET gone = true WHERE id = $1

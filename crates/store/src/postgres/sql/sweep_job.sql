@@ -1,0 +1,2 @@
+-- retain: a job that cannot be read goes with its tenant.
+UPDATE jobs SET state = {JobState::Deleted}, next_slot = NULL, due_at = NULL WHERE id = $1

@@ -1,0 +1,2 @@
+-- report, lapse: a run has ended.
+DELETE FROM handed WHERE run = ?1

@@ -1,0 +1,2 @@
+-- drop_sealed: and its seal.
+DELETE FROM audit_seals WHERE number = ?1

@@ -1,0 +1,2 @@
+-- end_session, begin_session.
+DELETE FROM sessions WHERE digest = ?1

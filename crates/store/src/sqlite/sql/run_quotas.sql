@@ -1,0 +1,4 @@
+-- count_runs: tenants that have the quota, and what the other counters have of each today.
+SELECT t.id, t.name, t.runs_day_max,
+       (SELECT sum(c.runs) FROM run_counts c WHERE c.day = ?1 AND c.tenant = t.id AND c.counter <> ?2)
+FROM tenants t INDEXED BY tenants_runs_day WHERE t.runs_day_max IS NOT NULL

@@ -1,0 +1,2 @@
+-- retain: likewise.
+UPDATE defs SET gone = 1 WHERE id = ?1
