@@ -300,6 +300,8 @@ pub const GRACE_MAX: Duration = Duration::from_millis(250);
 /// How long after an attempt has ended its end is in the store, nearly always. So long is a run that another node holds not
 /// taken for one that is still under way.
 pub const END_WRITTEN_AFTER: Duration = Duration::from_millis(250);
+/// How late a slot may be decided, and still meet the job's runs as they stood when it was due.
+pub const ON_TIME_MAX: Duration = Duration::from_millis(250);
 /// How soon a slot is asked about again while another node has yet to say whether it dispatched the run in its way.
 pub const EARLY_AGAIN: Duration = Duration::from_millis(250);
 /// How long a presence lives without a beat, and how often it beats.

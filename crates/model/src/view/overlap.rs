@@ -179,8 +179,13 @@ fn against(job: &Job, run: &Run, due_at: Timestamp, firing: &Firing, by: Presenc
         return Against::Unknown(due_at);
     }
     if run.waits_outside() {
-        // Its target keeps it from starting, which is no delay of the system's own.
-        return Against::Counts;
+        // Its target keeps it from starting, which is no delay of the system's own. Since when it waits is not known: for a late
+        // slot that may be since after its due time.
+        return if now.since(due_at) <= limits::ON_TIME_MAX {
+            Against::Counts
+        } else {
+            Against::Other
+        };
     }
     // Had another node dispatched it by then, it would have marked it since.
     let marked_by = due_at.plus(limits::RUNNING_MARK_AFTER + limits::BEAT_EVERY);

@@ -7,7 +7,7 @@ use model::policy::CatchUp;
 use model::view::Known;
 use model::{
     CatchUpPolicy, Job, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Timestamp,
-    Verdict,
+    Verdict, Wait, WaitReason,
 };
 
 use super::{Kept, Subject, at, every, firing, job_with, settlement, slot};
@@ -124,6 +124,23 @@ pub async fn a_late_slot_runs_after_the_late_one_before_it(subject: Subject) -> 
         let claimed = subject.store.claim(&subject.leases, &claim).await?;
         assert!(matches!(claimed[..], [Claimed::Ours(..)]), "{claimed:?}");
     }
+    Ok(())
+}
+
+/// Nobody knows whether the target kept the run from starting when the late slot was due.
+pub async fn a_late_slot_runs_after_a_run_that_waits_for_its_target(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Skip).await?;
+    let first = id(&job, 60);
+    fire(&subject, &job, at(60), &[]).await?;
+    let held = subject.run(first).await?;
+    let breaker = Wait::until(WaitReason::Breaker, at(180));
+    let waits = settlement(&held, Verdict::Wait(breaker));
+    subject.settle(waits).await?;
+    let fired = fire(&subject, &job, millis(61, 200), &[]).await?;
+    assert_eq!(fired, Fired::Skipped(Reason::Overlap));
+    let second = id(&job, 62);
+    let fired = fire(&subject, &job, millis(62, 300), &[]).await?;
+    assert_eq!(fired, Fired::Waiting(second));
     Ok(())
 }
 

@@ -32,6 +32,7 @@ pub mod overview;
 pub mod payloads;
 pub mod plan;
 pub mod presence;
+mod promises;
 pub mod quotas;
 pub mod replays;
 pub mod rest;
