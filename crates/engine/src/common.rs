@@ -80,7 +80,9 @@ impl Common {
             fire: nudges.fire.clone(),
             beat: nudges.beat.clone(),
         };
-        let outside = Outside::new(ways, Arc::clone(&tokens), followed, config.seed);
+        let fleet = Arc::new(Fleet::new(clock.uptime()));
+        let known = (Arc::clone(&fleet), Arc::clone(&tokens));
+        let outside = Outside::new(ways, known, followed, config.seed);
         Self {
             by,
             tokens,
@@ -88,7 +90,7 @@ impl Common {
             vault: Arc::new(Vault::new(config.master_keys.clone(), Arc::clone(&store))),
             runs: Arc::default(),
             counter: Arc::default(),
-            fleet: Arc::new(Fleet::new(clock.uptime())),
+            fleet,
             health: Arc::new(Mutex::new(health)),
             origins: Arc::default(),
             config,

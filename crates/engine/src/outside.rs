@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::clock::Clock;
 use crate::desk::By;
+use crate::fleet::Fleet;
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::nudge::Nudge;
@@ -280,6 +281,7 @@ impl Followed {
 pub struct Outside {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    fleet: Arc<Fleet>,
     tokens: Arc<Tokens>,
     followed: Followed,
     chance: Mutex<StdRng>,
@@ -291,13 +293,14 @@ pub struct Outside {
 impl Outside {
     pub(crate) fn new(
         (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
-        tokens: Arc<Tokens>,
+        (fleet, tokens): (Arc<Fleet>, Arc<Tokens>),
         followed: Followed,
         seed: u64,
     ) -> Self {
         Self {
             store,
             clock,
+            fleet,
             tokens,
             followed,
             chance: Mutex::new(StdRng::seed_from_u64(seed)),
@@ -309,6 +312,17 @@ impl Outside {
 
     pub(crate) fn followed(&self) -> Followed {
         self.followed.clone()
+    }
+
+    /// The store's time, as long as this node knows it. By another time a heartbeat would be answered and move nothing.
+    fn now(&self) -> Result<Timestamp, StoreError> {
+        let silent = self.fleet.silent_for(self.clock.uptime());
+        let is_recent = silent < limits::PRESENCE_TTL - limits::PRESENCE_MARGIN;
+        if is_recent && self.fleet.beats() > 0 {
+            Ok(self.clock.now())
+        } else {
+            Err(StoreError::unavailable("this node has no presence"))
+        }
     }
 
     async fn token(&self, run: RunId, token: &str) -> Result<Token, OutsideError> {
@@ -336,7 +350,7 @@ impl Outside {
             checkpoint,
         };
         let write = |beats: Vec<Heartbeat>| async move {
-            let now = self.clock.now();
+            let now = self.now()?;
             self.store.handed().heartbeat(&beats, now).await
         };
         heard(self.beats.call(&*self.clock, beat, write).await?)
@@ -362,7 +376,7 @@ impl Outside {
             chance,
         };
         let write = |reports: Vec<Reported>| async move {
-            let now = self.clock.now();
+            let now = self.now()?;
             let ends = self.store.handed().report(&reports, now).await?;
             for end in &ends {
                 if let HandedEnd::Done(ended) = end {

@@ -377,8 +377,8 @@ faulty! {
             items: &[HandOver],
             now: Timestamp,
         ) -> Result<Vec<HandedOver>, StoreError> {
-            let (store, items) = (self.clone(), items.to_vec());
-            self.send(async move { store.hand_over_watched(by, &items, now).await }).await
+            let (store, items, heard) = (self.clone(), items.to_vec(), self.uptime());
+            self.send(async move { store.hand_over_watched(by, &items, (now, heard)).await }).await
         }
 
         async fn report(&self, reports: &[Reported], now: Timestamp) -> Result<Vec<HandedEnd>, StoreError> {
@@ -387,8 +387,8 @@ faulty! {
         }
 
         async fn heartbeat(&self, beats: &[Heartbeat], now: Timestamp) -> Result<Vec<Beaten>, StoreError> {
-            let (store, beats) = (self.clone(), beats.to_vec());
-            self.send(async move { store.heartbeat_watched(&beats, now).await }).await
+            let (store, beats, heard) = (self.clone(), beats.to_vec(), self.uptime());
+            self.send(async move { store.heartbeat_watched(&beats, (now, heard)).await }).await
         }
 
         async fn lapse(

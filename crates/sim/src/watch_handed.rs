@@ -34,8 +34,13 @@ impl FaultStore {
         })
     }
 
-    /// Writes down that the outside was heard of, or may be heard from now on.
-    async fn heard(&self, run: RunId, attempt: AttemptNo) -> Result<(), StoreError> {
+    /// Writes down that a node heard of the outside at a moment, or may hear of it from then on. That counts, and not when it was
+    /// written: the outside is answered up to when it is trusted.
+    async fn heard(
+        &self,
+        (run, attempt): (RunId, AttemptNo),
+        heard: Duration,
+    ) -> Result<(), StoreError> {
         let stood = self.stood(run).await?;
         let mut book = self.ledger.book();
         book.handed_over(run, attempt);
@@ -47,7 +52,7 @@ impl FaultStore {
                 within: handed.within,
                 timeout: self.uptime_at(handed.timeout_at),
                 since,
-                heard: self.uptime(),
+                heard: before.map_or(heard, |held| held.heard.max(heard)),
                 cancelled: handed.cancelled,
                 end: None,
             };
@@ -106,12 +111,12 @@ impl FaultStore {
         &self,
         by: PresenceId,
         items: &[HandOver],
-        now: Timestamp,
+        (now, heard): (Timestamp, Duration),
     ) -> Result<Vec<HandedOver>, StoreError> {
         let answers = self.inner.hand_over(by, items, now).await?;
         for (it, answer) in items.iter().zip(&answers) {
             if *answer == HandedOver::Done {
-                self.heard(it.run, it.attempt).await?;
+                self.heard((it.run, it.attempt), heard).await?;
             }
         }
         Ok(answers)
@@ -120,7 +125,7 @@ impl FaultStore {
     pub(crate) async fn heartbeat_watched(
         &self,
         beats: &[Heartbeat],
-        now: Timestamp,
+        (now, heard): (Timestamp, Duration),
     ) -> Result<Vec<Beaten>, StoreError> {
         let mut answers = Vec::new();
         for beat in beats {
@@ -131,7 +136,7 @@ impl FaultStore {
             self.check_token((beat.run, beat.attempt), stood, done)
                 .await?;
             if done {
-                self.heard(beat.run, beat.attempt).await?;
+                self.heard((beat.run, beat.attempt), heard).await?;
                 if let Some(checkpoint) = beat.checkpoint.clone() {
                     let handed = &mut self.ledger.book().handed;
                     handed.checkpoints.insert(beat.run, checkpoint);

@@ -28,6 +28,7 @@ impl Bench {
     /// A run whose target has taken it over at 1 s; and its token.
     async fn taken_over(&self) -> (RunId, String) {
         self.target.answers(Report::succeeded().with_status(202));
+        self.step(&mut self.beats()).await.unwrap();
         let run = self.started(callback(), 1_000).await;
         let orders = self.target.orders();
         let callback = orders.last().and_then(|order| order.callback.clone());
@@ -180,6 +181,22 @@ async fn heartbeats_keep_it() {
     }
     let stands = bench.mem.live_run(run).unwrap();
     assert_eq!(stands.claim, Some(PresenceId::OUTSIDE));
+}
+
+#[tokio::test]
+async fn a_node_without_its_presence_takes_neither_heartbeats_nor_reports() {
+    let bench = Bench::holding().await;
+    let (run, token) = bench.handed_over().await;
+    let mut beats = bench.beats();
+    bench.pass(limits::PRESENCE_TTL);
+    let outside = bench.outside();
+    let heard = outside.heartbeat(run, &token, None, None).await;
+    assert!(matches!(heard, Err(OutsideError::Store(_))), "{heard:?}");
+    let report = Report::succeeded();
+    let taken = outside.report(run, &token, report.clone()).await;
+    assert!(matches!(taken, Err(OutsideError::Store(_))), "{taken:?}");
+    bench.step(&mut beats).await.unwrap();
+    outside.report(run, &token, report).await.unwrap();
 }
 
 #[tokio::test]
