@@ -334,14 +334,22 @@ fn lines_with(file: &File, words: &[&str]) -> Vec<String> {
 }
 
 /// The duties of a node, each with the files that are part of it.
-const DUTIES: [&[&str]; 13] = [
+const DUTIES: [&[&str]; 21] = [
     &["beats"],
     &["leases"],
     &["plan"],
     &["fire", "fired", "lead", "writes"],
     &["claim_due"],
-    &["dispatch", "attempt"],
+    &["dispatch", "attempt", "payloads"],
+    &["hand_over"],
+    &["handed"],
     &["settle"],
+    &["wake"],
+    &["replays"],
+    &["count_runs"],
+    &["flush"],
+    &["seal"],
+    &["secrets"],
     &["marks"],
     &["watchdog", "backlog"],
     &["rules"],
@@ -360,6 +368,9 @@ fn no_duty_uses_another() {
         for file in duty {
             let path = format!("crates/engine/src/{file}.rs");
             let text = read(&path);
+            if text.contains("use crate::{") {
+                violations.push(format!("{path}: imports from `crate` one by one, please"));
+            }
             let used = text.split("crate::").skip(1);
             let used = used.map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_'));
             for used in used.filter_map(|mut words| words.next()) {
@@ -396,17 +407,98 @@ fn nothing_is_dialled_but_by_the_egress_guard() {
     none(&violations(&ours, |file| lines_with(file, &WAYS)));
 }
 
-/// A word whose file has moved is looked for in vain.
+/// A file that has moved is looked for in vain.
 #[test]
-fn every_file_that_the_glossary_names_is_there() {
-    let glossary = read("docs/glossary.md");
-    let named: Vec<&str> = glossary.split('`').skip(1).step_by(2).collect();
-    let files = named.iter().filter(|name| name.contains("/src/"));
-    let gone: Vec<String> = files
-        .filter(|name| !root().join("crates").join(name).exists())
-        .map(|name| format!("docs/glossary.md: {name} is not there"))
-        .collect();
+fn every_file_that_the_papers_name_is_there() {
+    let mut gone = Vec::new();
+    for paper in ["docs/glossary.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = read(paper);
+        let named = text.split('`').skip(1).step_by(2);
+        for name in named.filter(|name| name.contains("/src/") && !name.contains(' ')) {
+            let path = name.strip_prefix("crates/").unwrap_or(name);
+            if !root().join("crates").join(path).exists() {
+                gone.push(format!("{paper}: {name} is not there"));
+            }
+        }
+    }
     none(&gone);
+}
+
+#[test]
+fn every_guide_is_in_the_index() {
+    let index = read("docs/README.md");
+    let guides = names("docs/guides").into_iter();
+    let absent = guides.filter(|guide| !index.contains(&format!("(guides/{guide})")));
+    let says = |guide: String| format!("docs/README.md: {guide} is not in it");
+    none(&absent.map(says).collect::<Vec<_>>());
+}
+
+/// What else sleeps waits for a database server, and decides nothing.
+#[test]
+fn only_the_clock_sleeps() {
+    const SLEEPERS: [&str; 5] = [
+        "crates/engine/src/clock.rs",
+        "crates/sim/src/clock.rs",
+        "crates/store/src/postgres/listen.rs",
+        "crates/store/src/postgres/migrate.rs",
+        "crates/store/src/postgres/pool.rs",
+    ];
+    let others = files().into_iter().filter(|file| {
+        let is_product = file.is_rust() && file.path.contains("/src/") && !file.is_test();
+        let helps_tests = file.path.contains("/conformance/");
+        is_product && !helps_tests && !SLEEPERS.contains(&file.path.as_str())
+    });
+    let others: Vec<File> = others.collect();
+    none(&violations(&others, |file| {
+        lines_with(file, &["clippy::disallowed_methods"])
+    }));
+}
+
+/// What tests alone may do is in no binary that people run.
+#[test]
+fn the_product_has_no_flaws_on_purpose() {
+    let with_flaws = names("crates").into_iter().filter(|folder| {
+        let manifest = read(&format!("crates/{folder}/Cargo.toml"));
+        manifest.contains("\"flaws\"") && folder != "sim"
+    });
+    none(&with_flaws.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_nobody_can_reach_is_not_public() {
+    let open = names("crates").into_iter().filter(|folder| {
+        let roots = ["lib", "main"].map(|name| format!("crates/{folder}/src/{name}.rs"));
+        let roots = roots.iter().filter(|path| root().join(path).exists());
+        !roots
+            .map(|path| read(path))
+            .any(|text| text.contains("#![deny(unreachable_pub)]"))
+    });
+    none(&open.collect::<Vec<_>>());
+}
+
+/// `model` has rules and nothing that reads, waits, rolls dice or writes JSON.
+#[test]
+fn the_model_depends_on_little() {
+    let manifest: toml::Table = read("crates/model/Cargo.toml").parse().unwrap();
+    let used = manifest["dependencies"].as_table().unwrap().keys();
+    let allowed = ["bytes", "http", "jiff", "thiserror", "uuid"];
+    let others = used.filter(|name| !allowed.contains(&name.as_str()));
+    none(&others.cloned().collect::<Vec<_>>());
+}
+
+/// A page shows text through a template that escapes it; what does not is made of numbers and words of ours.
+#[test]
+fn templates_escape() {
+    let mut templates = files();
+    templates.retain(|file| file.path.contains("/templates/"));
+    assert!(templates.len() > 5, "they have moved");
+    let shapes = "{{ cell.shapes|safe }}";
+    for file in &mut templates {
+        file.text = file.text.replace(shapes, "");
+    }
+    none(&violations(&templates, |file| {
+        lines_with(file, &["|safe", "| safe"])
+    }));
 }
 
 #[test]
