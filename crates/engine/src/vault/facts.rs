@@ -1,8 +1,12 @@
 //! What a template may read of the attempt that it is rendered for.
 
+use std::sync::Arc;
+
 use minijinja::Value;
 use model::{AttemptNo, Job, JobId, Run, RunId, RunKind, Slot, Timestamp};
 use serde_json::json;
+
+use super::meter::Meter;
 
 /// An attempt as templates see it.
 pub struct Facts<'a> {
@@ -48,7 +52,8 @@ impl<'a> Facts<'a> {
         self.payload.map_or(0, <[u8]>::len)
     }
 
-    pub(super) fn to_value(&self) -> Value {
+    /// As templates see it, and how long its longest text is.
+    pub(super) fn to_value(&self, meter: &Arc<Meter>) -> (Value, usize) {
         let slot = self.slot.map(|slot| slot.to_string());
         let job = self.job.map(|job| {
             json!({
@@ -72,6 +77,21 @@ impl<'a> Facts<'a> {
         if let (Some(payload), Some(facts)) = (payload, facts.as_object_mut()) {
             facts.insert("payload".to_owned(), payload);
         }
-        Value::from_serialize(&facts)
+        let longest = longest(&facts);
+        (meter.value(facts), longest)
+    }
+}
+
+fn longest(json: &serde_json::Value) -> usize {
+    match json {
+        serde_json::Value::String(text) => text.len(),
+        serde_json::Value::Array(items) => items.iter().map(longest).max().unwrap_or(0),
+        serde_json::Value::Object(fields) => {
+            let lengths = fields
+                .iter()
+                .map(|(name, field)| name.len().max(longest(field)));
+            lengths.max().unwrap_or(0)
+        }
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => 0,
     }
 }

@@ -6,6 +6,7 @@
 
 mod facts;
 mod master;
+mod meter;
 mod resolve;
 mod scan;
 mod scrub;

@@ -116,6 +116,10 @@ impl Vault {
                 .map_err(|TemplateError(why)| Unsent::Template(why))
                 .and_then(|rendered| put(order, &mut headers, (field, *place), rendered));
             put.map_err(|unsent| unsent.report(field))?;
+            if templates.len() > 1 {
+                // A rendering waits for nothing, so others have their turn between two of them.
+                tokio::task::yield_now().await;
+            }
         }
         order.headers = Some(headers);
         Ok(())

@@ -30,6 +30,10 @@ pub(super) struct Scan {
     names: Vec<(String, usize)>,
     joins: usize,
     loops: usize,
+    /// The longest text in quotes.
+    pub(super) text_max: usize,
+    /// Whether texts are joined, cut or searched within a loop: every round may then touch all of one.
+    pub(super) copies_in_loops: bool,
 }
 
 impl Scan {
@@ -56,20 +60,25 @@ enum Token<'a> {
 pub(super) fn scan(text: &str) -> Result<Scan, Flaw> {
     let mut scan = Scan::default();
     let mut rest = text;
+    let mut line = 1;
     while let Some(at) = rest.find('{') {
-        let line = 1 + text.get(..text.len() - rest.len() + at).map_or(0, lines);
+        line += lines(rest.get(..at).unwrap_or_default());
         rest = rest.get(at + 1..).unwrap_or_default();
         let (end, is_block) = match rest.chars().next() {
             Some('{') => ("}}", false),
             Some('%') => ("%}", true),
             Some('#') => {
-                rest = rest.split_once("#}").map_or("", |(_, after)| after);
+                let inside = rest.get(1..).unwrap_or_default();
+                let (comment, after) = inside.split_once("#}").unwrap_or((inside, ""));
+                line += lines(comment);
+                rest = after;
                 continue;
             }
             Some(_) | None => continue,
         };
         rest = rest.get(1..).unwrap_or_default();
         let (tokens, after) = tokens(rest, end, line);
+        line += lines(rest.get(..rest.len() - after.len()).unwrap_or_default());
         rest = after;
         scan.tag(&tokens, is_block)?;
     }
@@ -82,15 +91,17 @@ fn lines(text: &str) -> usize {
 
 type Placed<'a> = (Token<'a>, usize);
 
-/// The tokens up to the end of a tag, and what comes after it.
+/// The tokens up to the end of a tag, and what comes after it. A tag does not end within brackets of its own.
 fn tokens<'a>(text: &'a str, end: &str, first_line: usize) -> (Vec<Placed<'a>>, &'a str) {
     let (mut tokens, mut rest) = (Vec::new(), text);
+    let (mut line, mut depth) = (first_line, 0_isize);
     loop {
-        let line = first_line + lines(text.get(..text.len() - rest.len()).unwrap_or_default());
         let Some(first) = rest.chars().next() else {
             return (tokens, "");
         };
-        if let Some(after) = rest.strip_prefix(end) {
+        if depth == 0
+            && let Some(after) = rest.strip_prefix(end)
+        {
             return (tokens, after);
         }
         let length = match first {
@@ -106,12 +117,18 @@ fn tokens<'a>(text: &'a str, end: &str, first_line: usize) -> (Vec<Placed<'a>>, 
                 length
             }
             _ => {
+                depth += match first {
+                    '(' | '[' | '{' => 1,
+                    ')' | ']' | '}' => -1,
+                    _ => 0,
+                };
                 if !first.is_whitespace() {
                     tokens.push((Token::Sign(first), line));
                 }
                 first.len_utf8()
             }
         };
+        line += lines(rest.get(..length).unwrap_or_default());
         rest = rest.get(length..).unwrap_or_default();
     }
 }
@@ -140,24 +157,37 @@ impl Scan {
         if is_block {
             self.block(tokens)?;
         }
+        // The first one of a loop says what it goes through.
+        let mut searches = tokens
+            .first()
+            .is_none_or(|(first, _)| !is_block || *first != Token::Name("for"));
+        let mut brackets = Brackets::default();
         for (at, (token, line)) in tokens.iter().enumerate() {
             let flaw = |why: String| Flaw { line: *line, why };
             let next = |by: usize| tokens.get(at + by).map(|(token, _)| *token);
             let before = at.checked_sub(1).and_then(|at| tokens.get(at));
             let before = before.map(|(token, _)| *token);
+            brackets.pass(*token, before).map_err(flaw)?;
             match *token {
                 Token::Sign('*') => {
                     return Err(flaw("a template cannot multiply".to_owned()));
                 }
                 Token::Sign('~' | '+') => {
                     self.joins += 1;
+                    self.copies_in_loops |= self.loops > 0;
                     if self.joins > JOINS_MAX {
                         let why = format!("a template joins at most {JOINS_MAX} times");
                         return Err(flaw(why));
                     }
                 }
-                Token::Sign(_) | Token::Text(_) => {}
+                Token::Sign(':') => self.copies_in_loops |= self.loops > 0,
+                Token::Sign(_) => {}
+                Token::Text(text) => self.text_max = self.text_max.max(text.len()),
                 Token::Name(name) => {
+                    if name == "in" {
+                        self.copies_in_loops |= searches && self.loops > 0;
+                        searches = true;
+                    }
                     let called = next(1) == Some(Token::Sign('('));
                     self.name(name, before, called, *line)?;
                     let is_ours = before != Some(Token::Sign('.')) && name == "secret";
@@ -237,6 +267,47 @@ impl Scan {
     }
 }
 
+/// The brackets of a tag that are open. What a list or a map holds stands in the template as it is: one of values could be
+/// many times as long as they are, and it would be there as a whole before anybody has counted.
+#[derive(Debug, Default)]
+struct Brackets {
+    /// Whether each makes a list or a map.
+    open: Vec<bool>,
+}
+
+impl Brackets {
+    fn pass(&mut self, token: Token<'_>, before: Option<Token<'_>>) -> Result<(), String> {
+        match token {
+            Token::Sign('[') => {
+                let is_index = match before {
+                    Some(Token::Name(name)) => !WORDS.contains(&name),
+                    Some(Token::Text(_) | Token::Sign(')' | ']' | '}')) => true,
+                    Some(Token::Sign(_)) | None => false,
+                };
+                self.open.push(!is_index);
+            }
+            Token::Sign('{') => self.open.push(true),
+            Token::Sign('(') => self.open.push(false),
+            Token::Sign(')' | ']' | '}') => {
+                self.open.pop();
+            }
+            Token::Name(name) if self.open.contains(&true) && !is_constant(name) => {
+                return Err(format!(
+                    "a list or a map in a template holds texts and numbers, and {name} is neither: write what \
+                     is around it as text, such as [{{{{ a }}}}, {{{{ b }}}}]"
+                ));
+            }
+            Token::Sign(_) | Token::Text(_) | Token::Name(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn is_constant(name: &str) -> bool {
+    let is_number = name.starts_with(|first: char| first.is_ascii_digit());
+    is_number || ["true", "false", "none", "True", "False", "None"].contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +361,12 @@ mod tests {
             "at most 8",
         );
         check(&"{% for a in payload %}".repeat(3), 1, "2 deep");
+        check("\n{{ [payload, payload] }}", 2, "holds texts and numbers");
+        check("{{ {'a': [slot]} }}", 1, "slot is neither");
+        check("{{ ['a'|tojson] }}", 1, "tojson is neither");
+        check("{{ payload.x|default([slot]) }}", 1, "slot is neither");
+        check("{{ {'a': {'b': 1}}['a'] * 2 }}", 1, "multiply");
+        check("{#} {{ ' #}{{ 'a' * 9 }}", 1, "multiply");
     }
 
     #[test]
@@ -300,6 +377,9 @@ mod tests {
             "{{ slot|date('%Y', 'UTC') }}",
             "{{ 'it\\'s * ' }}",
             "{{",
+            "{{ {'a': {'b': [1, true, none]}}[payload.x][slot] }}",
+            "{% if slot in ['a', 'b'] and payload[run.id][0] %}{% endif %}",
+            "{% for x in payload.x|default([]) %}{{ x }}{% endfor %}",
             "{% for x in [1, 2] %}{{ x }}{% endfor %}{% for y in payload %}{% endfor %}",
         ] {
             assert!(scan(text).is_ok(), "{text}");

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use minijinja::{Environment, Error, ErrorKind, Output, UndefinedBehavior, Value};
@@ -14,12 +15,16 @@ use model::target::HttpTarget;
 use model::{SecretName, Target, Timestamp, limits};
 
 use super::facts::Facts;
+use super::meter::Meter;
 use super::scan::{Flaw, Scan, scan};
 
 /// What a text that is a template holds.
 const MARKS: [&[u8]; 2] = [b"{{", b"{%"];
 /// Steps of one rendering, and how deep it may nest.
 const FUEL: u64 = 10_000;
+const FUEL_MIN: u64 = 1_000;
+/// Bytes that all steps of a rendering may copy or search together, where loops do so. Where values are long there are fewer steps.
+const COPIED_MAX: usize = 40 * 1024 * 1024;
 const DEPTH_MAX: usize = 10;
 
 /// A template that cannot be used.
@@ -82,7 +87,8 @@ pub fn all_of(http: &HttpTarget) -> Vec<(String, Place, String)> {
 
 /// Reads a template, and names the secrets that it uses.
 pub fn check(text: &str, place: Place) -> Result<BTreeSet<SecretName>, TemplateError> {
-    let environment = environment(place, BTreeMap::new());
+    let meter = Meter::new();
+    let environment = environment(place, BTreeMap::new(), &meter);
     let template = environment.template_from_str(text);
     let template = template.map_err(|error| why(&error))?;
     let scan = scan(text)?;
@@ -93,7 +99,12 @@ pub fn check(text: &str, place: Place) -> Result<BTreeSet<SecretName>, TemplateE
     }
     // What it comes to for a job of its own kind says whether its dates can be written. A payload may be anything.
     if !scan.mentions("payload") && scan.secrets.is_empty() {
-        let rendered = render_in(&environment, text, place, &Facts::sample());
+        let rendered = render_in(
+            ((environment, 0), &meter),
+            &scan,
+            (text, place),
+            &Facts::sample(),
+        );
         match rendered {
             Err(error) if error.kind() != ErrorKind::UndefinedError => return Err(why(&error)),
             Ok(path) if place == Place::Path && PathAndQuery::try_from(&*path).is_err() => {
@@ -156,24 +167,40 @@ pub fn render(
             limits::TEMPLATE_PAYLOAD_MAX
         )));
     }
-    let environment = environment(place, secrets);
-    render_in(&environment, text, place, facts).map_err(|error| why(&error))
+    let meter = Meter::new();
+    let secret_max = secrets.values().map(String::len).max();
+    let environment = environment(place, secrets, &meter);
+    let within = (environment, secret_max.unwrap_or(0));
+    render_in((within, &meter), &scan, (text, place), facts).map_err(|error| why(&error))
 }
 
 fn render_in(
-    environment: &Environment<'_>,
-    text: &str,
-    place: Place,
+    ((mut environment, secret_max), meter): ((Environment<'_>, usize), &Arc<Meter>),
+    scan: &Scan,
+    (text, place): (&str, Place),
     facts: &Facts<'_>,
 ) -> Result<String, Error> {
+    let (facts, fact_max) = facts.to_value(meter);
+    let longest = fact_max.max(secret_max).max(scan.text_max);
+    environment.set_fuel(Some(fuel(scan, longest)));
     let template = environment.template_from_str(text)?;
     let mut bounded = Bounded {
         bytes: Vec::new(),
         bytes_max: place.bytes_max(),
     };
-    template.render_captured_to(facts.to_value(), &mut bounded)?;
+    template.render_captured_to(facts, &mut bounded)?;
+    meter.check()?;
     String::from_utf8(bounded.bytes)
         .map_err(|_| Error::new(ErrorKind::BadSerialization, "it is not text"))
+}
+
+/// How many steps a rendering may take whose longest text is so long.
+fn fuel(scan: &Scan, longest: usize) -> u64 {
+    if !scan.copies_in_loops {
+        return FUEL;
+    }
+    let steps = COPIED_MAX.checked_div(longest).unwrap_or(usize::MAX);
+    (steps as u64).clamp(FUEL_MIN, FUEL)
 }
 
 /// Takes no more than its bound.
@@ -196,22 +223,31 @@ impl io::Write for Bounded {
     }
 }
 
-fn environment(place: Place, secrets: BTreeMap<SecretName, String>) -> Environment<'static> {
+fn environment(
+    place: Place,
+    secrets: BTreeMap<SecretName, String>,
+    meter: &Arc<Meter>,
+) -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(DEPTH_MAX);
-    environment.set_formatter(move |out, _, value| write_value(place, out, value));
-    environment.add_function("secret", move |name: String| -> String {
+    let of = Arc::clone(meter);
+    environment.set_formatter(move |out, _, value| write_value(place, &of, out, value));
+    let of = Arc::clone(meter);
+    environment.add_function("secret", move |name: String| -> Result<String, Error> {
         let known = SecretName::new(&name).ok();
-        known
-            .and_then(|name| secrets.get(&name).cloned())
-            .unwrap_or_default()
+        let found = known.and_then(|name| secrets.get(&name));
+        of.copy(found.map_or("", String::as_str), limits::PAYLOAD_MAX)
     });
-    environment.add_filter("safe", |value: &Value| {
-        Value::from_safe_string(plain(value))
+    let of = Arc::clone(meter);
+    environment.add_filter("safe", move |value: &Value| {
+        let plain = plain(value, &of, limits::PAYLOAD_MAX);
+        plain.map(Value::from_safe_string)
     });
-    environment.add_filter("tojson", |value: &Value| json(value));
+    let of = Arc::clone(meter);
+    environment.add_filter("tojson", move |value: &Value| {
+        of.json(value, limits::PAYLOAD_MAX)
+    });
     environment.add_filter("default", |value: &Value, other: Value| {
         if value.is_undefined() {
             other
@@ -237,31 +273,32 @@ fn date(moment: &str, format: &str, zone: Option<&str>) -> Result<String, Error>
 }
 
 /// As its place has it.
-fn write_value(place: Place, out: &mut Output<'_>, value: &Value) -> Result<(), Error> {
+fn write_value(
+    place: Place,
+    meter: &Meter,
+    out: &mut Output<'_>,
+    value: &Value,
+) -> Result<(), Error> {
     if value.is_undefined() {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
+    let bytes_max = place.bytes_max();
     let text = match place {
-        Place::Header => plain(value),
-        Place::Path | Place::Body if value.is_safe() => plain(value),
-        Place::Path => percent(&plain(value)),
-        Place::Body => json(value)?,
+        Place::Header => plain(value, meter, bytes_max)?,
+        Place::Path | Place::Body if value.is_safe() => plain(value, meter, bytes_max)?,
+        Place::Path => percent(&plain(value, meter, bytes_max)?),
+        Place::Body => meter.json(value, bytes_max)?,
     };
     out.write_str(&text).map_err(Error::from)
 }
 
 /// A text as it is, nothing for null, and anything else as JSON.
-fn plain(value: &Value) -> String {
+fn plain(value: &Value, meter: &Meter, bytes_max: usize) -> Result<String, Error> {
     match value.as_str() {
-        Some(text) => text.to_owned(),
-        None if value.is_none() => String::new(),
-        None => json(value).unwrap_or_default(),
+        Some(text) => meter.copy(text, bytes_max),
+        None if value.is_none() => Ok(String::new()),
+        None => meter.json(value, bytes_max),
     }
-}
-
-fn json(value: &Value) -> Result<String, Error> {
-    serde_json::to_string(value)
-        .map_err(|_| Error::new(ErrorKind::BadSerialization, "it cannot be written as JSON"))
 }
 
 /// Everything but what RFC 3986 leaves unreserved.

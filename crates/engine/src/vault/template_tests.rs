@@ -128,3 +128,115 @@ fn errors_hold_nothing_that_was_filled_in() {
     let error = rendered("{{ secret('a')|date('%Y') }}", Place::Body).unwrap_err();
     assert!(!error.contains("s3"), "{error}");
 }
+
+fn rendered_with(text: &str, place: Place, payload: &str) -> Result<String, String> {
+    let mut facts = Facts::sample();
+    facts.payload = Some(payload.as_bytes());
+    render(text, place, &facts, BTreeMap::new()).map_err(|error| error.0)
+}
+
+#[test]
+fn filters_that_double_a_text_again_and_again_are_stopped_on_the_way() {
+    // Sixty-four megabytes would come of it, and of ten more filters as many gigabytes.
+    let doubled = format!("'\"'{}", "|tojson".repeat(26));
+    for text in [
+        format!("{{{{ {doubled} }}}}"),
+        format!("{{% if {doubled} == 'a' %}}{{% endif %}}"),
+    ] {
+        for error in [
+            rendered(&text, Place::Body).unwrap_err(),
+            check(&text, Place::Body).unwrap_err().0,
+        ] {
+            let expected = ["too much", "more comes of"];
+            assert!(
+                expected.iter().any(|part| error.contains(part)),
+                "{text}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_value_is_not_repeated_in_a_list() {
+    let payload = format!("\"{}\"", "x".repeat(60_000));
+    let many = vec!["payload"; 200].join(", ");
+    for text in [
+        format!("{{{{ [{many}] }}}}"),
+        format!("{{% if [{many}] ~ '' == 'a' %}}{{% endif %}}"),
+        format!("{{% if [{many}]|tojson == 'a' %}}{{% endif %}}"),
+    ] {
+        let error = rendered_with(&text, Place::Body, &payload).unwrap_err();
+        assert!(error.contains("holds texts and numbers"), "{error}");
+        assert!(check(&text, Place::Body).is_err());
+    }
+}
+
+#[test]
+fn a_rendering_takes_some_milliseconds_whatever_it_does() {
+    let text = format!("{{\"t\": \"{}\"}}", "é".repeat(31_000));
+    let numbers = format!("[{}1]", "1,".repeat(31_000));
+    let rounds = "{% for a in '0123456789012345678901234567890123456789' %}\
+                  {% for b in '0123456789012345678901234567890123456789' %}";
+    let ends = "{% endfor %}{% endfor %}";
+    let mut slowest = std::time::Duration::ZERO;
+    for (inside, payload) in [
+        (
+            "{% if payload.t ~ payload.t ~ payload.t == 'a' %}{% endif %}",
+            &text,
+        ),
+        ("{% if payload.t[:-1] == 'a' %}{% endif %}", &text),
+        ("{% if payload.t[::-1] == 'a' %}{% endif %}", &text),
+        ("{% if 'éa' in payload.t %}{% endif %}", &text),
+        ("{% if payload.t == payload.t %}{% endif %}", &text),
+        ("{% if payload|tojson == 'a' %}{% endif %}", &text),
+        ("{% if payload ~ '' == 'a' %}{% endif %}", &numbers),
+        ("{% if payload == payload[:] %}{% endif %}", &numbers),
+        ("{% if payload|tojson == 'a' %}{% endif %}", &numbers),
+        ("{% if 2 in payload %}{% endif %}", &numbers),
+        ("{% for x in payload %}{% endfor %}", &numbers),
+        (
+            "{% if slot|date('%A %B %c %Y', 'Europe/Berlin') == 'a' %}{% endif %}",
+            &numbers,
+        ),
+    ] {
+        let text = if inside.starts_with("{% for") {
+            inside.to_owned()
+        } else {
+            format!("{rounds}{inside}{ends}")
+        };
+        let begun = tokio::time::Instant::now();
+        let rendered = rendered_with(&text, Place::Body, payload);
+        let took = begun.elapsed();
+        assert!(
+            rendered.is_err_and(|error| error.contains("too much")),
+            "{inside}"
+        );
+        slowest = slowest.max(took);
+    }
+    // Of an unoptimized build on a busy machine, which takes a tenth of a second.
+    assert!(slowest < std::time::Duration::from_secs(5), "{slowest:?}");
+}
+
+#[test]
+fn lists_and_maps_of_a_payload_are_as_they_were() {
+    let payload = r#"{"b": {"x": [1, 2, 2.5]}, "a": [], "n": null}"#;
+    let check = |text: &str, expected: &str| {
+        let rendered = rendered_with(text, Place::Body, payload);
+        assert_eq!(rendered.as_deref(), Ok(expected), "{text}");
+    };
+    check("{{ payload }}", r#"{"a":[],"b":{"x":[1,2,2.5]},"n":null}"#);
+    check("{% for k in payload %}{{ k }}{% endfor %}", r#""a""b""n""#);
+    check(
+        "{% if payload.a or payload.n %}1{% else %}2{% endif %}",
+        "2",
+    );
+    check("{% if payload.b.x == [1, 2, 2.5] %}1{% endif %}", "1");
+    check(
+        "{% if 2 in payload.b.x and 'a' in payload %}1{% endif %}",
+        "1",
+    );
+    check("{{ payload.b.x[1:] }}{{ payload.b.x[-1] }}", "[2,2.5]2.5");
+    check("{{ payload['b']['x'][0] }}", "1");
+    check("{{ payload.a + payload.b.x }}", "[1,2,2.5]");
+    check("{{ payload.none|default(payload.a) }}", "[]");
+}
