@@ -26,6 +26,7 @@ pub(crate) struct Ports {
     pub endings: Endings,
     pub offers: Offers,
     pub nudge: Nudge,
+    pub dispatch: Nudge,
 }
 
 /// Runs read at once.
@@ -47,6 +48,9 @@ impl Marks {
             presence, store, ..
         } = &self.ports;
         let answers = self.ports.board.answer(marks, now);
+        if answers.frees {
+            self.ports.dispatch.now();
+        }
         if !answers.settlements.is_empty() {
             let (endings, kill) = (self.ports.endings.clone(), presence.kill.clone());
             tokio::spawn(kill.run_until_cancelled_owned(async move {

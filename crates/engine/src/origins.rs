@@ -2,9 +2,10 @@
 //! each presence. An origin is known by tenant: what one tenant's calls come to holds up no other's.
 //!
 //! What always holds: a run that waits in memory for an origin takes no permit and stands in no lane, so it holds up
-//! nothing else. The lock of an origin is taken after the board's, never before.
+//! nothing else. It is known here exactly as long as its claim waits: one that is cancelled or taken back gives its place to the
+//! next, so that what is left never waits for a call that nobody makes. The lock of an origin is taken after the board's, never before.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,11 +18,16 @@ use crate::board::{Queues, Work};
 use crate::lock;
 use crate::metrics::Metrics;
 
+/// Runs that are kept no longer and still stand in a queue, besides as many as are kept.
+const STALE_MAX: usize = 64;
+
 #[derive(Debug)]
 pub(crate) struct Origin {
     tenant: TenantId,
     name: String,
     inner: Mutex<Inner>,
+    /// Runs in the queues of all origins.
+    queued: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
@@ -29,6 +35,8 @@ struct Inner {
     breaker: Breaker,
     calls: Calls,
     /// Due, and kept here until a call ends.
+    kept: BTreeSet<RunId>,
+    /// The order of those, and here and there one that is kept no longer.
     queue: Queues<RunId>,
     /// Runs that wait in the store for it, and that this node made to.
     waiting: VecDeque<RunId>,
@@ -76,7 +84,7 @@ pub(crate) struct Origins {
     by_name: Mutex<BTreeMap<(TenantId, String), Arc<Origin>>>,
     calls_max: usize,
     /// Runs in all queues.
-    queued: AtomicUsize,
+    queued: Arc<AtomicUsize>,
     metrics: Metrics,
 }
 
@@ -87,6 +95,19 @@ impl Origin {
         // Those that are not remembered are woken in their time.
         let room = limits::ORIGIN_WAITING_MAX.saturating_sub(inner.waiting.len());
         inner.waiting.extend(runs.iter().take(room));
+    }
+
+    /// A run that was kept here does not start: it was cancelled, taken back, or has to wait for its time again. Answers who
+    /// may start in its place.
+    pub(crate) fn give_up(&self, run: RunId) -> Vec<(Age, RunId)> {
+        let mut inner = lock(&self.inner);
+        if inner.kept.remove(&run) {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+        }
+        inner.tidy();
+        let freed = inner.free();
+        self.queued.fetch_sub(freed.len(), Ordering::Relaxed);
+        freed
     }
 }
 
@@ -99,17 +120,27 @@ impl Inner {
         };
         let mut freed = Vec::new();
         while freed.len() < room
-            && let Some(next) = self.queue.pop(true)
+            && let Some((age, run)) = self.queue.pop(true)
         {
-            freed.push(next);
+            if self.kept.remove(&run) {
+                freed.push((age, run));
+            }
         }
         freed
+    }
+
+    /// Those that are kept no longer take no more memory than those that are.
+    fn tidy(&mut self) {
+        if self.queue.len() > 2 * self.kept.len() + STALE_MAX {
+            let kept = &self.kept;
+            self.queue.retain(|run| kept.contains(run));
+        }
     }
 
     /// Runs to be woken: all when the breaker is closed and there is room for them, one when a probe is due.
     fn take_waiting(&mut self, uptime: Duration, max: usize) -> Vec<RunId> {
         let count = match self.breaker.state() {
-            State::Closed => (limits::ORIGIN_QUEUE_MAX / 2).saturating_sub(self.queue.len()),
+            State::Closed => (limits::ORIGIN_QUEUE_MAX / 2).saturating_sub(self.kept.len()),
             State::Open { until }
                 if until <= uptime && self.probed + limits::SLEEP_MAX <= uptime =>
             {
@@ -123,7 +154,7 @@ impl Inner {
     }
 
     fn is_idle(&self) -> bool {
-        let rests = self.queue.is_empty() && self.waiting.is_empty();
+        let rests = self.kept.is_empty() && self.waiting.is_empty();
         rests && self.calls.under_way == 0 && self.breaker == Breaker::default()
     }
 }
@@ -133,7 +164,7 @@ impl Origins {
         Self {
             by_name: Mutex::default(),
             calls_max,
-            queued: AtomicUsize::new(0),
+            queued: Arc::default(),
             metrics: metrics.clone(),
         }
     }
@@ -163,9 +194,11 @@ impl Origins {
         let origin = Arc::new(Origin {
             tenant,
             name: name.clone(),
+            queued: Arc::clone(&self.queued),
             inner: Mutex::new(Inner {
                 breaker: Breaker::default(),
                 calls: Calls::new(self.calls_max),
+                kept: BTreeSet::new(),
                 queue: Queues::default(),
                 waiting: VecDeque::new(),
                 probed: Duration::ZERO,
@@ -201,12 +234,14 @@ impl Origins {
             inner.calls.under_way += 1;
             return Leave::Go { is_probe };
         }
-        if inner.queue.len() >= limits::ORIGIN_QUEUE_MAX {
+        if inner.kept.len() >= limits::ORIGIN_QUEUE_MAX {
             let until = now.plus(limits::BREAKER_WAIT_AFTER);
             return Leave::Wait(Wait::until(WaitReason::Concurrency, until));
         }
-        inner.queue.push(age, work.run.lane, work.run.id);
-        self.queued.fetch_add(1, Ordering::Relaxed);
+        if inner.kept.insert(work.run.id) {
+            inner.queue.push(age, work.run.lane, work.run.id);
+            self.queued.fetch_add(1, Ordering::Relaxed);
+        }
         Leave::Later
     }
 
@@ -280,7 +315,7 @@ impl Origins {
                 },
                 calls: inner.calls.under_way,
                 calls_max: inner.calls.bound,
-                queued: inner.queue.len(),
+                queued: inner.kept.len(),
                 waiting: inner.waiting.len(),
             }
         });

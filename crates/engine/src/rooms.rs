@@ -280,6 +280,7 @@ impl Rooms {
             endings: self.endings.clone(),
             offers: self.common.offers.clone(),
             nudge: self.common.nudges.marks.clone(),
+            dispatch: self.common.nudges.dispatch.clone(),
         })
     }
 

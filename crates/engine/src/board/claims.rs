@@ -106,6 +106,8 @@ pub(super) struct Holding {
     pub(super) is_probe: bool,
     /// Its origin has kept it until now, or still does.
     pub(super) is_kept: bool,
+    /// Whom it waits for, or who has given it back and keeps room for it, until its turn.
+    pub(super) kept_by: Option<Arc<Origin>>,
 }
 
 impl Holding {
@@ -121,6 +123,7 @@ impl Holding {
             origin: None,
             is_probe: false,
             is_kept: false,
+            kept_by: None,
         }
     }
 }
@@ -243,9 +246,11 @@ impl Claims {
         }
         self.enter(job, id);
         let before = self.by_run.insert(id, Holding::of(job, attempt, stage));
-        if let Some(before) = before
-            && let Some(origin) = before.origin
-        {
+        let Some(before) = before else {
+            return;
+        };
+        self.give_up(before.kept_by, id, Some(now));
+        if let Some(origin) = before.origin {
             let call = (origin, before.is_probe);
             self.outlived.insert((id, before.attempt), call);
         }
@@ -289,6 +294,7 @@ impl Claims {
         }
         let holding = self.by_run.remove(&run)?;
         self.leave(holding.job, run);
+        self.give_up(holding.kept_by, run, None);
         Some(holding.job)
     }
 

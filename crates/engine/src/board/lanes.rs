@@ -45,6 +45,14 @@ impl<T> Lanes<T> {
         }
     }
 
+    /// Keeps only these.
+    fn retain(&mut self, keeps: impl Fn(&T) -> bool) {
+        for queue in &mut self.queues {
+            queue.retain(&keeps);
+        }
+        self.len = self.queues.iter().map(VecDeque::len).sum();
+    }
+
     /// The next of each lane.
     pub(super) fn fronts(&self) -> impl Iterator<Item = &T> {
         self.queues.iter().filter_map(VecDeque::front)
@@ -112,6 +120,12 @@ impl<T> Queues<T> {
     pub(super) fn fronts(&self) -> impl Iterator<Item = &T> {
         let ByAge { on_time, backlog } = &self.lanes;
         on_time.fronts().chain(backlog.fronts())
+    }
+
+    /// Keeps only these.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(&T) -> bool) {
+        self.lanes.on_time.retain(&keeps);
+        self.lanes.backlog.retain(&keeps);
     }
 
     pub(super) fn of(&self, age: Age) -> &Lanes<T> {

@@ -119,6 +119,12 @@ impl Board {
         self.running_max.saturating_sub(claims)
     }
 
+    /// Claims that wait for their origins.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        self.origins.queued()
+    }
+
     /// How many more claims fit.
     pub(crate) fn room(&self) -> usize {
         limits::HELD_MAX.saturating_sub(self.state().claims.len())

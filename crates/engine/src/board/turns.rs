@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::breaker::{Signal, Turned};
-use model::{AttemptNo, RunId, RunKind, Timestamp, Verdict, limits};
+use model::{AttemptNo, Run, RunId, RunKind, Timestamp, Verdict, limits};
 use store::Settlement;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Board;
 use super::claims::{Claims, Stage, Work};
 use crate::age::Age;
-use crate::origins::{Leave, Origins};
+use crate::origins::{Leave, Origin, Origins};
 
 /// An attempt that starts.
 #[derive(Debug)]
@@ -40,14 +40,31 @@ struct By<'a> {
 
 impl Claims {
     /// What origins have kept goes back to its lane, before all others: it has waited.
-    fn queue_again(&mut self, freed: Vec<(Age, RunId)>, now: Timestamp) {
-        for (_, id) in freed.into_iter().rev() {
+    fn queue_again(&mut self, freed: Vec<(Age, RunId)>, now: Option<Timestamp>) {
+        for (age, id) in freed.into_iter().rev() {
             let stage = self.by_run.get(&id).map(|holding| &holding.stage);
             if let Some(Stage::Queued(work)) = stage {
-                let age = Age::of(work.run.due_at, now);
+                let age = now.map_or(age, |now| Age::of(work.run.due_at, now));
                 self.lanes.push_front(age, work.run.lane, id);
             }
         }
+    }
+
+    /// A run that an origin kept does not start now: the next one of that origin may.
+    pub(super) fn give_up(
+        &mut self,
+        kept_by: Option<Arc<Origin>>,
+        run: RunId,
+        now: Option<Timestamp>,
+    ) {
+        if let Some(origin) = kept_by {
+            self.queue_again(origin.give_up(run), now);
+        }
+    }
+
+    /// It was due, and the clock went back: it waits until it is due again.
+    fn hold_again(&mut self, run: &Run) {
+        self.held.entry(run.due_at).or_default().push(run.id);
     }
 
     /// Moves what is due from the wait to its lane.
@@ -103,11 +120,13 @@ impl Claims {
             let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
             match stage {
                 Stage::Queued(work) if work.run.due_at > now => {
-                    // It was due, and the clock went back: it waits until it is due again.
-                    self.held.entry(work.run.due_at).or_default().push(id);
-                    holding.stage = Stage::Held(work);
+                    let kept_by = holding.kept_by.take();
+                    holding.stage = Stage::Held(Arc::clone(&work));
+                    self.hold_again(&work.run);
+                    self.give_up(kept_by, id, Some(now));
                 }
                 Stage::Queued(work) => {
+                    holding.kept_by = None;
                     let origin = by.origins.of(&work);
                     let leave = origin
                         .as_deref()
@@ -117,6 +136,7 @@ impl Claims {
                         Some(Leave::Go { is_probe }) => holding.is_probe = is_probe,
                         Some(Leave::Later) => {
                             holding.is_kept = true;
+                            holding.kept_by = origin;
                             holding.stage = Stage::Queued(work);
                             continue;
                         }
@@ -229,7 +249,7 @@ impl Board {
         let after = self
             .origins
             .called(&origin, signal, is_probe, uptime, chance);
-        claims.queue_again(after.freed, now);
+        claims.queue_again(after.freed, Some(now));
         after.turned
     }
 

@@ -17,6 +17,8 @@ use crate::offers::Offer;
 pub(crate) struct Answers {
     pub withdrawals: Vec<Withdrawal>,
     pub settlements: Vec<Settlement>,
+    /// Whether others may start in the place of these.
+    pub frees: bool,
 }
 
 impl Answers {
@@ -73,6 +75,11 @@ impl Board {
                 Mark::Cancel(reason) => answers.cancel(holding, *reason, now),
                 Mark::TooLate => {}
             }
+            if !matches!(holding.stage, Stage::Queued(_)) {
+                let kept_by = holding.kept_by.take();
+                answers.frees |= kept_by.is_some();
+                state.claims.give_up(kept_by, *run, Some(now));
+            }
         }
         answers
     }
@@ -125,6 +132,10 @@ impl Board {
                 std::mem::replace(&mut holding.stage, Stage::Ending)
             {
                 released.push(work.undispatched(Verdict::Release, Timestamp::MIN));
+            }
+            if let Some(origin) = holding.kept_by.take() {
+                // Whoever is next is released as well.
+                origin.give_up(run);
             }
         }
         released

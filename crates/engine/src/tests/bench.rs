@@ -367,6 +367,11 @@ impl Bench {
         self.rooms.board.running()
     }
 
+    /// Claims that origins keep.
+    pub(super) fn queued(&self) -> usize {
+        self.rooms.board.kept()
+    }
+
     pub(super) fn health(&self) -> Health {
         self.rooms.common.handle().health()
     }

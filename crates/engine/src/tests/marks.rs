@@ -17,14 +17,14 @@ async fn pause(bench: &Bench, job: &Job) -> Vec<RunId> {
 }
 
 /// Somebody cancels the run.
-async fn cancel(bench: &Bench, run: RunId) {
+pub(super) async fn cancel(bench: &Bench, run: RunId) {
     let now = bench.now();
     let cancelled = bench.mem.cancel_run(TenantId::DEFAULT, run, now).await;
     assert!(matches!(cancelled, Ok(Cancelled::Asked)), "{cancelled:?}");
 }
 
 /// A beat brings the marks, and they are answered.
-async fn answer(bench: &Bench) {
+pub(super) async fn answer(bench: &Bench) {
     bench.rest(&mut bench.beats()).await;
     assert_eq!(bench.step(&mut bench.marks()).await.unwrap(), Wake::Nudged);
     bench.quiet().await;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use model::breaker::{FAILURES, OPEN_FIRST};
-use model::{AttemptNo, Job, Report, RunState, Target, Verdict, WaitReason, limits};
+use model::{AttemptNo, Job, Report, RunId, RunState, Target, Verdict, WaitReason, limits};
 
 use super::bench::{Bench, run_of};
+use super::marks::{answer, cancel};
 use super::world::{at, job_with, once};
 
 /// A one-off that calls a host, and is tried often.
@@ -120,6 +121,66 @@ async fn more_calls_than_an_origin_may_have_wait_in_memory_and_hold_up_nobody() 
     bench.target.answers(Report::succeeded());
     bench.quiet().await;
     assert_eq!((bench.target.runs().len(), bench.running()), (5, 0));
+}
+
+/// Four runs of one slow origin, of which one is called and the others wait in memory.
+async fn crowded() -> (Bench, Vec<RunId>) {
+    let bench = Bench::with(|config| config.origin_calls_max = 1).await;
+    bench.hold(&model::shard::ShardSet::ALL).await;
+    bench.target.is_silent();
+    let mut runs = Vec::new();
+    for number in 1..=4 {
+        let job = bench.put(to(number, 1_000, "slow")).await;
+        runs.push(run_of(&job, 1_000));
+    }
+    bench.fire_for(&mut bench.fire(), 1_000).await;
+    bench.pass_to(at(1_000));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    let called = bench.target.runs();
+    assert_eq!(called.len(), 1);
+    runs.retain(|run| !called.contains(run));
+    (bench, runs)
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_while_its_origin_keeps_it_gives_its_place_to_the_next() {
+    for cancelled in [1, 2, 3] {
+        let (bench, waiting) = crowded().await;
+        assert_eq!(bench.queued(), 3);
+        for run in waiting.iter().take(cancelled) {
+            cancel(&bench, *run).await;
+        }
+        answer(&bench).await;
+        assert_eq!(bench.queued(), 3 - cancelled);
+        bench.target.answers(Report::succeeded());
+        bench.quiet().await;
+        assert_eq!((bench.queued(), bench.running()), (0, 0));
+        let reached = bench.target.runs();
+        assert_eq!(reached.len(), 4 - cancelled);
+        for run in waiting.iter().skip(cancelled) {
+            assert!(reached.contains(run));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_after_its_origin_gave_it_back_gives_its_place_to_the_next() {
+    let (bench, waiting) = crowded().await;
+    bench.clock.advance(limits::PRESENCE_TTL);
+    bench.target.answers(Report::succeeded());
+    bench.quiet().await;
+    // The call has ended, and nothing starts: the next run stands in its lane.
+    assert_eq!((bench.queued(), bench.target.runs().len()), (2, 1));
+    let freed = waiting[0];
+    cancel(&bench, freed).await;
+    bench.rest(&mut bench.beats()).await;
+    answer(&bench).await;
+    assert!(bench.heard(&bench.nudges().dispatch), "the next one may");
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    assert_eq!((bench.queued(), bench.target.runs().len()), (0, 3));
+    assert!(!bench.target.runs().contains(&freed));
 }
 
 #[tokio::test]
