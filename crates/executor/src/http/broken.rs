@@ -1,10 +1,12 @@
 //! Deliveries that got no answer, as one line for history. The line says what a job's owner can act
 //! on and no more: addresses, system errors and what a stranger's socket sent stay in the log.
 
+use std::error::Error;
 use std::io;
 
 use hyper::http::uri::Authority;
 use model::RetryHint;
+use rustls::AlertDescription;
 
 use crate::egress::DialError;
 
@@ -25,6 +27,8 @@ pub(super) enum Broken {
     Certificate {
         authority: Authority,
         detail: String,
+        /// Nobody whom the caller trusts has signed it. Others may trust more.
+        is_unknown: bool,
     },
     #[error("the target's own certificates cannot be used: {0}")]
     Identity(&'static str),
@@ -68,6 +72,22 @@ impl Broken {
         }
     }
 
+    /// Whether this is between a caller and the target, and says nothing of how the target is for others: what was refused is
+    /// the certificates that the one shows, or trusts.
+    pub(super) fn is_personal(&self, has_identity: bool) -> bool {
+        match self {
+            Self::Identity(_) => true,
+            Self::Certificate { is_unknown, .. } => has_identity || *is_unknown,
+            Self::Tls { cause, .. } => has_identity || is_refusal(cause),
+            // A target may refuse a certificate when the connection stands and the request is on its way.
+            Self::NotHttp(error)
+            | Self::HeadTooLarge(error)
+            | Self::Closed(error)
+            | Self::Cut(error) => is_refusal(error),
+            Self::NoHost | Self::Dial(_) | Self::Unreachable { .. } => false,
+        }
+    }
+
     /// Networks recover; a URL that cannot be called does not.
     pub(super) fn retry(&self) -> RetryHint {
         match self {
@@ -83,4 +103,22 @@ impl Broken {
             | Self::Cut(_) => RetryHint::Usual,
         }
     }
+}
+
+/// Whether the other side has said within TLS that it will not talk to this caller.
+fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let io = error.downcast_ref::<io::Error>();
+        // What an I/O error holds is not its source.
+        let inner = io.and_then(io::Error::get_ref);
+        let inner = inner.map(|inner| inner as &(dyn Error + 'static));
+        if let Some(rustls::Error::AlertReceived(alert)) =
+            inner.unwrap_or(error).downcast_ref::<rustls::Error>()
+        {
+            return *alert != AlertDescription::InternalError;
+        }
+        next = inner.or_else(|| error.source());
+    }
+    false
 }

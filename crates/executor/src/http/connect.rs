@@ -120,6 +120,7 @@ impl Connector {
             Broken::Certificate {
                 authority: origin.authority.clone(),
                 detail,
+                is_unknown: false,
             }
         })?;
         let refused = |cause| tls::refused(&origin.authority, cause);

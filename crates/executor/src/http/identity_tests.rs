@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use model::Outcome;
+use model::{Outcome, Report};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -87,16 +87,20 @@ fn identity(id: u8, ca: Option<&str>, cert: Option<(&str, &str)>) -> Identity {
     }
 }
 
+async fn reported(executor: &HttpExecutor, port: u16, identity: Option<Identity>) -> Report {
+    let order = WorkOrder {
+        identity: identity.map(Arc::new),
+        ..order(post(&format!("https://localhost:{port}/")), None)
+    };
+    soon(executor.execute(order)).await
+}
+
 async fn call(
     executor: &HttpExecutor,
     port: u16,
     identity: Option<Identity>,
 ) -> Result<(), String> {
-    let order = WorkOrder {
-        identity: identity.map(Arc::new),
-        ..order(post(&format!("https://localhost:{port}/")), None)
-    };
-    let report = soon(executor.execute(order)).await;
+    let report = reported(executor, port, identity).await;
     match report.outcome {
         Outcome::Succeeded => Ok(()),
         Outcome::Failed | Outcome::TimedOut | Outcome::Lost | Outcome::Cancelled => {
@@ -164,4 +168,34 @@ async fn certificates_that_cannot_be_used_are_named_and_nobody_is_called() {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(counted.both(), (0, 0));
+}
+
+#[tokio::test]
+async fn certificates_that_are_refused_say_nothing_of_the_target() {
+    let (port, _) = https(true).await;
+    let executor = executor();
+    let other = include_str!("fixtures/server.pem");
+    let other_key = include_str!("fixtures/server-key.pem");
+    for (case, identity) in [
+        ("cannot be used", Some(identity(1, Some("no PEM"), None))),
+        ("none shown", Some(identity(2, Some(AUTHORITY), None))),
+        (
+            "not the one wanted",
+            Some(identity(3, Some(AUTHORITY), Some((other, other_key)))),
+        ),
+        (
+            "not trusted",
+            Some(identity(4, None, Some((CLIENT, CLIENT_KEY)))),
+        ),
+        ("nothing known", None),
+    ] {
+        let report = reported(&executor, port, identity).await;
+        assert_eq!(report.outcome, Outcome::Failed, "{case}");
+        assert!(!report.unreached, "{case}: {:?}", report.error);
+    }
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = gone.local_addr().unwrap().port();
+    drop(gone);
+    let known = identity(5, Some(AUTHORITY), Some((CLIENT, CLIENT_KEY)));
+    assert!(reported(&executor, closed, Some(known)).await.unreached);
 }

@@ -199,6 +199,8 @@ impl Executor for HttpExecutor {
                 match broken.retry() {
                     // It was not even tried.
                     RetryHint::Never => report,
+                    // Others may be welcome.
+                    _ if broken.is_personal(order.identity.is_some()) => report,
                     RetryHint::Usual | RetryHint::After(_) => report.unreached(),
                 }
             }

@@ -125,6 +125,7 @@ pub(super) fn refused(authority: &Authority, cause: io::Error) -> Broken {
         return Broken::Certificate {
             authority,
             detail: fault.to_string(),
+            is_unknown: *fault == rustls::CertificateError::UnknownIssuer,
         };
     }
     Broken::Tls { authority, cause }
