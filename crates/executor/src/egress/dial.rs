@@ -4,15 +4,20 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::RetryHint;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::names::{Names, Resolve, System};
 use super::{Egress, Refused};
 
 /// Addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
+/// How long one of them is called before the next is as well (RFC 8305).
+const STAGGER: Duration = Duration::from_millis(250);
 
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
@@ -67,7 +72,7 @@ impl Dialer {
         &self.egress
     }
 
-    /// Connects to the first address of a host that may be called and answers. `host` is a name or an address, IPv6 without
+    /// Connects to the first address of a host that may be called and answers, each with a head start before the next. `host` is a name or an address, IPv6 without
     /// its brackets.
     pub async fn dial(&self, host: &str, port: u16) -> Result<TcpStream, DialError> {
         let refuse = |refused| DialError::Refused {
@@ -91,19 +96,42 @@ impl Dialer {
         if let (true, Some(refused)) = (allowed.is_empty(), refused) {
             return Err(refuse(refused));
         }
-        let mut last = None;
-        for address in allowed.into_iter().take(ADDRESSES_MAX) {
-            match TcpStream::connect(SocketAddr::new(address, port)).await {
-                Ok(socket) => {
-                    socket
-                        .set_nodelay(true)
-                        .map_err(|cause| unreachable(Some(cause)))?;
-                    return Ok(socket);
-                }
-                Err(cause) => last = Some(cause),
-            }
+        let addresses = allowed.into_iter().take(ADDRESSES_MAX);
+        let addresses = addresses.map(|address| SocketAddr::new(address, port));
+        let socket = connect(addresses.collect()).await.map_err(unreachable)?;
+        socket
+            .set_nodelay(true)
+            .map_err(|cause| unreachable(Some(cause)))?;
+        Ok(socket)
+    }
+}
+
+/// The first of these that answers. One that says nothing for a while is not waited for alone: the next is called beside it, so
+/// that a dead address costs that while and not the whole time that an attempt has.
+async fn connect(addresses: Vec<SocketAddr>) -> Result<TcpStream, Option<io::Error>> {
+    let mut left = addresses.into_iter();
+    if let (Some(only), 1) = (left.as_slice().first(), left.len()) {
+        return TcpStream::connect(only).await.map_err(Some);
+    }
+    // Whatever is still under way ends with it.
+    let mut tries = JoinSet::new();
+    let mut last = None;
+    loop {
+        if let Some(address) = left.next() {
+            tries.spawn(TcpStream::connect(address));
         }
-        Err(unreachable(last))
+        let next = if left.len() == 0 {
+            Ok(tries.join_next().await)
+        } else {
+            timeout(STAGGER, tries.join_next()).await
+        };
+        match next {
+            Ok(Some(Ok(Ok(socket)))) => return Ok(socket),
+            Ok(Some(Ok(Err(cause)))) => last = Some(cause),
+            Ok(None) => return Err(last),
+            // It said nothing for so long, or did not run to its end.
+            Ok(Some(Err(_))) | Err(_) => {}
+        }
     }
 }
 

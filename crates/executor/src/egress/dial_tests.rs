@@ -139,3 +139,44 @@ async fn a_name_without_addresses_cannot_be_reached() {
     let error = error.unwrap_err();
     assert_eq!(error.to_string(), "none.example cannot be reached");
 }
+
+/// Takes the port there, and lets nobody in: whoever calls waits. What is answered keeps it so.
+async fn deaf(address: &str, port: u16) -> (TcpListener, Vec<TcpStream>) {
+    let at = SocketAddr::new(address.parse().unwrap(), port);
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(at).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let mut inside = Vec::new();
+    while let Ok(socket) = timeout(Duration::from_millis(300), TcpStream::connect(at)).await {
+        inside.push(socket.unwrap());
+    }
+    (listener, inside)
+}
+
+#[tokio::test]
+async fn an_address_that_does_not_answer_keeps_nobody_from_the_next() {
+    let (listener, port) = listener().await;
+    let _dead = (deaf("127.0.0.5", port).await, deaf("127.0.0.6", port).await);
+    let dialer = dialer(
+        "loopback",
+        &[&["127.0.0.5", "127.0.0.9", "127.0.0.6", "127.0.0.1"]],
+    );
+    let dialled = dialer.dial("half-dead.example", port);
+    let socket = timeout(Duration::from_secs(5), dialled).await;
+    assert_eq!(
+        socket.unwrap().unwrap().peer_addr().unwrap().ip(),
+        listener.local_addr().unwrap().ip()
+    );
+}
+
+#[tokio::test]
+async fn what_goes_wrong_last_is_answered_when_no_address_does() {
+    let (listener, port) = listener().await;
+    drop(listener);
+    let dialer = dialer("loopback", &[&["127.0.0.1", "127.0.0.2"]]);
+    let error = dialer.dial("dead.example", port).await.unwrap_err();
+    assert!(
+        matches!(error, DialError::Unreachable { cause: Some(_), .. }),
+        "{error}"
+    );
+}
