@@ -136,7 +136,7 @@ between! {
     hand_over(by: PresenceId, items: &[HandOver], now: Timestamp) -> Vec<HandedOver>;
     heartbeat(beats: &[Heartbeat], now: Timestamp) -> Vec<Beaten>;
     report(reports: &[Reported], now: Timestamp) -> Vec<HandedEnd>;
-    lapsing(shards: &ShardSet, up_to: Timestamp, limit: usize) -> Vec<Handed>;
+    lapsing(shards: &ShardSet, lapsing: Lapsing) -> Vec<Handed>;
     lapse(leases: &Leases, lapses: &[Lapse], now: Timestamp) -> Vec<HandedEnd>;
     get_handed(runs: &[RunId]) -> Vec<Option<Handed>>;
     get_checkpoint(run: RunId) -> Option<Bytes>;

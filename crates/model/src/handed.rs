@@ -151,6 +151,12 @@ impl Handed {
         }
     }
 
+    /// Whether nothing was heard of it for as long as it may be silent. Trust may end before, with its timeout.
+    pub fn is_silent(&self, now: Timestamp) -> bool {
+        let heard_at = self.beaten_at.unwrap_or(self.dispatched_at);
+        self.cancelled || heard_at.plus(self.within) <= now
+    }
+
     /// Whether its time is up, not only its trust.
     pub fn has_timed_out(&self, now: Timestamp) -> bool {
         self.timeout_at <= now

@@ -402,7 +402,7 @@ faulty! {
         }
     }
 
-    lapsing(shards: &ShardSet, up_to: Timestamp, limit: usize) -> Vec<Handed>;
+    lapsing(shards: &ShardSet, lapsing: Lapsing) -> Vec<Handed>;
     get_handed(runs: &[RunId]) -> Vec<Option<Handed>>;
     get_checkpoint(run: RunId) -> Option<Bytes>;
     append_log(appends: &[LogAppend]) -> Vec<Appended>;

@@ -1,5 +1,7 @@
 //! Handed over: attempts whose work is with the outside. Apart from `EngineStore`, because the usual path knows nothing of it.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::shard::ShardSet;
@@ -39,13 +41,9 @@ pub trait HandedStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<HandedEnd>, StoreError>;
 
-    /// Attempts of `shards` that are trusted up to `up_to` or less, the earliest first.
-    async fn lapsing(
-        &self,
-        shards: &ShardSet,
-        up_to: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Handed>, StoreError>;
+    /// Attempts of `shards` that may have ended, the earliest first: see `Lapsing`.
+    async fn lapsing(&self, shards: &ShardSet, lapsing: Lapsing)
+    -> Result<Vec<Handed>, StoreError>;
 
     /// Ends attempts that were not heard of since they were read, under the leases of their shards.
     async fn lapse(
@@ -96,5 +94,38 @@ pub struct ReportKey {
 impl std::fmt::Debug for ReportKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ReportKey({})", self.id)
+    }
+}
+
+/// Which attempts are read, to be ended if nothing was heard of them. Those that may not be ended yet are left out as far as a
+/// store can see it, and read past by their place: however many there are, they do not hide the ones behind them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lapsing {
+    /// Those that are trusted up to this moment or less.
+    pub now: Timestamp,
+    /// Of these, those that may be silent for this long or less, and those whose time is up.
+    pub watched: Duration,
+    /// Those behind this one, by the moment up to which it was trusted and by its run.
+    pub after: Option<(Timestamp, RunId)>,
+    pub limit: usize,
+}
+
+impl Lapsing {
+    /// All of them, up to a limit.
+    pub fn all(now: Timestamp, limit: usize) -> Self {
+        Self {
+            now,
+            watched: Duration::MAX,
+            after: None,
+            limit,
+        }
+    }
+
+    /// The place behind which it begins.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn place(&self) -> (i64, RunId) {
+        let first = (Timestamp::MIN, RunId::from_bytes([0; 16]));
+        let (until, run) = self.after.unwrap_or(first);
+        (until.as_millis(), run)
     }
 }

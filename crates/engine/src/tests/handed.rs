@@ -248,9 +248,89 @@ async fn its_timeout_ends_it_at_once() {
         let _heard = bench.outside().heartbeat(run, &token, None, None).await;
     }
     bench.pass(Duration::from_secs(10));
-    bench.watch(0).await;
+    bench.watch(29).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!(stands.claim, Some(PresenceId::OUTSIDE), "by a new clock");
+    bench.watch(30).await;
     let stands = bench.mem.live_run(run).unwrap();
     assert_eq!(stands.attempts[0].outcome, Outcome::TimedOut);
+}
+
+/// Seconds pass, with a heartbeat in each half minute.
+async fn beats_on(bench: &Bench, (run, token): (RunId, &str), by: &mut Watching, seconds: u32) {
+    for _ in 0..seconds / 30 {
+        bench.watch_by(&mut by.0, &mut by.1, 30).await;
+        let heard = bench.outside().heartbeat(run, token, None, None).await;
+        assert!(!heard.unwrap().cancel);
+    }
+}
+
+type Watching = (crate::beats::Beats, crate::handed::EndSilent);
+
+#[tokio::test]
+async fn a_clock_that_is_put_forward_ends_nobodys_time() {
+    const HOUR: i64 = 3_600_000;
+    for undone in [false, true] {
+        let bench = Bench::holding().await;
+        let (run, token) = bench.handed_over().await;
+        let mut by = (bench.beats(), bench.handed());
+        let is_there = || {
+            let stands = bench.mem.live_run(run).unwrap();
+            assert_eq!(stands.claim, Some(PresenceId::OUTSIDE), "{undone}");
+        };
+        beats_on(&bench, (run, &token), &mut by, 60).await;
+        bench.clock.step_wall(HOUR);
+        beats_on(&bench, (run, &token), &mut by, 120).await;
+        is_there();
+        if undone {
+            bench.clock.step_wall(-HOUR);
+        }
+        beats_on(&bench, (run, &token), &mut by, 390).await;
+        is_there();
+        bench.watch_by(&mut by.0, &mut by.1, 60).await;
+        let stands = bench.mem.live_run(run).unwrap();
+        assert_eq!(stands.attempts[0].outcome, Outcome::TimedOut, "{undone}");
+    }
+}
+
+#[tokio::test]
+async fn those_that_may_not_be_ended_yet_hide_nobody() {
+    let bench = Bench::holding().await;
+    bench.target.answers(Report::succeeded().with_status(202));
+    let many = limits::HANDED_BATCH_MAX + 1;
+    for number in 1..=many {
+        let bytes = u64::try_from(number).unwrap().to_be_bytes();
+        let mut job = callback();
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&bytes);
+        job.id = model::JobId::new(at(0), random);
+        bench.put(job).await;
+    }
+    let short = job_with(2, Slot(at(1_000)).into(), |def| {
+        def.timeout = Duration::from_secs(600);
+        def.completion = Completion::Callback {
+            heartbeat_within: Duration::from_secs(20),
+        };
+    });
+    let run = bench.started(short, 1_000).await;
+    bench.drain(&mut bench.hand_over()).await;
+    let orders = bench.target.orders();
+    assert_eq!(orders.len(), many + 1);
+    let order = orders.iter().find(|order| order.run == run).unwrap();
+    let token = order.callback.clone().unwrap().token;
+    bench.pass_to(at(45_000));
+    bench.rest(&mut bench.beats()).await;
+    let heard = bench.outside().heartbeat(run, &token, None, None).await;
+    heard.unwrap();
+    // All of them are trusted no more, the others for longer, and this node has watched for less than a minute.
+    bench.watch(25).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!((stands.state, stands.lost), (RunState::Retrying, 1));
+    let others = orders.iter().filter(|order| order.run != run);
+    for other in others {
+        let stands = bench.mem.live_run(other.run).unwrap();
+        assert_eq!(stands.claim, Some(PresenceId::OUTSIDE));
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use model::{
 use super::{Kept, NODE, Subject, at, job_with, settlement, slot, someone};
 use crate::{
     Beaten, BoxError, Cancelled, Claimed, HandOver, HandedEnd, HandedOver, Heartbeat, Lapse,
-    Reported, RunsOfChange, Settled,
+    Lapsing, Reported, RunsOfChange, Settled,
 };
 
 const WITHIN: Duration = Duration::from_secs(60);
@@ -121,7 +121,8 @@ impl Subject {
 
     pub(super) async fn lapsing(&self, now: i64) -> Result<Vec<Handed>, BoxError> {
         let handed = self.store.handed();
-        Ok(handed.lapsing(&ShardSet::ALL, at(now), 100).await?)
+        let all = Lapsing::all(at(now), 100);
+        Ok(handed.lapsing(&ShardSet::ALL, all).await?)
     }
 
     pub(super) async fn lapse_at(&self, it: Lapse, now: i64) -> Result<HandedEnd, BoxError> {
@@ -354,9 +355,44 @@ pub async fn what_lapses_is_found_by_shard_the_earliest_first(subject: Subject) 
     assert_eq!(found, [second.id, first.id]);
     let only: ShardSet = [Shard::of(first.job)].into_iter().collect();
     let handed = subject.store.handed();
-    let found = handed.lapsing(&only, at(500), 100).await?;
+    let found = handed.lapsing(&only, Lapsing::all(at(500), 100)).await?;
     assert!(found.iter().any(|it| it.run == first.id));
-    assert_eq!(handed.lapsing(&ShardSet::ALL, at(500), 1).await?.len(), 1);
+    let first = handed.lapsing(&ShardSet::ALL, Lapsing::all(at(500), 1));
+    assert_eq!(first.await?.len(), 1);
+    Ok(())
+}
+
+pub async fn what_may_not_end_yet_hides_nothing_that_lapses(subject: Subject) -> Kept {
+    for number in 1..=5 {
+        subject.handed(number).await?;
+    }
+    let handed = subject.store.handed();
+    let all = subject.lapsing(500).await?;
+    let place = |it: &Handed| it.until.map(|until| (until, it.run));
+    let mut page = Lapsing::all(at(500), 2);
+    let mut found = Vec::new();
+    loop {
+        let some = handed.lapsing(&ShardSet::ALL, page).await?;
+        page.after = some.last().and_then(place);
+        let is_last = some.len() < page.limit;
+        found.extend(some);
+        if is_last {
+            break;
+        }
+    }
+    assert_eq!(found, all, "each once, in their order");
+    let [first, ..] = &all[..] else {
+        return Err("nothing lapses".into());
+    };
+    let mut watched = Lapsing::all(at(500), 9);
+    watched.watched = first.within - Duration::from_millis(1);
+    assert_eq!(handed.lapsing(&ShardSet::ALL, watched).await?, []);
+    watched.watched = first.within;
+    assert_eq!(handed.lapsing(&ShardSet::ALL, watched).await?, all);
+    watched.watched = Duration::ZERO;
+    watched.now = first.timeout_at;
+    let late = handed.lapsing(&ShardSet::ALL, watched).await?;
+    assert_eq!(late, all, "their time is up");
     Ok(())
 }
 

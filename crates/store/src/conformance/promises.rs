@@ -391,6 +391,7 @@ macro_rules! conformance_promises {
                 a_token_is_good_for_the_current_attempt_only
                 silence_ends_an_attempt_unless_it_was_heard_of
                 what_lapses_is_found_by_shard_the_earliest_first
+                what_may_not_end_yet_hides_nothing_that_lapses
                 only_who_holds_the_shard_ends_what_is_silent
                 a_cancel_is_announced_with_the_next_heartbeat
                 a_deleted_job_cancels_what_is_handed_over

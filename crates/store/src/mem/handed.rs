@@ -11,8 +11,8 @@ use model::{Handed, JobId, PresenceId, RunId, RunLog, Shard, TenantId, Timestamp
 use super::state::State;
 use super::{Flaw, MemStore};
 use crate::{
-    Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Lapse, Leases,
-    LogAppend, ReportKey, Reported, StoreError,
+    Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Lapse, Lapsing,
+    Leases, LogAppend, ReportKey, Reported, StoreError,
 };
 
 #[derive(Default)]
@@ -172,16 +172,22 @@ impl HandedStore for MemStore {
     async fn lapsing(
         &self,
         shards: &ShardSet,
-        up_to: Timestamp,
-        limit: usize,
+        lapsing: Lapsing,
     ) -> Result<Vec<Handed>, StoreError> {
         let state = self.state();
+        let Lapsing { now, watched, .. } = lapsing;
         let handed = state.outside.handed.values();
         let ours = handed.filter(|it| shards.contains(Shard::of(it.job)));
-        let due = ours.filter(|it| it.until.is_some_and(|until| until <= up_to));
+        let due = ours.filter(|it| {
+            let place = it.until.map(|until| (until, it.run));
+            let may_end = it.has_timed_out(now) || it.within <= watched;
+            place.is_some_and(|(until, _)| until <= now)
+                && may_end
+                && lapsing.after.is_none_or(|after| place > Some(after))
+        });
         let mut due: Vec<Handed> = due.cloned().collect();
         due.sort_by_key(|it| (it.until, it.run));
-        due.truncate(limit);
+        due.truncate(lapsing.limit);
         Ok(due)
     }
 

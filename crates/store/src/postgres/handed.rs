@@ -30,8 +30,8 @@ use super::store::{PgStore, limit};
 use super::views::{Lock, Views};
 use crate::row::Payloads;
 use crate::{
-    Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Keep, Lapse, Leases,
-    LogAppend, ReportKey, Reported, StoreError,
+    Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Keep, Lapse,
+    Lapsing, Leases, LogAppend, ReportKey, Reported, StoreError,
 };
 
 /// Columns as `get_handed.sql` has them.
@@ -415,15 +415,18 @@ impl HandedStore for PgStore {
     async fn lapsing(
         &self,
         shards: &ShardSet,
-        up_to: Timestamp,
-        count: usize,
+        lapsing: Lapsing,
     ) -> Result<Vec<Handed>, StoreError> {
-        let up_to = up_to.as_millis();
+        let now = lapsing.now.as_millis();
+        let watched = model::time::millis(lapsing.watched);
+        let (until, run) = lapsing.place();
+        let run = Uuid::from_bytes(*run.as_bytes());
         let wanted: Option<Vec<i16>> =
             (!shards.is_all()).then(|| shards.iter().map(|shard| i16::from(shard.0)).collect());
         self.call(|| async {
             let conn = self.pool.get().await?;
-            let params: &Params<'_> = &[&up_to, &wanted, &limit(count)];
+            let count = limit(lapsing.limit);
+            let params: &Params<'_> = &[&now, &wanted, &count, &watched, &until, &run];
             select(&conn, include_str!("sql/lapsing.sql"), params).await
         })
         .await

@@ -23,8 +23,8 @@ use super::store::SqliteStore;
 use super::writer::By;
 use crate::row::Payloads;
 use crate::{
-    Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Keep, Lapse, Leases,
-    LogAppend, ReportKey, Reported, StoreError,
+    Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Keep, Lapse,
+    Lapsing, Leases, LogAppend, ReportKey, Reported, StoreError,
 };
 
 fn span(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
@@ -67,18 +67,16 @@ fn get_log(conn: &Connection, run: RunId) -> Done<Option<RunLog>> {
     Ok(log.optional()?)
 }
 
-fn lapsing(
-    conn: &Connection,
-    shards: &ShardSet,
-    up_to: Timestamp,
-    limit: usize,
-) -> Done<Vec<Handed>> {
+fn lapsing(conn: &Connection, shards: &ShardSet, lapsing: Lapsing) -> Done<Vec<Handed>> {
     let mut select = conn.prepare_cached(include_str!("sql/lapsing.sql"))?;
-    let rows = select.query_map([up_to.as_millis()], read)?;
+    let watched = model::time::millis(lapsing.watched);
+    let (until, run) = lapsing.place();
+    let params = params![lapsing.now.as_millis(), watched, until, run.as_bytes()];
+    let rows = select.query_map(params, read)?;
     let mut found = Vec::new();
     for handed in rows {
         let handed = handed?;
-        if found.len() == limit {
+        if found.len() == lapsing.limit {
             break;
         }
         if shards.is_all() || shards.contains(Shard::of(handed.job)) {
@@ -330,11 +328,10 @@ impl HandedStore for SqliteStore {
     async fn lapsing(
         &self,
         shards: &ShardSet,
-        up_to: Timestamp,
-        limit: usize,
+        lapsing: Lapsing,
     ) -> Result<Vec<Handed>, StoreError> {
         let shards = *shards;
-        let read = move |conn: &_| lapsing(conn, &shards, up_to, limit);
+        let read = move |conn: &_| self::lapsing(conn, &shards, lapsing);
         self.read(By::Engine, read).await
     }
 
