@@ -10,6 +10,7 @@ use store::{Action, AuditEntry, Page};
 
 use super::format::When;
 use super::frame::{Answer, Frame, face, page};
+use super::jobs::{cursor, shown};
 use super::login::param;
 use super::viewer::{By, Viewer};
 use crate::api::Api;
@@ -60,6 +61,8 @@ pub(super) fn audit_row(viewer: &Viewer, entry: AuditEntry) -> AuditRow {
 #[template(path = "audit.html")]
 struct AuditPage {
     frame: Frame,
+    /// Why the filter means nothing.
+    error: Option<String>,
     trail: Vec<AuditRow>,
     actions: Vec<&'static str>,
     action: String,
@@ -84,13 +87,30 @@ pub(super) async fn list(
         subject: some(&subject),
         ..audit::AuditFilter::default()
     };
-    let before = param(&params, "before").parse().ok();
-    let of = Page {
-        before,
-        limit: PAGE,
+    let before = if filter.action.is_none() && !action.is_empty() {
+        let all = Action::ALL.map(Action::as_str).join(", ");
+        let action = shown(&action);
+        Err(format!(
+            "There is no action {action:?}: choose one of {all}."
+        ))
+    } else {
+        cursor(param(&params, "before"))
     };
-    // What the page shows is of the tenant that it is about, also to root.
-    let found = audit::list(&api, Some(viewer.id()), &filter, of).await?;
+    let (before, entries, next, error) = match before {
+        Ok(before) => {
+            let of = Page {
+                before,
+                limit: PAGE,
+            };
+            // What the page shows is of the tenant that it is about, also to root.
+            let found = audit::list(&api, Some(viewer.id()), &filter, of).await?;
+            (before, found.items, found.next, None)
+        }
+        Err(why) => (None, Vec::new(), None, Some(why)),
+    };
+    let status = error
+        .as_ref()
+        .map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
     let query = [
         ("action", &action),
         ("actor", &actor),
@@ -98,21 +118,17 @@ pub(super) async fn list(
     ]
     .map(|(name, value)| format!("{name}={}", super::format::encode(value)))
     .join("&");
-    let rows = found
-        .items
-        .into_iter()
-        .map(|entry| audit_row(&viewer, entry));
+    let rows = entries.into_iter().map(|entry| audit_row(&viewer, entry));
     let text = AuditPage {
         trail: rows.collect(),
         actions: Action::ALL.map(Action::as_str).to_vec(),
-        next: found
-            .next
-            .map(|next| format!("/audit?{query}&before={next}")),
+        next: next.map(|next| format!("/audit?{query}&before={next}")),
+        error,
         first: before.is_some(),
         frame: Frame::new(&viewer, "Audit", "/audit"),
         action,
         actor,
         subject,
     };
-    Ok(page(StatusCode::OK, text.render()?))
+    Ok(page(status, text.render()?))
 }

@@ -9,17 +9,35 @@ use crate::ops::OpError;
 use crate::problem::{Kind, Problem};
 
 #[derive(Debug)]
-pub(super) struct PageError(pub Problem);
+pub(super) struct PageError {
+    pub problem: Problem,
+    /// What to say in place of what the problem's kind says: its status and its title.
+    says: Option<(StatusCode, &'static str)>,
+}
+
+impl PageError {
+    /// A form of another tenant than the one that is shown now.
+    pub(super) fn other_tenant(detail: String) -> Self {
+        let title = "The page was of another tenant";
+        Self {
+            problem: Problem::new(Kind::RoleInsufficient, detail),
+            says: Some((StatusCode::CONFLICT, title)),
+        }
+    }
+}
 
 impl From<Problem> for PageError {
     fn from(problem: Problem) -> Self {
-        Self(problem)
+        Self {
+            problem,
+            says: None,
+        }
     }
 }
 
 impl From<OpError> for PageError {
     fn from(error: OpError) -> Self {
-        Self(error.into())
+        Problem::from(error).into()
     }
 }
 
@@ -27,7 +45,7 @@ impl From<askama::Error> for PageError {
     fn from(error: askama::Error) -> Self {
         tracing::error!(%error, "a page could not be written");
         let detail = "the page could not be written; the log says why";
-        Self(Problem::new(Kind::Internal, detail))
+        Problem::new(Kind::Internal, detail).into()
     }
 }
 
@@ -37,20 +55,22 @@ struct ErrorPage {
     bare: Bare,
     heading: &'static str,
     detail: String,
-    code: &'static str,
+    /// None where there is no page about it.
+    code: Option<&'static str>,
     /// Whether trying again can help.
     again: bool,
 }
 
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        let Self(problem) = self;
-        let status = problem.kind.status();
+        let Self { problem, says } = self;
+        let kind = problem.kind;
+        let (status, heading) = says.unwrap_or((kind.status(), kind.title()));
         let text = ErrorPage {
-            bare: Bare::new(problem.kind.title()),
-            heading: problem.kind.title(),
+            bare: Bare::new(heading),
+            heading,
             detail: problem.detail,
-            code: problem.kind.name(),
+            code: says.is_none().then(|| kind.name()),
             again: status.is_server_error(),
         }
         .render();

@@ -1,7 +1,6 @@
 //! The form of a job, new or as it stands, with a preview of its schedule. What it says is read as the API reads a body, so that the
 //! same is refused with the same words.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
@@ -10,20 +9,21 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
 use model::schedule::Zone;
 use model::{CatchUpPolicy, Job, Lane, Role, Version};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use super::diff::{self, Line};
+use super::form_fields::{blank, draft, field_of, names, of_job, schedule_said};
 use super::format::words;
 use super::frame::{Answer, Frame, face, page};
 use super::job::find;
 use super::jobs::name_of;
 use super::viewer::{By, Fields, Posted, Viewer};
 use crate::api::Api;
-use crate::ops::{Expect, FieldError, Mode, jobs, preview};
-use crate::problem::Problem;
+use crate::ops::{Expect, Mode, jobs, preview, versions};
+use crate::problem::{Kind, Problem};
 use crate::wire;
 
-const METHODS: [&str; 5] = ["POST", "GET", "PUT", "PATCH", "DELETE"];
+const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PUT", "PATCH", "DELETE"];
 const OVERLAPS: [&str; 5] = ["skip", "queue_one", "queue_all", "cancel_running", "allow"];
 /// Slots of the preview.
 const SLOTS: usize = 7;
@@ -49,11 +49,7 @@ struct Preview {
 #[template(path = "job-form.html")]
 struct FormPage {
     frame: Frame,
-    heading: String,
-    about: String,
-    action: String,
-    cancel: String,
-    save: String,
+    head: Heading,
     fields: Fields,
     lanes: Vec<&'static str>,
     overlaps: Vec<(&'static str, String)>,
@@ -62,6 +58,17 @@ struct FormPage {
     preview: Option<Preview>,
     /// What is wrong: the field of the form, and why.
     error: Option<(String, String)>,
+    /// Whether it was sent, and not saved for that.
+    is_refused: bool,
+    newer: Option<Newer>,
+}
+
+/// What somebody else saved meanwhile.
+struct Newer {
+    version: u32,
+    by: String,
+    /// None if the version that the form began with is not kept.
+    lines: Option<Vec<Line>>,
 }
 
 impl FormPage {
@@ -76,245 +83,24 @@ impl FormPage {
     }
 }
 
-/// The form's field for a path of the API.
-fn field_of(path: &str) -> &'static str {
-    let known = [
-        ("schedule.timezone", "timezone"),
-        ("timezone", "timezone"),
-        ("schedule.every", "every"),
-        ("schedule.at", "at"),
-        ("schedule", "cron"),
-        ("target.http.headers", "headers"),
-        ("target.http.method", "method"),
-        ("target", "url"),
-        ("payload", "payload"),
-        ("retry", "attempts"),
-        ("timeout", "timeout"),
-        ("overlap", "overlap"),
-        ("catch_up", "catch_up"),
-        ("start_within", "start_within"),
-        ("finish_within", "finish_within"),
-        ("spread", "spread"),
-        ("labels", "labels"),
-        ("exclude", "exclude"),
-        ("only", "only"),
-        ("owner", "owner"),
-        ("key", "key"),
-        ("lane", "lane"),
-    ];
-    let found = known.iter().find(|(start, _)| path.starts_with(start));
-    found.map_or("", |(_, field)| field)
-}
-
-/// One `name=value` or `Name: value` on each line.
-fn pairs(text: &str, sign: char) -> Result<BTreeMap<String, String>, String> {
-    let parts = text
-        .split(['\n', '\r'])
-        .map(str::trim)
-        .filter(|line| !line.is_empty());
-    let pair = |line: &str| {
-        let (name, value) = line.split_once(sign).ok_or_else(|| {
-            format!(
-                "{:?} has no {sign}: write one on each line",
-                line.chars().take(40).collect::<String>()
-            )
-        })?;
-        Ok((name.trim().to_owned(), value.trim().to_owned()))
-    };
-    parts.map(pair).collect()
-}
-
-/// What is named now, and null for what was named before.
-fn merged(now: BTreeMap<String, String>, before: &BTreeMap<String, String>) -> Value {
-    let gone = before.keys().filter(|name| !now.contains_key(*name));
-    let gone: Vec<(String, Value)> = gone.map(|name| (name.clone(), Value::Null)).collect();
-    let kept = now
-        .into_iter()
-        .map(|(name, value)| (name, Value::from(value)));
-    kept.chain(gone).collect::<Map<String, Value>>().into()
-}
-
-fn names(text: &str) -> Vec<&str> {
-    text.split([',', ' ', '\n'])
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect()
-}
-
-fn or_null(text: &str) -> Value {
-    let text = text.trim();
-    if text.is_empty() {
-        Value::Null
-    } else {
-        text.into()
-    }
-}
-
-fn schedule(fields: &Fields) -> Value {
-    let text = |name: &str| fields.get(name).trim().to_owned();
-    let zone = text("timezone");
-    let mut schedule = match fields.get("kind") {
-        "every" => json!({ "every": text("every") }),
-        "at" => return json!({ "at": text("at") }),
-        _ => {
-            // One on each line; most jobs have one.
-            let lines: Vec<String> = text("cron")
-                .lines()
-                .map(|line| line.trim().to_owned())
-                .collect();
-            match lines.as_slice() {
-                [] => json!({ "cron": "" }),
-                [one] => json!({ "cron": one }),
-                several => json!({ "cron": several }),
-            }
-        }
-    };
-    if !zone.is_empty() {
-        schedule["timezone"] = zone.into();
-    }
-    schedule
-}
-
-/// The body that the API would get.
-fn body(fields: &Fields, before: Option<&wire::Job>) -> Result<String, FieldError> {
-    let text = |name: &str| fields.get(name).trim();
-    let refuse = |field: &'static str| move |why: String| FieldError::invalid(field, why);
-    let none = BTreeMap::new();
-    let http = before.and_then(|job| job.target.http.as_ref());
-    let headers = pairs(text("headers"), ':').map_err(refuse("target.http.headers"))?;
-    let labels = pairs(text("labels"), '=').map_err(refuse("labels"))?;
-    let attempts: Option<u32> = text("attempts").parse().ok();
-    let attempts = attempts.ok_or_else(|| {
-        FieldError::invalid("retry.attempts_max", "write a number, such as 4".to_owned())
-    })?;
-    let mut body = json!({
-        "key": or_null(text("key")),
-        "schedule": schedule(fields),
-        "exclude": names(text("exclude")),
-        "only": names(text("only")),
-        "target": {"http": {
-            "url": text("url"),
-            "method": text("method"),
-            "headers": merged(headers, http.map_or(&none, |http| &http.headers)),
-        }},
-        "retry": {"attempts_max": attempts},
-        "timeout": or_null(text("timeout")),
-        "lane": text("lane"),
-        "catch_up": {"policy": text("catch_up")},
-        "spread": or_null(text("spread")),
-        "start_within": or_null(text("start_within")),
-        "finish_within": or_null(text("finish_within")),
-        "labels": merged(labels, before.map_or(&none, |job| &job.labels)),
-    });
-    // A bound on what waits stays, unless another policy is chosen.
-    if before.map(overlap_of) != Some(text("overlap")) {
-        body["overlap"] = text("overlap").into();
-    }
-    let body = body.to_string();
-    let payload = match text("payload") {
-        "" => "null",
-        text => text,
-    };
-    serde_json::from_str::<&RawValue>(payload)
-        .map_err(|error| FieldError::invalid("payload", format!("it is not JSON: {error}")))?;
-    // As it was typed: a number of many digits is not rounded.
-    let open = body.strip_suffix('}').unwrap_or(&body);
-    Ok(format!("{open},\"payload\":{payload}}}"))
-}
-
-fn overlap_of(job: &wire::Job) -> &'static str {
-    match &job.overlap {
-        wire::Overlap::Plain(policy) | wire::Overlap::Bounded { policy, .. } => policy,
-    }
-}
-
-/// What a new job's form says before anybody has typed.
-fn blank(zone: &Zone) -> Fields {
-    let pairs = [
-        ("kind", "cron"),
-        ("cron", "0 9 * * MON-FRI"),
-        ("every", "15m"),
-        ("timezone", zone.name()),
-        ("method", "POST"),
-        ("lane", "standard"),
-        ("overlap", "skip"),
-        ("catch_up", "latest"),
-        ("attempts", "4"),
-        ("timeout", "30s"),
-    ];
-    Fields(
-        pairs
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
-    )
-}
-
-fn lines(of: &BTreeMap<String, String>, sign: &str) -> String {
-    let lines: Vec<String> = of
-        .iter()
-        .map(|(name, value)| format!("{name}{sign}{value}"))
-        .collect();
-    lines.join("\n")
-}
-
-/// A job as its form says it.
-fn of_job(job: &wire::Job) -> Fields {
-    let schedule = &job.schedule;
-    let cron = match &schedule.cron {
-        Some(wire::Expressions::One(text)) => text.clone(),
-        Some(wire::Expressions::Several(texts)) => texts.join("\n"),
-        None => String::new(),
-    };
-    let kind = match (&schedule.every, &schedule.at) {
-        (Some(_), _) => "every",
-        (None, Some(_)) => "at",
-        (None, None) => "cron",
-    };
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let http = job.target.http.as_ref();
-    let headers = http
-        .map(|http| lines(&http.headers, ": "))
-        .unwrap_or_default();
-    let payload = job.payload.as_ref().map(|payload| payload.get().to_owned());
-    let pairs = [
-        ("key", text(&job.key)),
-        ("kind", kind.to_owned()),
-        ("cron", cron),
-        ("every", text(&schedule.every)),
-        ("at", text(&schedule.at)),
-        ("timezone", text(&schedule.timezone)),
-        ("exclude", job.exclude.join(", ")),
-        ("only", job.only.join(", ")),
-        ("url", http.map(|http| http.url.clone()).unwrap_or_default()),
-        (
-            "method",
-            http.map(|http| http.method.clone()).unwrap_or_default(),
-        ),
-        ("headers", headers),
-        ("payload", payload.unwrap_or_default()),
-        ("attempts", job.retry.attempts_max.to_string()),
-        ("timeout", job.timeout.clone()),
-        ("lane", job.lane.to_owned()),
-        ("overlap", overlap_of(job).to_owned()),
-        ("catch_up", job.catch_up.policy.to_owned()),
-        ("spread", job.spread.clone()),
-        ("start_within", text(&job.start_within)),
-        ("finish_within", text(&job.finish_within)),
-        ("labels", lines(&job.labels, "=")),
-        ("version", job.version.to_string()),
-    ];
-    Fields(pairs.map(|(name, value)| (name.to_owned(), value)).to_vec())
-}
-
-async fn previewed(api: &Api, viewer: &Viewer, fields: &Fields) -> Result<Preview, Problem> {
+async fn previewed(
+    api: &Api,
+    viewer: &Viewer,
+    job: Option<&Job>,
+    fields: &Fields,
+) -> Result<Preview, Problem> {
+    let before = job.map(wire::Job::of);
     let body = json!({
-        "schedule": schedule(fields),
+        "schedule": schedule_said(fields, before.as_ref()).unwrap_or_else(|| json!({})),
         "exclude": names(fields.get("exclude")),
         "only": names(fields.get("only")),
         "count": SLOTS,
     });
     let asked = wire::preview(body.to_string().as_bytes())?;
-    let found = preview::preview(api, viewer.id(), asked).await?;
+    let found = match job {
+        Some(job) => preview::of_edit(api, job, asked).await?,
+        None => preview::preview(api, viewer.id(), asked).await?,
+    };
     let theirs = Zone::get(fields.get("timezone")).unwrap_or_else(|_| Zone::utc());
     let face = face(viewer);
     let there = super::format::Face {
@@ -338,62 +124,74 @@ async fn previewed(api: &Api, viewer: &Viewer, fields: &Fields) -> Result<Previe
     })
 }
 
-/// Whether a form is of a new job or of one that is there.
-struct Of<'a>(Option<&'a Job>);
+/// What differs between the form of a new job and that of one that is there.
+struct Heading {
+    heading: String,
+    about: String,
+    action: String,
+    cancel: String,
+    save: String,
+    crumbs: Vec<(String, String)>,
+}
+
+impl Heading {
+    fn new() -> Self {
+        Self {
+            heading: "New job".to_owned(),
+            about: "What is due, when, and where it goes".to_owned(),
+            action: "/jobs/new".to_owned(),
+            cancel: "/jobs".to_owned(),
+            save: "Create job".to_owned(),
+            crumbs: vec![("New".to_owned(), String::new())],
+        }
+    }
+
+    fn of(job: &Job) -> Self {
+        let (name, path) = (name_of(job), format!("/jobs/{}", job.id));
+        Self {
+            heading: format!("Edit {name}"),
+            about: format!("Version {} is in force", job.version),
+            action: format!("{path}/edit"),
+            save: format!("Save as version {}", job.version.0 + 1),
+            crumbs: vec![(name, path.clone()), ("Edit".to_owned(), String::new())],
+            cancel: path,
+        }
+    }
+}
 
 async fn form(
     api: &Api,
     viewer: &Arc<Viewer>,
-    Of(job): Of<'_>,
+    job: Option<&Job>,
     fields: Fields,
-    error: Option<Problem>,
+    (refused, newer): (Option<Problem>, Option<Newer>),
 ) -> Answer {
-    let (preview, unread) = match previewed(api, viewer, &fields).await {
+    let (preview, unread) = match previewed(api, viewer, job, &fields).await {
         Ok(preview) => (Some(preview), None),
         Err(problem) => (None, Some(problem)),
     };
-    let status = error
+    let status = refused
         .as_ref()
         .map_or(StatusCode::OK, |problem| problem.kind.status());
-    let error = error.or(unread).map(|problem| {
+    let is_refused = refused.is_some();
+    let error = refused.or(unread).map(|problem| {
         let field = problem.field.unwrap_or_default();
         (field_of(&field).to_owned(), problem.detail)
     });
-    let frame = Frame::new(viewer, "Job", "/jobs");
     let all = |words_of: &[&'static str]| -> Vec<(&'static str, String)> {
         words_of.iter().map(|word| (*word, words(word))).collect()
     };
-    let (heading, about, action, cancel, save, frame) = match job {
-        Some(job) => {
-            let (name, path) = (name_of(job), format!("/jobs/{}", job.id));
-            let frame = frame
-                .with_crumb(name.clone(), path.clone())
-                .with_crumb("Edit", "");
-            (
-                format!("Edit {name}"),
-                format!("Version {} is in force", job.version),
-                format!("{path}/edit"),
-                path,
-                format!("Save as version {}", job.version.0 + 1),
-                frame,
-            )
-        }
-        None => (
-            "New job".to_owned(),
-            "What is due, when, and where it goes".to_owned(),
-            "/jobs/new".to_owned(),
-            "/jobs".to_owned(),
-            "Create job".to_owned(),
-            frame.with_crumb("New", ""),
-        ),
-    };
-    let mut text = FormPage {
+    let mut head = job.map_or_else(Heading::new, Heading::of);
+    if let Some(newer) = &newer {
+        head.save = format!("Save over version {}", newer.version);
+    }
+    let mut frame = Frame::new(viewer, head.heading.clone(), "/jobs");
+    for (name, path) in std::mem::take(&mut head.crumbs) {
+        frame = frame.with_crumb(name, path);
+    }
+    let text = FormPage {
         frame,
-        heading,
-        about,
-        action,
-        cancel,
-        save,
+        head,
         fields,
         lanes: Lane::ALL.map(Lane::as_str).to_vec(),
         overlaps: all(&OVERLAPS),
@@ -401,14 +199,27 @@ async fn form(
         methods: METHODS.to_vec(),
         preview,
         error,
+        is_refused,
+        newer,
     };
-    text.frame.bare.title.clone_from(&text.heading);
     Ok(page(status, text.render()?))
+}
+
+/// What was saved since the form was drawn: its author, and every field that is another now.
+async fn newer(api: &Api, viewer: &Viewer, job: &Job, seen: Version) -> Newer {
+    let of = async |version| versions::get(api, viewer.id(), job.id, version).await.ok();
+    let (seen, stands) = (of(seen).await, of(job.version).await);
+    let by = stands.and_then(|of| wire::JobVersion::of(&of).made_by);
+    Newer {
+        version: job.version.0,
+        by: by.unwrap_or_else(|| "somebody".to_owned()),
+        lines: seen.map(|seen| diff::jobs(&seen.job, job)),
+    }
 }
 
 pub(super) async fn new(State(api): State<Arc<Api>>, By(viewer): By) -> Answer {
     viewer.needs(Role::Admin)?;
-    form(&api, &viewer, Of(None), blank(&viewer.zone), None).await
+    form(&api, &viewer, None, blank(&viewer.zone), (None, None)).await
 }
 
 pub(super) async fn create(State(api): State<Arc<Api>>, posted: Posted) -> Answer {
@@ -423,13 +234,11 @@ pub(super) async fn create(State(api): State<Arc<Api>>, posted: Posted) -> Answe
         Ok(made) => {
             Ok(Redirect::to(&format!("/jobs/{}?done=created", made.job.id)).into_response())
         }
-        Err(problem) => form(&api, &posted.by, Of(None), posted.fields, Some(problem)).await,
+        Err(problem) => {
+            let refused = (Some(problem), None);
+            form(&api, &posted.by, None, posted.fields, refused).await
+        }
     }
-}
-
-fn draft(fields: &Fields, before: Option<&wire::Job>) -> Result<crate::ops::JobDraft, Problem> {
-    let body = body(fields, before).map_err(Problem::from)?;
-    Ok(wire::job_draft(body.as_bytes())?)
 }
 
 pub(super) async fn edit(
@@ -440,7 +249,7 @@ pub(super) async fn edit(
     viewer.needs(Role::Admin)?;
     let job = find(&api, &viewer, &id).await?;
     let fields = of_job(&wire::Job::of(&job));
-    form(&api, &viewer, Of(Some(&job)), fields, None).await
+    form(&api, &viewer, Some(&job), fields, (None, None)).await
 }
 
 pub(super) async fn save(
@@ -452,7 +261,7 @@ pub(super) async fn save(
     let job = find(&api, &posted.by, &id).await?;
     let before = wire::Job::of(&job);
     // Whoever changed it since the form was drawn is not overwritten.
-    let seen = posted.fields.get("version").parse().map(Version);
+    let seen = posted.fields.get("version").parse().map(Version).ok();
     let expect = seen.map_or(Expect::Existing, |seen| Expect::OneOf(vec![seen]));
     let changed = match draft(&posted.fields, Some(&before)) {
         Ok(draft) => jobs::patch(&api, posted.by.caller, job.id, draft, &expect, Mode::Write)
@@ -460,19 +269,19 @@ pub(super) async fn save(
             .map_err(Problem::from),
         Err(problem) => Err(problem),
     };
-    match changed {
-        Ok(_) => Ok(Redirect::to(&format!("/jobs/{id}?done=saved")).into_response()),
-        Err(problem) => {
-            form(
-                &api,
-                &posted.by,
-                Of(Some(&job)),
-                posted.fields,
-                Some(problem),
-            )
-            .await
-        }
-    }
+    let Err(problem) = changed else {
+        return Ok(Redirect::to(&format!("/jobs/{id}?done=saved")).into_response());
+    };
+    let Posted { by, mut fields } = posted;
+    let overtaken = seen.filter(|_| problem.kind == Kind::VersionConflict);
+    let Some(seen) = overtaken else {
+        return form(&api, &by, Some(&job), fields, (Some(problem), None)).await;
+    };
+    // Who saves after this has seen what is there now.
+    let job = find(&api, &by, &id).await?;
+    let newer = newer(&api, &by, &job, seen).await;
+    fields.set("version", job.version.to_string());
+    form(&api, &by, Some(&job), fields, (Some(problem), Some(newer))).await
 }
 
 /// The same form again, with what its schedule means.
@@ -484,5 +293,5 @@ pub(super) async fn preview(State(api): State<Arc<Api>>, posted: Posted) -> Answ
     } else {
         Some(find(&api, &posted.by, id).await?)
     };
-    form(&api, &posted.by, Of(job.as_ref()), posted.fields, None).await
+    form(&api, &posted.by, job.as_ref(), posted.fields, (None, None)).await
 }

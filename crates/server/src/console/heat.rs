@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use model::{Reason, Timestamp};
 
 use super::format::{Face, State};
-use crate::ops::slots::{Entry, Fate};
+use super::heat_marks::Mark;
+use crate::ops::slots::Fate;
 
 const DAY: f64 = 1_440.0;
 /// Pixels of a row, and of a cell within it.
@@ -16,15 +17,7 @@ const ROW: f64 = 20.0;
 const CELL: f64 = 14.0;
 const TOP: f64 = 3.0;
 /// More slots in a day than this are shown by the hour.
-const SLOTS_MAX: usize = 100;
-/// Slots of one entry that are shown one by one.
-const STRETCH_MAX: u64 = 5_000;
-
-/// One slot on the map.
-struct Mark {
-    at: Timestamp,
-    state: State,
-}
+const SLOTS_MAX: u64 = 100;
 
 /// What needs a look: a cell that can be opened.
 pub(super) struct Cell {
@@ -83,30 +76,6 @@ pub(super) fn state_of(fate: &Fate) -> State {
         Fate::Planned { .. } => State::new("planned", "Planned"),
         Fate::Unknown => State::new("planned", "Not known"),
     }
-}
-
-/// Each slot of an entry; those of a stretch are spread evenly between its ends.
-fn marks(entries: &[Entry]) -> Vec<Mark> {
-    let mut marks = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let state = state_of(&entry.fate);
-        let (first, last) = (
-            entry.slots.first.0.as_millis(),
-            entry.slots.last.0.as_millis(),
-        );
-        let count = entry.slots.count.clamp(1, STRETCH_MAX);
-        let step = (last - first) / i64::try_from(count).map_or(1, |count| (count - 1).max(1));
-        for number in 0..count {
-            let after = i64::try_from(number)
-                .unwrap_or_default()
-                .saturating_mul(step);
-            marks.push(Mark {
-                at: Timestamp::from_millis(first.saturating_add(after)),
-                state: state.clone(),
-            });
-        }
-    }
-    marks
 }
 
 /// From the one that needs a look most.
@@ -194,25 +163,28 @@ fn minutes(face: &Face<'_>, at: Timestamp) -> f64 {
     f64::from(local.hour) * 60.0 + f64::from(local.minute) + f64::from(local.second) / 60.0
 }
 
-type Days = BTreeMap<Timestamp, Vec<Mark>>;
+/// What there is to show, by the moments at which days begin.
+pub(super) type Days = BTreeMap<Timestamp, Vec<Mark>>;
+
+fn slots_of<'a>(marks: impl Iterator<Item = &'a Mark>) -> u64 {
+    marks.map(|mark| mark.slots).sum()
+}
+
+/// How many ran, of how many that are decided.
+fn counted<'a>(marks: impl Iterator<Item = &'a Mark>) -> (u64, u64) {
+    marks.fold((0, 0), |(ran, total), mark| match mark.ran {
+        Some(true) => (ran + mark.slots, total + mark.slots),
+        Some(false) => (ran, total + mark.slots),
+        None => (ran, total),
+    })
+}
 
 impl Heat {
-    /// `days` are the moments at which the days to be shown begin, oldest first.
-    pub(super) fn new(face: &Face<'_>, days: &[Timestamp], entries: &[Entry]) -> Self {
-        let mut by_day: Days = days.iter().map(|day| (*day, Vec::new())).collect();
-        let (mut ran, mut total) = (0, 0);
-        for mark in marks(entries) {
-            if mark.state.class != "planned" {
-                total += 1;
-                ran += u64::from(["ran", "late", "retried"].contains(&mark.state.class));
-            }
-            let day = by_day.range_mut(..=mark.at).next_back();
-            if let Some((_, of_day)) = day {
-                of_day.push(mark);
-            }
-        }
-        let most = by_day.values().map(Vec::len).max().unwrap_or_default();
-        let slots = (most <= SLOTS_MAX).then(|| by_slot(face, &by_day));
+    pub(super) fn new(face: &Face<'_>, by_day: &Days) -> Self {
+        let (ran, total) = counted(by_day.values().flatten());
+        let most = by_day.values().map(|marks| slots_of(marks.iter())).max();
+        let is_few = most.unwrap_or_default() <= SLOTS_MAX;
+        let slots = is_few.then(|| by_slot(face, by_day));
         let not = total - ran;
         let ticks = (0..24).step_by(2).map(|hour| {
             (
@@ -221,11 +193,11 @@ impl Heat {
             )
         });
         Self {
-            hours: by_hour(face, &by_day),
+            hours: by_hour(face, by_day),
             slots,
             says: format!(
                 "Slots of the last {} days by time of day, {} time. {} slots; {} did not run.",
-                days.len(),
+                by_day.len(),
                 face.zone_name(),
                 super::format::count(total),
                 super::format::count(not),
@@ -266,12 +238,7 @@ fn empty_row(face: &Face<'_>, index: usize, day: Timestamp) -> Row {
 }
 
 fn share(marks: &[Mark]) -> String {
-    let decided = marks.iter().filter(|mark| mark.state.class != "planned");
-    let (mut ran, mut total) = (0_u64, 0_u64);
-    for mark in decided {
-        total += 1;
-        ran += u64::from(["ran", "late", "retried"].contains(&mark.state.class));
-    }
+    let (ran, total) = counted(marks.iter());
     percent(ran, total)
 }
 
@@ -366,8 +333,9 @@ fn add_hour(face: &Face<'_>, row: &mut Row, (left, y): (f64, f64), marks: &[&Mar
         full(&mut row.ran, x, y, (w, CELL));
         return;
     }
-    let total = decided.clone().count();
-    let same = decided.filter(|mark| mark.state.class == class).count();
+    let total = slots_of(decided.clone().copied());
+    let same = decided.filter(|mark| mark.state.class == class);
+    let same = slots_of(same.copied());
     let tall = (CELL * same as f64 / total.max(1) as f64).max(CELL / 2.0);
     if same < total && CELL - tall > 1.0 {
         full(&mut row.ran, x, y, (w, CELL - tall - 0.6));
@@ -375,9 +343,11 @@ fn add_hour(face: &Face<'_>, row: &mut Row, (left, y): (f64, f64), marks: &[&Mar
     row.cells.push(Cell {
         at: worst.at.to_string(),
         says: format!(
-            "{} {:02} h: {same} of {total} {}",
+            "{} {:02} h: {} of {} {}",
             face.day(worst.at),
             face.local(worst.at).hour,
+            super::format::count(same),
+            super::format::count(total),
             worst.state.word.to_lowercase()
         ),
         shapes: shape(class, x, y + CELL - tall, (w, tall)),

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use model::schedule::Asked;
-use model::{Job, JobId, JobState, Role, Timestamp};
+use model::{Job, JobId, JobState, Role};
 use store::{Page, RunFilter};
 
 use super::audit::{AuditRow, audit_row};
@@ -14,19 +14,22 @@ use super::fault::PageError;
 use super::format::{Pill, State as Shown, When, words};
 use super::frame::{Answer, Frame, Toast, face, page};
 use super::heat::{self, Heat};
+use super::heat_marks::{self, Day};
 use super::login::param;
 use super::runs::{self, RunRow};
 use super::viewer::{By, Viewer};
 use crate::api::Api;
-use crate::ops::slots::{self, Entry, Range};
+use crate::ops::slots::{self, Range};
 use crate::ops::{audit, explain, jobs};
 use crate::problem::{Kind, Problem};
 use crate::wire;
 
 /// Days on the heat map.
 const DAYS: i64 = 14;
-/// Entries that it is made of; a job with more shows its latest days.
-const ENTRIES_MAX: usize = 20_000;
+/// Entries that it is made of; a job with more shows its latest days. One that is due every minute has less, also with a day of
+/// 25 hours.
+const ENTRIES_MAX: usize = 25_000;
+const _: () = assert!(ENTRIES_MAX > DAYS as usize * 25 * 60);
 const RUNS: usize = 20;
 
 type Params = Query<Vec<(String, String)>>;
@@ -124,53 +127,52 @@ struct JobPage {
     trail: Vec<AuditRow>,
 }
 
-/// The latest days of a job's slots: all that is asked for, or as many as fit.
-async fn entries(
+/// The latest days of a job's slots: all that are asked for, or as many as fit.
+async fn marked(
     api: &Api,
     viewer: &Viewer,
-    id: JobId,
-    days: &[Timestamp],
-) -> Result<(Vec<Entry>, usize), PageError> {
-    let to = viewer.zone.day_start(viewer.now, 1);
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut shown = 0;
+    job: &Job,
+    days: &[Day],
+) -> Result<heat::Days, PageError> {
+    let schedule = &job.def.schedule;
+    let mut marked = heat::Days::new();
+    let mut entries = 0;
     // Day by day from the latest on, so that what does not fit is the oldest.
     for day in days.iter().rev() {
-        let end = days.iter().find(|next| *next > day).copied().unwrap_or(to);
         let mut range = Range {
-            from: *day,
-            to: end,
+            from: day.from,
+            to: day.to,
             cursor: None,
             limit: 1_000,
         };
         let mut of_day = Vec::new();
-        while entries.len() + of_day.len() < ENTRIES_MAX {
-            let found = slots::list(api, viewer.id(), id, range).await?;
-            of_day.extend(found.entries);
+        while entries < ENTRIES_MAX {
+            let found = slots::list(api, viewer.id(), job.id, range).await?;
+            entries += found.entries.len();
+            let shown = found.entries.iter();
+            of_day.extend(shown.flat_map(|it| heat_marks::marks(it, schedule, *day, viewer.now)));
             let Some(next) = found.next else { break };
             range.cursor = Some(next);
         }
-        if entries.len() + of_day.len() >= ENTRIES_MAX && shown > 0 {
+        if entries >= ENTRIES_MAX && !marked.is_empty() {
             break;
         }
-        shown += 1;
-        of_day.extend(entries);
-        entries = of_day;
+        marked.insert(day.from, of_day);
     }
-    Ok((entries, shown))
+    Ok(marked)
 }
 
 async fn heat(api: &Api, viewer: &Viewer, job: &Job) -> Result<(Heat, bool), PageError> {
-    let face = face(viewer);
-    let days: Vec<Timestamp> = (1 - DAYS..=0)
-        .map(|day| viewer.zone.day_start(viewer.now, day))
-        .collect();
+    let start = |day| viewer.zone.day_start(viewer.now, day);
+    let days = (1 - DAYS..=0).map(|day| Day {
+        from: start(day),
+        to: start(day + 1),
+    });
     let made = viewer.zone.day_start(job.created_at, 0);
-    let days: Vec<Timestamp> = days.into_iter().filter(|day| *day >= made).collect();
-    let (entries, shown) = entries(api, viewer, job.id, &days).await?;
-    let first = days.len().saturating_sub(shown);
-    let kept: Vec<Timestamp> = days.iter().skip(first).copied().collect();
-    Ok((Heat::new(&face, &kept, &entries), shown < days.len()))
+    let days: Vec<Day> = days.filter(|day| day.from >= made).collect();
+    let marked = marked(api, viewer, job, &days).await?;
+    let is_short = marked.len() < days.len();
+    Ok((Heat::new(&face(viewer), &marked), is_short))
 }
 
 fn facts(viewer: &Viewer, job: &Job, heat: &Heat) -> Vec<Fact> {
@@ -305,7 +307,7 @@ pub(super) async fn show(
     };
     let (explain, explain_error) = match explain {
         Some(Ok(explain)) => (Some(explain), None),
-        Some(Err(PageError(problem))) => (None, Some(problem.detail)),
+        Some(Err(error)) => (None, Some(error.problem.detail)),
         None => (None, None),
     };
     let head = Head::new(&viewer, &job, "summary");

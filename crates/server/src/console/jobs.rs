@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use model::{Job, JobId, JobState, Role, limits};
 use store::{JobFilter, Page};
 
-use super::format::{State as Shown, When, encode, words};
+use super::format::{State as Shown, When, encode};
 use super::frame::{Answer, Frame, face, page};
 use super::login::param;
 use super::viewer::{By, Viewer};
@@ -83,6 +83,8 @@ struct JobsPage {
     label: String,
     owner: String,
     chips: Vec<Chip>,
+    /// Why the filter means nothing.
+    error: Option<String>,
     rows: Vec<Row>,
     is_filtered: bool,
     /// The address of the next page.
@@ -106,65 +108,110 @@ fn query(set: &[(&'static str, String)], without: Option<&str>) -> String {
     }
 }
 
+/// What a filter means; why it cannot mean anything.
+fn filter(set: &[(&'static str, String); 4]) -> Result<JobFilter, String> {
+    let [(_, q), (_, state), (_, label), (_, owner)] = set;
+    for (name, text) in [("search", q), ("owner", owner)] {
+        if text.len() > limits::NAME_MAX {
+            let max = limits::NAME_MAX;
+            return Err(format!("The {name} is too long: at most {max} bytes."));
+        }
+    }
+    let known = JobState::parse(state);
+    if known.is_none() && !state.is_empty() {
+        let all = JobState::ALL.map(JobState::as_str).join(", ");
+        let state = shown(state);
+        return Err(format!("No job is {state:?}: choose one of {all}."));
+    }
+    let labels = match label.split_once('=') {
+        None if label.is_empty() => Vec::new(),
+        Some((name, value)) if !name.is_empty() && label.len() <= 2 * limits::NAME_MAX + 1 => {
+            vec![(name.to_owned(), value.to_owned())]
+        }
+        Some(_) | None => {
+            let label = shown(label);
+            return Err(format!(
+                "{label:?} is no label: write name=value, such as team=billing."
+            ));
+        }
+    };
+    Ok(JobFilter {
+        states: known.into_iter().collect(),
+        labels,
+        q: Some(q.clone()).filter(|q| !q.is_empty()),
+    })
+}
+
+/// As much of what was typed as is worth saying again.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// Where a page begins; why not.
+pub(super) fn cursor<T: std::str::FromStr>(text: &str) -> Result<Option<T>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let read = text.parse().map(Some);
+    read.map_err(|_| format!("No page begins at {:?}: begin with the first.", shown(text)))
+}
+
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     By(viewer): By,
     Query(params): Query<Vec<(String, String)>>,
 ) -> Answer {
-    let text = |name: &str| -> String {
-        param(&params, name)
-            .trim()
-            .chars()
-            .take(limits::NAME_MAX)
-            .collect()
-    };
-    let set = FILTERS.map(|name| (name, text(name)));
+    let set = FILTERS.map(|name| (name, param(&params, name).trim().to_owned()));
     let [q, state, label, owner] = set.clone().map(|(_, value)| value);
-    let filter = JobFilter {
-        states: JobState::parse(&state).into_iter().collect(),
-        labels: label
-            .split_once('=')
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into_iter()
-            .collect(),
-        q: Some(q.clone()).filter(|q| !q.is_empty()),
-    };
-    let cursor: Option<JobId> = param(&params, "before").parse().ok();
-    let of = Page {
-        before: cursor,
-        limit: PAGE,
-    };
-    let listed = if owner.is_empty() {
-        jobs::list(&api, viewer.id(), &filter, of).await?
-    } else {
-        jobs::list_of(&api, viewer.id(), &owner, &filter, of).await?
+    let before = cursor::<JobId>(param(&params, "before"));
+    let asked = filter(&set).and_then(|filter| Ok((filter, before?)));
+    let (listed, first, error) = match asked {
+        Ok((filter, before)) => {
+            let of = Page {
+                before,
+                limit: PAGE,
+            };
+            let listed = if owner.is_empty() {
+                jobs::list(&api, viewer.id(), &filter, of).await?
+            } else {
+                jobs::list_of(&api, viewer.id(), &owner, &filter, of).await?
+            };
+            (Some(listed), before.is_some(), None)
+        }
+        Err(why) => (None, false, Some(why)),
     };
     let base = query(&set, None);
     let sign = if base.contains('?') { '&' } else { '?' };
-    let shown = set
+    let chips = set
         .iter()
         .filter(|(name, value)| *name != "q" && !value.is_empty());
-    let chips: Vec<Chip> = shown
+    let chips: Vec<Chip> = chips
         .map(|(name, value)| Chip {
             name,
-            value: words(value),
+            value: shown(value),
             without: query(&set, Some(name)),
         })
         .collect();
     let states = JobState::ALL.map(|state| (state.as_str(), Shown::of_job(state).word));
+    let items = listed.as_ref().map_or(&[][..], |listed| &listed.items);
+    let next = listed.as_ref().and_then(|listed| listed.next);
+    let status = error
+        .as_ref()
+        .map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
     let text = JobsPage {
         may_create: viewer.may(Role::Admin),
         is_filtered: base.contains('?'),
-        rows: listed.items.iter().map(|job| row(&viewer, job)).collect(),
-        next: listed.next.map(|next| format!("{base}{sign}before={next}")),
-        first: cursor.map(|_| base.clone()),
+        rows: items.iter().map(|job| row(&viewer, job)).collect(),
+        next: next.map(|next| format!("{base}{sign}before={next}")),
+        first: first.then(|| base.clone()),
         states: states.to_vec(),
         frame: Frame::new(&viewer, "Jobs", "/jobs"),
+        error,
         q,
         state,
         label,
         owner,
         chips,
     };
-    Ok(page(StatusCode::OK, text.render()?))
+    Ok(page(status, text.render()?))
 }

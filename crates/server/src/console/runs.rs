@@ -13,7 +13,7 @@ use store::{Page, RunFilter};
 use super::fault::PageError;
 use super::format::{State as Shown, When, count, span, words};
 use super::frame::{Answer, Frame, Toast, face, page};
-use super::jobs::name_of;
+use super::jobs::{cursor, name_of, shown};
 use super::login::param;
 use super::viewer::{By, Posted, Viewer};
 use crate::api::Api;
@@ -117,6 +117,8 @@ pub(super) async fn rows(
 #[template(path = "runs.html")]
 struct RunsPage {
     frame: Frame,
+    /// Why the filter means nothing.
+    error: Option<String>,
     rows: Vec<RunRow>,
     states: Vec<(&'static str, String)>,
     state: String,
@@ -129,21 +131,38 @@ pub(super) async fn list(
     By(viewer): By,
     Query(params): Params,
 ) -> Answer {
-    let state = RunState::parse(param(&params, "state"));
-    let states: Vec<RunState> = state.into_iter().collect();
-    let before = param(&params, "before").parse().ok();
-    let (rows, next) = rows(&api, &viewer, &states, before, PAGE).await?;
+    let given = param(&params, "state");
+    let state = RunState::parse(given);
     let word = state.map_or("", RunState::as_str);
+    let states: Vec<RunState> = state.into_iter().collect();
+    let before = if states.is_empty() && !given.is_empty() {
+        let all = RunState::ALL.map(RunState::as_str).join(", ");
+        let given = shown(given);
+        Err(format!("No run is {given:?}: choose one of {all}."))
+    } else {
+        cursor::<RunId>(param(&params, "before"))
+    };
+    let (before, (rows, next), error) = match before {
+        Ok(before) => {
+            let found = rows(&api, &viewer, &states, before, PAGE).await?;
+            (before, found, None)
+        }
+        Err(why) => (None, (Vec::new(), None), Some(why)),
+    };
+    let status = error
+        .as_ref()
+        .map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
     let all = RunState::ALL.map(|state| (state.as_str(), capital(state.as_str())));
     let text = RunsPage {
         frame: Frame::new(&viewer, "Runs", "/runs"),
+        error,
         rows,
         states: all.to_vec(),
         state: word.to_owned(),
         next: next.map(|next| format!("/runs?state={word}&before={next}")),
         first: before.map(|_| format!("/runs?state={word}")),
     };
-    Ok(page(StatusCode::OK, text.render()?))
+    Ok(page(status, text.render()?))
 }
 
 fn capital(word: &str) -> String {

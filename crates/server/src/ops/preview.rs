@@ -65,6 +65,30 @@ pub async fn preview(api: &Api, tenant: TenantId, asked: Asked) -> Result<Previe
         .await
 }
 
+/// The same for a job that stands: what is not said is as the job has it.
+pub async fn of_edit(api: &Api, job: &Job, asked: Asked) -> Result<Preview, OpError> {
+    let names = asked.exclude.iter().chain(&asked.only);
+    let known = calendars::known(api, job.tenant, names).await?;
+    let (now, stands) = (api.engine.now(), &job.def.schedule);
+    let context = Context {
+        now,
+        hash: job.id.hash(),
+        before: None,
+        target: None,
+        known: &known,
+    };
+    let mut schedule = asked.schedule.amend(stands, context)?;
+    let said = [asked.exclude, asked.only].map(Patch::Set);
+    let [exclude, only] = &said;
+    schedule.calendars = context.calendars([exclude, only], &stands.calendars)?;
+    let left = job.runs_left().map_or(usize::MAX, |left| left as usize);
+    let (from, count) = (asked.from.unwrap_or(now), asked.count.min(left));
+    let permit = api.permit().await?;
+    permit
+        .work(move || look_ahead(&schedule, from, count))
+        .await
+}
+
 fn look_ahead(schedule: &Schedule, from: Timestamp, count: usize) -> Preview {
     let count = schedule
         .bounds
