@@ -31,19 +31,32 @@ impl Lockouts {
         address: Option<IpAddr>,
         now: Duration,
     ) -> Result<(), Duration> {
-        // A name that is too long is nobody's.
-        let name: String = name.chars().take(limits::USER_NAME_MAX).collect();
-        let by_address = address.map_or(Ok(()), |address| self.by_address.begin(address, now));
-        by_address.and_then(|()| self.by_name.begin(name, now))
+        self.begin_at(address, now)?;
+        self.by_name.begin(bounded(name), now)
     }
 
-    /// It was the right password.
+    /// One more try by something that has no name.
+    pub(crate) fn begin_at(&self, address: Option<IpAddr>, now: Duration) -> Result<(), Duration> {
+        address.map_or(Ok(()), |address| self.by_address.begin(address, now))
+    }
+
+    /// It was the right password: the name starts again.
     pub(crate) fn end(&self, name: &str, address: Option<IpAddr>) {
-        self.by_name.forget(&name.to_owned());
+        self.by_name.forget(&bounded(name));
+        self.end_at(address);
+    }
+
+    /// That try was no failure. What else the address tried stays: whoever has one password may guess at others.
+    pub(crate) fn end_at(&self, address: Option<IpAddr>) {
         if let Some(address) = address {
-            self.by_address.forget(&address);
+            self.by_address.take_back(&address);
         }
     }
+}
+
+/// A name that is too long is nobody's.
+fn bounded(name: &str) -> String {
+    name.chars().take(limits::USER_NAME_MAX).collect()
 }
 
 struct Tries<K> {
@@ -90,6 +103,13 @@ impl<K: Ord> Tries<K> {
         Ok(())
     }
 
+    fn take_back(&self, who: &K) {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failed) = of.get_mut(who) {
+            failed.tries = failed.tries.saturating_sub(1);
+        }
+    }
+
     fn forget(&self, who: &K) {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         of.remove(who);
@@ -122,6 +142,43 @@ mod tests {
         lockouts.begin("bob", None, now).unwrap();
         lockouts.end("ada", None);
         lockouts.begin("ada", None, now).unwrap();
+    }
+
+    #[test]
+    fn a_right_password_takes_back_its_own_try_and_no_other_of_its_address() {
+        let lockouts = Lockouts::new();
+        let here = Some(IpAddr::from([192, 0, 2, 1]));
+        let mut tried = 0;
+        // Names of others, and now and then its own.
+        let refused = (0..100).find(|number| {
+            let own = number % 10 == 9;
+            let name = if own {
+                "own".to_owned()
+            } else {
+                format!("user-{number}")
+            };
+            let begun = lockouts.begin(&name, here, secs(5));
+            if begun.is_ok() && own {
+                lockouts.end(&name, here);
+            } else if begun.is_ok() {
+                tried += 1;
+            }
+            begun.is_err()
+        });
+        assert!(refused.is_some());
+        assert_eq!(tried, OF_ADDRESS.free);
+    }
+
+    #[test]
+    fn what_has_no_name_is_counted_by_its_address() {
+        let lockouts = Lockouts::new();
+        let address = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
+        for _ in 0..OF_ADDRESS.free {
+            lockouts.begin_at(address(1), secs(5)).unwrap();
+        }
+        lockouts.begin_at(address(1), secs(5)).unwrap_err();
+        lockouts.begin_at(address(2), secs(5)).unwrap();
+        lockouts.begin("", address(3), secs(5)).unwrap();
     }
 
     #[test]

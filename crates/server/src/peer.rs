@@ -25,6 +25,8 @@ pub struct Peer {
     pub request_id: Arc<str>,
     /// Whether nobody on the way could read it.
     pub is_tls: bool,
+    /// Whether a proxy that the operator trusts got it over TLS.
+    pub is_tls_before: bool,
 }
 
 impl Peer {
@@ -34,6 +36,7 @@ impl Peer {
             address,
             request_id,
             is_tls: false,
+            is_tls_before: false,
         }
     }
 

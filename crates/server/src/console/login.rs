@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Query, State};
+use axum::extract::{FromRequest, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use model::schedule::Zone;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::fault::PageError;
 use super::frame::{Answer, Bare, page};
-use super::viewer::{self, Fields, Posted};
+use super::viewer::{self, Fields, OfAnyTenant};
 use crate::api::Api;
 use crate::ops::sessions::{self, Login, Token};
 use crate::peer::Peer;
@@ -25,8 +25,33 @@ struct LoginPage {
     next: String,
     /// Why the last one failed.
     error: Option<String>,
+    /// What somebody sent whose session had ended, as fields of this form.
+    kept: Vec<(String, String)>,
     /// Whether it is a link that asks to be opened.
-    link: Option<String>,
+    link: Option<Link>,
+}
+
+struct Link {
+    token: String,
+    /// Whether it is opened without a click: whoever opened it did so here, and is nobody yet.
+    is_auto: bool,
+    /// Who is logged in already.
+    instead_of: Option<Arc<str>>,
+}
+
+/// Where what was kept is to be sent, and what its fields' names begin with.
+const KEPT_PATH: &str = "kept-path";
+const KEPT: &str = "kept:";
+
+#[derive(Template)]
+#[template(path = "resend.html")]
+struct ResendPage {
+    bare: Bare,
+    name: Arc<str>,
+    tenant: String,
+    path: String,
+    csrf: String,
+    fields: Vec<(String, String)>,
 }
 
 type Params = Query<Vec<(String, String)>>;
@@ -47,18 +72,71 @@ pub(super) async fn show(State(api): State<Arc<Api>>, Query(params): Params) -> 
     if sessions::anyone(&api).await?.is_some() {
         return Ok(Redirect::to("/").into_response());
     }
-    form(StatusCode::OK, "", param(&params, "next"), None)
+    form(
+        StatusCode::OK,
+        ("", param(&params, "next")),
+        None,
+        Vec::new(),
+    )
 }
 
-fn form(status: StatusCode, name: &str, next: &str, error: Option<String>) -> Answer {
+fn form(
+    status: StatusCode,
+    (name, next): (&str, &str),
+    error: Option<String>,
+    kept: Vec<(String, String)>,
+) -> Answer {
     let text = LoginPage {
         bare: Bare::new("Log in"),
         name: name.chars().take(64).collect(),
         next: safe_next(next),
         error,
+        kept,
         link: None,
     };
     Ok(page(status, text.render()?))
+}
+
+/// A form of somebody whose session has ended: what was typed goes through the login, and is sent by a click after it.
+pub(super) async fn keep(api: &Arc<Api>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let fields = match Fields::from_request(request, api).await {
+        Ok(fields) if path != "/logout" => fields,
+        Ok(_) => return Redirect::to("/login").into_response(),
+        Err(error) => return error.into_response(),
+    };
+    let fields = fields.0.into_iter().filter(|(name, _)| name != "csrf");
+    let fields = fields.map(|(name, value)| (format!("{KEPT}{name}"), value));
+    let kept = std::iter::once((KEPT_PATH.to_owned(), path)).chain(fields);
+    let shown = form(StatusCode::UNAUTHORIZED, ("", ""), None, kept.collect());
+    shown.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// What a login carries besides.
+fn kept_of(fields: &Fields) -> Vec<(String, String)> {
+    let is_kept = |name: &str| name == KEPT_PATH || name.starts_with(KEPT);
+    let kept = fields.0.iter().filter(|(name, _)| is_kept(name));
+    kept.cloned().collect()
+}
+
+/// What was kept, as a form of the new session.
+async fn resend(api: &Api, token: &Token, path: String, kept: &Fields) -> Answer {
+    let Some(who) = sessions::who(api, token).await? else {
+        return Ok(Redirect::to("/login").into_response());
+    };
+    let field = |(name, value): &(String, String)| {
+        let name = name.strip_prefix(KEPT)?;
+        Some((name.to_owned(), value.clone()))
+    };
+    let text = ResendPage {
+        bare: Bare::new("Send it now?"),
+        csrf: token.csrf(who.tenant.id),
+        name: who.name,
+        tenant: who.tenant.name.to_string(),
+        fields: kept.0.iter().filter_map(field).collect(),
+        path,
+    };
+    Ok(page(StatusCode::OK, text.render()?))
 }
 
 /// Nobody else's page logs somebody in here.
@@ -83,20 +161,31 @@ pub(super) async fn login(
     let address = viewer::address(&peer);
     let acting = acting(&peer);
     let done = sessions::login(&api, (name, password), address, before.as_ref());
+    let kept = kept_of(&fields);
+    let path = fields.get(KEPT_PATH).to_owned();
     match acting.during(done).await? {
         Login::Done(token) => {
-            let mut response = Redirect::to(&safe_next(next)).into_response();
+            let mut response = if !path.is_empty() && safe_next(&path) == path {
+                resend(&api, &token, path, &fields).await?
+            } else {
+                Redirect::to(&safe_next(next)).into_response()
+            };
             let is_secure = viewer::is_secure(&headers, &peer);
             viewer::set_token(&mut response, Some(&token), is_secure);
             Ok(response)
         }
         Login::Wrong => {
             let error = "The name or the password is wrong.".to_owned();
-            form(StatusCode::UNAUTHORIZED, name, next, Some(error))
+            form(StatusCode::UNAUTHORIZED, (name, next), Some(error), kept)
         }
         Login::Locked { seconds } => {
             let error = format!("Too many wrong passwords: try again in {seconds} s.");
-            form(StatusCode::TOO_MANY_REQUESTS, name, next, Some(error))
+            form(
+                StatusCode::TOO_MANY_REQUESTS,
+                (name, next),
+                Some(error),
+                kept,
+            )
         }
     }
 }
@@ -111,14 +200,31 @@ fn acting(peer: &Peer) -> Arc<store::Acting> {
 }
 
 /// A link is opened by a form, so that whoever only looks at it (a preview, a scanner) does not use it up.
-pub(super) async fn link(Query(params): Params) -> Answer {
+/// One that another page sent somebody to waits for a click, as does one that would end a session: who is logged in does not
+/// become somebody else unawares.
+pub(super) async fn link(
+    State(api): State<Arc<Api>>,
+    headers: HeaderMap,
+    Query(params): Params,
+) -> Answer {
     let token = Token::read(param(&params, "token"));
+    let who = match viewer::token(&headers) {
+        Some(before) => sessions::who(&api, &before).await?,
+        None => None,
+    };
+    let site = headers.get("sec-fetch-site");
+    let is_opened_here = site.is_some_and(|site| site == "none" || site == "same-origin");
     let text = LoginPage {
         bare: Bare::new("Log in"),
         name: String::new(),
         next: "/".to_owned(),
         error: None,
-        link: Some(token.map_or_else(String::new, |token| token.as_str().to_owned())),
+        kept: Vec::new(),
+        link: Some(Link {
+            token: token.map_or_else(String::new, |token| token.as_str().to_owned()),
+            is_auto: is_opened_here && who.is_none(),
+            instead_of: who.map(|who| who.name),
+        }),
     };
     Ok(page(StatusCode::OK, text.render()?))
 }
@@ -133,18 +239,25 @@ pub(super) async fn open_link(
     let before = viewer::token(&headers);
     let address = viewer::address(&peer);
     let now = api.engine.clock().uptime();
+    if let Err(wait) = api.lockouts.begin_at(address, now) {
+        let seconds = wait.as_secs() + 1;
+        let error = format!("Too many logins from here have failed: try again in {seconds} s.");
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        return form(status, ("", "/"), Some(error), Vec::new());
+    }
     let opened = match Token::read(fields.get("token")) {
-        Some(link) if api.lockouts.begin("", address, now).is_ok() => {
+        Some(link) => {
             let opened = sessions::open_link(&api, &link, before.as_ref());
             acting(&peer).during(opened).await?
         }
-        Some(_) | None => None,
+        None => None,
     };
     let Some(token) = opened else {
         let error = "The link has been used, or has expired. Make another with: punctual console";
-        return form(StatusCode::UNAUTHORIZED, "", "/", Some(error.to_owned()));
+        let status = StatusCode::UNAUTHORIZED;
+        return form(status, ("", "/"), Some(error.to_owned()), Vec::new());
     };
-    api.lockouts.end("", address);
+    api.lockouts.end_at(address);
     let mut response = Redirect::to("/").into_response();
     let is_secure = viewer::is_secure(&headers, &peer);
     viewer::set_token(&mut response, Some(&token), is_secure);
@@ -155,7 +268,7 @@ pub(super) async fn logout(
     State(api): State<Arc<Api>>,
     peer: Peer,
     headers: HeaderMap,
-    posted: Posted,
+    OfAnyTenant(posted): OfAnyTenant,
 ) -> Answer {
     if let Some(token) = &posted.by.token {
         sessions::logout(&api, token).await?;
@@ -167,7 +280,10 @@ pub(super) async fn logout(
 }
 
 /// Shows another of the viewer's tenants.
-pub(super) async fn switch(State(api): State<Arc<Api>>, posted: Posted) -> Answer {
+pub(super) async fn switch(
+    State(api): State<Arc<Api>>,
+    OfAnyTenant(posted): OfAnyTenant,
+) -> Answer {
     let wanted = posted.fields.get("tenant");
     let mut tenants = posted.by.tenants.iter();
     let tenant = tenants.find(|tenant| tenant.name.as_str() == wanted);
@@ -178,7 +294,7 @@ pub(super) async fn switch(State(api): State<Arc<Api>>, posted: Posted) -> Answe
 }
 
 /// Shows every moment in another zone from now on.
-pub(super) async fn zone(posted: Posted) -> Answer {
+pub(super) async fn zone(OfAnyTenant(posted): OfAnyTenant) -> Answer {
     let name = posted.fields.get("zone").trim();
     let zone = Zone::get(name)
         .map_err(|error| Problem::new(Kind::ParameterInvalid, error.to_string()).at("zone"))?;

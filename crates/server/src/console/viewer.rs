@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Form;
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use model::schedule::Zone;
@@ -17,6 +17,7 @@ use model::{Role, Tenant, TenantId, Timestamp};
 use store::Acting;
 
 use super::fault::PageError;
+use super::login;
 use crate::access::Caller;
 use crate::api::Api;
 use crate::ops::sessions::{self, LoggedIn, Token};
@@ -71,9 +72,20 @@ impl Viewer {
         Err(Problem::new(Kind::RoleInsufficient, detail).into())
     }
 
-    /// What forms carry.
+    /// What forms carry: it names the session and the tenant of the page that they are on.
     pub(super) fn csrf(&self) -> String {
-        self.token.as_ref().map(Token::csrf).unwrap_or_default()
+        let token = self.token.as_ref();
+        token.map_or_else(String::new, |token| token.csrf(self.id()))
+    }
+
+    /// The tenant whose page a form was on; none if it is of another session.
+    fn tenant_of(&self, fields: &Fields) -> Option<&Tenant> {
+        let Some(token) = &self.token else {
+            return Some(&self.tenant);
+        };
+        let sent = fields.get("csrf");
+        let mut all = self.tenants.iter();
+        all.find(|tenant| token.is_csrf(tenant.id, sent))
     }
 }
 
@@ -88,11 +100,11 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     value.filter(|_| more.is_none()).map(|(_, value)| value)
 }
 
-/// Whether the browser speaks TLS, to this node or to a proxy before it: a form says which page it is of.
+/// Whether the browser speaks TLS, to this node or to a proxy before it: a trusted proxy says so, and a form names its origin.
 pub(super) fn is_secure(headers: &HeaderMap, peer: &Peer) -> bool {
     let origin = headers.get(header::ORIGIN);
     let is_https = origin.is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
-    peer.is_tls || is_https
+    peer.is_tls || peer.is_tls_before || is_https
 }
 
 /// The token that a browser has.
@@ -163,7 +175,8 @@ pub(super) async fn admit(
     };
     let (logged_in, token) = match found {
         Ok(Some(found)) => found,
-        Ok(None) => return to_login(&request),
+        Ok(None) if is_read => return to_login(&request),
+        Ok(None) => return login::keep(&api, request).await,
         Err(error) => return PageError::from(error).into_response(),
     };
     let viewer = Viewer::new(logged_in, token, zone, api.engine.now());
@@ -184,13 +197,17 @@ fn to_login(request: &Request) -> Response {
         .uri()
         .path_and_query()
         .map_or("/", |path| path.as_str());
-    let is_page = request.method() == Method::GET && path != "/";
-    let next = if is_page {
-        format!("/login?next={}", super::format::encode(path))
-    } else {
+    let next = if path == "/" {
         "/login".to_owned()
+    } else {
+        format!("/login?next={}", super::format::encode(path))
     };
-    Redirect::to(&next).into_response()
+    // What only wants a part of a page would look for it in the login and find nothing.
+    let is_part = request.headers().contains_key("hx-request");
+    match HeaderValue::from_str(&next) {
+        Ok(to) if is_part => (StatusCode::UNAUTHORIZED, [("hx-redirect", to)]).into_response(),
+        Ok(_) | Err(_) => Redirect::to(&next).into_response(),
+    }
 }
 
 /// Whether a request that changes something comes from a page of ours. Browsers say so; who does not say is no browser.
@@ -238,18 +255,36 @@ impl FromRequest<Arc<Api>> for Posted {
     type Rejection = PageError;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, PageError> {
+        let OfAnyTenant(posted) = OfAnyTenant::from_request(request, api).await?;
+        let (shown, of) = (&posted.by.tenant, posted.by.tenant_of(&posted.fields));
+        match of {
+            Some(of) if of.id != shown.id => Err(PageError::other_tenant(format!(
+                "the form was on a page of {0}, and since then you switched to {1}, maybe in another tab: to send it, \
+                 switch to {0} and load that page again",
+                of.name, shown.name
+            ))),
+            Some(_) | None => Ok(posted),
+        }
+    }
+}
+
+/// The same for what has nothing to do with the tenant that is shown.
+pub(super) struct OfAnyTenant(pub Posted);
+
+impl FromRequest<Arc<Api>> for OfAnyTenant {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
         let By(by) = By::from_request_parts(&mut parts, api).await?;
         let request = Request::from_parts(parts, body);
         let fields = Fields::from_request(request, api).await?;
-        let sent = fields.get("csrf");
-        let is_ours = by.token.as_ref().is_none_or(|token| token.is_csrf(sent));
-        if !is_ours {
+        if by.tenant_of(&fields).is_none() {
             let detail =
                 "the form is of another session: load the page again, and send it once more";
             return Err(Problem::new(Kind::RoleInsufficient, detail).into());
         }
-        Ok(Self { by, fields })
+        Ok(Self(Posted { by, fields }))
     }
 }
 
@@ -261,6 +296,11 @@ impl Fields {
     pub(super) fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(given, _)| given == name);
         found.map_or("", |(_, value)| value.as_str())
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: String) {
+        self.0.retain(|(given, _)| given != name);
+        self.0.push((name.to_owned(), value));
     }
 }
 

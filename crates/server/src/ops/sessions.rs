@@ -37,16 +37,19 @@ impl Token {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// What every change of this session carries. It follows from the token, and the token does not follow from it.
-    pub fn csrf(&self) -> String {
+    /// What every change of this session carries that is made on a page of a tenant. It follows from the token, and the token
+    /// does not follow from it.
+    pub fn csrf(&self, tenant: TenantId) -> String {
         let mut hash = Sha256::new();
-        hash.update(b"punctual csrf 1");
+        hash.update(b"punctual csrf 2");
         hash.update(self.0.as_bytes());
+        hash.update(tenant.to_string().as_bytes());
         to_hex(&hash.finalize())
     }
 
-    pub fn is_csrf(&self, text: &str) -> bool {
-        self.csrf().as_bytes().ct_eq(text.as_bytes()).into()
+    pub fn is_csrf(&self, tenant: TenantId, text: &str) -> bool {
+        let expected = self.csrf(tenant);
+        expected.as_bytes().ct_eq(text.as_bytes()).into()
     }
 }
 

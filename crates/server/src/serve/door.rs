@@ -94,6 +94,7 @@ impl Opened {
         let client = self.proxies.client(address, request.headers());
         let mut peer = Peer::new(Some(client), request.headers(), SystemClock.now());
         peer.is_tls = self.tls.is_some();
+        peer.is_tls_before = self.proxies.is_https(address, request.headers());
         // Of the highest level, so that a line that is logged always has it.
         let span = tracing::error_span!("request", id = %peer.request_id, from = %client);
         request.extensions_mut().insert(peer.clone());

@@ -14,13 +14,15 @@ pub(super) fn add(headers: &mut HeaderMap, is_tls: bool) {
     let always = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
         (RESOURCE_POLICY, "same-origin"),
     ];
     for (name, value) in always {
         headers.insert(name, HeaderValue::from_static(value));
     }
     // Pages have policies of their own.
+    headers
+        .entry(header::REFERRER_POLICY)
+        .or_insert(HeaderValue::from_static("no-referrer"));
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
         .or_insert(POLICY);

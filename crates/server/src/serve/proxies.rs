@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderName, header};
 use model::Cidr;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Where proxies say whose request it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,10 +64,32 @@ impl Proxies {
         found
     }
 
+    /// Whether the client spoke TLS to the first proxy, as those that are trusted say. Whoever makes it up says so of itself:
+    /// a cookie that it gets is sent over TLS only.
+    pub fn is_https(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        if !self.trusts(peer.to_canonical()) {
+            return false;
+        }
+        let name = match self.header {
+            ProxyHeader::Forwarded => header::FORWARDED,
+            ProxyHeader::XForwardedFor => X_FORWARDED_PROTO,
+        };
+        let Some(line) = headers.get(name).and_then(|line| line.to_str().ok()) else {
+            return false;
+        };
+        let first = match self.header {
+            ProxyHeader::Forwarded => elements(line)
+                .and_then(|elements| elements.into_iter().next())
+                .and_then(|element| parameter(&element, "proto")),
+            ProxyHeader::XForwardedFor => line.split(',').next().map(str::to_owned),
+        };
+        first.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
+    }
+
     /// The address that one hop names.
     fn address(&self, hop: &str) -> Option<IpAddr> {
         let text = match self.header {
-            ProxyHeader::Forwarded => of_element(hop)?,
+            ProxyHeader::Forwarded => parameter(hop, "for")?,
             ProxyHeader::XForwardedFor => hop.trim().to_owned(),
         };
         let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
@@ -81,13 +104,13 @@ fn elements(line: &str) -> Option<Vec<String>> {
     split(line, ',')
 }
 
-/// What `for` says in one element; none if it is not there, or is there twice.
-fn of_element(element: &str) -> Option<String> {
+/// What a parameter says in one element; none if it is not there, or is there twice.
+fn parameter(element: &str, wanted: &str) -> Option<String> {
     let pairs = split(element, ';')?;
     let mut found = None;
     for pair in &pairs {
         let (name, value) = pair.split_once('=')?;
-        if name.trim().eq_ignore_ascii_case("for")
+        if name.trim().eq_ignore_ascii_case(wanted)
             && found.replace(value.trim().to_owned()).is_some()
         {
             return None;
@@ -162,6 +185,24 @@ mod tests {
         check("10.0.0.1", &["nonsense, 198.51.100.7"], "198.51.100.7");
         check("10.0.0.1", &["198.51.100.7, nonsense"], "10.0.0.1");
         check("10.0.0.1", &["198.51.100.7,"], "10.0.0.1");
+    }
+
+    #[test]
+    fn tls_before_a_proxy_is_believed_of_trusted_ones() {
+        let check = |header, name: &'static str, line: &str, peer: &str| {
+            let proxies = Proxies::new(vec!["10.0.0.0/8".parse().unwrap()], header);
+            let mut headers = HeaderMap::new();
+            headers.append(name, line.parse().unwrap());
+            proxies.is_https(peer.parse().unwrap(), &headers)
+        };
+        let x = |line, peer| check(ProxyHeader::XForwardedFor, "x-forwarded-proto", line, peer);
+        let of = |line, peer| check(ProxyHeader::Forwarded, "forwarded", line, peer);
+        assert!(x("https", "10.0.0.1") && x("HTTPS, http", "10.0.0.1"));
+        assert!(!x("https", "192.0.2.1") && !x("http", "10.0.0.1") && !x("", "10.0.0.1"));
+        assert!(of("for=198.51.100.7;proto=https", "10.0.0.1"));
+        assert!(of("for=a;proto=\"https\", for=b;proto=http", "10.0.0.1"));
+        assert!(!of("for=a;proto=https", "192.0.2.1"));
+        assert!(!of("for=a;proto=http", "10.0.0.1") && !of("for=a", "10.0.0.1"));
     }
 
     #[test]

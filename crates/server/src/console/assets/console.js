@@ -33,6 +33,15 @@
     if (zone) document.cookie = `punctual_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
   }
 
+  // Browsers have a clipboard for pages over TLS and of this machine only; elsewhere a selection is copied.
+  const copy = async (source) => {
+    try {
+      if (navigator.clipboard) { await navigator.clipboard.writeText(source.textContent); return true; }
+    } catch { /* It may be refused, too. */ }
+    getSelection().selectAllChildren(source);
+    return document.execCommand("copy");
+  };
+
   const here = () => location.pathname + location.search;
   const set = (root) => {
     for (const field of root.querySelectorAll("input[data-here]")) field.value = here();
@@ -40,9 +49,9 @@
     for (const button of root.querySelectorAll("button[data-copy]")) {
       button.hidden = false;
       button.onclick = async () => {
-        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        const done = await copy(document.getElementById(button.dataset.copy));
         const was = button.textContent;
-        button.textContent = "Copied";
+        button.textContent = done ? "Copied" : "Selected: press Ctrl C";
         setTimeout(() => { button.textContent = was; }, 1500);
       };
     }
@@ -58,6 +67,14 @@
     previewing = new AbortController();
     try {
       const answer = await fetch("/jobs/preview", { method: "POST", body: new URLSearchParams(new FormData(form)), signal: previewing.signal });
+      if (answer.status === 401) {
+        const shown = document.getElementById("preview");
+        const says = document.createElement("p");
+        says.className = "problem";
+        says.textContent = "Your session has ended. Nothing that you typed is lost: save, and log in then.";
+        shown?.replaceChildren(says);
+        return;
+      }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const drawn = page.getElementById("preview");
       if (drawn) document.getElementById("preview")?.replaceWith(drawn);
