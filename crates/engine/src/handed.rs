@@ -40,8 +40,6 @@ pub(crate) struct Ports {
     pub nudge: Nudge,
 }
 
-/// For how long a clock must not have been stepped before it says that somebody's time is up: steps are often undone soon.
-const STEADY_FOR: Duration = Duration::from_secs(30);
 /// Steps that are remembered one by one.
 const STEPS_MAX: usize = 16;
 
@@ -111,7 +109,7 @@ impl Watch {
     fn has_timed_out(&self, handed: &Handed, now: Timestamp, uptime: Duration) -> bool {
         let is_steady = self
             .offset
-            .is_some_and(|(_, since)| uptime.saturating_sub(since) >= STEADY_FOR);
+            .is_some_and(|(_, since)| uptime.saturating_sub(since) >= limits::STEADY_FOR);
         let steps = self.steps.iter();
         let steps = steps.filter(|step| handed.dispatched_at < step.at);
         let ahead: i64 = steps.map(|step| step.millis).sum();

@@ -311,6 +311,8 @@ pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 pub const PRESENCE_MARGIN: Duration = Duration::from_millis(500);
 /// How often one attempt may be lost before its run is poison.
 pub const LOST_MAX: u32 = 5;
+/// For how long a clock must not have been stepped before it says that a handed-over attempt's time is up: steps are often undone soon.
+pub const STEADY_FOR: Duration = Duration::from_secs(30);
 /// How long a cancel waits for whoever has an attempt that is handed over, at least.
 pub const HANDED_GRACE_MIN: Duration = Duration::from_secs(30);
 /// How long a client waits for the holder of a claim to confirm a withdrawal.

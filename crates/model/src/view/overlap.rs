@@ -95,7 +95,10 @@ impl View {
             // Missed slots run one after another; this one stays behind the job's cursor until it is its turn. The end of a
             // run that another node holds is not heard of.
             let ours = |other: &Run| other.claim == Some(by);
-            let again = if self.live.values().any(ours) {
+            let again = if self.live.values().any(Run::waits_outside) {
+                // That may take as long as its target is down.
+                limits::LATE_MAX
+            } else if self.live.values().any(ours) {
                 limits::SLEEP_MAX
             } else {
                 limits::EARLY_AGAIN

@@ -114,12 +114,15 @@ impl End<'_> {
         if self.is_stepped(held.since.saturating_sub(STEP_FELT), end) {
             return None;
         }
-        // A cancel waits for a while of its own.
+        // A cancel waits for a while of its own. A timeout counts by a clock that has been steady for a while.
         let grace = held.within.max(limits::HANDED_GRACE_MIN);
-        let (watch, due) = if held.cancelled {
-            (grace, held.timeout)
+        let ways: &[(Duration, Duration)] = if held.cancelled {
+            &[(grace, held.timeout)]
         } else {
-            (held.within, held.timeout.min(held.heard + held.within))
+            &[
+                (held.within, held.heard + held.within),
+                (limits::STEADY_FOR, held.timeout),
+            ]
         };
         for (index, turn) in turns.iter().enumerate() {
             let next = turns.get(index + 1).copied().unwrap_or(Duration::MAX);
@@ -127,8 +130,9 @@ impl End<'_> {
             let Some(well) = self.world.spells.well_since(*turn, until) else {
                 continue;
             };
-            let fit = (well + FIT).max(*turn + MOVES) + watch;
-            let begin = due.max(fit);
+            let fit = (well + FIT).max(*turn + MOVES);
+            let begins = ways.iter().map(|(watch, due)| (*due).max(fit + *watch));
+            let begin = begins.min().unwrap_or(until);
             if begin + BOUND < until {
                 return Some(until - begin);
             }

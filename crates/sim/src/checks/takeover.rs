@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use engine::Clock;
-use model::{JobId, JobState, limits};
+use model::{JobId, JobState, Run, limits};
 
 use super::{Broken, End};
 use crate::ledger::Late;
@@ -29,7 +29,9 @@ pub(crate) fn nothing_is_overdue(world: &World) -> Vec<Broken> {
     let now = Clock::now(&world.clock);
     let mut broken = Vec::new();
     let under_way = world.mem.live_runs();
-    let under_way = under_way.iter().filter(|run| run.claim.is_some());
+    // So it is while one waits for its origin.
+    let stands = |run: &&Run| run.claim.is_some() || run.waits_outside();
+    let under_way = under_way.iter().filter(stands);
     let under_way: BTreeSet<JobId> = under_way.map(|run| run.job).collect();
     for job in world.mem.all_jobs() {
         // What was missed runs one after another, and each may take as long as its job lets it.
