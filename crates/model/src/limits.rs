@@ -262,6 +262,12 @@ pub const SECRETS_OPEN_MAX: usize = 1_000;
 pub const HOST_MAX: usize = 253;
 /// Master keys that a node reads: the current one, and those that only open what they once sealed.
 pub const MASTER_KEYS_MAX: usize = 16;
+/// Bytes of jobs and payloads that clients have waiting for a write; more are refused.
+pub const WRITES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What a job counts beside its payload.
+pub const WRITE_BYTES_MIN: usize = 1024;
+/// Bytes of payloads that creates of several clients share one write with; a call that has more goes alone.
+pub const SHARED_WRITE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Calls waiting for the embedded store's writer.
 pub const WRITER_QUEUE_MAX: usize = 1_024;
 /// Rows removed by one step of retention.
@@ -273,6 +279,7 @@ const _: () = assert!(WHEEL_BACKLOG_MAX >= 2 * PLAN_PAGE_MAX);
 const _: () = assert!(WHEEL_MAX >= 2 * WHEEL_BACKLOG_MAX);
 const _: () = assert!(PAYLOADS_MAX >= PAYLOADS_READ_MAX && PAYLOADS_READ_MAX >= PAYLOAD_MAX);
 const _: () = assert!(OUTPUTS_MAX >= OUTPUT_MAX);
+const _: () = assert!(WRITES_BYTES_MAX >= 4 * SHARED_WRITE_BYTES_MAX);
 const _: () = assert!(LINE_MAX > PAYLOAD_MAX && BODY_MAX > LINE_MAX);
 
 // Time.

@@ -245,6 +245,10 @@ impl From<StoreError> for Problem {
                 let detail = "the store cannot be reached: nothing was changed";
                 Self::new(Kind::StoreUnavailable, detail).retry_after(1)
             }
+            StoreError::Overloaded => {
+                let detail = "too much waits to be written: send this a little later";
+                Self::new(Kind::Overloaded, detail).retry_after(1)
+            }
             StoreError::Slow(why) => Self::new(Kind::TimedOut, why).retry_after(5),
             error @ (StoreError::InUse(_)
             | StoreError::Unusable(_)

@@ -17,6 +17,9 @@ pub enum StoreError {
     /// It was a read, and takes longer than the store allows; what is to be done is said.
     #[error("{0}")]
     Slow(String),
+    /// Nothing was written: as much waits for the store as may.
+    #[error("too much waits to be written")]
+    Overloaded,
     /// Another process has the data open.
     #[error("{0}")]
     InUse(String),
@@ -59,7 +62,7 @@ impl StoreError {
     /// Whether asking again may help.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Full | Self::Slow(_) => true,
+            Self::Unavailable(_) | Self::Full | Self::Slow(_) | Self::Overloaded => true,
             Self::InUse(_) | Self::Unusable(_) | Self::Fenced | Self::BadRow(_) => false,
         }
     }

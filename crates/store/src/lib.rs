@@ -11,6 +11,8 @@ mod access;
 mod acting;
 mod audit;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod budget;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod code;
 mod error;
 mod find;

@@ -62,8 +62,9 @@ impl CreateRow<'_> {
 
 impl PgStore {
     pub(super) async fn create_all(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        let held = self.creates.budget.hold_jobs(jobs)?;
         match jobs.len() {
-            0..=SMALL_MAX => self.create_together(jobs).await,
+            0..=SMALL_MAX => self.create_together(jobs, held).await,
             _ => self.create_now(&for_now(jobs)).await,
         }
     }

@@ -4,19 +4,20 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::limits;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::create::{Create, for_now};
 use super::store::PgStore;
+use crate::budget::{Budget, Held};
 use crate::{Acting, Created, NewJob, StoreError};
 
 /// Writes under way at once.
 const DEPTH: usize = 2;
 /// Calls with more jobs than this are better off by themselves.
 pub(super) const SMALL_MAX: usize = 100;
-/// Jobs in one write, and bytes of their payloads; a call that has more goes alone.
+/// Jobs in one write; a call that has more goes alone.
 const BATCH_MAX: usize = 1_000;
-const BYTES_MAX: usize = 8 << 20;
 
 pub(super) type Answer = Result<Vec<Created>, StoreError>;
 
@@ -25,9 +26,13 @@ pub(super) struct Asked {
     jobs: Vec<NewJob>,
     acting: Arc<Acting>,
     answer: oneshot::Sender<Answer>,
+    /// Given back once it is answered.
+    _held: Held,
 }
 
 pub(super) struct Gather {
+    /// What all creates that wait may hold, those that share no write among them.
+    pub(super) budget: Budget,
     waiting: Mutex<Vec<Asked>>,
     permits: Semaphore,
 }
@@ -35,6 +40,7 @@ pub(super) struct Gather {
 impl Default for Gather {
     fn default() -> Self {
         Self {
+            budget: Budget::default(),
             waiting: Mutex::default(),
             permits: Semaphore::new(DEPTH),
         }
@@ -42,12 +48,13 @@ impl Default for Gather {
 }
 
 impl Gather {
-    pub(super) fn request(&self, jobs: &[NewJob]) -> oneshot::Receiver<Answer> {
+    pub(super) fn request(&self, jobs: &[NewJob], held: Held) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
             jobs: jobs.to_vec(),
             acting: Acting::now(),
             answer,
+            _held: held,
         };
         self.waiting
             .lock()
@@ -64,7 +71,7 @@ impl Gather {
             let is_first = jobs == 0;
             jobs += asked.jobs.len();
             bytes += asked.jobs.iter().map(payload).sum::<usize>();
-            is_first || (jobs <= BATCH_MAX && bytes <= BYTES_MAX)
+            is_first || (jobs <= BATCH_MAX && bytes <= limits::SHARED_WRITE_BYTES_MAX)
         };
         let count = waiting.iter().map(fits).take_while(|fits| *fits).count();
         waiting.drain(..count).collect()
@@ -77,8 +84,8 @@ fn payload(new: &NewJob) -> usize {
 
 impl PgStore {
     /// Writes a few jobs together with those of others.
-    pub(super) async fn create_together(&self, jobs: &[NewJob]) -> Answer {
-        let mut answered = self.creates.request(jobs);
+    pub(super) async fn create_together(&self, jobs: &[NewJob], held: Held) -> Answer {
+        let mut answered = self.creates.request(jobs, held);
         loop {
             let permit = tokio::select! {
                 biased;
@@ -131,6 +138,7 @@ fn fail(batch: Vec<Asked>, error: &StoreError) {
             StoreError::Unavailable(why) => StoreError::unavailable(why.to_string()),
             StoreError::Full => StoreError::Full,
             StoreError::Slow(why) => StoreError::Slow(why.clone()),
+            StoreError::Overloaded => StoreError::Overloaded,
             StoreError::InUse(why) => StoreError::InUse(why.clone()),
             StoreError::Unusable(why) => StoreError::Unusable(why.clone()),
             StoreError::Fenced => StoreError::Fenced,

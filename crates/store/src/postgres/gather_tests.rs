@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Job, JobId, JobKey, TenantId};
+use model::{Job, JobId, JobKey, TenantId, limits};
 
 use super::{client, store};
 use crate::conformance::{at, job_with, someone};
 use crate::postgres::PgConfig;
 use crate::postgres::gather::Gather;
-use crate::postgres::server::PgServer;
-use crate::{ClientStore, Created, JobChange, JobChanged, NewJob, RunsOfChange};
+use crate::postgres::server::{Mode, PgServer};
+use crate::{ClientStore, Created, JobChange, JobChanged, NewJob, RunsOfChange, StoreError};
 
 fn new(number: u64, key: Option<&str>) -> NewJob {
     let mut chance = [9; 10];
@@ -233,7 +233,11 @@ fn what_shares_a_write_is_bounded_in_bytes_too() {
         }
     };
     let _answers: Vec<_> = [(1, 3 << 20), (2, 5 << 20), (3, 1), (4, 9 << 20), (5, 1)]
-        .map(|(number, bytes)| gather.request(&[large(number, bytes)]))
+        .map(|(number, bytes)| {
+            let jobs = [large(number, bytes)];
+            let held = gather.budget.hold_jobs(&jobs).unwrap();
+            gather.request(&jobs, held)
+        })
         .into_iter()
         .collect();
     let mut taken = Vec::new();
@@ -244,4 +248,47 @@ fn what_shares_a_write_is_bounded_in_bytes_too() {
         }
     }
     assert_eq!(taken, [2, 1, 1, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn creates_that_would_hold_too_many_bytes_are_refused_while_the_database_is_slow() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    let address = server.fresh_schema();
+    let store = Arc::new(store(&address).await);
+    let other = client(&server).await;
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let lock = format!("SET search_path TO {schema}; BEGIN; LOCK TABLE defs IN EXCLUSIVE MODE");
+    other.batch_execute(&lock).await.unwrap();
+    let payload = bytes::Bytes::from(vec![b'x'; limits::PAYLOAD_MAX]);
+    let (many, fit) = (
+        400_usize,
+        limits::WRITES_BYTES_MAX / (limits::PAYLOAD_MAX + limits::WRITE_BYTES_MIN),
+    );
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..many {
+        let mut job = Job::clone(&new(number as u64, None).job);
+        let mut def = model::Definition::clone(&job.def);
+        def.payload = Some(payload.clone());
+        job.def = Arc::new(def);
+        let new = NewJob {
+            job: Arc::new(job),
+            idempotency: None,
+        };
+        let store = Arc::clone(&store);
+        asked.spawn(async move { store.create_jobs(&[new]).await });
+    }
+    for _ in 0..many - fit {
+        let refused = asked.join_next().await.unwrap().unwrap();
+        assert!(
+            matches!(refused, Err(StoreError::Overloaded)),
+            "{refused:?}"
+        );
+    }
+    other.batch_execute("COMMIT").await.unwrap();
+    while let Some(created) = asked.join_next().await {
+        assert_eq!(created.unwrap().unwrap(), [Created::Done]);
+    }
+    // What was written holds nothing any more.
+    let again = store.create_jobs(&[new(many as u64, None)]).await;
+    assert_eq!(again.unwrap(), [Created::Done]);
 }

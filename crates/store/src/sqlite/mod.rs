@@ -60,6 +60,7 @@ use model::{
 };
 use writer::By;
 
+use crate::budget::bytes_of;
 use crate::{
     AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
     Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HandedStore,
@@ -336,16 +337,18 @@ impl ClientStore for SqliteStore {
     }
 
     async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
+        let held = self.waiting.hold_jobs(jobs)?;
         let audits = self.audits_creates;
         let rows = jobs.iter().map(|new| jobs::CreateRow::new(new, audits));
         let rows: Vec<_> = rows.collect();
-        self.write(By::Client, rows.len(), move |db| db.create_jobs(&rows))
+        self.write_held(held, rows.len(), move |db| db.create_jobs(&rows))
             .await
     }
 
     async fn change_job(&self, change: &JobChange) -> Result<JobChanged, StoreError> {
+        let held = self.waiting.hold(bytes_of(&change.after))?;
         let row = jobs::ChangeRow::new(change);
-        self.write(By::Client, 1, move |db| db.change_job(&row))
+        self.write_held(held, 1, move |db| db.change_job(&row))
             .await
     }
 
@@ -426,8 +429,10 @@ impl ClientStore for SqliteStore {
     }
 
     async fn start_run(&self, start: &StartRun) -> Result<Started, StoreError> {
+        let bytes = start.run.payload.as_ref().map_or(0, |it| it.len());
+        let held = self.waiting.hold(bytes)?;
         let start = start.clone();
-        self.write(By::Client, 1, move |db| db.start_run(&start))
+        self.write_held(held, 1, move |db| db.start_run(&start))
             .await
     }
 

@@ -13,6 +13,7 @@ use super::fault::Done;
 use super::open;
 use super::reader::Readers;
 use super::writer::{By, Writer};
+use crate::budget::{Budget, Held};
 use crate::{Acting, StoreClock, StoreError};
 
 /// Threads that read for clients, and their connections.
@@ -30,6 +31,8 @@ pub struct SqliteStore {
     pub(super) beats: Readers,
     pub(super) writer: Writer,
     pub(super) shared: Arc<Shared>,
+    /// What calls of clients that wait for the writer may hold.
+    pub(super) waiting: Budget,
     /// Off only where a bench measures what it costs.
     pub(super) audits_creates: bool,
     _lock: Flock<File>,
@@ -61,6 +64,7 @@ impl SqliteStore {
             beats,
             writer,
             shared,
+            waiting: Budget::default(),
             audits_creates: true,
             _lock: lock,
         })
@@ -90,6 +94,20 @@ impl SqliteStore {
             work(db)
         };
         self.writer.call(by, rows, call).await
+    }
+
+    /// The same for a client whose call brings payloads: what it holds is given back when it is written or refused.
+    pub(super) async fn write_held<T: Send + 'static>(
+        &self,
+        held: Held,
+        rows: usize,
+        mut work: impl FnMut(&mut Db) -> Done<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let work = move |db: &mut Db| {
+            let _waits = &held;
+            work(db)
+        };
+        self.write(By::Client, rows, work).await
     }
 
     /// On a reader's thread, in one snapshot.

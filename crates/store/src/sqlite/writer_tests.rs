@@ -318,3 +318,52 @@ async fn a_file_that_someone_else_keeps_locked_costs_a_group_one_wait() {
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(create(&store, 50).await.unwrap().unwrap(), [Created::Done]);
 }
+
+/// Jobs of a quarter of a mebibyte each, from as many clients.
+fn large(number: u16) -> crate::NewJob {
+    let mut chance = [0; 10];
+    chance[..2].copy_from_slice(&number.to_be_bytes());
+    let mut large = job_with(1, |def| {
+        def.payload = Some(bytes::Bytes::from(vec![b'x'; limits::PAYLOAD_MAX]));
+    })
+    .unwrap();
+    large.id = JobId::new(crate::conformance::at(1), chance);
+    new(large)
+}
+
+#[tokio::test]
+async fn creates_that_would_hold_too_many_bytes_are_refused_while_the_writer_is_held() {
+    let folder = folder();
+    let store = Arc::new(open(folder.path()).unwrap());
+    let go = hold(&store).await;
+    let many = 600;
+    let asked: Vec<_> = (0..many)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move { store.create_jobs(&[large(number)]).await })
+        })
+        .collect();
+    settle_down().await;
+    let fit = limits::WRITES_BYTES_MAX / (limits::PAYLOAD_MAX + limits::WRITE_BYTES_MIN);
+    let ended = asked.iter().filter(|it| it.is_finished()).count();
+    assert_eq!(ended, usize::from(many) - fit, "refused at once");
+    drop(go);
+    let (mut written, mut refused) = (0, 0);
+    for asked in asked {
+        match asked.await.unwrap() {
+            Ok(created) => {
+                assert_eq!(created, [Created::Done]);
+                written += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, StoreError::Overloaded), "{error:?}");
+                assert!(error.is_transient());
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((written, refused), (fit, usize::from(many) - fit));
+    // What was written holds nothing any more.
+    let again = store.create_jobs(&[large(many)]).await.unwrap();
+    assert_eq!(again, [Created::Done]);
+}
