@@ -93,6 +93,18 @@ impl ShardSet {
             .is_some_and(|word| word >> (shard.0 & 63) & 1 == 1)
     }
 
+    /// Whether all of the others are in it.
+    pub fn covers(&self, others: &Self) -> bool {
+        let mut words = self.0.iter().zip(others.0);
+        words.all(|(word, other)| other & !word == 0)
+    }
+
+    pub fn extend(&mut self, others: &Self) {
+        for (word, other) in self.0.iter_mut().zip(others.0) {
+            *word |= other;
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }

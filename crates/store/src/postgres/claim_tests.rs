@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::server::{Mode, PgServer};
 use super::super::*;
 use super::{client, leader, put, read};
-use crate::conformance::{firing, job};
+use crate::conformance::{firing, job, node};
 use crate::{Claimed, Fired, Firing, StoreError};
 
 /// A store of its own, and someone else who has its tables open.
@@ -104,4 +104,42 @@ async fn a_run_inserted_during_a_claim_loses_no_lease() {
     let claimed = claim.await.unwrap().unwrap();
     assert!(matches!(claimed[0], Claimed::Ours(..)), "{claimed:?}");
     assert_ne!(claimed[1], Claimed::LeaseLost);
+}
+
+/// Each node of a fleet has some of the shards, and searches these alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_presence_that_left_nothing_in_some_shards_is_not_searched_for_there_again() {
+    let shared = Shared::new().await;
+    let job = put(&shared.store, job(1).unwrap()).await;
+    let theirs: ShardSet = [job.shard()].into_iter().collect();
+    let ours: ShardSet = model::Shard::all()
+        .filter(|it| *it != job.shard())
+        .collect();
+    let firing = firing(&job, job.next_due_at().unwrap());
+    let fired = shared.store.fire(&shared.leases, &[firing]).await.unwrap();
+    assert!(matches!(fired[..], [Fired::Claimed(..)]), "{fired:?}");
+    shared.store.join(&node("second")).await.unwrap();
+    shared.store.leave(shared.leases.presence).await.unwrap();
+
+    assert_eq!(shared.store.orphans(&ours, 9).await.unwrap(), []);
+    let clear = PgStore::known(&shared.store.clear).clone();
+    let [(no, shards)] = clear.into_iter().collect::<Vec<_>>()[..] else {
+        panic!("nothing is known")
+    };
+    assert_eq!(shards, ours);
+    // A claim that nobody can make any more would show that it was searched for.
+    let forged = format!(
+        "UPDATE live SET claim = {no}, shard = {}",
+        ours.iter().next().unwrap().0
+    );
+    shared.other.batch_execute(&forged).await.unwrap();
+    assert_eq!(shared.store.orphans(&ours, 9).await.unwrap(), []);
+    let back = format!("UPDATE live SET shard = {}", job.shard().0);
+    shared.other.batch_execute(&back).await.unwrap();
+    // Whoever gets the other shards finds what it left in these.
+    assert_eq!(shared.store.orphans(&theirs, 9).await.unwrap().len(), 1);
+    assert_eq!(
+        shared.store.orphans(&ShardSet::ALL, 9).await.unwrap().len(),
+        1
+    );
 }

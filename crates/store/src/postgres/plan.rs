@@ -150,8 +150,8 @@ impl PgStore {
         conn.commit().await
     }
 
-    /// Claims of ended presences. Once a look at the whole live table finds none of a presence, it is never looked
-    /// for again: nothing can be claimed by it any more.
+    /// Claims of ended presences. Once none of a presence is found in some shards, it is never searched for in these
+    /// again: nothing can be claimed by it any more.
     pub(super) async fn try_orphans(&self, shards: &ShardSet, count: usize) -> Done<Orphans> {
         let conn = self.pool.get().await?;
         let mut ended: BTreeMap<i32, (Timestamp, Arc<str>)> = BTreeMap::new();
@@ -162,7 +162,8 @@ impl PgStore {
         }
         {
             let clear = Self::known(&self.clear);
-            ended.retain(|no, _| !clear.contains(no));
+            let is_clear = |no: &i32| clear.get(no).is_some_and(|it| it.covers(shards));
+            ended.retain(|no, _| !is_clear(no));
         }
         let mut orphans = Orphans::default();
         if ended.is_empty() {
@@ -172,16 +173,21 @@ impl PgStore {
         let (some, max) = (some_shards(shards), limit(count));
         let sql = include_str!("sql/orphans.sql");
         let rows = conn
-            .rows(sql, &[&numbers, &some, &max, &Payloads::Small.max()])
+            .rows(
+                sql,
+                &[&numbers, &some, &max, &Payloads::Small.max(), &Uuid::nil()],
+            )
             .await?;
         let mut live = Vec::with_capacity(rows.len());
         for row in &rows {
             live.push(LiveRow::read(row)?);
         }
-        if live.len() < count && some.is_none() {
+        if live.len() < count {
             let seen: BTreeSet<i32> = live.iter().filter_map(|row| row.no).collect();
-            let clear = numbers.into_iter().filter(|no| !seen.contains(no));
-            Self::known(&self.clear).extend(clear);
+            let mut clear = Self::known(&self.clear);
+            for no in numbers.into_iter().filter(|no| !seen.contains(no)) {
+                clear.entry(no).or_default().extend(shards);
+            }
         }
         orphans.collect(&conn, live, &ended).await?;
         Ok(orphans)

@@ -17,7 +17,7 @@ macro_rules! hot {
 }
 
 /// Statements, and the indexes that they may look rows of jobs and runs up by.
-const HOT: [(&str, &str, &[&str]); 26] = hot! {
+const HOT: [(&str, &str, &[&str]); 37] = hot! {
     "fire_plain": "jobs_pkey" "live_job" "history_1_job_id_idx",
     "fire": "jobs_pkey" "live_job" "history_1_job_id_idx",
     "settle_plain": "live_pkey",
@@ -44,6 +44,17 @@ const HOT: [(&str, &str, &[&str]); 26] = hot! {
     "due_runs": "live_due",
     "oldest_due": "jobs_due" "live_due",
     "past": "history_1_job_id_idx",
+    "orphans": "live_pkey",
+    "beat_marks": "live_ask",
+    "claim_due": "live_lane",
+    "due_of": "jobs_pkey",
+    "due_of_runs": "live_job",
+    "payloads_of_jobs": "jobs_pkey",
+    "payloads_of_runs": "live_pkey",
+    "lapsing": "handed_until",
+    "heartbeat": "handed_pkey",
+    "hand_over": "live_pkey",
+    "wake_due": "live_wait" "live_pkey",
 };
 
 /// Runs in every state of claim, and jobs with their definitions; all of history is one job's, so that any order seems to

@@ -1,10 +1,11 @@
 //! The store itself: its connections, its clock, and what it knows by heart.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use model::shard::ShardSet;
 use model::{PresenceId, Timestamp};
 
 use super::config::PgConfig;
@@ -40,8 +41,8 @@ pub struct PgStore {
     pub(super) creates: Gather,
     /// Zones that are known to have a row.
     pub(super) zones: Mutex<BTreeSet<String>>,
-    /// Numbers of ended presences that hold nothing any more, and never will again.
-    pub(super) clear: Mutex<BTreeSet<i32>>,
+    /// Numbers of ended presences, and the shards in which they hold nothing any more, and never will again.
+    pub(super) clear: Mutex<BTreeMap<i32, ShardSet>>,
     /// Off only where a test compares them with the slow ones.
     pub(super) fast_paths: bool,
     /// Off only where a bench measures what it costs.
