@@ -10,7 +10,7 @@ use super::pairs::Pairs;
 use super::rig::{self, Base};
 use crate::failure::Failure;
 
-/// Creates and callbacks, of a server that wants a key and of one that does not.
+/// Creates, and callbacks beside clients that read, of a server that wants a key and of one that does not.
 pub(super) async fn keys(base: &Base) -> Result<Vec<Figures>, Failure> {
     let asked = |key| if key { Asked::Key } else { Asked::Nothing };
     let pairs = |workload, unit| Pairs {
@@ -21,16 +21,16 @@ pub(super) async fn keys(base: &Base) -> Result<Vec<Figures>, Failure> {
         least: 0.95,
     };
     let created = pairs("create with keys", "jobs")
-        .measure(async |key| http::created(base, asked(key), Audit::Kept).await)
+        .measure(async |key| http::created(base, asked(key), Audit::Kept, http::CREATED).await)
         .await?;
     let receiver = Receiver::start()?;
     let called = pairs("http with keys", "callbacks")
-        .measure(async |key| http::called(base, &receiver, None, asked(key)).await)
+        .measure(async |key| http::called(base, &receiver, None, Some(asked(key))).await)
         .await?;
     Ok(vec![created, called])
 }
 
-/// Creates that are entered in the audit log, and creates that are not.
+/// Creates that are entered in the audit log, which is sealed meanwhile, and creates that are not.
 pub(super) async fn audit(base: &Base) -> Result<Figures, Failure> {
     let audit = |kept| if kept { Audit::Kept } else { Audit::Left };
     Pairs {
@@ -40,7 +40,7 @@ pub(super) async fn audit(base: &Base) -> Result<Figures, Failure> {
         without: "unaudited",
         least: 0.90,
     }
-    .measure(async |kept| http::created(base, Asked::Nothing, audit(kept)).await)
+    .measure(async |kept| http::created(base, Asked::Nothing, audit(kept), http::AUDITED).await)
     .await
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn signing(base: &Base) -> Result<Figures, Failure> {
     }
     .measure(async |signed| {
         let signer = signed.then(|| Arc::clone(&signer));
-        http::called(base, &receiver, signer, Asked::Nothing).await
+        http::called(base, &receiver, signer, None).await
     })
     .await
 }

@@ -211,12 +211,12 @@ impl Executor for Signed {
 /// Callbacks of a benchmark.
 const COUNT: usize = 100_000;
 
-/// Fire, call, answer, settled: how many a second, signed or not, beside a server that wants keys or does not.
+/// Fire, call, answer, settled: how many a second, signed or not; beside clients that read, if something is said of them.
 pub(super) async fn called(
     base: &Base,
     receiver: &Receiver,
     signer: Option<Arc<Signer>>,
-    asked: Asked,
+    beside: Option<Asked>,
 ) -> Result<f64, Failure> {
     let place = Place::new(base)?;
     let store = place.open().await?;
@@ -233,23 +233,87 @@ pub(super) async fn called(
     };
     let registry = Registry::default().with("http", http);
     let begun = rig::uptime();
+    let asked = beside.unwrap_or(Asked::Nothing);
     let served = Served::on(&place, Arc::clone(&store), registry, asked).await?;
+    let readers = beside.map(|_| Readers::start(&served));
     let metrics = served.node.handle().metrics().clone();
     rig::wait("the callbacks", async || {
         metrics.dispatched.get() >= COUNT as u64 && rig::is_settled(&*store).await
     })
     .await?;
-    let rate = COUNT as f64 / rig::uptime().saturating_sub(begun).as_secs_f64();
+    let took = rig::uptime().saturating_sub(begun);
+    let rate = COUNT as f64 / took.as_secs_f64();
+    if let Some(readers) = readers {
+        readers.end(took).await?;
+    }
     served.stop().await;
     drop(store);
     place.end().await?;
     Ok(rate)
 }
 
+/// Clients that read beside callbacks, at a pace of their own: with their key, if the server wants one.
+struct Readers {
+    clients: tokio::task::JoinSet<Result<usize, Failure>>,
+    stop: CancellationToken,
+}
+
+impl Readers {
+    const CLIENTS: u32 = 8;
+    /// Of each; together they make a thousand requests a second.
+    const APART: Duration = Duration::from_millis(8);
+
+    fn start(served: &Served) -> Self {
+        let stop = CancellationToken::new();
+        let mut clients = tokio::task::JoinSet::new();
+        for number in 0..Self::CLIENTS {
+            let (address, key) = (served.address, served.key.clone());
+            let stopped = stop.clone();
+            let read = async move {
+                let mut sender = connect(address).await?;
+                let (mut done, mut next) =
+                    (0, rig::uptime() + Self::APART / Self::CLIENTS * number);
+                while !stopped.is_cancelled() {
+                    rig::pause(next.saturating_sub(rig::uptime())).await;
+                    next += Self::APART;
+                    let mut request = request(Method::GET, "/v1/calendars", address, Bytes::new())?;
+                    if let Some(key) = &key {
+                        request.headers_mut().insert(AUTHORIZATION, key.clone());
+                    }
+                    let (status, _) = ask(&mut sender, request).await?;
+                    if !status.is_success() {
+                        return Err(Failure::refused(format!("the server answered {status}")));
+                    }
+                    done += 1;
+                }
+                Ok(done)
+            };
+            clients.spawn(read);
+        }
+        Self { clients, stop }
+    }
+
+    /// They must have kept their pace, or less was measured than is said.
+    async fn end(mut self, took: Duration) -> Result<(), Failure> {
+        self.stop.cancel();
+        let mut done = 0;
+        while let Some(ended) = self.clients.join_next().await {
+            done += ended.map_err(broken)??;
+        }
+        let wanted = took.as_secs_f64() / Self::APART.as_secs_f64() * f64::from(Self::CLIENTS);
+        if (done as f64) < wanted / 2.0 {
+            return Err(Failure::refused(format!(
+                "only {done} requests were answered beside the callbacks, of {wanted:.0}"
+            )));
+        }
+        Ok(())
+    }
+}
+
 /// Callbacks beside what a bare client can do; and beside that and a drain, one after the other: what its parts allow.
 pub(super) async fn callbacks(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
     let receiver = Receiver::start()?;
-    let rate = called(base, &receiver, None, Asked::Nothing).await?;
+    let rate = called(base, &receiver, None, None).await?;
     let figures = Figures::new("http").with("callbacks", rate, "/s");
     if !with_floor {
         return Ok(figures);
@@ -302,7 +366,7 @@ impl Served {
         registry: Registry,
         asked: Asked,
     ) -> Result<Self, Failure> {
-        let node = rig::start(place, &store, registry).await?;
+        let node = rig::start_sealing(place, &store, registry).await?;
         let (access, key) = match asked {
             Asked::Nothing => (server::Access::for_anyone(), None),
             Asked::Key => by_key(&store).await?,
@@ -371,6 +435,10 @@ pub(super) enum Asked {
     Key,
 }
 
+/// Jobs that are created; and where the audit log is measured, which is sealed once a second, so many that it is.
+pub(super) const CREATED: usize = 30_000;
+pub(super) const AUDITED: usize = 90_000;
+
 /// Whether new jobs are entered in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audit {
@@ -379,8 +447,12 @@ pub(super) enum Audit {
 }
 
 /// How many jobs a second are created one by one over REST, from many clients.
-pub(super) async fn created(base: &Base, asked: Asked, audit: Audit) -> Result<f64, Failure> {
-    const COUNT: usize = 30_000;
+pub(super) async fn created(
+    base: &Base,
+    asked: Asked,
+    audit: Audit,
+    count: usize,
+) -> Result<f64, Failure> {
     let place = Place::new(base)?;
     let store = match audit {
         Audit::Kept => place.open().await?,
@@ -393,7 +465,11 @@ pub(super) async fn created(base: &Base, asked: Asked, audit: Audit) -> Result<f
         body: job_body(),
         key: served.key.clone(),
     };
-    let rate = posts(post, clients(base), COUNT).await?;
+    let rate = posts(post, clients(base), count).await?;
+    let sealed = served.store.access().last_seal().await;
+    if sealed.map_err(rig::failed)?.is_none() && count >= AUDITED && audit == Audit::Kept {
+        return Err(Failure::refused("nothing was sealed meanwhile"));
+    }
     served.stop().await;
     place.end().await?;
     Ok(rate)
@@ -401,7 +477,7 @@ pub(super) async fn created(base: &Base, asked: Asked, audit: Audit) -> Result<f
 
 /// Creating one by one over REST.
 pub(super) async fn create(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
-    let rate = created(base, Asked::Nothing, Audit::Kept).await?;
+    let rate = created(base, Asked::Nothing, Audit::Kept, CREATED).await?;
     let figures = Figures::new("create").with("jobs", rate, "/s");
     if !with_floor {
         return Ok(figures);

@@ -38,6 +38,7 @@ use snapshot::Beside;
 
 pub(crate) const HELP: &str = "\
 Workloads:
+  all         what suits the store, one after another; never soak, fleet and snapshot
   drain       100,000 due one-offs, no-op targets: runs a second, from due to history
   repeat      100,000 recurring jobs with a slot that is due, likewise
   hot-second  20,000 one-offs due at one instant: when the last one was dispatched
@@ -49,10 +50,15 @@ Workloads:
   two-nodes   drain by two nodes on one database, beside one (with --store)
   http        100,000 callbacks to a receiver on this machine: runs a second, settled
   create      jobs created one by one over REST by 64 clients (32 with --store)
-  keys        nine pairs of create, with a key and without: what keys cost
-  signing     five pairs of http, signed and unsigned: what signatures cost
+  keys        nine pairs of create, and of http beside clients that read, with a key and without: what keys cost
+  audit       nine pairs of create, entered in the audit log and sealed, or not: what that costs
+  signing     nine pairs of http, signed and unsigned: what signatures cost
+  slow-targets  10,000 calls under way that take five seconds each: memory
+  dead-host   1,000 targets called every second, with and without one that never answers: how much later calls are
+  handed-over  100,000 attempts that others work on, each heard once a minute: what database and node spend (with --store)
   ingest      --count jobs created by batch requests, bare ones and real ones: jobs a second, bytes a job
   million     a million registered jobs: start, memory, and the workloads beside them
+  tenants     10,000 tenants with 100 jobs each, one of them with far more runs: how long their lists take
   soak        4,000 jobs due every second for --minutes: whether tables keep their size (with --store)
   fleet       50 light nodes over a million jobs, 1,000 of them due every second: what they read (with --store)
   snapshot    jobs beside somebody's long transaction: how late, what the server spends (with --store on this machine)
@@ -342,4 +348,50 @@ fn markdown(all: &[Figures]) -> String {
         text.push_str(&format!("| {workload} | {measured} | {floor} | {bars} |\n"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names that a help text has at the beginnings of its lines.
+    fn named() -> Vec<&'static str> {
+        let workloads = HELP.split("\n\n").next().unwrap();
+        let lines = workloads.lines().skip(1);
+        lines
+            .map(|line| line.split_whitespace().next().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn the_help_names_every_workload_once_and_no_other() {
+        let mut named = named();
+        let mut all: Vec<String> = Workload::value_variants()
+            .iter()
+            .copied()
+            .map(name)
+            .collect();
+        named.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(named, all);
+    }
+
+    #[test]
+    fn the_help_says_of_which_workloads_a_database_is_wanted() {
+        let shared = [
+            Workload::TwoNodes,
+            Workload::HandedOver,
+            Workload::Soak,
+            Workload::Fleet,
+            Workload::Snapshot,
+        ];
+        for workload in Workload::value_variants() {
+            let begins = format!("  {} ", name(*workload));
+            let line = HELP.lines().find(|line| line.starts_with(&begins)).unwrap();
+            let wants = line.ends_with("(with --store)")
+                || line.ends_with("(with --store on this machine)");
+            assert_eq!(wants, shared.contains(workload), "{line}");
+            assert!(!wants || !Workload::EMBEDDED.contains(workload), "{line}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use engine::vault::{MasterKey, MasterKeys};
 use engine::{Clock, ClockOf, Node, NodeConfig, SystemClock};
 use executor::{Executor, Registry, WorkOrder};
 use hyper::Uri;
@@ -295,10 +296,30 @@ pub(super) async fn start(
     store: &Arc<dyn Store>,
     registry: Registry,
 ) -> Result<Node, Failure> {
+    start_with(place, store, registry, None).await
+}
+
+/// A node with a master key of its own, as those that people start have one: it seals the audit log.
+pub(super) async fn start_sealing(
+    place: &Place,
+    store: &Arc<dyn Store>,
+    registry: Registry,
+) -> Result<Node, Failure> {
+    let keys = MasterKeys::new(MasterKey::new(rand::random()));
+    start_with(place, store, registry, Some(Arc::new(keys))).await
+}
+
+async fn start_with(
+    place: &Place,
+    store: &Arc<dyn Store>,
+    registry: Registry,
+    master_keys: Option<Arc<MasterKeys>>,
+) -> Result<Node, Failure> {
     let store = Arc::clone(store);
     let config = NodeConfig {
         name: "bench".to_owned(),
         clock: place.clock(),
+        master_keys,
         ..NodeConfig::default()
     };
     Node::start(store, Arc::new(SystemClock), registry, config)

@@ -1,34 +1,42 @@
-//! Ten thousand tenants with a hundred jobs each: how long what one of them lists takes, over REST and with its key.
+//! Ten thousand tenants with a hundred jobs each, and one of them with far more runs than the others: how long what they list
+//! takes, over REST and with a key of their own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
+use executor::{Executor, Registry, WorkOrder};
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, HeaderValue};
-use model::{Job, Role, Tenant, TenantId, TenantName};
+use model::{Job, Report, RetryHint, Role, Tenant, TenantId, TenantName, Timestamp};
 use store::Store;
 
 use super::figures::{Bar, Figures, percentile};
 use super::http::{self, Asked, Served, broken};
-use super::rig::{self, Base, Notes, Place};
+use super::rig::{self, Base, Place};
 use crate::failure::Failure;
 
 const TENANTS: usize = 10_000;
 const JOBS: usize = 100;
-/// Of each tenant's jobs so many have run.
+/// Of each tenant's jobs so many have run, and so many of these are dead.
 const RUN: usize = 10;
+const DEAD: usize = 2;
+/// Runs that one of them has beside, after all others; every second of them is dead.
+const UNEVEN: usize = 100_000;
 /// Tenants that list, and how often each of them does.
 const LISTING: usize = 50;
 const TIMES: usize = 8;
 
 /// What is listed, in words and as it is requested.
-const LISTS: [(&str, &str); 6] = [
+const LISTS: [(&str, &str); 7] = [
     ("jobs", "/v1/jobs?limit=100"),
     ("by label", "/v1/jobs?limit=100&label=team%3Dops"),
     ("by state", "/v1/jobs?limit=100&state=active"),
     ("runs", "/v1/runs?limit=100"),
     ("by end", "/v1/runs?limit=100&state=succeeded"),
+    ("dead", "/v1/runs?limit=100&state=dead"),
     ("audit", "/v1/audit?limit=100"),
 ];
 
@@ -36,12 +44,15 @@ pub(super) async fn tenants(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figu
     let place = Place::new(base)?;
     let store = place.open().await?;
     let tenants = fill(&*store, tell).await?;
-    let listing: Vec<TenantId> = tenants.iter().step_by(TENANTS / LISTING).copied().collect();
+    // The first is the tenant that is always there, the second the uneven one.
+    let listing = tenants.iter().skip(2).step_by(TENANTS / LISTING);
+    let listing: Vec<TenantId> = tenants.iter().take(2).chain(listing).copied().collect();
     let keys = keys(&*store, &listing).await?;
-    let notes = Notes::new(TENANTS * RUN);
-    let served = Served::on(&place, Arc::clone(&store), notes.registry(), Asked::Key).await?;
+    let runs = Runs::default();
+    let registry = Registry::default().with("http", Arc::new(runs.clone()));
+    let served = Served::on(&place, Arc::clone(&store), registry, Asked::Key).await?;
     rig::wait("the runs", async || {
-        notes.count() >= TENANTS * RUN && rig::is_settled(&*store).await
+        runs.count() >= TENANTS * RUN + UNEVEN && rig::is_settled(&*store).await
     })
     .await?;
     let mut figures = Figures::new("tenants");
@@ -58,11 +69,48 @@ pub(super) async fn tenants(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figu
     Ok(figures.bar(Bar::at_most("p99 of any list ms", worst, 20.0)))
 }
 
+/// Ends attempts at once, and those at jobs whose label says so dead.
+#[derive(Clone, Default)]
+struct Runs(Arc<AtomicUsize>);
+
+impl Runs {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+#[async_trait]
+impl Executor for Runs {
+    async fn execute(&self, order: WorkOrder) -> Report {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        if order.job.def.labels.contains_key(END) {
+            return Report::failed("no such order").with_retry(RetryHint::Never);
+        }
+        Report::succeeded()
+    }
+}
+
+/// The label of jobs whose runs die.
+const END: &str = "end";
+
+/// A job of a tenant, with a label or none.
+fn job_of(tenant: TenantId, due_at: Timestamp, label: Option<(&str, &str)>) -> Arc<Job> {
+    let mut job = Job::clone(&rig::one_off(due_at, rig::no_op()));
+    job.tenant = tenant;
+    if let Some((name, value)) = label {
+        let def = Arc::make_mut(&mut job.def);
+        def.labels.extend([(name.to_owned(), value.to_owned())]);
+    }
+    Arc::new(job)
+}
+
 /// Tenants, and jobs that are created in turn for all of them, as time brings them.
 async fn fill(store: &dyn Store, tell: &dyn Fn(u64, u64)) -> Result<Vec<TenantId>, Failure> {
-    let (now, target) = (rig::now(), rig::no_op());
+    let now = rig::now();
+    let total = (JOBS * TENANTS + UNEVEN) as u64;
     let mut tenants = Vec::with_capacity(TENANTS);
-    for number in 0..TENANTS {
+    tenants.push(TenantId::DEFAULT);
+    for number in 1..TENANTS {
         let name = TenantName::new(&format!("team-{number}")).map_err(rig::failed)?;
         let tenant = Tenant::new(TenantId::new(now, rand::random()), name, now);
         store
@@ -75,20 +123,23 @@ async fn fill(store: &dyn Store, tell: &dyn Fn(u64, u64)) -> Result<Vec<TenantId
     for round in 0..JOBS {
         let ahead = Duration::from_secs(3_600 + 60 * round as u64);
         let due_at = if round < RUN { now } else { now.plus(ahead) };
-        let of = |tenant: &TenantId| {
-            let mut job = Job::clone(&rig::one_off(due_at, target.clone()));
-            job.tenant = *tenant;
-            if round.is_multiple_of(5) {
-                let label = ("team".to_owned(), "ops".to_owned());
-                let def = Arc::make_mut(&mut job.def);
-                def.labels.extend([label]);
-            }
-            Arc::new(job)
+        let label = match round {
+            ..DEAD => Some((END, "dead")),
+            _ => round.is_multiple_of(5).then_some(("team", "ops")),
         };
-        let jobs: Vec<_> = tenants.iter().map(of).collect();
-        rig::load(store, &jobs).await?;
-        tell(((round + 1) * TENANTS) as u64, (JOBS * TENANTS) as u64);
+        let jobs = tenants.iter().map(|tenant| job_of(*tenant, due_at, label));
+        rig::load(store, &jobs.collect::<Vec<_>>()).await?;
+        tell(((round + 1) * TENANTS) as u64, total);
     }
+    let uneven = tenants.get(1).copied().unwrap_or(TenantId::DEFAULT);
+    let later = now.plus(Duration::from_millis(1));
+    let of = |n: usize| {
+        let dies = n.is_multiple_of(2);
+        job_of(uneven, later, dies.then_some((END, "dead")))
+    };
+    let jobs: Vec<_> = (0..UNEVEN).map(of).collect();
+    rig::load(store, &jobs).await?;
+    tell(total, total);
     Ok(tenants)
 }
 
