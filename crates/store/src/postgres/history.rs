@@ -77,6 +77,9 @@ impl PgStore {
         let codes: Vec<i16> = ended.iter().map(|state| state.code()).collect();
         let sql = match (job, ended.contains(&RunState::Succeeded)) {
             (Some(_), _) => include_str!("sql/list_runs_job.sql"),
+            (None, true) if tenant == TenantId::DEFAULT => {
+                include_str!("sql/list_runs_default.sql")
+            }
             (None, true) => include_str!("sql/list_runs.sql"),
             (None, false) => include_str!("sql/list_runs_rare.sql"),
         };

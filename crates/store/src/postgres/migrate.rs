@@ -7,7 +7,9 @@
 //! What takes time stands apart, at the end of a migration's file after the line `-- Apart.`: indexes on tables that may
 //! be large, each made by a statement of its own while everyone goes on (`CREATE INDEX CONCURRENTLY`). Only what makes
 //! things faster may stand there: a node starts without it if it cannot be made, and the next start tries again. That it
-//! is still to be made is a row of its own, the migration's number below zero.
+//! is still to be made is a row of its own, the migration's number below zero. One whose name has `{day}` in it is made for
+//! every day of history, and becomes a part of the index that is named without it: of all days at once none can be made while
+//! everyone goes on.
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 24] = [
+const MIGRATIONS: [&str; 25] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
@@ -42,11 +44,14 @@ const MIGRATIONS: [&str; 24] = [
     include_str!("migrations/0022_rollups.sql"),
     include_str!("migrations/0023_handed.sql"),
     include_str!("migrations/0024_failures.sql"),
+    include_str!("migrations/0025_tenant_runs.sql"),
 ];
 
 /// The line after which a migration goes on apart.
 const APART: &str = "\n-- Apart.\n";
 const CONCURRENTLY: &str = "CREATE INDEX CONCURRENTLY ";
+/// Stands for a day of history in the name of an index.
+const OF_DAY: &str = "{day}";
 
 /// For another node that is at it, and for whoever is in the way of an index: nobody waits behind who waits for these.
 const LONG: &str = "60s";
@@ -113,8 +118,13 @@ async fn make_all(conn: &Conn, schema: &str) -> Done<()> {
     conn.begin()?;
     conn.run(schema).await?;
     for (number, text) in (1_i32..).zip(MIGRATIONS) {
-        conn.run(&text.replace(CONCURRENTLY, "CREATE INDEX "))
-            .await?;
+        let (within, apart) = parts(text);
+        conn.run(within).await?;
+        // There is no day of history yet.
+        for (_, statement) in indexes(apart).filter(|(name, _)| !name.contains(OF_DAY)) {
+            conn.run(&statement.replace(CONCURRENTLY, "CREATE INDEX "))
+                .await?;
+        }
         conn.execute(include_str!("sql/migrated.sql"), &[&number])
             .await?;
     }
@@ -204,22 +214,49 @@ async fn make_apart(conn: &Conn) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What another try has left half made goes first.
 async fn make_indexes(conn: &Conn, apart: &str) -> Done<()> {
     for (name, statement) in indexes(apart) {
-        let row = conn
-            .row(include_str!("sql/has_index.sql"), &[&name])
-            .await?;
-        match row.map(|row| row.try_get(0)).transpose()? {
-            Some(true) => continue,
-            Some(false) => {
-                let gone = include_str!("sql/drop_index.sql").replace("{name}", name);
-                conn.run(&gone).await?;
-            }
-            None => {}
+        if name.contains(OF_DAY) {
+            make_of_days(conn, name, statement).await?;
+        } else {
+            make_index(conn, name, statement).await?;
         }
-        tracing::info!(index = name, "makes an index; everyone goes on meanwhile");
-        conn.run(statement).await?;
+    }
+    Ok(())
+}
+
+/// What another try has left half made goes first.
+async fn make_index(conn: &Conn, name: &str, statement: &str) -> Done<()> {
+    let row = conn
+        .row(include_str!("sql/has_index.sql"), &[&name])
+        .await?;
+    match row.map(|row| row.try_get(0)).transpose()? {
+        Some(true) => return Ok(()),
+        Some(false) => {
+            let gone = include_str!("sql/drop_index.sql").replace("{name}", name);
+            conn.run(&gone).await?;
+        }
+        None => {}
+    }
+    tracing::info!(index = name, "makes an index; everyone goes on meanwhile");
+    conn.run(statement).await
+}
+
+/// Days that come meanwhile get theirs when they become a part of history.
+async fn make_of_days(conn: &Conn, name: &str, statement: &str) -> Done<()> {
+    let all = name.replace("{day}_", "");
+    let sql = include_str!("sql/unindexed_days.sql");
+    for row in &conn.rows(sql, &[&all]).await? {
+        let day = row.try_get::<_, i64>(0)?.to_string();
+        let name = name.replace(OF_DAY, &day);
+        make_index(conn, &name, &statement.replace(OF_DAY, &day)).await?;
+        // Whoever comes after somebody that waits for an index waits too.
+        conn.run(&patience(SHORT, "0")).await?;
+        let attach = include_str!("sql/attach_index.sql");
+        let attach = attach.replace("{all}", &all).replace("{name}", &name);
+        let attached = conn.run(&attach).await;
+        conn.run(&patience(LONG, "0")).await?;
+        attached?;
     }
     Ok(())
 }

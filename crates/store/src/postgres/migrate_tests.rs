@@ -210,3 +210,51 @@ async fn an_index_that_was_left_half_made_is_made_again() {
     let row = old.query_one(columns, &[]).await.unwrap();
     assert!(row.get::<_, String>(0).contains("(lane, due_at, id)"));
 }
+
+/// The indexes of history that are parts of that one, and whether it is whole.
+async fn parts_of(client: &Client, index: &str) -> (Option<bool>, i64) {
+    let sql = "SELECT (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)),
+                      (SELECT count(*) FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid
+                       WHERE i.inhparent = to_regclass($1) AND x.indisvalid)";
+    let row = client.query_one(sql, &[&index]).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn days_that_were_there_get_the_indexes_of_new_ones() {
+    let server = PgServer::shared().unwrap();
+    let (address, old) = version_two(&server).await;
+    for day in [1, 2] {
+        let [from, to] = [day, day + 1].map(|day| {
+            let at = model::Timestamp::from_millis(day * 86_400_000);
+            model::RunId::least_at(at).0
+        });
+        let made = format!(
+            "CREATE TABLE history_{day} PARTITION OF history FOR VALUES FROM ('{from}') TO ('{to}')"
+        );
+        old.batch_execute(&made).await.unwrap();
+    }
+    drop(connect(&address).await.unwrap());
+    for index in ["history_ends", "history_tenant"] {
+        assert_eq!(parts_of(&old, index).await, (Some(true), 2), "{index}");
+    }
+    assert_eq!(parts_of(&old, "history_rare").await, (None, 0));
+    // A node that ended in the middle of it: the next one goes on.
+    let left = "INSERT INTO schema_migrations (number) VALUES (-25); DROP INDEX history_tenant;
+                CREATE INDEX history_tenant ON ONLY history (tenant, id)
+                WHERE tenant <> '00000000-0000-0000-0000-000000000000'";
+    old.batch_execute(left).await.unwrap();
+    assert_eq!(parts_of(&old, "history_tenant").await, (Some(false), 0));
+    // A day that comes meanwhile has it from the first.
+    let store = connect(&address).await.unwrap();
+    assert_eq!(parts_of(&old, "history_tenant").await, (Some(true), 2));
+    let day = model::Partition(3);
+    store
+        .open_days([(day, day.ends_at())].into_iter())
+        .await
+        .unwrap();
+    for index in ["history_ends", "history_tenant"] {
+        assert_eq!(parts_of(&old, index).await, (Some(true), 3), "{index}");
+    }
+    assert_eq!(stands(&old).await, (Some(true), all(&[])));
+}

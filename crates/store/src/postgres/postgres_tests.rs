@@ -110,6 +110,8 @@ mod gathering;
 #[path = "listen_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod listening;
+#[path = "tenants_tests.rs"]
+mod many_tenants;
 #[path = "migrate_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod migrating;

@@ -160,6 +160,8 @@ async fn make(conn: &Conn, days: &[(Partition, Timestamp)]) -> Done<()> {
     conn.rows(include_str!("sql/range_lock.sql"), &[]).await?;
     let names: Vec<Partition> = days.iter().map(|(day, _)| *day).collect();
     let there = parts(conn, Some(&names)).await?;
+    let several = conn.row(include_str!("sql/has_tenants.sql"), &[]).await?;
+    let several = several.map_or(Ok(false), |row| row.try_get(0))?;
     let mut text = String::new();
     for (day, kept_from) in days {
         let steps: &[&str] = match there.get(day) {
@@ -169,6 +171,11 @@ async fn make(conn: &Conn, days: &[(Partition, Timestamp)]) -> Done<()> {
                 include_str!("sql/attach_partition.sql"),
             ],
             Some(Part::Not) => &[include_str!("sql/attach_partition.sql")],
+            None if several => &[
+                include_str!("sql/create_range.sql"),
+                include_str!("sql/index_default.sql"),
+                include_str!("sql/attach_partition.sql"),
+            ],
             None => &[
                 include_str!("sql/create_range.sql"),
                 include_str!("sql/attach_partition.sql"),

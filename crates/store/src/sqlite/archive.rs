@@ -102,14 +102,25 @@ impl<'a> Archive<'a> {
     pub(super) fn put(&mut self, row: &EndedRow) -> Done<()> {
         let (Partition(day), kept_from) = row.run.partition();
         if !self.ranges.days.contains(&day) {
-            let sql = Ranges::sql(include_str!("sql/create_range.sql"), day);
-            self.insert.conn.execute_batch(&sql)?;
-            self.ranges.days.insert(day);
+            self.make(day)?;
         }
         insert_ended(self.insert.get(day)?, row)?;
         if kept_from > self.ranges.kept_from(day) {
             self.note(day, kept_from)?;
         }
+        Ok(())
+    }
+
+    pub(super) fn make(&mut self, day: i64) -> Done<()> {
+        let conn = self.insert.conn;
+        let sql = Ranges::sql(include_str!("sql/create_range.sql"), day);
+        conn.execute_batch(&sql)?;
+        let sql = include_str!("sql/has_tenants.sql");
+        if conn.query_row(sql, [], |row| row.get(0))? {
+            let sql = Ranges::sql(include_str!("sql/index_default.sql"), day);
+            conn.execute_batch(&sql)?;
+        }
+        self.ranges.days.insert(day);
         Ok(())
     }
 

@@ -180,12 +180,12 @@ impl Listing {
             return self.ids(conn, &sql, self.states, limit);
         }
         if states.contains(&RunState::Succeeded) {
-            return self.ids(
-                conn,
-                &sql(include_str!("sql/list_runs_day.sql")),
-                self.states,
-                limit,
-            );
+            let sql = if self.tenant == TenantId::DEFAULT {
+                sql(include_str!("sql/list_runs_day.sql"))
+            } else {
+                sql(include_str!("sql/list_runs_day_tenant.sql"))
+            };
+            return self.ids(conn, &sql, self.states, limit);
         }
         let sql = sql(include_str!("sql/list_runs_day_rare.sql"));
         let mut found = Vec::new();

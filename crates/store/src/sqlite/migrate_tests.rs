@@ -173,6 +173,15 @@ async fn a_file_of_the_first_version_has_everything_afterwards() {
             .all(|run| run.note.is_none() && run.by.is_none())
     );
     assert_eq!(runs[1].state, RunState::Ready);
+    let dead = RunFilter {
+        states: vec![RunState::Dead],
+        ..RunFilter::default()
+    };
+    let dead = store.list_runs(me, &dead, ALL).await.unwrap();
+    assert_eq!(dead[..], runs[..1]);
+    let other = TenantId::new(at(0), [1; 10]);
+    let others = store.list_runs(other, &RunFilter::default(), ALL).await;
+    assert_eq!(others.unwrap(), [], "by the index of other tenants");
     let reaches = runs[2].stretch.map(|stretch| stretch.last);
     assert_eq!(reaches, Some(slot(119)));
     assert_eq!(store.count_live().await.unwrap(), 1);

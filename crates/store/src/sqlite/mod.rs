@@ -490,3 +490,6 @@ mod tests;
 
 #[cfg(test)]
 mod time_tests;
+
+#[cfg(test)]
+mod tenants_tests;

@@ -43,6 +43,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0022_rollups.sql"),
     include_str!("migrations/0023_handed.sql"),
     include_str!("migrations/0024_failures.sql"),
+    include_str!("migrations/0025_tenant_runs.sql"),
 ];
 /// What follows this line in a migration is done to the table of every day.
 const RANGE_PART: &str = "-- For every day of history:\n";

@@ -174,7 +174,7 @@ fn statements() -> Vec<(String, String)> {
     found
 }
 
-fn fresh_schema() -> Connection {
+pub(super) fn fresh_schema() -> Connection {
     let conn = Connection::open_in_memory().unwrap();
     super::open::migrate(&conn).unwrap();
     conn.execute_batch(&range_schema(19_675)).unwrap();
@@ -182,7 +182,12 @@ fn fresh_schema() -> Connection {
 }
 
 /// What makes and drops the tables of days.
-const OF_DAYS: [&str; 3] = ["create_range", "detach_partition", "drop_partition"];
+const OF_DAYS: [&str; 4] = [
+    "create_range",
+    "index_default",
+    "detach_partition",
+    "drop_partition",
+];
 
 /// `state = 0 /* JobState::Active */`: the number of a word stands with its name.
 #[test]

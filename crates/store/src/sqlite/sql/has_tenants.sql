@@ -1,0 +1,2 @@
+-- settle and others: whether there is any tenant but the one that is always there.
+SELECT EXISTS (SELECT 1 FROM tenants WHERE id > 0)

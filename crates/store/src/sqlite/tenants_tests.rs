@@ -1,0 +1,154 @@
+//! What lists read of a store that many tenants share: what is theirs, however much others have.
+
+use model::TenantId;
+use rusqlite::types::Value;
+use rusqlite::{Connection, StatementStatus, params_from_iter};
+
+use super::archive::{Archive, Ranges};
+
+const DAY: i64 = 19_675;
+
+/// A thousand tenants with ten runs and ten entries each, one of each dead; and one with many more, later ones, half of them dead.
+const FILL: &str = "
+    WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 10000)
+    INSERT INTO history_19675 (id, job, tenant, kind, lane, state, attempt, lost, version)
+    SELECT unhex(printf('%032x', n)), unhex(printf('%032x', n)),
+           CASE n % 1000 WHEN 0 THEN 0 ELSE unhex(printf('%032x', n % 1000)) END, 0, 0, iif(n <= 1000, 4, 3), 1, 0, 1
+    FROM t;
+    WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 50000)
+    INSERT INTO history_19675 (id, job, tenant, kind, lane, state, attempt, lost, version)
+    SELECT unhex(printf('%032x', 100000 + n)), unhex(printf('%032x', n)), unhex(printf('%032x', 1000)), 0, 0,
+           iif(n % 2, 4, 3), 1, 0, 1
+    FROM t;
+    INSERT INTO audit (at, tenant, actor, action, subject)
+    SELECT 0, tenant, 'someone', 'job.created', 'job' FROM history_19675 ORDER BY id;";
+
+fn tenant(number: u8) -> TenantId {
+    let mut bytes = [0; 16];
+    bytes[15] = number;
+    if number == 0 {
+        return TenantId::DEFAULT;
+    }
+    TenantId::from_bytes(bytes)
+}
+
+/// How it is found, how many there are, and how many steps that took.
+fn read(conn: &Connection, text: &str, of: TenantId, states: i64) -> (String, usize, i32) {
+    let text = text.replace("{day}", &DAY.to_string());
+    let tenant = if of == TenantId::DEFAULT {
+        Value::Integer(0)
+    } else {
+        Value::Blob(of.as_bytes().to_vec())
+    };
+    let (least, most) = (Value::Blob(vec![0; 16]), Value::Blob(vec![255; 17]));
+    let values = if text.contains("FROM audit") {
+        let [from, to, limit] = [0, i64::MAX, 100].map(Value::Integer);
+        vec![from, to, limit, tenant]
+    } else {
+        let [states, limit] = [states, 100].map(Value::Integer);
+        vec![tenant, most, states, limit, Value::Null, least]
+    };
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+    let plan = explain.query_map(params_from_iter(&values), |row| row.get(3));
+    let plan: Vec<String> = plan.unwrap().map(Result::unwrap).collect();
+    let mut select = conn.prepare(&text).unwrap();
+    let rows = select.query_map(params_from_iter(&values), |_| Ok(()));
+    let count = rows.unwrap().count();
+    (
+        plan.join("; "),
+        count,
+        select.get_status(StatementStatus::VmStep),
+    )
+}
+
+#[test]
+fn what_a_tenant_lists_is_read_past_nobody_elses() {
+    let conn = super::tests::fresh_schema();
+    let schema = Ranges::sql(include_str!("sql/index_default.sql"), DAY);
+    conn.execute_batch(&schema).unwrap();
+    for filled in [false, true] {
+        if filled {
+            conn.execute_batch(FILL).unwrap();
+        }
+        for (text, of, states, index, count) in [
+            (
+                include_str!("sql/list_runs_day_tenant.sql"),
+                tenant(7),
+                255,
+                "history_19675_tenant",
+                10,
+            ),
+            (
+                include_str!("sql/list_runs_day.sql"),
+                tenant(0),
+                255,
+                "history_19675_default",
+                10,
+            ),
+            (
+                include_str!("sql/list_runs_day_rare.sql"),
+                tenant(7),
+                4,
+                "history_19675_rare",
+                1,
+            ),
+            (
+                include_str!("sql/list_runs_day_rare.sql"),
+                tenant(0),
+                4,
+                "history_19675_rare",
+                1,
+            ),
+            (
+                include_str!("sql/list_audit_tenant.sql"),
+                tenant(7),
+                0,
+                "audit_tenant",
+                10,
+            ),
+            (
+                include_str!("sql/list_audit_tenant_back.sql"),
+                tenant(7),
+                0,
+                "audit_tenant",
+                10,
+            ),
+        ] {
+            let (plan, found, steps) = read(&conn, text, of, states);
+            assert!(plan.contains(index), "{text}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{text}: {plan}");
+            assert_eq!(found, if filled { count } else { 0 }, "{text}");
+            assert!(steps < 1_000, "{text}: {steps} steps");
+        }
+    }
+}
+
+/// Most stores have one tenant, and pay nothing for an index.
+#[test]
+fn a_day_has_an_index_of_the_first_tenant_once_there_are_others() {
+    let conn = super::tests::fresh_schema();
+    let mut ranges = Ranges::default();
+    let indexes = |day: i64| -> Vec<String> {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?1 AND sql IS NOT NULL ORDER BY 1";
+        let mut select = conn.prepare(sql).unwrap();
+        let names = select.query_map([format!("history_{day}")], |row| row.get(0));
+        names.unwrap().map(Result::unwrap).collect()
+    };
+    Archive::new(&conn, &mut ranges).make(1).unwrap();
+    assert_eq!(
+        indexes(1),
+        ["history_1_job", "history_1_rare", "history_1_tenant"]
+    );
+    let other = "INSERT INTO tenants (id, name, created_at) VALUES (x'01', 'other', 0)";
+    conn.execute_batch(other).unwrap();
+    Archive::new(&conn, &mut ranges).make(2).unwrap();
+    assert_eq!(
+        indexes(2),
+        [
+            "history_2_default",
+            "history_2_job",
+            "history_2_rare",
+            "history_2_tenant"
+        ]
+    );
+}
