@@ -111,6 +111,11 @@ impl HostPattern {
         }
     }
 
+    /// Whether every host of the other is one of these.
+    fn covers(&self, other: &Self) -> bool {
+        self == other || self.matches(&other.0)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -165,6 +170,13 @@ impl Secret {
     /// Whether it may be sent to this host.
     pub fn allows(&self, host: &str) -> bool {
         self.hosts.iter().any(|pattern| pattern.matches(host))
+    }
+
+    /// The first of these that names a host which its value was not given for. Whoever cannot read the value must not
+    /// be able to have it sent there.
+    pub fn new_host<'a>(&self, hosts: &'a [HostPattern]) -> Option<&'a HostPattern> {
+        let mut hosts = hosts.iter();
+        hosts.find(|host| !self.hosts.iter().any(|pattern| pattern.covers(host)))
     }
 
     /// What its value is bound to: whoever changes one of these in the store cannot have it opened any more. So a
@@ -254,6 +266,24 @@ mod tests {
         check("*.example.com", ".example.com", false);
         check("*.example.com", "badexample.com", false);
         check("[::1]", "[::1]", true);
+    }
+
+    #[test]
+    fn a_pattern_covers_what_is_below_it() {
+        let check = |pattern: &str, other: &str, expected: bool| {
+            let pattern = HostPattern::new(pattern).unwrap();
+            let covers = pattern.covers(&HostPattern::new(other).unwrap());
+            assert_eq!(covers, expected, "{pattern} {other}");
+        };
+        check("example.com", "example.com", true);
+        check("*.example.com", "*.example.com", true);
+        check("*.example.com", "a.example.com", true);
+        check("*.example.com", "*.a.example.com", true);
+        check("*.example.com", "example.com", false);
+        check("*.a.example.com", "*.example.com", false);
+        check("a.example.com", "*.a.example.com", false);
+        check("a.example.com", "*.example.com", false);
+        check("*.example.com", "*.badexample.com", false);
     }
 
     #[test]

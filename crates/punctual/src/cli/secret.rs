@@ -21,7 +21,7 @@ it by {{ secret('NAME') }}.
 Examples:
   punctual secret set billing-token --host api.example.com
   punctual secret set billing-token --host '*.example.com' < token.txt
-  punctual secret set billing-token --host api.example.org --keep-value
+  punctual secret set billing-token --host eu.example.com --keep-value
   punctual job edit nightly --header \"Authorization: Bearer {{ secret('billing-token') }}\"";
 
 const REWRAP_HELP: &str = "\
@@ -60,7 +60,7 @@ pub(super) struct Set {
     /// What it is for; "" takes it away
     #[arg(long)]
     note: Option<String>,
-    /// Change hosts or note, and leave the value as it is
+    /// Change the note or leave out hosts, and keep the value; another host needs the value again
     #[arg(long)]
     keep_value: bool,
 }

@@ -85,7 +85,7 @@ pub(super) fn sealed(api: &Api, mut secret: Secret, value: &str) -> Result<Secre
     Ok(secret)
 }
 
-/// The next version: what is not said stays.
+/// The next version: what is not said stays. A value stays only with hosts that it was given for.
 fn amend(
     api: &Api,
     stands: &Secret,
@@ -95,6 +95,12 @@ fn amend(
     let kept = match &draft.value {
         Some(value) => value.clone(),
         None => {
+            if let Some(host) = draft.hosts.as_deref().and_then(|it| stands.new_host(it)) {
+                let detail = format!(
+                    "value is missing: it was not given for {host}, so write it again, or leave out {host} from hosts"
+                );
+                return Err(FieldError::new(Fault::Missing, "value", detail).into());
+            }
             let opened = api.engine.vault().open(stands);
             opened.map_err(|error| closed(&stands.name, error))?
         }

@@ -105,7 +105,7 @@ pub struct SigningSecretRequest {
 pub struct SecretPatch {
     /// Its name, if it is said again.
     pub name: Option<String>,
-    /// What is sent; the one that stands if it is left out.
+    /// What is sent; the one that stands if it is left out. It is needed again for a host that it may not be sent to yet.
     pub value: Option<String>,
     /// Where it may be sent; as before if it is left out.
     pub hosts: Option<Vec<String>>,

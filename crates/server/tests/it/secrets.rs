@@ -39,7 +39,7 @@ async fn a_secret_goes_in_and_never_comes_out() {
         .is(200);
     assert_eq!(changed.json()["version"], 2);
     assert_eq!(changed.json()["hosts"], shown.json()["hosts"]);
-    let hosts = put(&world, "a", json!({"hosts": ["c.example"], "note": null}))
+    let hosts = put(&world, "a", json!({"hosts": ["b.example"], "note": null}))
         .await
         .is(200);
     assert_eq!(
@@ -56,6 +56,32 @@ async fn a_secret_goes_in_and_never_comes_out() {
             .await;
         answer.refused(404, "secret-not-found");
     }
+}
+
+#[tokio::test]
+async fn hosts_that_a_secret_was_not_given_for_need_its_value_again() {
+    let world = World::new().await;
+    let body = secret(&["a.example", "*.b.example"]);
+    put(&world, "a", body).await.is(201);
+    for hosts in [
+        json!(["evil.example"]),
+        json!(["a.example", "evil.example"]),
+        json!(["*.a.example"]),
+        json!(["b.example"]),
+    ] {
+        let refused = put(&world, "a", json!({"hosts": hosts})).await;
+        refused.refused(422, "field-missing");
+        assert_eq!(refused.problem().1, Some("value".to_owned()));
+        assert!(refused.text.contains("write it again"), "{}", refused.text);
+    }
+    let stands = world.get("/v1/secrets/a").await.json();
+    assert_eq!(stands["version"], 1, "nothing was written");
+    let fewer = json!({"hosts": ["c.b.example", "*.d.b.example"]});
+    put(&world, "a", fewer).await.is(200);
+    // What was taken away is new again.
+    let refused = put(&world, "a", json!({"hosts": ["a.example"]})).await;
+    refused.refused(422, "field-missing");
+    put(&world, "a", secret(&["evil.example"])).await.is(200);
 }
 
 #[tokio::test]
