@@ -1,5 +1,6 @@
 //! What is not shown: values of headers and query parameters that are secrets by their name or by their looks. In every
-//! answer and every log they are `***`. Whoever writes `***` back means the value that stands.
+//! answer and every log they are `***`. Whoever writes `***` back means the value that stands, at the origin that it was
+//! given for and at no other.
 
 use std::borrow::Cow;
 
@@ -35,6 +36,18 @@ const PARTS: &[&str] = &[
     "accesskey",
     "private-key",
     "private_key",
+    "subscription-key",
+    "subscription_key",
+    "functions-key",
+    "master-key",
+    "master_key",
+    "shared-key",
+    "shared_key",
+    "account-key",
+    "account_key",
+    "admin-key",
+    "signing-key",
+    "signing_key",
     "auth-key",
     "auth_key",
     "authkey",
@@ -71,6 +84,10 @@ const PREFIXES: &[&str] = &[
 const SCHEMES: &[&str] = &["bearer", "basic", "token", "apikey", "digest"];
 /// A value with letters and digits that is this long is nobody's word.
 const RANDOM_MIN: usize = 32;
+/// What stands between templates is no secret by itself if it is shorter: `Bearer-`, `v1:`.
+const LITERAL_MIN: usize = 8;
+/// How parts of a template begin and end.
+const TAGS: [(&str, &str); 3] = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")];
 
 fn says_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -243,6 +260,11 @@ pub fn unmask_address(
         Some(stands) if shown_address(stands) == shown_address(&given) && path.contains(MASK) => {
             Ok((stands.url.clone(), stands.path.clone()))
         }
+        Some(stands)
+            if path.contains(&format!("={MASK}")) && !stands.is_at_origin_of(&given.url) =>
+        {
+            Err(stays(stands, "http.url".to_owned()))
+        }
         Some(_) | None if path.contains(&format!("={MASK}")) => {
             Err(nothing_to_keep("http.url".to_owned()))
         }
@@ -270,29 +292,85 @@ pub fn hidden(http: &HttpTarget) -> Vec<String> {
         if shown_header(name.as_str(), &text) == MASK {
             let is_scheme = |word: &str| SCHEMES.iter().any(|it| it.eq_ignore_ascii_case(word));
             let sent = text.split_once(' ').filter(|(word, _)| is_scheme(word));
-            values.push(sent.map_or(&*text, |(_, rest)| rest.trim()).to_owned());
+            values.extend(literals(sent.map_or(&*text, |(_, rest)| rest.trim())));
         }
     }
-    let masked = parameters(http.url.query().unwrap_or_default());
+    let query = match &http.path {
+        Some(path) => path.split_once('?').map(|(_, query)| query),
+        None => http.url.query(),
+    };
+    let masked = parameters(query.unwrap_or_default());
     let masked = masked.filter(|(name, value)| is_masked(name, value));
-    values.extend(masked.map(|(_, value)| value.to_owned()));
+    values.extend(masked.flat_map(|(_, value)| literals(value)));
     values
 }
 
-/// What a masked header stands for: the value that is there already. A header that is not masked is what it says.
+/// What of a value is sent as it stands: all of it, or what is between its templates.
+fn literals(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    let tag = |text: &str| {
+        let found = TAGS
+            .iter()
+            .filter_map(|(begin, end)| Some((text.find(begin)?, *end)));
+        found.min()
+    };
+    while let Some((at, end)) = tag(rest) {
+        let (before, from) = rest.split_at(at);
+        found.push(before);
+        rest = from.split_once(end).map_or("", |(_, after)| after);
+    }
+    if found.is_empty() {
+        return vec![text.to_owned()];
+    }
+    found.push(rest);
+    let found = found.into_iter().map(str::trim);
+    let found = found.filter(|literal| literal.len() >= LITERAL_MIN);
+    found.map(str::to_owned).collect()
+}
+
+/// What a masked header stands for: the value that is there already, if it stays at its origin. A header that is not masked
+/// is what it says.
 pub fn unmask_header(
     name: &HeaderName,
     value: HeaderValue,
     stands: Option<&HttpTarget>,
+    url: &Uri,
 ) -> Result<HeaderValue, TargetError> {
     if value.as_bytes() != MASK.as_bytes() || !is_secret_header(name.as_str()) {
         return Ok(value);
     }
-    let headers = stands.map(|stands| stands.headers.as_slice());
-    let mut found = headers.unwrap_or_default().iter();
-    let found = found.find(|(other, _)| other == name);
-    let kept = found.map(|(_, value)| value.clone());
-    kept.ok_or_else(|| nothing_to_keep(format!("http.headers.{name}")))
+    let field = || format!("http.headers.{name}");
+    let found = stands.and_then(|stands| {
+        let mut headers = stands.headers.iter();
+        let (_, kept) = headers.find(|(other, _)| other == name)?;
+        Some((stands, kept.clone()))
+    });
+    match found {
+        Some((stands, kept)) if stands.is_at_origin_of(url) => Ok(kept),
+        Some((stands, _)) => Err(stays(stands, field())),
+        None => Err(nothing_to_keep(field())),
+    }
+}
+
+/// Refuses a target at another origin than before that still has a header whose value is not shown: it may only be kept by
+/// whoever gives it again. `given` are those that are.
+pub fn check_moved(
+    http: &HttpTarget,
+    before: &HttpTarget,
+    given: &[HeaderName],
+) -> Result<(), TargetError> {
+    if before.is_at_origin_of(&http.url) {
+        return Ok(());
+    }
+    let kept = http.headers.iter().find(|(name, value)| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        !given.contains(name) && shown_header(name.as_str(), &text) == MASK
+    });
+    match kept {
+        Some((name, _)) => Err(stays(before, format!("http.headers.{name}"))),
+        None => Ok(()),
+    }
 }
 
 /// The same for the parameters of an address, each by its name.
@@ -305,12 +383,16 @@ pub fn unmask_url(url: Uri, stands: Option<&HttpTarget>) -> Result<Uri, TargetEr
     let mut stood: Vec<(&str, &str)> = parameters(stood.unwrap_or_default())
         .filter(|(name, value)| is_masked(name, value))
         .collect();
+    let moved = stands.filter(|stands| !stands.is_at_origin_of(&url));
     let mut pairs = Vec::new();
     for pair in query.split('&') {
         let name = pair
             .strip_suffix(MASK)
             .and_then(|pair| pair.strip_suffix('='));
         let at = name.and_then(|name| stood.iter().position(|(other, _)| *other == name));
+        if let (Some(stands), Some(_)) = (moved, at) {
+            return Err(stays(stands, "http.url".to_owned()));
+        }
         match (name, at) {
             (Some(_), Some(at)) => {
                 let (name, value) = stood.remove(at);
@@ -329,6 +411,17 @@ pub fn unmask_url(url: Uri, stands: Option<&HttpTarget>) -> Result<Uri, TargetEr
     crate::target::check_url(&format!("{before}?{}", pairs.join("&")))
 }
 
+fn stays(stands: &HttpTarget, field: String) -> TargetError {
+    let scheme = stands.url.scheme_str().unwrap_or_default();
+    let host = stands.url.host().unwrap_or_default();
+    let detail = format!(
+        "its value, which is not shown, was given for {scheme}://{host}:{} and goes to no other scheme, host or port by \
+         itself: write it again, write {{{{ secret('name') }}}}, or take it away",
+        stands.port()
+    );
+    TargetError { field, detail }
+}
+
 fn nothing_to_keep(field: String) -> TargetError {
     let detail = format!(
         "{MASK} stands for a value that is not shown, and there is none to keep: write the value, or {{{{ secret('name') }}}}"
@@ -337,149 +430,5 @@ fn nothing_to_keep(field: String) -> TargetError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(url: &str) -> String {
-        shown_url(&url.parse().unwrap())
-    }
-
-    #[test]
-    fn what_is_not_shown_is_known_by_its_value() {
-        let target = HttpTarget::new("http://a/?token=planted-1&team=a", None).unwrap();
-        let target = target.header("authorization", "Bearer planted-2").unwrap();
-        let target = target.header("x-api-key", "planted-3").unwrap();
-        let target = target.header("cookie", "id=planted-4").unwrap();
-        let target = target.header("x-token", "{{ secret('a') }}").unwrap();
-        let target = target.header("x-team", "shown").unwrap();
-        assert_eq!(
-            hidden(&target),
-            ["planted-2", "planted-3", "id=planted-4", "planted-1"]
-        );
-    }
-
-    #[test]
-    fn headers_are_masked_by_their_names() {
-        for name in [
-            "Authorization",
-            "proxy-authorization",
-            "cookie",
-            "x-api-key",
-            "X-Auth-Token",
-            "x-hub-signature-256",
-            "client-secret",
-            "x-apikey",
-            "db-password",
-            "x-session-id",
-        ] {
-            assert_eq!(shown_header(name, "abc"), MASK, "{name}");
-        }
-        for name in ["content-type", "accept", "x-request-id", "x-team", "author"] {
-            assert_eq!(shown_header(name, "abc"), "abc", "{name}");
-        }
-    }
-
-    #[test]
-    fn a_value_that_only_names_secrets_is_shown() {
-        for value in [
-            "{{ secret('a') }}",
-            "{{secret(\"a-b.c_1\")}}",
-            "Bearer {{ secret('a') }}",
-            "basic {{ secret('a') }}{{ secret('b') }}",
-        ] {
-            assert_eq!(shown_header("authorization", value), value);
-        }
-        for value in [
-            "",
-            "Bearer abc",
-            "Bearer",
-            "{{ 'abc' }}",
-            "{{ secret('a') }} abc",
-            "abc {{ secret('a') }}",
-            "{{ secret('a') ~ 'abc' }}",
-            "{{ secret('a'",
-            "{{ secret('it''s') }}",
-            "{{ secret(a) }}",
-            "abc }}",
-        ] {
-            assert_eq!(shown_header("authorization", value), MASK, "{value}");
-        }
-    }
-
-    #[test]
-    fn parameters_are_masked_by_name_and_by_looks() {
-        assert_eq!(
-            shown("http://a/b?x=1&token=abc&y=2"),
-            "http://a/b?x=1&token=***&y=2"
-        );
-        assert_eq!(
-            shown("http://a/?X-Amz-Signature=1&sig=2"),
-            "http://a/?X-Amz-Signature=***&sig=***"
-        );
-        assert_eq!(shown("http://a/?k=ghp_0123456789abcdef"), "http://a/?k=***");
-        assert_eq!(
-            shown("http://a/?k=0123456789abcdef0123456789abcdef0"),
-            "http://a/?k=***"
-        );
-        assert_eq!(shown("http://a/?key=AbCdEfGhIjKlMnOp"), "http://a/?key=***");
-        for plain in [
-            "http://a/",
-            "http://a/b?key=nightly",
-            "http://a/?id=550e8400-e29b-41d4-a716-446655440000",
-            "http://a/?from=2026-03-29T01:00:00.000Z&to=b",
-            "http://a/?token&design=1",
-            "http://a/?token=",
-        ] {
-            assert_eq!(shown(plain), plain);
-        }
-        assert_eq!(shown("http://ann:s3cret@a/b?c=d"), "http://***@a/b?c=d");
-    }
-
-    fn target(url: &str) -> HttpTarget {
-        HttpTarget::new(url, None).unwrap()
-    }
-
-    #[test]
-    fn a_masked_header_that_is_written_back_keeps_its_value() {
-        let stands = target("http://a/")
-            .header("Authorization", "Bearer abc")
-            .unwrap();
-        let name: HeaderName = "authorization".parse().unwrap();
-        let masked = || HeaderValue::from_static(MASK);
-        let kept = unmask_header(&name, masked(), Some(&stands)).unwrap();
-        assert_eq!(kept, "Bearer abc");
-        let other = HeaderValue::from_static("Bearer def");
-        assert_eq!(
-            unmask_header(&name, other.clone(), Some(&stands)),
-            Ok(other)
-        );
-        for nothing in [None, Some(&target("http://a/"))] {
-            let refused = unmask_header(&name, masked(), nothing).unwrap_err();
-            assert_eq!(refused.field, "http.headers.authorization");
-            assert!(refused.detail.contains("secret('name')"), "{refused}");
-        }
-        let plain: HeaderName = "x-team".parse().unwrap();
-        assert_eq!(unmask_header(&plain, masked(), None).unwrap(), MASK);
-    }
-
-    #[test]
-    fn masked_parameters_that_are_written_back_keep_their_values() {
-        let stands = target("http://a/b?token=abc&x=1&token=def");
-        let unmask = |url: &str| {
-            let url = unmask_url(url.parse().unwrap(), Some(&stands));
-            url.map(|url| url.to_string())
-        };
-        assert_eq!(
-            unmask("http://c/d?x=2&token=***"),
-            Ok("http://c/d?x=2&token=abc".to_owned())
-        );
-        assert_eq!(unmask(&shown_url(&stands.url)), Ok(stands.url.to_string()));
-        assert_eq!(unmask("http://a/?x=***"), Ok("http://a/?x=***".to_owned()));
-        assert_eq!(
-            unmask("http://a/?secret=***").unwrap_err().field,
-            "http.url"
-        );
-        let none = unmask_url("http://a/?token=***".parse().unwrap(), None);
-        assert!(none.unwrap_err().detail.contains("none to keep"));
-    }
-}
+#[path = "mask_tests.rs"]
+mod tests;

@@ -122,6 +122,12 @@ impl Target {
     }
 }
 
+fn port_of(url: &Uri) -> u16 {
+    let is_secure = url.scheme() == Some(&Scheme::HTTPS);
+    let usual = if is_secure { 443 } else { 80 };
+    url.port_u16().unwrap_or(usual)
+}
+
 impl HttpTarget {
     pub const METHOD_DEFAULT: Method = Method::POST;
 
@@ -151,9 +157,15 @@ impl HttpTarget {
 
     /// Where it is called: the port of its URL, or that of the scheme.
     pub fn port(&self) -> u16 {
-        let is_secure = self.url.scheme() == Some(&Scheme::HTTPS);
-        let usual = if is_secure { 443 } else { 80 };
-        self.url.port_u16().unwrap_or(usual)
+        port_of(&self.url)
+    }
+
+    /// Whether an address has the scheme, the host and the port of this target.
+    pub fn is_at_origin_of(&self, url: &Uri) -> bool {
+        let host = |url: &Uri| url.host().unwrap_or_default().to_ascii_lowercase();
+        self.url.scheme() == url.scheme()
+            && host(&self.url) == host(url)
+            && self.port() == port_of(url)
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, TargetError> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use http::{HeaderName, HeaderValue};
 use model::job::Definition;
 use model::schedule::{Calendars, format_span};
 use model::target::{HttpTarget, TargetError};
@@ -141,19 +142,33 @@ impl TargetDraft {
         lay_success(self.success, &mut http.success);
         self.redirects.put(&mut http.redirects, Redirects::None);
         lay_tls(self.tls, &mut http.tls);
-        match self.headers {
-            Patch::Keep => {}
-            Patch::Reset => http.headers.clear(),
-            Patch::Set(headers) => {
-                for (name, value) in headers {
-                    let value = value.map(|value| mask::unmask_header(&name, value, before));
-                    let value = value.transpose().map_err(below)?;
-                    http.set_header(name, value).map_err(below)?;
-                }
-            }
-        }
+        lay_headers(self.headers, &mut http, before).map_err(below)?;
         http.check().map_err(below)?;
         Ok(Target::Http(http))
+    }
+}
+
+/// Headers that are not shown stay with the origin that they were given for.
+fn lay_headers(
+    draft: Patch<Vec<(HeaderName, Option<HeaderValue>)>>,
+    http: &mut HttpTarget,
+    before: Option<&HttpTarget>,
+) -> Result<(), TargetError> {
+    let mut given = Vec::new();
+    match draft {
+        Patch::Keep => {}
+        Patch::Reset => http.headers.clear(),
+        Patch::Set(headers) => {
+            for (name, value) in headers {
+                let value = value.map(|value| mask::unmask_header(&name, value, before, &http.url));
+                given.push(name.clone());
+                http.set_header(name, value.transpose()?)?;
+            }
+        }
+    }
+    match before {
+        Some(before) => mask::check_moved(http, before, &given),
+        None => Ok(()),
     }
 }
 

@@ -86,12 +86,86 @@ async fn what_is_written_back_as_it_was_shown_stays() {
     assert_eq!(answer.json()["version"], 2, "{}", answer.text);
     assert_eq!(sent(&world, &id).await, before);
     let headers = json!({"authorization": "***", "x-team": "new"});
-    let put = json!({"schedule": "@yearly", "target": {"http": {"url": "http://a/?token=***", "headers": headers}}});
+    let put = json!({"schedule": "@yearly", "target": {"http": {"url": "http://target.example/b?token=***", "headers": headers}}});
     world.put("/v1/jobs/by-key/masked", put).await.is(200);
     let (headers, url) = sent(&world, &id).await;
     let kept = [("authorization", "Bearer planted-1"), ("x-team", "new")];
     assert_eq!(headers, pairs(&kept));
-    assert_eq!(url, "http://a/?token=planted-0");
+    assert_eq!(url, "http://target.example/b?token=planted-0");
+}
+
+#[tokio::test]
+async fn what_is_not_shown_does_not_follow_to_another_origin() {
+    let world = World::new().await;
+    let id = world.post("/v1/jobs", job()).await.is(201).get("id");
+    let path = format!("/v1/jobs/{id}");
+    let before = sent(&world, &id).await;
+    let masked = json!({"authorization": "***", "x-api-key": "***"});
+    let again = json!({"authorization": "Bearer new", "x-api-key": null});
+    for (url, headers, field) in [
+        ("http://evil.example/", json!({}), "headers.authorization"),
+        (
+            "https://target.example/ok",
+            json!({}),
+            "headers.authorization",
+        ),
+        (
+            "http://target.example:81/",
+            json!({}),
+            "headers.authorization",
+        ),
+        ("http://evil.example/", masked, "headers.authorization"),
+        (
+            "http://evil.example/",
+            json!({"authorization": null}),
+            "headers.x-api-key",
+        ),
+        ("http://evil.example/?token=***", again.clone(), "url"),
+        (
+            "http://evil.example/{{ slot }}?token=***",
+            again.clone(),
+            "url",
+        ),
+    ] {
+        let target = json!({"http": {"url": url, "headers": headers}});
+        let refused = world.patch(&path, json!({"target": target})).await;
+        refused.refused(422, "field-invalid");
+        let field = Some(format!("target.http.{field}"));
+        assert_eq!(refused.problem().1, field, "{url} {}", refused.text);
+        assert!(!refused.text.contains("planted"), "{}", refused.text);
+    }
+    let short = json!({"target": "http://evil.example/"});
+    world
+        .patch(&path, short)
+        .await
+        .refused(422, "field-invalid");
+    let whole = json!({"schedule": "@yearly", "target": {"http": {
+        "url": "http://evil.example/", "headers": {"authorization": "***"}}}});
+    let refused = world.put("/v1/jobs/by-key/masked", whole).await;
+    refused.refused(422, "field-invalid");
+    assert_eq!(sent(&world, &id).await, before);
+    // The same origin in other words, and another one with values of its own.
+    let target = json!({"http": {"url": "http://TARGET.example:80/c?token=***"}});
+    world.patch(&path, json!({"target": target})).await.is(200);
+    let target = json!({"http": {"url": "http://b.example/", "headers": again}});
+    world.patch(&path, json!({"target": target})).await.is(200);
+    let (headers, _) = sent(&world, &id).await;
+    let kept = [("authorization", "Bearer new"), ("x-team", "shown")];
+    assert_eq!(headers, pairs(&kept));
+}
+
+#[tokio::test]
+async fn a_value_that_names_secrets_goes_where_they_may() {
+    let world = World::new().await;
+    let secret = json!({"value": "planted-value", "hosts": ["a.example", "b.example"]});
+    world.put("/v1/secrets/a", secret).await.is(201);
+    let target = json!({"http": {"url": "http://a.example/", "headers": {
+        "Authorization": "Bearer {{ secret('a') }}"}}});
+    let body = json!({"schedule": "@yearly", "target": target});
+    let id = world.post("/v1/jobs", body).await.is(201).get("id");
+    let path = format!("/v1/jobs/{id}");
+    let moved = json!({"target": {"http": {"url": "http://b.example/"}}});
+    world.patch(&path, moved).await.is(200);
 }
 
 #[tokio::test]
