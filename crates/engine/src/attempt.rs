@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use model::breaker::Signal;
 use model::rollup::Count;
 use model::schedule::format_span;
-use model::{AttemptNo, Outcome, Report, RunId, Timestamp, Verdict, limits};
+use model::{AttemptNo, Completion, Outcome, Report, RunId, Timestamp, Verdict, limits};
 use prometheus_client::metrics::histogram::Histogram;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -344,7 +344,10 @@ async fn deliver(
     payload: Option<Bytes>,
     dispatched_at: Timestamp,
 ) -> Option<Report> {
-    let hidden = Hidden::default();
+    let hidden = Arc::new(Hidden::default());
+    if work.job.def.completion != Completion::Answer {
+        attempts.vault.will_send(work.key(), &hidden);
+    }
     let report = deliver_as_is(attempts, work, payload, dispatched_at, &hidden).await?;
     Some(hidden.take_out(report))
 }

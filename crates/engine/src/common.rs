@@ -81,13 +81,14 @@ impl Common {
             beat: nudges.beat.clone(),
         };
         let fleet = Arc::new(Fleet::new(clock.uptime()));
-        let known = (Arc::clone(&fleet), Arc::clone(&tokens));
+        let vault = Arc::new(Vault::new(config.master_keys.clone(), Arc::clone(&store)));
+        let known = (Arc::clone(&fleet), Arc::clone(&tokens), Arc::clone(&vault));
         let outside = Outside::new(ways, known, followed, config.seed);
         Self {
             by,
             tokens,
             outside: Arc::new(outside),
-            vault: Arc::new(Vault::new(config.master_keys.clone(), Arc::clone(&store))),
+            vault,
             runs: Arc::default(),
             counter: Arc::default(),
             fleet,

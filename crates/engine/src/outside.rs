@@ -1,5 +1,6 @@
 //! The outside: what whoever has a handed-over attempt says of it. Requests that come while a write is under way share the
 //! next one. Heartbeats are many and can wait a moment: so that one write serves many of them, writes keep a distance.
+//! Texts are kept without the secrets that the attempt was sent (`vault/said.rs`).
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -24,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::nudge::Nudge;
 use crate::offers::Offers;
 use crate::tokens::{Token, Tokens};
+use crate::vault::Vault;
 
 /// Writes of reports, and of logs, under way at once. Of heartbeats there is one.
 const DEPTH: usize = 2;
@@ -283,6 +285,7 @@ pub struct Outside {
     clock: Arc<dyn Clock>,
     fleet: Arc<Fleet>,
     tokens: Arc<Tokens>,
+    vault: Arc<Vault>,
     followed: Followed,
     chance: Mutex<StdRng>,
     beats: Gather<Heartbeat, Beaten>,
@@ -293,7 +296,7 @@ pub struct Outside {
 impl Outside {
     pub(crate) fn new(
         (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
-        (fleet, tokens): (Arc<Fleet>, Arc<Tokens>),
+        (fleet, tokens, vault): (Arc<Fleet>, Arc<Tokens>, Arc<Vault>),
         followed: Followed,
         seed: u64,
     ) -> Self {
@@ -302,6 +305,7 @@ impl Outside {
             clock,
             fleet,
             tokens,
+            vault,
             followed,
             chance: Mutex::new(StdRng::seed_from_u64(seed)),
             beats: Gather::new(1, limits::HEARTBEATS_APART),
@@ -335,13 +339,18 @@ impl Outside {
         &self,
         run: RunId,
         token: &str,
-        progress: Option<Progress>,
-        checkpoint: Option<Bytes>,
+        mut progress: Option<Progress>,
+        mut checkpoint: Option<Bytes>,
     ) -> Result<Heard, OutsideError> {
         let Token {
             attempt,
             dispatched_at,
         } = self.token(run, token).await?;
+        if matches!(progress, Some(Progress::Text(_))) || checkpoint.is_some() {
+            let said = self.vault.said((run, attempt)).await?;
+            progress = progress.map(|it| said.progress(it));
+            checkpoint = checkpoint.map(|it| said.checkpoint(it)).transpose()?;
+        }
         let beat = Heartbeat {
             run,
             attempt,
@@ -367,6 +376,11 @@ impl Outside {
             attempt,
             dispatched_at,
         } = self.token(run, token).await?;
+        let report = if report.output.is_empty() && report.error.is_none() {
+            report
+        } else {
+            self.vault.said((run, attempt)).await?.report(report)
+        };
         let (outcome, chance) = (report.outcome, lock(&self.chance).random::<f64>());
         let reported = Reported {
             run,
@@ -407,6 +421,7 @@ impl Outside {
         bytes: Bytes,
     ) -> Result<Heard, OutsideError> {
         let Token { attempt, .. } = self.token(run, token).await?;
+        let bytes = self.vault.said((run, attempt)).await?.log(bytes);
         let append = LogAppend {
             run,
             attempt,

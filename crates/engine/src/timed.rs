@@ -139,6 +139,7 @@ between! {
     lapsing(shards: &ShardSet, lapsing: Lapsing) -> Vec<Handed>;
     lapse(leases: &Leases, lapses: &[Lapse], now: Timestamp) -> Vec<HandedEnd>;
     get_handed(runs: &[RunId]) -> Vec<Option<Handed>>;
+    whose(runs: &[RunId]) -> Vec<Option<Whose>>;
     get_checkpoint(run: RunId) -> Option<Bytes>;
     append_log(appends: &[LogAppend]) -> Vec<Appended>;
     get_log(tenant: TenantId, run: RunId) -> Option<RunLog>;

@@ -258,6 +258,9 @@ pub const SECRET_MAX: usize = 8 * 1024;
 pub const HOSTS_MAX: usize = 32;
 /// Secrets that a node has open at once.
 pub const SECRETS_OPEN_MAX: usize = 1_000;
+
+/// Attempts that may be handed over of which a node remembers what they were sent; of others it is read again.
+pub const SENT_KNOWN_MAX: usize = 1_000;
 /// Bytes of a host's name.
 pub const HOST_MAX: usize = 253;
 /// Master keys that a node reads: the current one, and those that only open what they once sealed.

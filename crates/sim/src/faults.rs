@@ -404,6 +404,7 @@ faulty! {
 
     lapsing(shards: &ShardSet, lapsing: Lapsing) -> Vec<Handed>;
     get_handed(runs: &[RunId]) -> Vec<Option<Handed>>;
+    whose(runs: &[RunId]) -> Vec<Option<Whose>>;
     get_checkpoint(run: RunId) -> Option<Bytes>;
     append_log(appends: &[LogAppend]) -> Vec<Appended>;
     get_log(tenant: TenantId, run: RunId) -> Option<RunLog>;

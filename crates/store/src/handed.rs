@@ -5,7 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::shard::ShardSet;
-use model::{AttemptNo, Handed, PresenceId, RunId, RunLog, TenantId, Timestamp};
+use model::{
+    AttemptNo, Handed, JobId, PresenceId, Run, RunId, RunLog, TenantId, Timestamp, Version,
+};
 
 pub use model::view::{
     Appended, Beaten, EndedHanded, HandOver, HandedEnd, HandedOver, Heartbeat, Lapse, Reported,
@@ -56,6 +58,9 @@ pub trait HandedStore: Send + Sync {
     /// What is kept of these runs, also of an attempt that has ended while its run goes on.
     async fn get_handed(&self, runs: &[RunId]) -> Result<Vec<Option<Handed>>, StoreError>;
 
+    /// Whose these runs are, as long as they live. Whoever has the token of one knows no tenant.
+    async fn whose(&self, runs: &[RunId]) -> Result<Vec<Option<Whose>>, StoreError>;
+
     /// The last checkpoint of a run that lives.
     async fn get_checkpoint(&self, run: RunId) -> Result<Option<Bytes>, StoreError>;
 
@@ -70,6 +75,25 @@ pub trait HandedStore: Send + Sync {
 
     /// Writes a key, or how one that is there is wrapped. Those beyond `REPORT_KEYS_MAX` go, the oldest first.
     async fn put_report_key(&self, key: &ReportKey) -> Result<(), StoreError>;
+}
+
+/// Whose a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whose {
+    pub tenant: TenantId,
+    pub job: JobId,
+    /// The version at which its attempt was claimed.
+    pub version: Version,
+}
+
+impl Whose {
+    pub(crate) fn of(run: &Run) -> Self {
+        Self {
+            tenant: run.tenant,
+            job: run.job,
+            version: run.version,
+        }
+    }
 }
 
 /// Text for a run's log.

@@ -1,13 +1,14 @@
 //! Secrets: the keys that seal them, how they are sealed and opened, and how an attempt gets those that it needs.
 //!
 //! In reading order: `master` (keys), `seal` (one value), `template` (who uses one; `scan` reads it, `facts` is what it reads),
-//! `resolve` (what an attempt sends), `scrub` (what it must not keep), `signing` (what it is signed with). What always holds: a
-//! value is in memory only, in a cache that follows the store.
+//! `resolve` (what an attempt sends), `scrub` (what it must not keep), `said` (nor what is said of it later), `signing` (what it
+//! is signed with). What always holds: a value is in memory only, in a cache that follows the store.
 
 mod facts;
 mod master;
 mod meter;
 mod resolve;
+mod said;
 mod scan;
 mod scrub;
 mod seal;
@@ -90,12 +91,17 @@ pub struct Vault {
     keys: Option<Arc<MasterKeys>>,
     store: Arc<dyn Store>,
     cache: Mutex<Cache>,
+    sent: Mutex<said::Sent>,
 }
 
 impl Vault {
     pub fn new(keys: Option<Arc<MasterKeys>>, store: Arc<dyn Store>) -> Self {
-        let cache = Mutex::default();
-        Self { keys, store, cache }
+        Self {
+            keys,
+            store,
+            cache: Mutex::default(),
+            sent: Mutex::default(),
+        }
     }
 
     pub fn keys(&self) -> Result<&MasterKeys, VaultError> {

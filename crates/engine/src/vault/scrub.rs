@@ -43,6 +43,30 @@ impl Hidden {
             None => report,
         }
     }
+
+    /// Of something whole.
+    pub(super) fn take_out_of(&self, text: Bytes) -> Bytes {
+        let found = self
+            .0
+            .get()
+            .and_then(|scrub| scrub.bytes(&text, Ends::Whole));
+        found.map_or(text, Bytes::from)
+    }
+
+    /// Of a part of something that comes in parts.
+    pub(super) fn take_out_of_part(&self, text: Bytes) -> Bytes {
+        let found = self.0.get().and_then(|scrub| scrub.part(&text));
+        found.map_or(text, Bytes::from)
+    }
+}
+
+/// Where a text ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// With all that was said.
+    Whole,
+    /// Anywhere: only the head of an answer is kept, or more will come.
+    Cut,
 }
 
 /// The forms in which secrets may come back.
@@ -55,13 +79,10 @@ impl Scrub {
     pub(super) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let mut forms = Vec::new();
         for value in values {
-            let bytes = value.as_bytes();
-            forms.push(bytes.to_vec());
-            for encode in [encode_standard, encode_url] {
-                forms.extend(pieces_of_base64(bytes, encode));
+            forms.extend(forms_of(value));
+            for meant in meant_by(value) {
+                forms.extend(forms_of(&meant));
             }
-            forms.extend([percent(bytes, true), percent(bytes, false)]);
-            forms.push(json(value));
         }
         forms.retain(|form| form.len() >= PIECE_MIN);
         forms.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
@@ -71,7 +92,7 @@ impl Scrub {
 
     pub(super) fn report(&self, mut report: Report) -> Report {
         if let Some(error) = report.error.take() {
-            let scrubbed = self.bytes(error.as_bytes());
+            let scrubbed = self.bytes(error.as_bytes(), Ends::Cut);
             report.error =
                 Some(scrubbed.map_or(error, |it| String::from_utf8_lossy(&it).into_owned()));
         }
@@ -80,18 +101,18 @@ impl Scrub {
             .iter_mut()
             .flat_map(|exchange| exchange.texts())
         {
-            if let Some(scrubbed) = self.bytes(text.as_bytes()) {
+            if let Some(scrubbed) = self.bytes(text.as_bytes(), Ends::Cut) {
                 *text = String::from_utf8_lossy(&scrubbed).into_owned();
             }
         }
-        if let Some(output) = self.bytes(&report.output) {
+        if let Some(output) = self.bytes(&report.output, Ends::Cut) {
             report.output = Bytes::from(output);
         }
         report
     }
 
     /// None if there is nothing to take out.
-    fn bytes(&self, text: &[u8]) -> Option<Vec<u8>> {
+    fn bytes(&self, text: &[u8], ends: Ends) -> Option<Vec<u8>> {
         let mut kept = Vec::with_capacity(text.len());
         let mut rest = text;
         let mut found = false;
@@ -100,7 +121,7 @@ impl Scrub {
                 found = true;
                 kept.extend_from_slice(MASK.as_bytes());
                 rest = rest.get(form.len()..).unwrap_or_default();
-            } else if self.forms.iter().any(|form| is_cut(form, rest)) {
+            } else if ends == Ends::Cut && self.forms.iter().any(|form| is_cut(form, rest)) {
                 found = true;
                 kept.extend_from_slice(MASK.as_bytes());
                 rest = &[];
@@ -113,9 +134,80 @@ impl Scrub {
     }
 }
 
+impl Scrub {
+    /// The same for a text that may also begin within a form, or be all within one. Of a form that comes in three parts or
+    /// more, parts that are shorter than `PIECE_MIN` stay.
+    fn part(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let is_within = |form: &Vec<u8>| form.windows(text.len()).any(|at| at == text);
+        if text.len() >= PIECE_MIN && self.forms.iter().any(is_within) {
+            return Some(MASK.as_bytes().to_vec());
+        }
+        let begun = self.forms.iter().filter_map(|form| end_at(form, text));
+        let begun = begun.max().unwrap_or(0);
+        let whole = self.forms.iter().find(|form| text.starts_with(form));
+        if begun <= whole.map_or(0, Vec::len) {
+            return self.bytes(text, Ends::Cut);
+        }
+        let rest = text.get(begun..).unwrap_or_default();
+        let rest = self.bytes(rest, Ends::Cut).unwrap_or_else(|| rest.to_vec());
+        Some([MASK.as_bytes(), &rest].concat())
+    }
+}
+
+/// How much of a text is the end of a form, if that says anything.
+fn end_at(form: &[u8], text: &[u8]) -> Option<usize> {
+    let most = text.len().min(form.len().saturating_sub(1));
+    let mut lengths = (PIECE_MIN..=most).rev();
+    lengths.find(|length| text.get(..*length) == form.get(form.len() - length..))
+}
+
 /// Whether a text ends within a form: only the head of an answer is kept, and it may end anywhere.
 fn is_cut(form: &[u8], rest: &[u8]) -> bool {
     rest.len() >= PIECE_MIN && form.starts_with(rest)
+}
+
+/// How a value may be written.
+fn forms_of(value: &str) -> Vec<Vec<u8>> {
+    let bytes = value.as_bytes();
+    let mut forms = vec![bytes.to_vec(), json(value)];
+    for encode in [encode_standard, encode_url] {
+        forms.extend(pieces_of_base64(bytes, encode));
+    }
+    forms.extend([percent(bytes, true), percent(bytes, false)]);
+    forms
+}
+
+/// What a receiver reads in a value that is written in another form itself: a percent-encoded parameter, or the name and the
+/// password of `Basic`.
+fn meant_by(value: &str) -> Vec<String> {
+    let mut meant = Vec::new();
+    if value.contains(['%', '+']) {
+        meant.extend(unpercent(value));
+        meant.extend(unpercent(&value.replace('+', " ")));
+    }
+    let text = value.trim_end_matches('=');
+    let decoded = STANDARD_NO_PAD
+        .decode(text)
+        .or_else(|_| URL_SAFE_NO_PAD.decode(text));
+    let decoded = decoded.ok().and_then(|it| String::from_utf8(it).ok());
+    if let Some((name, password)) = decoded.as_deref().and_then(|it| it.split_once(':')) {
+        meant.push(password.to_owned());
+        meant.push(format!("{name}:{password}"));
+    }
+    meant
+}
+
+/// None if it is not text.
+fn unpercent(value: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(value.len()), value.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
+        let byte = digits.and_then(|it| u8::from_str_radix(it, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = byte.and(after.get(2..)).unwrap_or(after);
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn encode_standard(bytes: &[u8]) -> String {
@@ -214,9 +306,42 @@ mod tests {
     }
 
     #[test]
+    fn what_is_meant_by_a_value_is_taken_out_too() {
+        let basic = STANDARD.encode("ann:pl@nted-1");
+        let scrub = Scrub::of(["pl%61nted%2F2+x", &basic]);
+        let check = |text: &str, expected: &str| {
+            let report = scrub.report(Report::failed(text));
+            assert_eq!(report.error.unwrap(), expected);
+        };
+        check("a pl%61nted%2F2+x b", "a *** b");
+        check("a planted/2 x b planted/2+x", "a *** b ***");
+        check(&format!("Basic {basic}"), "Basic ***");
+        check("ann:pl@nted-1 and pl@nted-1", "*** and ***");
+        check("{\"user\": \"ann\"}", "{\"user\": \"ann\"}");
+    }
+
+    #[test]
     fn a_secret_that_is_cut_off_at_the_end_is_taken_out_too() {
         check("got other-o", "got ***");
         check("got oth", "got oth");
+    }
+
+    #[test]
+    fn a_secret_that_comes_in_parts_is_taken_out_of_each() {
+        let scrub = Scrub::of(["other-one", "planted secret"]);
+        let check = |text: &str, expected: &str| {
+            let part = scrub.part(text.as_bytes());
+            let part = part.unwrap_or_else(|| text.as_bytes().to_vec());
+            assert_eq!(String::from_utf8(part).unwrap(), expected);
+        };
+        check("a planted", "a ***");
+        check(" secret b", "*** b");
+        check("ted sec", "***");
+        check("secret other-one planted", "*** *** ***");
+        check("other-one secret", "*** secret");
+        check("nothing", "nothing");
+        check("", "");
+        check("et", "et");
     }
 
     #[test]

@@ -8,7 +8,12 @@ use crate::world::{LATER, OK, Reply, World, token_of};
 impl World {
     /// A run whose target has taken it over, and its token.
     async fn taken_over(&self) -> (String, String) {
-        let body = json!({"schedule": "@yearly", "target": LATER, "completion": "callback"});
+        self.taken_over_by(json!(LATER)).await
+    }
+
+    async fn taken_over_by(&self, target: Value) -> (String, String) {
+        let body = json!({"schedule": "@yearly", "target": target, "completion": "callback",
+            "retry": {"attempts_max": 1}});
         let job = self.post("/v1/jobs", body).await.is(201).get("id");
         let run = self.run(&job).await;
         for _ in 0..500 {
@@ -102,6 +107,100 @@ async fn what_is_said_of_an_attempt_is_checked() {
     let path = format!("/v1/runs/{run}/checkpoint");
     let headers = [("punctual-token", token.as_str())];
     assert_eq!(world.call("GET", &path, &headers, "").await.status, 204);
+}
+
+const SECRET: &str = "planted+secret=1";
+
+/// A target that holds secrets in every place.
+fn with_secrets() -> Value {
+    json!({"http": {"url": LATER, "headers": {
+        "Authorization": "Bearer {{ secret('a') }}", "X-Api-Key": "planted-literal"}}})
+}
+
+async fn set_secret(world: &World) {
+    let secret = json!({"value": SECRET, "hosts": ["target.example"]});
+    world.put("/v1/secrets/a", secret).await.is(201);
+}
+
+/// Says all that was sent, in every way there is, and finds none of it in what is kept.
+async fn say_all(world: &World, (run, token): (&str, &str)) {
+    let progress = format!("with {SECRET}");
+    let beat = json!({"progress": progress, "checkpoint": format!("[{SECRET}]")});
+    let beat = world.say(run, "heartbeat", token, beat.to_string()).await;
+    assert_eq!(beat.status, 200, "{}", beat.text);
+    let (head, tail) = SECRET.split_at(7);
+    let (middle, tail) = tail.split_at(5);
+    for part in [
+        &format!("a {SECRET} b {head}"),
+        middle,
+        &format!("{tail} c planted-literal"),
+    ] {
+        let logged = world.say(run, "log", token, part.to_owned()).await;
+        assert_eq!(logged.status, 200, "{}", logged.text);
+    }
+    let shown = world.get(&format!("/v1/runs/{run}")).await.is(200);
+    assert!(!shown.text.contains("planted"), "{}", shown.text);
+    let path = format!("/v1/runs/{run}/checkpoint");
+    let kept = [("punctual-token", token)];
+    let kept = world.call("GET", &path, &kept, "").await.text;
+    assert_eq!(kept, "[***]");
+    let report = json!({"outcome": "failed", "retry": "never", "output": format!("o {SECRET} planted-literal"),
+        "error": format!("e {SECRET}")});
+    let taken = world.say(run, "report", token, report.to_string()).await;
+    assert_eq!(taken.status, 200, "{}", taken.text);
+    let ended = world.wait(run, &["dead"]).await;
+    assert_eq!(ended["attempts"][0]["output"], "o *** ***", "{ended}");
+    assert_eq!(ended["attempts"][0]["error"], "e ***", "{ended}");
+    let log = world.get(&format!("/v1/runs/{run}/log")).await.json();
+    assert_eq!(log["text"], "a *** b ********* c ***", "{log}");
+}
+
+#[tokio::test]
+async fn what_is_said_of_an_attempt_is_kept_without_what_it_was_sent() {
+    let world = World::new().await;
+    set_secret(&world).await;
+    let (run, token) = world.taken_over_by(with_secrets()).await;
+    // What it was sent, whatever the secret and the job have become since.
+    let other = json!({"value": "planted-other"});
+    world.put("/v1/secrets/a", other).await.is(200);
+    say_all(&world, (&run, &token)).await;
+}
+
+#[tokio::test]
+async fn another_node_takes_it_out_as_well() {
+    let world = World::new().await;
+    set_secret(&world).await;
+    let (run, token) = world.taken_over_by(with_secrets()).await;
+    let shown = world.get(&format!("/v1/runs/{run}")).await.json();
+    let path = format!("/v1/jobs/{}", shown["job"].as_str().unwrap());
+    // The attempt was made by the version before.
+    let headers = json!({"authorization": null, "x-api-key": "other"});
+    let edit = json!({"target": {"http": {"headers": headers}}});
+    world.patch(&path, edit).await.is(200);
+    let other = world.beside("other").await;
+    say_all(&other, (&run, &token)).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_compared_is_not_kept() {
+    let world = World::new().await;
+    set_secret(&world).await;
+    let (run, token) = world.taken_over_by(with_secrets()).await;
+    world.delete("/v1/secrets/a").await.is(200);
+    let other = world.beside("other").await;
+    other
+        .say(&run, "log", &token, SECRET.to_owned())
+        .await
+        .is(200);
+    let report = json!({"outcome": "failed", "retry": "never", "output": SECRET, "error": SECRET});
+    let taken = other.say(&run, "report", &token, report.to_string()).await;
+    assert_eq!(taken.status, 200, "{}", taken.text);
+    let ended = other.wait(&run, &["dead"]).await;
+    assert!(!ended.to_string().contains("planted"), "{ended}");
+    let error = ended["attempts"][0]["error"].as_str().unwrap();
+    assert!(error.contains("there is no secret a"), "{error}");
+    let log = other.get(&format!("/v1/runs/{run}/log")).await;
+    assert!(!log.text.contains("planted"), "{}", log.text);
 }
 
 #[tokio::test]

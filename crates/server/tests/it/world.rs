@@ -166,6 +166,16 @@ impl World {
         Self::with_node(store, wrap, config).await
     }
 
+    /// Another node of the same store.
+    pub async fn beside(&self, name: &str) -> Self {
+        let config = NodeConfig {
+            name: name.to_owned(),
+            master_keys: Some(master_keys()),
+            ..NodeConfig::default()
+        };
+        Self::with_node(self.store.clone(), |store| Arc::new(store), config).await
+    }
+
     pub async fn with_node(
         store: MemStore,
         wrap: impl FnOnce(MemStore) -> Arc<dyn Store>,

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::shard::ShardSet;
-use model::{Report, TenantId, Verdict, limits};
+use model::{Report, RunId, TenantId, Verdict, limits};
 
 use super::handed::{done, heartbeat, lapse, reported};
 use super::{Kept, Subject, at, settlement};
-use crate::{Beaten, Claimed, HandedOver, Heartbeat, Keep, Lapse, LogAppend, ReportKey};
+use crate::{Beaten, Claimed, HandedOver, Heartbeat, Keep, Lapse, LogAppend, ReportKey, Whose};
 
 pub async fn a_checkpoint_stays_for_the_next_attempt(subject: Subject) -> Kept {
     let run = subject.handed(1).await?;
@@ -37,6 +37,25 @@ pub async fn a_checkpoint_stays_for_the_next_attempt(subject: Subject) -> Kept {
         .report(reported(&second, Report::succeeded()), 310)
         .await?;
     assert_eq!(handed.get_checkpoint(run.id).await?, None);
+    Ok(())
+}
+
+pub async fn a_run_is_somebodys_as_long_as_it_lives(subject: Subject) -> Kept {
+    let run = subject.handed(1).await?;
+    let handed = subject.store.handed();
+    let none = RunId::from_bytes([9; 16]);
+    let whose = Whose {
+        tenant: run.tenant,
+        job: run.job,
+        version: run.version,
+    };
+    let found = handed.whose(&[none, run.id]).await?;
+    assert_eq!(found, [None, Some(whose)]);
+    subject
+        .report(reported(&run, Report::succeeded()), 90)
+        .await?;
+    assert_eq!(handed.whose(&[run.id]).await?, [None]);
+    assert_eq!(handed.whose(&[]).await?, []);
     Ok(())
 }
 

@@ -399,6 +399,7 @@ macro_rules! conformance_promises {
             }
             handed_kept {
                 a_checkpoint_stays_for_the_next_attempt
+                a_run_is_somebodys_as_long_as_it_lives
                 a_log_keeps_its_head_and_its_tail
                 keys_of_tokens_read_back_whole
                 opening_again_keeps_what_is_handed_over

@@ -12,7 +12,7 @@ use super::state::State;
 use super::{Flaw, MemStore};
 use crate::{
     Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Lapse, Lapsing,
-    Leases, LogAppend, ReportKey, Reported, StoreError,
+    Leases, LogAppend, ReportKey, Reported, StoreError, Whose,
 };
 
 #[derive(Default)]
@@ -209,6 +209,12 @@ impl HandedStore for MemStore {
             .iter()
             .map(|run| state.outside.handed.get(run).cloned());
         Ok(kept.collect())
+    }
+
+    async fn whose(&self, runs: &[RunId]) -> Result<Vec<Option<Whose>>, StoreError> {
+        let state = self.state();
+        let live = runs.iter().map(|run| state.live.runs.get(run));
+        Ok(live.map(|run| run.map(Whose::of)).collect())
     }
 
     async fn get_checkpoint(&self, run: RunId) -> Result<Option<Bytes>, StoreError> {

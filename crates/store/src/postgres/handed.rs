@@ -31,7 +31,7 @@ use super::views::{Lock, Views};
 use crate::row::Payloads;
 use crate::{
     Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Keep, Lapse,
-    Lapsing, Leases, LogAppend, ReportKey, Reported, StoreError,
+    Lapsing, Leases, LogAppend, ReportKey, Reported, StoreError, Whose,
 };
 
 /// Columns as `get_handed.sql` has them.
@@ -452,14 +452,16 @@ impl HandedStore for PgStore {
         Ok(runs.iter().map(|run| found.remove(run)).collect())
     }
 
+    async fn whose(&self, runs: &[RunId]) -> Result<Vec<Option<Whose>>, StoreError> {
+        self.call(|| self.try_whose(runs)).await
+    }
+
     async fn get_checkpoint(&self, run: RunId) -> Result<Option<Bytes>, StoreError> {
         self.call(|| async {
             let conn = self.clients.get().await?;
             let sql = include_str!("sql/get_checkpoint.sql");
-            match conn.row(sql, &[&run.0]).await? {
-                Some(row) => maybe_bytes(&row, 0),
-                None => Ok(None),
-            }
+            let row = conn.row(sql, &[&run.0]).await?;
+            row.map_or(Ok(None), |row| maybe_bytes(&row, 0))
         })
         .await
     }

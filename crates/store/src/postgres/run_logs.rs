@@ -1,4 +1,4 @@
-//! What handed-over work has said of itself, and the keys of its tokens.
+//! What handed-over work has said of itself, whose it is, and the keys of its tokens.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,12 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
+use super::fire::live_named;
 use super::pool::Conn;
 use super::rows::moment;
-use crate::ReportKey;
+use super::store::PgStore;
+use crate::row::Payloads;
+use crate::{ReportKey, Whose};
 
 pub(super) async fn get_logs(conn: &Conn, runs: &[Uuid]) -> Done<BTreeMap<RunId, RunLog>> {
     let mut logs = BTreeMap::new();
@@ -24,6 +27,17 @@ pub(super) async fn get_logs(conn: &Conn, runs: &[Uuid]) -> Done<BTreeMap<RunId,
         logs.insert(RunId(row.try_get(0)?), log);
     }
     Ok(logs)
+}
+
+impl PgStore {
+    pub(super) async fn try_whose(&self, runs: &[RunId]) -> Done<Vec<Option<Whose>>> {
+        let conn = self.clients.get().await?;
+        let names: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
+        let live = live_named(&conn, &names, Payloads::Small).await?;
+        let live = live.iter().map(|row| (row.run.id, Whose::of(&row.run)));
+        let live: BTreeMap<RunId, Whose> = live.collect();
+        Ok(runs.iter().map(|run| live.get(run).copied()).collect())
+    }
 }
 
 pub(super) async fn get_keys(conn: &Conn) -> Done<Vec<ReportKey>> {

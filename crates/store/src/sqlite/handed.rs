@@ -24,7 +24,7 @@ use super::writer::By;
 use crate::row::Payloads;
 use crate::{
     Appended, Beaten, HandOver, HandedEnd, HandedOver, HandedStore, Heartbeat, Keep, Lapse,
-    Lapsing, Leases, LogAppend, ReportKey, Reported, StoreError,
+    Lapsing, Leases, LogAppend, ReportKey, Reported, StoreError, Whose,
 };
 
 fn span(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
@@ -350,6 +350,16 @@ impl HandedStore for SqliteStore {
     async fn get_handed(&self, runs: &[RunId]) -> Result<Vec<Option<Handed>>, StoreError> {
         let runs = runs.to_vec();
         let read = move |conn: &_| runs.iter().map(|run| get(conn, *run)).collect();
+        self.read(By::Client, read).await
+    }
+
+    async fn whose(&self, runs: &[RunId]) -> Result<Vec<Option<Whose>>, StoreError> {
+        let runs = runs.to_vec();
+        let read = move |conn: &Connection| {
+            let live = |run: &RunId| live_row(conn, *run, Payloads::Small);
+            let whose = |run| Ok(live(run)?.map(|row| Whose::of(&row.run)));
+            runs.iter().map(whose).collect()
+        };
         self.read(By::Client, read).await
     }
 
