@@ -2,7 +2,8 @@
 //!
 //! A code covers the code before it, all that the seal says, and every entry of the segment. Whoever can write the database
 //! and not the master key can make none: what is changed, deleted or put in later shows, from the first segment that
-//! is wrong on. That the end was cut off shows by a head that was written down elsewhere; each is in the log.
+//! is wrong on. That the end was cut off shows by a head that was written down elsewhere; each is in the log. Segments that
+//! were kept long enough are dropped, and an entry says so under a code of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +13,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use model::Timestamp;
 use model::hex::to_hex;
 use sha2::Sha256;
-use store::{Action, AuditEntry, AuditRange, AuditStore, Gap, Seal, StoreError};
+use store::{AuditEntry, AuditRange, AuditStore, DroppedSeals, Gap, Seal, StoreError};
 
+use crate::drops;
 use crate::vault::{MasterKey, MasterKeys};
 
 const LABEL: &str = "audit v1";
@@ -30,12 +32,7 @@ pub type Code = [u8; 32];
 
 /// The code of a segment; its entries in the order of their numbers.
 pub(crate) fn code(key: &MasterKey, seal: &Seal, entries: &[AuditEntry]) -> Code {
-    let key = key.derive(LABEL);
-    let mut block = [0; 64];
-    for (to, from) in block.iter_mut().zip(key.iter()) {
-        *to = *from;
-    }
-    let mut mac = Hmac::<Sha256>::new((&block).into());
+    let mut mac = keyed(key, LABEL);
     mac.update(&seal.header());
     for entry in entries {
         let bytes = entry.canonical();
@@ -43,6 +40,16 @@ pub(crate) fn code(key: &MasterKey, seal: &Seal, entries: &[AuditEntry]) -> Code
         mac.update(&bytes);
     }
     mac.finalize().into_bytes().into()
+}
+
+/// An HMAC under a key of its own purpose.
+pub(crate) fn keyed(key: &MasterKey, label: &str) -> Hmac<Sha256> {
+    let key = key.derive(label);
+    let mut block = [0; 64];
+    for (to, from) in block.iter_mut().zip(key.iter()) {
+        *to = *from;
+    }
+    Hmac::<Sha256>::new((&block).into())
 }
 
 /// A segment and its code, as the log has it: `12:9a82…`.
@@ -77,6 +84,15 @@ pub struct Wrong {
     pub why: String,
 }
 
+/// What could not be checked: its key is not given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyMissing {
+    /// The first segment of those.
+    pub segment: u64,
+    pub segments: u64,
+    pub key: String,
+}
+
 /// How far the check has come.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Checked {
@@ -95,6 +111,7 @@ pub struct Check<'a> {
     last: Option<Seal>,
     /// Entries that stand in gaps, by number, until a later segment takes them up; with when their own was sealed.
     in_gaps: BTreeMap<u64, (u64, Timestamp)>,
+    key_missing: Option<KeyMissing>,
     pub checked: Checked,
 }
 
@@ -106,6 +123,8 @@ pub enum Step {
     Whole {
         unsealed: u64,
     },
+    /// Nothing else is wrong.
+    KeyMissing(KeyMissing),
     Wrong(Wrong),
 }
 
@@ -123,6 +142,7 @@ impl<'a> Check<'a> {
             now,
             last: None,
             in_gaps: BTreeMap::new(),
+            key_missing: None,
             checked: Checked::default(),
         }
     }
@@ -137,9 +157,25 @@ impl<'a> Check<'a> {
         if seals.is_empty() {
             return self.end().await;
         }
+        match self.segments(seals).await? {
+            Err(wrong) => Ok(Step::Wrong(wrong)),
+            Ok(()) => Ok(Step::More),
+        }
+    }
+
+    /// Checks the oldest segments before they are dropped: afterwards nobody can. Answers what could not be checked.
+    pub(crate) async fn oldest(
+        mut self,
+        seals: &[Seal],
+    ) -> Result<Result<Option<KeyMissing>, Wrong>, StoreError> {
+        let checked = self.segments(seals.to_vec()).await?;
+        Ok(checked.map(|()| self.key_missing))
+    }
+
+    async fn segments(&mut self, seals: Vec<Seal>) -> Result<Result<(), Wrong>, StoreError> {
         for seal in seals {
             if let Err(wrong) = self.segment(&seal).await? {
-                return Ok(Step::Wrong(wrong));
+                return Ok(Err(wrong));
             }
             self.checked.segments += 1;
             self.checked.entries += seal.count;
@@ -149,20 +185,13 @@ impl<'a> Check<'a> {
             });
             self.last = Some(seal);
         }
-        Ok(Step::More)
+        Ok(Ok(()))
     }
 
     async fn segment(&mut self, seal: &Seal) -> Result<Result<(), Wrong>, StoreError> {
         if let Some(why) = self.follows(seal).await? {
             return Ok(Err(of(seal, None, why)));
         }
-        let Some(key) = self.keys.get(&seal.key) else {
-            let why = format!(
-                "it was sealed with the master key {}, which is not here",
-                seal.key
-            );
-            return Ok(Err(of(seal, None, why)));
-        };
         let mut entries = self.read(seal).await?;
         for entry in entries.extract_if(.., |entry| !seal.holds(entry.seq)) {
             self.in_gaps
@@ -174,12 +203,17 @@ impl<'a> Check<'a> {
         if let Some(missing) = missing(seal, &entries) {
             return Ok(Err(of(seal, Some(missing), "it was deleted".to_owned())));
         }
-        if code(key, seal, &entries) != seal.mac {
-            let why = "an entry of it, or its seal, was changed".to_owned();
-            return Ok(Err(of(seal, None, why)));
+        match self.keys.get(&seal.key) {
+            // Its code is vouched for by the next segment that can be checked; its entries by nothing.
+            None => self.miss(seal.number, &seal.key),
+            Some(key) if code(key, seal, &entries) != seal.mac => {
+                let why = "an entry of it, or its seal, was changed".to_owned();
+                return Ok(Err(of(seal, None, why)));
+            }
+            Some(_) => {}
         }
-        let told = self.head.as_ref().filter(|head| head.number == seal.number);
-        if told.is_some_and(|head| head.mac != to_hex(&seal.mac)) {
+        let known = self.head.as_ref().filter(|head| head.number == seal.number);
+        if known.is_some_and(|head| head.mac != to_hex(&seal.mac)) {
             let why = "it was sealed again: the head that was written down is another".to_owned();
             return Ok(Err(of(seal, None, why)));
         }
@@ -187,7 +221,7 @@ impl<'a> Check<'a> {
     }
 
     /// Why a segment does not follow the one before it, if so.
-    async fn follows(&self, seal: &Seal) -> Result<Option<String>, StoreError> {
+    async fn follows(&mut self, seal: &Seal) -> Result<Option<String>, StoreError> {
         let Some(last) = &self.last else {
             return self.begins(seal).await;
         };
@@ -201,36 +235,52 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// The oldest segment is the first, or the log says that those before it were dropped.
-    async fn begins(&self, seal: &Seal) -> Result<Option<String>, StoreError> {
+    /// The oldest segment is the first, or the log says under a code that those before it were dropped.
+    async fn begins(&mut self, seal: &Seal) -> Result<Option<String>, StoreError> {
         if seal.number == 1 {
             let begins = (seal.from, seal.previous) == (1, [0; 32]);
             return Ok((!begins).then(|| "it does not begin the log".to_owned()));
         }
-        let (dropped, mac) = ((seal.number - 1).to_string(), to_hex(&seal.previous));
-        let mut range = AuditRange {
-            newest_first: true,
-            limit: READ_MAX,
-            ..AuditRange::ALL
+        let (before, mac) = (seal.number - 1, to_hex(&seal.previous));
+        let is_before = |said: &DroppedSeals| said.segments.last == before && said.mac == mac;
+        let Some(found) = drops::find(self.store, self.keys, is_before).await? else {
+            let why = "are missing, and no entry that is sealed says that they were dropped";
+            return Ok(Some(format!("the segments up to {before} {why}")));
         };
-        loop {
-            let read = self.store.list_audit(&range).await?;
-            let says = |entry: &AuditEntry| {
-                entry.action == Action::AuditDrop.as_str()
-                    && entry.subject == dropped
-                    && entry.before.as_ref().is_some_and(|it| it.contains(&mac))
-            };
-            if read.iter().any(says) {
-                return Ok(None);
-            }
-            match read.last() {
-                Some(entry) => range.before = entry.seq,
-                None => break,
-            }
+        if !found.is_checked {
+            self.miss(before, &found.said.key);
         }
-        Ok(Some(format!(
-            "the segments up to {dropped} are missing, and no entry says that they were dropped"
-        )))
+        match self.head.clone().filter(|head| head.number < seal.number) {
+            Some(head) => self.dropped(&head).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Why a head that was written down is not that of a segment that was dropped, if so.
+    async fn dropped(&mut self, head: &Head) -> Result<Option<String>, StoreError> {
+        let (number, mac) = (head.number, &head.mac);
+        let holds = |said: &DroppedSeals| said.holds(number);
+        let Some(found) = drops::find(self.store, self.keys, holds).await? else {
+            let why = "and nothing is left to compare it with";
+            return Ok(Some(format!("the segment {number} was dropped, {why}")));
+        };
+        if !found.said.had(number, mac) {
+            let why = "the head that was written down is another";
+            return Ok(Some(format!("the segment {number} was dropped, and {why}")));
+        }
+        if !found.is_checked {
+            self.miss(number, &found.said.key);
+        }
+        Ok(None)
+    }
+
+    fn miss(&mut self, segment: u64, key: &str) {
+        let missing = self.key_missing.get_or_insert_with(|| KeyMissing {
+            segment,
+            segments: 0,
+            key: key.to_owned(),
+        });
+        missing.segments += 1;
     }
 
     /// What stands in its numbers, and what it took up late.
@@ -294,9 +344,13 @@ impl<'a> Check<'a> {
             unsealed += read.len() as u64;
             match read.last() {
                 Some(entry) => range.after = entry.seq,
-                None => return Ok(Step::Whole { unsealed }),
+                None => break,
             }
         }
+        Ok(match &self.key_missing {
+            Some(missing) => Step::KeyMissing(missing.clone()),
+            None => Step::Whole { unsealed },
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod chain;
 mod clock;
 mod common;
+mod drops;
 mod duties;
 mod duty;
 mod handle;

@@ -11,11 +11,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use model::hex::to_hex;
 use model::{Shard, Timestamp, limits};
-use store::{AuditEntry, AuditRange, ClientStore, Gap, Seal, Store, StoreError};
-use tracing::{info, warn};
+use store::{AuditEntry, AuditRange, ClientStore, DROP_SEALS_MAX, Gap, Seal, Store, StoreError};
+use tracing::{error, info, warn};
 
-use crate::chain::{self, LATE_MAX, LATE_WITHIN, SEGMENT_MAX};
+use crate::chain::{self, Check, LATE_MAX, LATE_WITHIN, SEGMENT_MAX};
 use crate::clock::Clock;
+use crate::drops;
 use crate::duty::{Duty, Wake};
 use crate::node::NodeConfig;
 use crate::nudge::Nudge;
@@ -218,20 +219,56 @@ impl Sealing {
             return Ok(false);
         }
         let until = now.minus(self.ports.keep);
-        let dropped = self.ports.store.access().drop_sealed(until).await?;
-        match dropped {
-            Some(seal) => {
-                info!(
-                    segment = seal.number,
-                    "the audit log up to here was kept long enough"
-                );
-                Ok(true)
-            }
-            None => {
-                self.drop_next = uptime + DROP_EVERY;
-                Ok(false)
-            }
+        let dropped = match self.ports.keys.clone() {
+            Some(keys) => self.drop_sealed(&keys, until, now).await?,
+            // Segments wait for a key: nobody could say that they were dropped, and not deleted.
+            None => self.ports.store.access().drop_unsealed(until).await? > 0,
+        };
+        if !dropped {
+            self.drop_next = uptime + DROP_EVERY;
         }
+        Ok(dropped)
+    }
+
+    /// Drops some of the oldest segments, if they are as they were sealed: afterwards nobody could see that they were not.
+    async fn drop_sealed(
+        &self,
+        keys: &MasterKeys,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let audit = self.ports.store.access();
+        let oldest = audit.list_seals(0, DROP_SEALS_MAX + 1).await?;
+        let seals = Seal::to_drop(oldest, until);
+        let Some(said) = drops::sign(keys.current(), &seals) else {
+            return Ok(false);
+        };
+        match Check::new(audit, keys, None, now).oldest(&seals).await? {
+            Err(wrong) => {
+                error!(
+                    segment = wrong.segment,
+                    entry = wrong.entry,
+                    why = wrong.why,
+                    "the audit log is not as it was sealed, and none of it is dropped: see audit verify"
+                );
+                return Ok(false);
+            }
+            Ok(Some(missing)) => warn!(
+                segment = missing.segment,
+                key = missing.key,
+                "a part of the audit log goes unchecked: it is sealed under a key that is not given"
+            ),
+            Ok(None) => {}
+        }
+        let last = said.segments.last;
+        let dropped = audit.drop_sealed(&seals, &said).await?;
+        if dropped {
+            info!(
+                segment = last,
+                "the audit log up to here was kept long enough"
+            );
+        }
+        Ok(dropped)
     }
 }
 
@@ -285,6 +322,9 @@ impl Duty for Sealing {
                 warn!("the audit log is not sealed: there is no master key");
             }
             self.warned = true;
+            if self.drop_old(now).await? {
+                return Ok(Wake::Now);
+            }
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         };
         if self.seal(&keys, now).await? || self.drop_old(now).await? {

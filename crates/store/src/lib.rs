@@ -50,7 +50,9 @@ use model::{
 
 pub use access::*;
 pub use acting::{Acting, SYSTEM};
-pub use audit::{Action, AuditEntry, AuditRange, AuditStore, Gap, Seal};
+pub use audit::{
+    Action, AuditEntry, AuditRange, AuditStore, DROP_SEALS_MAX, DroppedSeals, FirstLast, Gap, Seal,
+};
 pub use error::{BadRow, BoxError, Found, StoreError};
 pub use find::Finder;
 pub use handed::*;

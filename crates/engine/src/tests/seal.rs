@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::mem::MemStore;
-use store::{AuditEntry, AuditStore, ClientStore, NewJob, Seal};
+use store::{AuditEntry, AuditStore, ClientStore, DroppedSeals, NewJob, Seal};
 
 use super::bench::Bench;
 use super::world::{at, ms, once};
-use crate::chain::{Check, Head, Step, Wrong};
+use crate::chain::{Check, Head, KeyMissing, Step, Wrong};
 use crate::duty::Wake;
 use crate::vault::{MasterKey, MasterKeys};
 
@@ -43,7 +43,7 @@ async fn check_by(mem: &MemStore, keys: &MasterKeys, head: Option<Head>, bench: 
     loop {
         match check.step().await.unwrap() {
             Step::More => {}
-            step @ (Step::Whole { .. } | Step::Wrong(_)) => return step,
+            step @ (Step::Whole { .. } | Step::KeyMissing(_) | Step::Wrong(_)) => return step,
         }
     }
 }
@@ -75,7 +75,7 @@ async fn sealed() -> Bench {
 fn found(step: Step) -> (Option<u64>, Option<u64>) {
     match step {
         Step::Wrong(Wrong { segment, entry, .. }) => (segment, entry),
-        Step::More | Step::Whole { .. } => panic!("nothing was found"),
+        Step::More | Step::Whole { .. } | Step::KeyMissing(_) => panic!("nothing was found"),
     }
 }
 
@@ -242,7 +242,12 @@ async fn old_segments_are_checked_with_the_keys_of_their_time() {
     let bench = sealed().await;
     let strange = MasterKeys::new(MasterKey::new([9; 32]));
     let step = check_by(&bench.mem, &strange, None, &bench).await;
-    assert_eq!(found(step), (Some(1), None));
+    let missing = KeyMissing {
+        segment: 1,
+        segments: 3,
+        key: keys().current().id().to_owned(),
+    };
+    assert_eq!(step, Step::KeyMissing(missing));
     let text = MasterKey::new([1; 32]).to_text();
     let rotated = strange.with_old(&text).unwrap();
     let step = check_by(&bench.mem, &rotated, None, &bench).await;
@@ -264,4 +269,106 @@ async fn what_was_kept_long_enough_goes_by_whole_segments_and_the_chain_holds() 
         (Some(5), None),
         "nothing says that this went"
     );
+}
+
+/// A log whose first three segments were kept long enough.
+async fn dropped() -> (Bench, Vec<Seal>) {
+    let bench = sealed().await;
+    let old = seals(&bench.mem).await;
+    bench.pass(Duration::from_secs(366 * 24 * 3_600));
+    bench.rest(&mut bench.sealing()).await;
+    assert_eq!(check(&bench).await, Step::Whole { unsealed: 0 });
+    (bench, old)
+}
+
+/// Deletes the two oldest segments, as somebody who owns the database can, and says that they were dropped.
+fn forge(bench: &Bench, old: &[Seal], edit: impl Fn(&mut DroppedSeals)) {
+    let mut said = DroppedSeals::of(&old[..2], keys().current().id()).unwrap();
+    edit(&mut said);
+    bench
+        .mem
+        .edit_seals(|seals| seals.retain(|number, _| *number > 2));
+    bench.mem.edit_audit(|log| {
+        log.retain(|seq, _| *seq > 4);
+        let (seq, last) = log.last_key_value().unwrap();
+        let entry = AuditEntry {
+            seq: seq + 1,
+            action: "audit.drop".to_owned(),
+            subject: "2".to_owned(),
+            before: serde_json::to_string(&said).ok(),
+            after: None,
+            ..last.clone()
+        };
+        log.insert(entry.seq, entry);
+    });
+}
+
+#[tokio::test]
+async fn segments_that_were_deleted_and_said_to_be_dropped_are_found() {
+    let bench = sealed().await;
+    let old = seals(&bench.mem).await;
+    forge(&bench, &old, |said| said.code = said.mac.clone());
+    let mut sealing = bench.sealing();
+    bench.rest(&mut sealing).await;
+    assert_eq!(found(check(&bench).await), (Some(3), None));
+    // A node does not vouch for what follows, either.
+    bench.pass(Duration::from_secs(366 * 24 * 3_600));
+    bench.rest(&mut sealing).await;
+    assert_eq!(found(check(&bench).await), (Some(3), None));
+}
+
+#[tokio::test]
+async fn a_drop_under_a_key_that_is_not_given_does_not_make_a_log_whole() {
+    let bench = sealed().await;
+    let old = seals(&bench.mem).await;
+    forge(&bench, &old, |said| said.key = "00000000".to_owned());
+    bench.rest(&mut bench.sealing()).await;
+    let missing = KeyMissing {
+        segment: 2,
+        segments: 1,
+        key: "00000000".to_owned(),
+    };
+    assert_eq!(check(&bench).await, Step::KeyMissing(missing));
+}
+
+#[tokio::test]
+async fn a_head_of_a_segment_that_was_dropped_is_compared() {
+    let (bench, old) = dropped().await;
+    for seal in &old {
+        let step = check_by(&bench.mem, &keys(), Some(head(seal)), &bench).await;
+        assert_eq!(step, Step::Whole { unsealed: 0 });
+        let other = Head {
+            mac: "0".repeat(64),
+            ..head(seal)
+        };
+        let step = check_by(&bench.mem, &keys(), Some(other), &bench).await;
+        assert_eq!(found(step), (Some(4), None));
+    }
+}
+
+#[tokio::test]
+async fn a_segment_that_was_changed_is_not_dropped() {
+    let bench = sealed().await;
+    bench
+        .mem
+        .edit_audit(|log| log.get_mut(&1).unwrap().after = None);
+    bench.pass(Duration::from_secs(366 * 24 * 3_600));
+    bench.rest(&mut bench.sealing()).await;
+    assert_eq!(found(check(&bench).await), (Some(1), None));
+}
+
+#[tokio::test]
+async fn without_a_key_entries_go_by_their_age() {
+    let bench = Bench::holding().await;
+    change(&bench, 1, 3).await;
+    let mut sealing = bench.sealing();
+    bench.rest(&mut sealing).await;
+    bench.pass(Duration::from_secs(366 * 24 * 3_600));
+    change(&bench, 4, 1).await;
+    bench.rest(&mut sealing).await;
+    let mut left = Vec::new();
+    bench
+        .mem
+        .edit_audit(|log| left.extend(log.values().map(|entry| entry.action.clone())));
+    assert_eq!(left, ["job.create", "audit.drop"]);
 }

@@ -130,7 +130,8 @@ impl Verify {
 
 fn verdict(last: &Value, json: bool) -> Result<(), Failure> {
     if last["whole"] != true {
-        let wrong = &last["wrong"];
+        let is_wrong = last["wrong"].is_object();
+        let wrong = &last[if is_wrong { "wrong" } else { "unchecked" }];
         let part = |name: &str| {
             let number = wrong[name].as_u64();
             number.map_or(String::new(), |number| format!("{name} {number}: "))

@@ -1,6 +1,6 @@
 //! Entries of the audit log as we answer them.
 
-use engine::chain::{Checked, Step, Wrong};
+use engine::chain::{Checked, KeyMissing, Step, Wrong};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use store::AuditEntry as Stored;
@@ -86,6 +86,22 @@ pub struct AuditCheck {
     pub unsealed: Option<u64>,
     /// The first thing that is wrong.
     pub wrong: Option<AuditWrong>,
+    /// Of the last line, where nothing is wrong: what could not be checked.
+    pub unchecked: Option<AuditUnchecked>,
+}
+
+/// What of the audit log could not be checked.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AuditUnchecked {
+    /// The first segment of those.
+    pub segment: u64,
+    /// How many there are.
+    pub segments: u64,
+    /// The master key that the first needs, by the name that `punctual secret show` has for it.
+    #[schema(example = "164febdf")]
+    pub key: String,
+    /// Why it could not be checked, and what helps.
+    pub why: String,
 }
 
 /// What is wrong with the audit log.
@@ -99,12 +115,28 @@ pub struct AuditWrong {
     pub why: String,
 }
 
+impl AuditUnchecked {
+    fn of(missing: &KeyMissing) -> Self {
+        let why = format!(
+            "sealed under a key that is not given: {}; start the node with it as --master-key-old-file",
+            missing.key
+        );
+        Self {
+            segment: missing.segment,
+            segments: missing.segments,
+            key: missing.key.clone(),
+            why,
+        }
+    }
+}
+
 impl AuditCheck {
     pub fn of(checked: &Checked, step: &Step) -> Self {
-        let (whole, unsealed, wrong) = match step {
-            Step::More => (None, None, None),
-            Step::Whole { unsealed } => (Some(true), Some(*unsealed), None),
-            Step::Wrong(wrong) => (Some(false), None, Some(wrong)),
+        let (whole, unsealed, wrong, missing) = match step {
+            Step::More => (None, None, None, None),
+            Step::Whole { unsealed } => (Some(true), Some(*unsealed), None, None),
+            Step::KeyMissing(missing) => (Some(false), None, None, Some(missing)),
+            Step::Wrong(wrong) => (Some(false), None, Some(wrong), None),
         };
         let said = |Wrong {
                         segment,
@@ -122,6 +154,7 @@ impl AuditCheck {
             whole,
             unsealed,
             wrong: wrong.map(said),
+            unchecked: missing.map(AuditUnchecked::of),
         }
     }
 

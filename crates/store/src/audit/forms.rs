@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Action, Seal};
+use super::{Action, DroppedSeals};
 use crate::Replay;
 use crate::doc::{self, DocError};
 
@@ -394,14 +394,20 @@ impl Change {
     }
 
     /// Sealed segments that were kept long enough. What follows is chained to the last of them.
-    pub(crate) fn audit_dropped(dropped: &[Seal]) -> Option<Self> {
-        let (first, last) = (dropped.first()?, dropped.last()?);
+    pub(crate) fn audit_dropped(said: &DroppedSeals) -> Self {
+        // It can always be written: it is numbers and texts.
+        let before = serde_json::to_string(said).ok();
+        Self::new(TenantId::DEFAULT, Action::AuditDrop, said.segments.last).with(before, None)
+    }
+
+    /// Entries that were kept long enough, and never sealed; none if there are none.
+    pub(crate) fn unsealed_dropped(seqs: &[u64]) -> Option<Self> {
+        let (first, last) = (seqs.iter().min()?, seqs.iter().max()?);
         let before = json!({
-            "segments": { "first": first.number, "last": last.number },
-            "entries": { "first": first.from, "last": last.to },
-            "mac": to_hex(&last.mac),
+            "entries": { "first": first, "last": last },
+            "count": seqs.len(),
         });
-        let change = Self::new(TenantId::DEFAULT, Action::AuditDrop, last.number);
+        let change = Self::new(TenantId::DEFAULT, Action::AuditDrop, "unsealed");
         Some(change.with(Some(before.to_string()), None))
     }
 }

@@ -4,9 +4,10 @@
 //! never; writers wait for nobody. Whoever seals them (`Seal`) says which numbers it has seen and which it has not, and
 //! chains that by a code that only the holder of the key can make.
 //!
-//! In reading order: `action` (what is done), `forms` (before and after, as JSON), `seal`.
+//! In reading order: `action` (what is done), `forms` (before and after, as JSON), `seal`, `dropped` (segments that went).
 
 mod action;
+mod dropped;
 #[cfg(any(test, feature = "mem", feature = "sqlite", feature = "postgres"))]
 mod forms;
 mod seal;
@@ -17,11 +18,12 @@ use model::{JobId, KeyId, TenantId, Timestamp, Version};
 use crate::{JobVersion, Page, StoreError};
 
 pub use action::Action;
+pub use dropped::{DroppedSeals, FirstLast};
 #[cfg(any(test, feature = "mem", feature = "sqlite", feature = "postgres"))]
 pub(crate) use forms::{Change, is_edited, is_end};
 #[cfg(any(test, feature = "mem", feature = "sqlite", feature = "postgres"))]
-pub(crate) use seal::DROP_SEALS_MAX;
-pub use seal::{Gap, Seal};
+pub(crate) use seal::DROP_ENTRIES_MAX;
+pub use seal::{DROP_SEALS_MAX, Gap, Seal};
 
 /// One change, and who made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +101,11 @@ pub trait AuditStore: Send + Sync {
 
     async fn last_seal(&self) -> Result<Option<Seal>, StoreError>;
 
-    /// Drops some of the oldest segments that were sealed at or before `until`: their entries, and their seals. That they
-    /// went is an entry itself. The last segment stays, since the next is chained to it. Answers the last that went.
-    async fn drop_sealed(&self, until: Timestamp) -> Result<Option<Seal>, StoreError>;
+    /// Drops the oldest segments: their entries, and their seals. That they went is an entry itself, which is given. False
+    /// if some of them are gone already: nothing was dropped then.
+    async fn drop_sealed(&self, seals: &[Seal], said: &DroppedSeals) -> Result<bool, StoreError>;
+
+    /// Drops some of the entries that are in no segment and were made at or before `until`, where nothing is sealed. That
+    /// they went is an entry itself. Answers how many went.
+    async fn drop_unsealed(&self, until: Timestamp) -> Result<u64, StoreError>;
 }

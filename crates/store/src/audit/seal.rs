@@ -22,10 +22,8 @@ impl Gap {
 }
 
 /// Segments that are dropped together, and how many entries they may have: the store serves others meanwhile.
-#[cfg(any(test, feature = "mem", feature = "sqlite", feature = "postgres"))]
-pub(crate) const DROP_SEALS_MAX: usize = 100;
-#[cfg(any(test, feature = "mem", feature = "sqlite", feature = "postgres"))]
-const DROP_ENTRIES_MAX: u64 = 2_000;
+pub const DROP_SEALS_MAX: usize = 100;
+pub(crate) const DROP_ENTRIES_MAX: u64 = 2_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
@@ -73,13 +71,10 @@ impl Seal {
         let is_gap = || self.gaps.iter().any(|gap| gap.contains(seq));
         self.late.contains(&seq) || ((self.from..=self.to).contains(&seq) && !is_gap())
     }
-}
 
-#[cfg(any(test, feature = "mem", feature = "sqlite", feature = "postgres"))]
-impl Seal {
     /// Which of the oldest segments go together, given one more than may: those that were kept long enough, and not the
     /// last there is.
-    pub(crate) fn to_drop(oldest: Vec<Self>, until: Timestamp) -> Vec<Self> {
+    pub fn to_drop(oldest: Vec<Self>, until: Timestamp) -> Vec<Self> {
         let count = oldest.len().saturating_sub(1);
         let mut entries = 0;
         let fits = |seal: &Self| {
@@ -173,15 +168,15 @@ impl AuditEntry {
     }
 }
 
-struct Bytes(Vec<u8>);
+pub(super) struct Bytes(pub(super) Vec<u8>);
 
 impl Bytes {
-    fn number(&mut self, number: u64) {
+    pub(super) fn number(&mut self, number: u64) {
         self.0.extend(number.to_be_bytes());
     }
 
     /// Nothing is not the same as no text.
-    fn text(&mut self, text: Option<&str>) {
+    pub(super) fn text(&mut self, text: Option<&str>) {
         match text {
             None => self.number(u64::MAX),
             Some(text) => {

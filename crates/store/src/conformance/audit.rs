@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::target::HttpTarget;
 use model::{
     AccessKey, CalendarName, Definition, Job, JobId, JobKey, JobState, KeyId, Role, Skip, Target,
-    Tenant, TenantEdit, TenantId, TenantName, Timestamp, Version, limits,
+    Tenant, TenantEdit, TenantId, TenantName, Version, limits,
 };
 
 use super::calendars::calendar;
@@ -14,12 +14,12 @@ use super::subject::new;
 use super::{Kept, Subject, at, job, job_with, once, someone};
 use crate::{
     Acting, AuditEntry, AuditRange, BoxError, Created, Gap, JobChange, JobVersion, Keep, Page,
-    RunsOfChange, Seal, StoreClock,
+    RunsOfChange, StoreClock,
 };
 
 const OTHER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
-async fn entries(subject: &Subject) -> Result<Vec<AuditEntry>, BoxError> {
+pub(super) async fn entries(subject: &Subject) -> Result<Vec<AuditEntry>, BoxError> {
     Ok(subject.store.access().list_audit(&AuditRange::ALL).await?)
 }
 
@@ -314,75 +314,6 @@ pub async fn a_tenant_is_shown_its_own_entries(subject: Subject) -> Kept {
         let shown: Vec<&str> = shown.iter().map(|entry| entry.subject.as_str()).collect();
         assert_eq!(shown, [theirs.id.to_string()]);
     }
-    Ok(())
-}
-
-fn seal(number: u64, from: u64, to: u64, sealed_at: Timestamp) -> Seal {
-    Seal {
-        number,
-        from,
-        to,
-        sealed_at,
-        gaps: vec![],
-        late: vec![],
-        count: 1,
-        key: "first".to_owned(),
-        previous: [number as u8; 32],
-        mac: [number as u8 + 1; 32],
-    }
-}
-
-pub async fn a_seal_reads_back_whole_and_follows_the_last(subject: Subject) -> Kept {
-    let access = subject.store.access();
-    assert_eq!(access.last_seal().await?, None);
-    let second = Seal {
-        gaps: vec![Gap { first: 5, last: 5 }, Gap { first: 7, last: 9 }],
-        late: vec![2, 3],
-        ..seal(2, 4, 10, at(2))
-    };
-    assert!(!access.put_seal(&second).await?, "there is no first");
-    assert!(access.put_seal(&seal(1, 1, 3, at(1))).await?);
-    assert!(access.put_seal(&second).await?);
-    assert!(
-        !access.put_seal(&seal(2, 4, 11, at(2))).await?,
-        "another was faster"
-    );
-    assert_eq!(access.last_seal().await?.as_ref(), Some(&second));
-    assert_eq!(access.list_seals(1, 9).await?, [second]);
-    assert_eq!(access.list_seals(0, 1).await?, [seal(1, 1, 3, at(1))]);
-    Ok(())
-}
-
-pub async fn a_sealed_segment_goes_whole_and_the_last_stays(subject: Subject) -> Kept {
-    for number in 1..=4 {
-        subject.put(job(number)?).await?;
-    }
-    let seqs: Vec<u64> = entries(&subject).await?.iter().map(|it| it.seq).collect();
-    let [a, b, c, d] = seqs.as_slice() else {
-        return Err("there are four".into());
-    };
-    let access = subject.store.access();
-    // The second was not seen yet when the first segment was sealed, and belongs to the next.
-    let first = Seal {
-        gaps: vec![Gap {
-            first: *b,
-            last: *b,
-        }],
-        ..seal(1, *a, *c, at(1))
-    };
-    let second = Seal {
-        late: vec![*b],
-        ..seal(2, c + 1, *d, at(2))
-    };
-    assert!(access.put_seal(&first).await? && access.put_seal(&second).await?);
-    assert_eq!(access.drop_sealed(at(0)).await?, None);
-    assert_eq!(access.drop_sealed(at(1)).await?, Some(first));
-    assert_eq!(access.drop_sealed(at(9)).await?, None, "the last stays");
-    let left = entries(&subject).await?;
-    let seqs: Vec<u64> = left.iter().map(|it| it.seq).collect();
-    assert_eq!(seqs.get(..2), Some([*b, *d].as_slice()));
-    let dropped = left.last().ok_or("no entry")?;
-    assert_eq!((left.len(), dropped.action.as_str()), (3, "audit.drop"));
     Ok(())
 }
 

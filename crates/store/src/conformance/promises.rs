@@ -64,11 +64,14 @@ macro_rules! conformance_promises {
                 what_a_job_comes_to_by_itself_is_entered_for_the_system
                 entries_are_read_in_both_directions_page_by_page
                 a_tenant_is_shown_its_own_entries
-                a_seal_reads_back_whole_and_follows_the_last
-                a_sealed_segment_goes_whole_and_the_last_stays
                 each_change_of_a_definition_keeps_the_one_before
                 versions_are_their_tenants_and_go_with_their_job
                 so_many_versions_of_a_job_are_kept_and_no_more
+            }
+            seals {
+                a_seal_reads_back_whole_and_follows_the_last
+                a_sealed_segment_goes_whole_and_the_last_stays
+                what_is_in_no_segment_goes_by_its_age
             }
             users {
                 a_user_reads_back_whole_with_all_its_tenants

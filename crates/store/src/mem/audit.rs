@@ -8,8 +8,11 @@ use model::{Job, JobId, JobState, Tenant, TenantId, Timestamp, Version, limits};
 
 use super::MemStore;
 use super::state::State;
-use crate::audit::{Change, DROP_SEALS_MAX, is_edited};
-use crate::{Acting, AuditEntry, AuditRange, AuditStore, Gap, JobVersion, Page, Seal, StoreError};
+use crate::audit::{Change, DROP_ENTRIES_MAX, is_edited};
+use crate::{
+    Acting, AuditEntry, AuditRange, AuditStore, DroppedSeals, Gap, JobVersion, Page, Seal,
+    StoreError,
+};
 
 #[derive(Default)]
 pub(super) struct Log {
@@ -133,14 +136,27 @@ impl Log {
         is_next
     }
 
-    fn drop_sealed(&mut self, until: Timestamp) -> Vec<Seal> {
-        let oldest = self.seals.values().take(DROP_SEALS_MAX + 1);
-        let dropped = Seal::to_drop(oldest.cloned().collect(), until);
-        for seal in &dropped {
+    fn drop_sealed(&mut self, seals: &[Seal]) -> bool {
+        if seals.is_empty() || !seals.iter().all(|it| self.seals.contains_key(&it.number)) {
+            return false;
+        }
+        for seal in seals {
             self.seals.remove(&seal.number);
             self.entries.retain(|seq, _| !seal.holds(*seq));
         }
-        dropped
+        true
+    }
+
+    fn drop_unsealed(&mut self, until: Timestamp) -> Vec<u64> {
+        let sealed = self.seals.last_key_value().map_or(0, |(_, seal)| seal.to);
+        let unsealed = self.entries.range(sealed + 1..);
+        let max = usize::try_from(DROP_ENTRIES_MAX).unwrap_or(usize::MAX);
+        let old = unsealed.take(max).filter(|(_, entry)| entry.at <= until);
+        let old: Vec<u64> = old.map(|(seq, _)| *seq).collect();
+        for seq in &old {
+            self.entries.remove(seq);
+        }
+        old
     }
 }
 
@@ -210,12 +226,21 @@ impl AuditStore for MemStore {
             .map(|(_, seal)| seal.clone()))
     }
 
-    async fn drop_sealed(&self, until: Timestamp) -> Result<Option<Seal>, StoreError> {
+    async fn drop_sealed(&self, seals: &[Seal], said: &DroppedSeals) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let dropped = state.log.drop_sealed(until);
-        if let Some(change) = Change::audit_dropped(&dropped) {
+        let dropped = state.log.drop_sealed(seals);
+        if dropped {
+            state.audit(Change::audit_dropped(said));
+        }
+        Ok(dropped)
+    }
+
+    async fn drop_unsealed(&self, until: Timestamp) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        let dropped = state.log.drop_unsealed(until);
+        if let Some(change) = Change::unsealed_dropped(&dropped) {
             state.audit(change);
         }
-        Ok(dropped.into_iter().next_back())
+        Ok(dropped.len() as u64)
     }
 }

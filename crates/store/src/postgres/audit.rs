@@ -12,9 +12,12 @@ use super::pool::{Conn, Params};
 use super::put::{Param, columns};
 use super::rows::{moment, read_text, text};
 use super::store::{PgStore, limit};
-use crate::audit::{Change, DROP_SEALS_MAX};
+use crate::audit::{Change, DROP_ENTRIES_MAX};
 use crate::code::bad_row;
-use crate::{Acting, AuditEntry, AuditRange, AuditStore, Gap, JobVersion, Page, Seal, StoreError};
+use crate::{
+    Acting, AuditEntry, AuditRange, AuditStore, DroppedSeals, Gap, JobVersion, Page, Seal,
+    StoreError,
+};
 
 columns! {
     /// Columns as `put_audit.sql` has them.
@@ -191,27 +194,38 @@ impl PgStore {
         Ok(last.into_iter().next())
     }
 
-    async fn try_drop_sealed(&self, until: Timestamp) -> Done<Option<Seal>> {
+    async fn try_drop_sealed(&self, dropped: &[Seal], said: &DroppedSeals) -> Done<bool> {
+        if dropped.is_empty() {
+            return Ok(false);
+        }
         let conn = self.clients.begin().await?;
-        let params: &Params<'_> = &[&0_i64, &limit(DROP_SEALS_MAX + 1)];
-        let oldest = seals(&conn, include_str!("sql/list_seals.sql"), params).await?;
-        let dropped = Seal::to_drop(oldest, until);
-        let Some(change) = Change::audit_dropped(&dropped) else {
-            return Ok(None);
-        };
         let numbers: Vec<i64> = dropped.iter().map(|seal| signed(seal.number)).collect();
         let sql = include_str!("sql/drop_seal.sql");
         if conn.execute(sql, &[&numbers]).await? != numbers.len() as u64 {
             // Another has dropped some of them.
-            return Ok(None);
+            return Ok(false);
         }
         let spans: Vec<Gap> = dropped.iter().flat_map(Seal::spans).collect();
         let (first, last) = ends(&spans);
         let sql = include_str!("sql/drop_sealed.sql");
         conn.execute(sql, &[&first, &last]).await?;
+        self.audit(&conn, &[Change::audit_dropped(said)]).await?;
+        conn.commit().await?;
+        Ok(true)
+    }
+
+    async fn try_drop_unsealed(&self, until: Timestamp) -> Done<u64> {
+        let conn = self.clients.begin().await?;
+        let sql = include_str!("sql/drop_unsealed.sql");
+        let max = signed(DROP_ENTRIES_MAX);
+        let rows = conn.rows(sql, &[&max, &until.as_millis()]).await?;
+        let dropped: Vec<u64> = rows.iter().map(|row| number(row, 0)).collect::<Done<_>>()?;
+        let Some(change) = Change::unsealed_dropped(&dropped) else {
+            return Ok(0);
+        };
         self.audit(&conn, &[change]).await?;
         conn.commit().await?;
-        Ok(dropped.into_iter().next_back())
+        Ok(dropped.len() as u64)
     }
 }
 
@@ -257,7 +271,11 @@ impl AuditStore for PgStore {
         self.call(|| self.try_last_seal()).await
     }
 
-    async fn drop_sealed(&self, until: Timestamp) -> Result<Option<Seal>, StoreError> {
-        self.call(|| self.try_drop_sealed(until)).await
+    async fn drop_sealed(&self, seals: &[Seal], said: &DroppedSeals) -> Result<bool, StoreError> {
+        self.call(|| self.try_drop_sealed(seals, said)).await
+    }
+
+    async fn drop_unsealed(&self, until: Timestamp) -> Result<u64, StoreError> {
+        self.call(|| self.try_drop_unsealed(until)).await
     }
 }

@@ -10,9 +10,12 @@ use super::rows::{Tenant as TenantColumn, moment};
 use super::store::SqliteStore;
 use super::versions;
 use super::writer::By;
-use crate::audit::{Change, DROP_SEALS_MAX, is_end};
+use crate::audit::{Change, DROP_ENTRIES_MAX, is_end};
 use crate::code::bad_row;
-use crate::{Acting, AuditEntry, AuditRange, AuditStore, Gap, JobVersion, Page, Seal, StoreError};
+use crate::{
+    Acting, AuditEntry, AuditRange, AuditStore, DroppedSeals, Gap, JobVersion, Page, Seal,
+    StoreError,
+};
 
 /// As SQLite counts.
 fn signed(number: u64) -> i64 {
@@ -217,22 +220,38 @@ impl Db {
         Ok(written == 1)
     }
 
-    fn drop_sealed(&self, until: Timestamp) -> Done<Option<Seal>> {
-        let oldest = list_seals(&self.conn, 0, DROP_SEALS_MAX + 1)?;
-        let dropped = Seal::to_drop(oldest, until);
+    fn drop_sealed(&self, dropped: &[Seal], said: &DroppedSeals) -> Done<bool> {
         let conn = &self.conn;
+        let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else {
+            return Ok(false);
+        };
+        let there = list_seals(conn, first.number.saturating_sub(1), dropped.len())?;
+        if there.last().map(|seal| seal.number) != Some(last.number) {
+            return Ok(false);
+        }
         let mut entries = conn.prepare_cached(include_str!("sql/drop_sealed.sql"))?;
         let mut seals = conn.prepare_cached(include_str!("sql/drop_seal.sql"))?;
-        for seal in &dropped {
+        for seal in dropped {
             for span in seal.spans() {
                 entries.execute(params![signed(span.first), signed(span.last)])?;
             }
             seals.execute([signed(seal.number)])?;
         }
-        if let Some(change) = Change::audit_dropped(&dropped) {
+        self.audit(&Change::audit_dropped(said))?;
+        Ok(true)
+    }
+
+    fn drop_unsealed(&self, until: Timestamp) -> Done<u64> {
+        let sealed = last_seal(&self.conn)?.map_or(0, |seal| seal.to);
+        let sql = include_str!("sql/drop_unsealed.sql");
+        let mut delete = self.conn.prepare_cached(sql)?;
+        let params = params![signed(sealed), signed(DROP_ENTRIES_MAX), until.as_millis()];
+        let rows = delete.query_map(params, |row| row.get(0).map(i64::unsigned_abs))?;
+        let dropped = rows.collect::<rusqlite::Result<Vec<u64>>>()?;
+        if let Some(change) = Change::unsealed_dropped(&dropped) {
             self.audit(&change)?;
         }
-        Ok(dropped.into_iter().next_back())
+        Ok(dropped.len() as u64)
     }
 }
 
@@ -284,8 +303,14 @@ impl AuditStore for SqliteStore {
         self.read(By::Client, last_seal).await
     }
 
-    async fn drop_sealed(&self, until: Timestamp) -> Result<Option<Seal>, StoreError> {
-        self.write(By::Client, 1, move |db| db.drop_sealed(until))
+    async fn drop_sealed(&self, seals: &[Seal], said: &DroppedSeals) -> Result<bool, StoreError> {
+        let (seals, said) = (seals.to_vec(), said.clone());
+        self.write(By::Client, 1, move |db| db.drop_sealed(&seals, &said))
+            .await
+    }
+
+    async fn drop_unsealed(&self, until: Timestamp) -> Result<u64, StoreError> {
+        self.write(By::Client, 1, move |db| db.drop_unsealed(until))
             .await
     }
 }
