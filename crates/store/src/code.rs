@@ -12,6 +12,7 @@ use crate::{BadRow, NodeInfo, ReplayState, StoreError};
 
 /// How a word is written as a number.
 pub(crate) trait Code: Copy {
+    #[cfg(feature = "postgres")]
     const WHAT: &'static str;
     fn code(self) -> i16;
     fn from_code(code: i16) -> Option<Self>;
@@ -30,6 +31,7 @@ macro_rules! codes {
 
     $(
         impl Code for $word {
+            #[cfg(feature = "postgres")]
             const WHAT: &'static str = stringify!($word);
 
             fn code(self) -> i16 {
@@ -69,6 +71,7 @@ codes! {
 const ASK_CANCEL: i16 = 16;
 
 impl Code for Mark {
+    #[cfg(feature = "postgres")]
     const WHAT: &'static str = "Mark";
 
     fn code(self) -> i16 {

@@ -25,9 +25,9 @@ impl World {
         let id = minted.key.tenant;
         if id != TenantId::DEFAULT {
             let tenant = Tenant::new(id, TenantName::new("other").unwrap(), now());
-            self.store.create_tenant(&tenant).await.unwrap();
+            self.kept.access().create_tenant(&tenant).await.unwrap();
         }
-        self.store.create_key(&minted.key).await.unwrap();
+        self.kept.access().create_key(&minted.key).await.unwrap();
         self.access.refresh().await.unwrap();
         minted.text
     }

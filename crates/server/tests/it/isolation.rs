@@ -99,6 +99,7 @@ struct Things {
     replay: String,
     /// The job's own key, and the name of a calendar, of a secret and of a user.
     names: [&'static str; 2],
+    tenant: &'static str,
 }
 
 const JOB_KEY: &str = "nightly";
@@ -134,6 +135,7 @@ impl Things {
             signing,
             replay,
             names,
+            tenant: "default",
         }
     }
 
@@ -147,6 +149,7 @@ impl Things {
             signing: "sign_1_7".to_owned(),
             replay: id("replay"),
             names: ["nowhere", "nowhere"],
+            tenant: "nowhere",
         }
     }
 
@@ -177,6 +180,87 @@ impl Things {
         }
         paths
     }
+}
+
+/// What can be named besides in a path: operation, query, body, and what an admin of another tenant gets. None of them
+/// shows anything of the tenant whose things these are, and all are answered as for what nobody has.
+fn elsewhere(things: &Things) -> Vec<(&'static str, String, Value, u16)> {
+    let Things { job, run, key, .. } = things;
+    let [job_key, calendar] = things.names;
+    let query = |name: &'static str, text: String, status| (name, text, Value::Null, status);
+    let tenant = things.tenant;
+    let with_calendar = json!({"schedule": "@daily", "target": OK, "exclude": [calendar]});
+    let preview = json!({"schedule": "@daily", "exclude": [calendar]});
+    let header = format!("{{{{ secret('{calendar}') }}}}");
+    let with_secret = json!({
+        "schedule": "@daily",
+        "target": {"http": {"url": "https://a.example/", "headers": {"x-key": header}}},
+    });
+    let of_job = json!({"filter": {"job": job}});
+    let of_key = json!({"filter": {"job": format!("key:{job_key}")}});
+    vec![
+        query("list_runs", format!("?job={job}"), 404),
+        query("list_runs", format!("?job=key:{job_key}"), 404),
+        query("group_runs", format!("?job={job}"), 404),
+        query("group_runs", format!("?job=key:{job_key}"), 404),
+        query("list_audit", format!("?subject={job}"), 200),
+        query("list_audit", format!("?subject={run}"), 200),
+        query("list_audit", format!("?key={key}"), 200),
+        query("list_audit", format!("?tenant={tenant}"), 403),
+        query("export_audit", format!("?subject={job}"), 200),
+        query("export_audit", format!("?tenant={tenant}"), 403),
+        query("list_keys", format!("?tenant={tenant}"), 403),
+        query("list_jobs", format!("?q={job_key}"), 200),
+        ("create_replay", String::new(), of_job, 404),
+        ("create_replay", String::new(), of_key, 404),
+        ("create_job", String::new(), with_calendar, 422),
+        ("preview_schedule", String::new(), preview, 422),
+        ("create_job", String::new(), with_secret, 422),
+    ]
+}
+
+#[tokio::test]
+async fn what_a_query_or_a_body_names_is_of_ones_own_tenant() {
+    queries_and_bodies(World::with_keys().await).await;
+    queries_and_bodies(World::with_keys_in_a_file().await).await;
+}
+
+async fn queries_and_bodies(world: World) {
+    let admin = world.key(TenantId::DEFAULT, Role::Admin).await;
+    let things = Things::make(&world, &admin).await;
+    let stranger = world.key(TenantId::from_bytes([7; 16]), Role::Admin).await;
+    world.wait_ready().await;
+    let (before, operations) = (world.all_of(&admin).await, operations());
+    let nowhere = elsewhere(&Things::nowhere());
+    for (theirs, nowhere) in elsewhere(&things).into_iter().zip(nowhere) {
+        let (operation, query, body, status) = theirs;
+        let (method, path) = &operations[operation];
+        let call = async |query: &str, body: Value| {
+            let path = format!("{path}{query}");
+            world.as_key(&stranger, method, &path, body).await
+        };
+        let reply = call(&query, body).await;
+        let what = format!("{operation}{query}: {}", reply.text);
+        assert_eq!(reply.status.as_u16(), status, "{what}");
+        let none = call(&nowhere.1, nowhere.2).await;
+        let plain = |reply: &Reply| {
+            let names = [JOB_KEY, CALENDAR, "default"];
+            let ids = [&things.job, &things.run, &things.key];
+            let of_nobody = Things::nowhere();
+            let nobody = [&of_nobody.job, &of_nobody.run, &of_nobody.key];
+            let text = ids
+                .iter()
+                .zip(nobody)
+                .fold(reply.text.clone(), |text, (id, none)| {
+                    text.replace(id.as_str(), none)
+                });
+            names
+                .iter()
+                .fold(text, |text, name| text.replace(name, "nowhere"))
+        };
+        assert_eq!(plain(&reply), plain(&none), "{what}");
+    }
+    assert_eq!(world.all_of(&admin).await, before);
 }
 
 /// A body that the operation would take.
@@ -249,8 +333,7 @@ impl Walk {
     }
 }
 
-async fn walk(expected: Expected, method: &str, template: &str) {
-    let world = World::with_keys().await;
+async fn walk(world: World, expected: Expected, method: &str, template: &str) {
     let admin = world.key(TenantId::DEFAULT, Role::Admin).await;
     let things = Things::make(&world, &admin).await;
     let (other, operation) = (TenantId::from_bytes([7; 16]), expected.operation);
@@ -331,11 +414,20 @@ impl World {
 
 #[tokio::test]
 async fn every_operation_answers_to_everyone_as_the_table_says() {
+    walk_all(World::with_keys).await;
+}
+
+#[tokio::test]
+async fn every_operation_answers_so_over_a_file_too() {
+    walk_all(World::with_keys_in_a_file).await;
+}
+
+async fn walk_all(world: impl AsyncFn() -> World) {
     let mut operations = operations();
     for expected in expected() {
         let of = operations.remove(expected.operation);
         let (method, path) = of.unwrap_or_else(|| panic!("no {}", expected.operation));
-        walk(expected, &method, &path).await;
+        walk(world().await, expected, &method, &path).await;
     }
     assert!(
         operations.is_empty(),

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use server::{Access, Api, RatesMax};
 use store::Store;
 use store::mem::MemStore;
+use store::sqlite::SqliteStore;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -80,11 +82,15 @@ fn master_keys() -> Arc<MasterKeys> {
 
 pub struct World {
     pub router: Router,
+    /// The reference store, which is what the node works on unless it was given another.
     pub store: MemStore,
+    /// What the node works on.
+    pub kept: Arc<dyn Store>,
     pub access: Arc<Access>,
     /// Says that the node is about to stop.
     pub stopping: CancellationToken,
     node: Node,
+    _folder: Option<TempDir>,
 }
 
 /// What came back.
@@ -195,6 +201,25 @@ impl World {
         Self::with_access(store, |store| Arc::new(store), config, access).await
     }
 
+    /// The same over a file.
+    pub async fn with_keys_in_a_file() -> Self {
+        let folder = TempDir::new().unwrap();
+        let (path, clock) = (folder.path().to_owned(), Arc::new(SystemClock));
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, clock));
+        let kept: Arc<dyn Store> = Arc::new(opened.await.unwrap().unwrap());
+        let access = Access::by_keys(Arc::clone(&kept)).await.unwrap();
+        let config = NodeConfig {
+            master_keys: Some(master_keys()),
+            ..NodeConfig::default()
+        };
+        let store = MemStore::new(Arc::new(SystemClock));
+        let seen = Arc::clone(&kept);
+        let max = RatesMax::default();
+        let mut world = Self::start(store, (seen, kept), config, access, max).await;
+        world._folder = Some(folder);
+        world
+    }
+
     /// The same, in which clients may call so fast.
     pub async fn with_rates(max: RatesMax) -> Self {
         let store = MemStore::new(Arc::new(SystemClock));
@@ -219,10 +244,20 @@ impl World {
         access: Access,
         rates_max: RatesMax,
     ) -> Self {
-        let seen = wrap(store.clone());
+        let (seen, kept) = (wrap(store.clone()), Arc::new(store.clone()));
+        Self::start(store, (seen, kept), config, access, rates_max).await
+    }
+
+    async fn start(
+        store: MemStore,
+        (seen, kept): (Arc<dyn Store>, Arc<dyn Store>),
+        config: NodeConfig,
+        access: Access,
+        rates_max: RatesMax,
+    ) -> Self {
         let registry = Registry::default().with("http", Arc::new(Obedient));
         let clock = Arc::new(SystemClock);
-        let inner: Arc<dyn Store> = Arc::new(store.clone());
+        let inner = Arc::clone(&kept);
         let node = Node::start(inner, clock, registry, config).await.unwrap();
         let stopping = CancellationToken::new();
         let access = Arc::new(access);
@@ -233,9 +268,11 @@ impl World {
         Self {
             router: server::router(api),
             store,
+            kept,
             access,
             stopping,
             node,
+            _folder: None,
         }
     }
 
