@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use crate::age::Age;
 use crate::board::{Board, Start, Work};
-use crate::callback::{callback, hand_over, is_taken_over, prepare, waits_for_key};
+use crate::callback::{callback, hand_over, is_taken_over, prepare, waits_for_store};
 use crate::clock::Clock;
 use crate::desk::{By, Ended, Ending, Endings, Gone};
 use crate::executors::Executors;
@@ -160,7 +160,7 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
         from,
     }) = next.take()
     {
-        let waits = work.payload_left().is_some() || waits_for_key(&attempts, &work);
+        let waits = work.payload_left().is_some() || waits_for_store(&attempts, &work);
         if waits {
             attempts.board.set_dispatched(work.key(), None);
         }

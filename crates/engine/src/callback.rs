@@ -16,28 +16,42 @@ use crate::desk::Gone;
 use crate::payloads::Unsent;
 use crate::tokens::Token;
 
-/// How soon a key for tokens is looked for again.
-const KEY_AGAIN: Duration = Duration::from_millis(250);
+/// How soon the store is tried again.
+const STORE_AGAIN: Duration = Duration::from_millis(250);
 
-/// Whether no token can be made for a target that may report later, before the store was asked.
-pub(crate) fn waits_for_key(attempts: &Attempts, work: &Work) -> bool {
+/// Whether an attempt needs something of the store before it can leave: a key for tokens, if its target may report later; what it
+/// is signed with; secrets.
+pub(crate) fn waits_for_store(attempts: &Attempts, work: &Work) -> bool {
+    lacks_key(attempts, work) || attempts.vault.lacks(work.job.tenant, &work.job.def.target)
+}
+
+fn lacks_key(attempts: &Attempts, work: &Work) -> bool {
     work.job.def.completion != Completion::Answer && !attempts.tokens.has_key()
+}
+
+/// Reads that. What is wrong for another reason than that the store is away shows when it is used.
+async fn read(attempts: &Attempts, work: &Work) -> Result<(), StoreError> {
+    if lacks_key(attempts, work) {
+        attempts.tokens.find_key().await?;
+    }
+    let (tenant, target) = (work.job.tenant, &work.job.def.target);
+    attempts.vault.fetch(tenant, target).await
 }
 
 /// Reads what an attempt needs of the store before it leaves. A store that is away costs it no attempt.
 pub(crate) async fn prepare(attempts: &Attempts, work: &Work) -> Result<Option<Bytes>, Unsent> {
     let kill = &attempts.presence.kill;
-    if waits_for_key(attempts, work) {
-        let key = async {
-            while attempts.tokens.find_key().await.is_err() {
-                attempts.clock.sleep(KEY_AGAIN).await;
+    if waits_for_store(attempts, work) {
+        let read = async {
+            while read(attempts, work).await.is_err() {
+                attempts.clock.sleep(STORE_AGAIN).await;
             }
         };
         tokio::select! {
             biased;
             () = kill.cancelled() => return Err(Unsent::Killed),
             () = work.stop.notified() => return Err(Unsent::HandedBack),
-            () = key => {}
+            () = read => {}
         }
     }
     attempts.payloads.payload_of(work, kill).await

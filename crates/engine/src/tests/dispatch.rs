@@ -1,7 +1,7 @@
 //! Dispatch: what starts when, and what an attempt that ends leaves behind.
 
 use model::shard::ShardSet;
-use model::{Lane, Outcome, Report, RunState, limits};
+use model::{AttemptNo, Lane, Outcome, Report, RunState, limits};
 
 use super::bench::{Bench, run_of};
 use super::world::{at, job_with, ms, once};
@@ -244,4 +244,25 @@ async fn an_attempt_is_delivered_with_its_number_and_slot() {
     assert_eq!((order.run, order.attempt.0), (run, 1));
     assert_eq!(order.slot.map(|slot| slot.0), Some(at(1_000)));
     assert_eq!(&*order.node, "first");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_say_what_signs_an_attempt_costs_none() {
+    let bench = Bench::holding().await;
+    bench.mem.set_secrets_away(true);
+    let run = bench.claimed(once(1, 1_000), 1_000).await;
+    bench.pass_to(at(1_000));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    bench.drain(&mut bench.settle()).await;
+    let waits = bench.mem.live_run(run).unwrap();
+    assert_eq!(
+        (waits.attempt, waits.dispatched_at),
+        (AttemptNo::FIRST, None)
+    );
+    assert!(waits.attempts.is_empty() && bench.target.runs().is_empty());
+    bench.mem.set_secrets_away(false);
+    bench.pass(ms(250));
+    bench.quiet().await;
+    assert_eq!(bench.target.runs(), [run]);
 }

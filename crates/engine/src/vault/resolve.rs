@@ -1,7 +1,7 @@
 //! What an attempt sends: its path, its headers and its body with what their templates say. Nothing is sent unless every
 //! secret that they name is there and may go to the host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,17 +9,56 @@ use executor::{Executor, Identity, WorkOrder};
 use http::HeaderValue;
 use http::uri::PathAndQuery;
 use model::target::HttpTarget;
-use model::{Report, RetryHint, Run, SecretName, Target, TlsSecrets};
+use model::{Report, RetryHint, Run, SecretName, Target, TenantId, TlsSecrets};
 use sha2::{Digest, Sha256};
+use store::StoreError;
 
 use super::facts::Facts;
 use super::scrub::Hidden;
 use super::template::{Place, TemplateError};
 use super::{Opened, Vault, VaultError, template};
+use crate::lock;
 
 type Found = BTreeMap<SecretName, Arc<Opened>>;
 
+/// The secrets that an attempt of a target needs.
+fn needed(target: &Target) -> BTreeSet<SecretName> {
+    if !template::is_in(target) {
+        return BTreeSet::new();
+    }
+    let Target::Http(http) = target;
+    let templates = template::all_of(http);
+    let named = templates
+        .iter()
+        .flat_map(|(_, _, text)| template::secrets_in(text).unwrap_or_default());
+    let tls = http.tls.iter().flat_map(TlsSecrets::named);
+    named.chain(tls.map(|(_, name)| name.clone())).collect()
+}
+
 impl Vault {
+    /// Whether something that an attempt needs is not known yet.
+    pub(crate) fn lacks(&self, tenant: TenantId, target: &Target) -> bool {
+        if self.signing_known(tenant).is_none() {
+            return true;
+        }
+        let needed = needed(target);
+        let cache = lock(&self.cache);
+        let mut keys = needed.into_iter().map(|name| (tenant, name));
+        keys.any(|key| !cache.opened.contains_key(&key))
+    }
+
+    /// Reads what an attempt needs. Fails when the store is away, and only then: that costs no attempt.
+    pub(crate) async fn fetch(&self, tenant: TenantId, target: &Target) -> Result<(), StoreError> {
+        self.fetch_signing(tenant).await?;
+        for name in needed(target) {
+            match self.get(tenant, &name).await {
+                Err(VaultError::Store(error)) if error.is_transient() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Delivers an attempt whose target has templates, and says before what is to be taken out of its report.
     pub async fn deliver(
         &self,

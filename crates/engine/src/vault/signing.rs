@@ -6,6 +6,7 @@ use std::sync::Arc;
 use executor::Signer;
 use model::signing::Place;
 use model::{SecretName, TenantId, limits};
+use store::StoreError;
 
 use super::{Vault, VaultError};
 use crate::lock;
@@ -26,6 +27,17 @@ impl Vault {
         lock(&self.cache).signing.get(&tenant).cloned()
     }
 
+    /// Reads it if it is not known. Fails when the store is away, and only then.
+    pub(super) async fn fetch_signing(&self, tenant: TenantId) -> Result<(), StoreError> {
+        if self.signing_known(tenant).is_some() {
+            return Ok(());
+        }
+        match self.read_signing(tenant).await {
+            Err(error) if error.is_transient() => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Reads it, and remembers it.
     pub async fn signing(&self, tenant: TenantId) -> Signing {
         match self.read_signing(tenant).await {
@@ -35,7 +47,7 @@ impl Vault {
         }
     }
 
-    async fn read_signing(&self, tenant: TenantId) -> Result<Signing, store::StoreError> {
+    async fn read_signing(&self, tenant: TenantId) -> Result<Signing, StoreError> {
         // The number first: whatever changes after it is noticed later.
         let access = self.store.access();
         let change = access.secret_change().await?;

@@ -13,6 +13,24 @@ use crate::{SecretPut, SecretStore, StoreError};
 pub(super) struct Secrets {
     change: u64,
     all: BTreeMap<(TenantId, SecretName), Secret>,
+    /// Nobody can read them for now.
+    away: bool,
+}
+
+impl Secrets {
+    fn readable(&self) -> Result<&Self, StoreError> {
+        if self.away {
+            return Err(StoreError::unavailable("secrets cannot be read"));
+        }
+        Ok(self)
+    }
+}
+
+impl MemStore {
+    /// Whether secrets can be read, as if the store was away for nobody else.
+    pub fn set_secrets_away(&self, away: bool) {
+        self.state().secrets.away = away;
+    }
 }
 
 impl Secrets {
@@ -74,12 +92,9 @@ impl SecretStore for MemStore {
         tenant: TenantId,
         name: &SecretName,
     ) -> Result<Option<Secret>, StoreError> {
-        Ok(self
-            .state()
-            .secrets
-            .all
-            .get(&(tenant, name.clone()))
-            .cloned())
+        let state = self.state();
+        let secrets = state.secrets.readable()?;
+        Ok(secrets.all.get(&(tenant, name.clone())).cloned())
     }
 
     async fn list_secrets(
@@ -106,7 +121,8 @@ impl SecretStore for MemStore {
     }
 
     async fn secret_change(&self) -> Result<u64, StoreError> {
-        Ok(self.state().secrets.change)
+        let state = self.state();
+        Ok(state.secrets.readable()?.change)
     }
 
     async fn secrets_not_under(
