@@ -434,8 +434,15 @@ impl Outside {
 
     /// The last checkpoint of the run, by this attempt or one before.
     pub async fn checkpoint(&self, run: RunId, token: &str) -> Result<Option<Bytes>, OutsideError> {
-        self.token(run, token).await?;
-        Ok(self.store.handed().get_checkpoint(run).await?)
+        let Token { attempt, .. } = self.token(run, token).await?;
+        let store = self.store.handed();
+        let checkpoint = store.get_checkpoint(run).await?;
+        // Only now: what a later attempt has written meanwhile is not for this one.
+        if store.is_current(run, attempt).await? {
+            Ok(checkpoint)
+        } else {
+            Err(OutsideError::Ended(None))
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use engine::Clock;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Handed, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId,
-    RunLog, TenantId, Timestamp, Version, WaitReason,
+    AttemptNo, Calendar, CalendarName, Handed, Job, JobId, JobKey, Lane, Level, PresenceId, Run,
+    RunId, RunLog, TenantId, Timestamp, Version, WaitReason,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -406,6 +406,7 @@ faulty! {
     get_handed(runs: &[RunId]) -> Vec<Option<Handed>>;
     whose(runs: &[RunId]) -> Vec<Option<Whose>>;
     get_checkpoint(run: RunId) -> Option<Bytes>;
+    is_current(run: RunId, attempt: AttemptNo) -> bool;
     append_log(appends: &[LogAppend]) -> Vec<Appended>;
     get_log(tenant: TenantId, run: RunId) -> Option<RunLog>;
     report_keys() -> Vec<ReportKey>;

@@ -64,6 +64,9 @@ pub trait HandedStore: Send + Sync {
     /// The last checkpoint of a run that lives.
     async fn get_checkpoint(&self, run: RunId) -> Result<Option<Bytes>, StoreError>;
 
+    /// Whether a run is at this attempt, and somebody holds it: a node, or the outside.
+    async fn is_current(&self, run: RunId, attempt: AttemptNo) -> Result<bool, StoreError>;
+
     /// Appends to the logs of runs whose attempt is the current one. A batch holds a run once at most.
     async fn append_log(&self, appends: &[LogAppend]) -> Result<Vec<Appended>, StoreError>;
 

@@ -334,6 +334,21 @@ async fn those_that_may_not_be_ended_yet_hide_nobody() {
 }
 
 #[tokio::test]
+async fn a_token_of_an_attempt_that_is_over_reads_no_checkpoint() {
+    let bench = Bench::holding().await;
+    let (run, token) = bench.handed_over().await;
+    let outside = bench.outside();
+    let left = bytes::Bytes::from_static(b"row 40");
+    let beaten = outside.heartbeat(run, &token, None, Some(left.clone()));
+    beaten.await.unwrap();
+    assert_eq!(outside.checkpoint(run, &token).await.unwrap(), Some(left));
+    let failed = outside.report(run, &token, Report::failed("no")).await;
+    failed.unwrap();
+    let read = outside.checkpoint(run, &token).await;
+    assert!(matches!(read, Err(OutsideError::Ended(_))), "{read:?}");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_lost_is_asked_for_again() {
     let bench = Bench::holding().await;
     let (run, _) = bench.taken_over().await;

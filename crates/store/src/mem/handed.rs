@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use model::shard::ShardSet;
 use model::view::{HandedChange, View};
-use model::{Handed, JobId, PresenceId, RunId, RunLog, Shard, TenantId, Timestamp, limits};
+use model::{
+    AttemptNo, Handed, JobId, PresenceId, RunId, RunLog, Shard, TenantId, Timestamp, limits,
+};
 
 use super::state::State;
 use super::{Flaw, MemStore};
@@ -219,6 +221,12 @@ impl HandedStore for MemStore {
 
     async fn get_checkpoint(&self, run: RunId) -> Result<Option<Bytes>, StoreError> {
         Ok(self.state().outside.checkpoints.get(&run).cloned())
+    }
+
+    async fn is_current(&self, run: RunId, attempt: AttemptNo) -> Result<bool, StoreError> {
+        let state = self.state();
+        let live = state.live.runs.get(&run);
+        Ok(live.is_some_and(|run| run.attempt == attempt && run.claim.is_some()))
     }
 
     async fn append_log(&self, appends: &[LogAppend]) -> Result<Vec<Appended>, StoreError> {

@@ -466,6 +466,16 @@ impl HandedStore for PgStore {
         .await
     }
 
+    async fn is_current(&self, run: RunId, attempt: AttemptNo) -> Result<bool, StoreError> {
+        self.call(|| async {
+            let conn = self.clients.get().await?;
+            let sql = include_str!("sql/is_current.sql");
+            let row = conn.row(sql, &[&run.0, &attempt.0.cast_signed()]).await?;
+            Ok(row.is_some())
+        })
+        .await
+    }
+
     async fn append_log(&self, appends: &[LogAppend]) -> Result<Vec<Appended>, StoreError> {
         self.call(|| self.try_append_log(appends)).await
     }

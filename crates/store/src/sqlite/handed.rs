@@ -372,6 +372,14 @@ impl HandedStore for SqliteStore {
         self.read(By::Client, read).await
     }
 
+    async fn is_current(&self, run: RunId, attempt: AttemptNo) -> Result<bool, StoreError> {
+        let read = move |conn: &Connection| {
+            let mut select = conn.prepare_cached(include_str!("sql/is_current.sql"))?;
+            Ok(select.exists(params![run.as_bytes(), attempt.0])?)
+        };
+        self.read(By::Client, read).await
+    }
+
     async fn append_log(&self, appends: &[LogAppend]) -> Result<Vec<Appended>, StoreError> {
         let appends = appends.to_vec();
         let rows = appends.len();
