@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::breaker::{Signal, Turned};
-use model::{AttemptNo, Run, RunId, RunKind, Timestamp, Verdict, limits};
+use model::{AttemptNo, RunId, RunKind, Timestamp, Verdict, limits};
 use store::Settlement;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -63,8 +63,14 @@ impl Claims {
     }
 
     /// It was due, and the clock went back: it waits until it is due again.
-    fn hold_again(&mut self, run: &Run) {
-        self.held.entry(run.due_at).or_default().push(run.id);
+    fn hold_again(&mut self, work: Arc<Work>, now: Timestamp) {
+        let (id, due_at) = (work.run.id, work.run.due_at);
+        self.held.entry(due_at).or_default().push(id);
+        if let Some(holding) = self.by_run.get_mut(&id) {
+            holding.stage = Stage::Held(work);
+            let kept_by = holding.kept_by.take();
+            self.give_up(kept_by, id, Some(now));
+        }
     }
 
     /// Moves what is due from the wait to its lane.
@@ -120,10 +126,7 @@ impl Claims {
             let stage = std::mem::replace(&mut holding.stage, Stage::Ending);
             match stage {
                 Stage::Queued(work) if work.run.due_at > now => {
-                    let kept_by = holding.kept_by.take();
-                    holding.stage = Stage::Held(Arc::clone(&work));
-                    self.hold_again(&work.run);
-                    self.give_up(kept_by, id, Some(now));
+                    self.hold_again(work, now);
                 }
                 Stage::Queued(work) => {
                     holding.kept_by = None;
