@@ -6,9 +6,8 @@
 
 #![deny(unreachable_pub)]
 
-#[cfg(test)]
-#[cfg(feature = "http")]
-mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod egress;
 #[cfg(feature = "http")]
 pub mod http;

@@ -2,11 +2,19 @@
 //! flood, hang and misbehave, and get one test per promise:
 //!
 //! ```text
-//! conformance_suite!(async || MySubject::new().await);
+//! executor::conformance_suite!(async || MySubject::new().await);
 //! ```
 //!
-//! Deadlines and cancels are the caller's: it drops the delivery, and that must end it. Panics are the caller's to contain
-//! (`engine/src/attempt.rs`), and no target may bring one about.
+//! Deadlines and cancels are the caller's: it drops the delivery, and that must end it. A node contains panics of executors
+//! (`engine/src/attempt.rs`), so one costs an attempt and not the node; but no target may bring one about, and the suite names
+//! the order that did. Other crates have the suite with the feature `conformance`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    async_fn_in_trait,
+    reason = "a suite of tests: what does not hold panics, and each runs on its own thread"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +26,7 @@ use tokio::time::timeout;
 use crate::{Executor, WorkOrder};
 
 /// An executor, and targets of its kind.
-pub(crate) trait Subject {
+pub trait Subject {
     fn executor(&self) -> Arc<dyn Executor>;
     /// The subject lets go of its executor.
     fn drop_executor(&mut self);
@@ -47,9 +55,15 @@ const SHORT: Duration = Duration::from_millis(100);
 const MANY: usize = 100;
 
 async fn report_of(subject: &impl Subject, order: WorkOrder) -> Report {
-    timeout(LONG, subject.executor().execute(order))
-        .await
-        .unwrap()
+    let (executor, target) = (subject.executor(), format!("{:?}", order.job.def.target));
+    // A task of its own contains what goes wrong, as a node does.
+    let mut delivery = JoinSet::new();
+    delivery.spawn(async move { executor.execute(order).await });
+    match timeout(LONG, delivery.join_next()).await {
+        Ok(Some(Ok(report))) => report,
+        Ok(Some(Err(error))) => panic!("the executor failed on {target}: {error}"),
+        Ok(None) | Err(_) => panic!("nothing came of {target}"),
+    }
 }
 
 /// One line that can be stored and shown.
@@ -63,13 +77,13 @@ fn check_line(error: Option<&str>) {
     assert!(error.chars().all(|c| !c.is_control()), "{error:?}");
 }
 
-pub(crate) async fn success_is_reported(subject: impl Subject) {
+pub async fn success_is_reported(subject: impl Subject) {
     let report = report_of(&subject, subject.succeeding()).await;
     assert_eq!((report.outcome, report.error), (Outcome::Succeeded, None));
     assert!(!report.truncated, "nothing was cut");
 }
 
-pub(crate) async fn the_target_learns_whose_attempt_it_is(subject: impl Subject) {
+pub async fn the_target_learns_whose_attempt_it_is(subject: impl Subject) {
     let order = WorkOrder {
         attempt: AttemptNo(7),
         ..subject.succeeding()
@@ -79,13 +93,13 @@ pub(crate) async fn the_target_learns_whose_attempt_it_is(subject: impl Subject)
     assert_eq!(subject.delivered(), [expected]);
 }
 
-pub(crate) async fn a_failure_says_why_in_one_line(subject: impl Subject) {
+pub async fn a_failure_says_why_in_one_line(subject: impl Subject) {
     let report = report_of(&subject, subject.failing()).await;
     assert_eq!(report.outcome, Outcome::Failed);
     check_line(report.error.as_deref());
 }
 
-pub(crate) async fn a_failure_says_whether_trying_again_can_help(subject: impl Subject) {
+pub async fn a_failure_says_whether_trying_again_can_help(subject: impl Subject) {
     for (order, retry) in subject.classified() {
         let report = report_of(&subject, order).await;
         assert_eq!(
@@ -98,7 +112,7 @@ pub(crate) async fn a_failure_says_whether_trying_again_can_help(subject: impl S
     }
 }
 
-pub(crate) async fn no_more_output_is_kept_than_was_asked_for(subject: impl Subject) {
+pub async fn no_more_output_is_kept_than_was_asked_for(subject: impl Subject) {
     let (order, output_max) = subject.flooding();
     let report = report_of(&subject, order).await;
     assert_eq!(
@@ -108,7 +122,7 @@ pub(crate) async fn no_more_output_is_kept_than_was_asked_for(subject: impl Subj
     );
 }
 
-pub(crate) async fn a_dropped_delivery_ends_at_its_target(subject: impl Subject) {
+pub async fn a_dropped_delivery_ends_at_its_target(subject: impl Subject) {
     let executor = subject.executor();
     let delivery = executor.execute(subject.hanging());
     tokio::select! {
@@ -119,7 +133,7 @@ pub(crate) async fn a_dropped_delivery_ends_at_its_target(subject: impl Subject)
     timeout(LONG, subject.ended(1)).await.unwrap();
 }
 
-pub(crate) async fn a_deadline_ends_a_delivery_wherever_it_is(subject: impl Subject) {
+pub async fn a_deadline_ends_a_delivery_wherever_it_is(subject: impl Subject) {
     let executor = subject.executor();
     let delivery = executor.execute(subject.hanging());
     assert!(timeout(SHORT, delivery).await.is_err(), "it never ends");
@@ -132,7 +146,7 @@ pub(crate) async fn a_deadline_ends_a_delivery_wherever_it_is(subject: impl Subj
     assert_eq!(report.outcome, Outcome::Succeeded, "others go on");
 }
 
-pub(crate) async fn whatever_a_target_does_a_report_comes_of_it(subject: impl Subject) {
+pub async fn whatever_a_target_does_a_report_comes_of_it(subject: impl Subject) {
     for order in subject.hostile().await {
         let report = report_of(&subject, order).await;
         if report.outcome != Outcome::Succeeded {
@@ -143,7 +157,7 @@ pub(crate) async fn whatever_a_target_does_a_report_comes_of_it(subject: impl Su
     assert_eq!(report.outcome, Outcome::Succeeded, "and others go on");
 }
 
-pub(crate) async fn nothing_is_left_behind_when_it_goes(mut subject: impl Subject) {
+pub async fn nothing_is_left_behind_when_it_goes(mut subject: impl Subject) {
     report_of(&subject, subject.succeeding()).await;
     report_of(&subject, subject.failing()).await;
     let executor = subject.executor();
@@ -158,7 +172,7 @@ pub(crate) async fn nothing_is_left_behind_when_it_goes(mut subject: impl Subjec
     timeout(LONG, subject.left_alone()).await.unwrap();
 }
 
-pub(crate) async fn those_that_hang_hold_up_no_others(subject: impl Subject) {
+pub async fn those_that_hang_hold_up_no_others(subject: impl Subject) {
     let executor = subject.executor();
     let mut hanging = JoinSet::new();
     for _ in 0..MANY {
@@ -177,9 +191,10 @@ pub(crate) async fn those_that_hang_hold_up_no_others(subject: impl Subject) {
 }
 
 /// One test per promise, for the subject that the closure makes.
+#[macro_export]
 macro_rules! conformance_suite {
     ($subject:expr) => {
-        $crate::conformance::conformance_suite!($subject;
+        $crate::conformance_suite!($subject;
             success_is_reported
             the_target_learns_whose_attempt_it_is
             a_failure_says_why_in_one_line
@@ -202,4 +217,3 @@ macro_rules! conformance_suite {
         )*
     };
 }
-pub(crate) use conformance_suite;

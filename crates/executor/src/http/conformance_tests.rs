@@ -7,7 +7,7 @@ use model::{AttemptNo, JobId, RetryHint, RunId};
 
 use super::HttpExecutor;
 use super::receiver::{OK, Receiver, Step, executor, order, pause, post, say};
-use crate::conformance::{Subject, conformance_suite};
+use crate::conformance::Subject;
 use crate::{Executor, WorkOrder};
 
 struct Http {
@@ -129,4 +129,4 @@ impl Subject for Http {
     }
 }
 
-conformance_suite!(async || Http::new().await);
+crate::conformance_suite!(async || Http::new().await);

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::HttpExecutor;
 use super::receiver::{order, pause, post, soon};
 use super::receiver_tls::{TlsReceiver, acceptor, at_least, trusting};
-use crate::conformance::{Subject, conformance_suite};
+use crate::conformance::Subject;
 use crate::{Executor, WorkOrder};
 
 /// Streams that a server allows which says nothing special.
@@ -304,11 +304,11 @@ impl Subject for Tls {
 mod over_http2 {
     use super::*;
 
-    conformance_suite!(async || Tls::speaking("h2").await);
+    crate::conformance_suite!(async || Tls::speaking("h2").await);
 }
 
 mod over_http1 {
     use super::*;
 
-    conformance_suite!(async || Tls::speaking("http/1.1").await);
+    crate::conformance_suite!(async || Tls::speaking("http/1.1").await);
 }
