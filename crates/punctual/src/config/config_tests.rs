@@ -152,6 +152,7 @@ fn bad_values_of_every_setting_are_refused() {
         ("proxy_header", "x-real-ip"),
         ("cors_origins", "*"),
         ("connections_max", "0"),
+        ("connections_share", "101"),
         ("rate_key_max", "-1"),
         ("rate_address_max", "fast"),
         ("rate_refused_max", "1000001"),

@@ -28,6 +28,7 @@ pub(crate) struct Front {
     pub proxy_header: ProxyHeader,
     pub cors_origins: Vec<Origin>,
     pub connections_max: usize,
+    pub connections_share: u8,
     pub rates_max: RatesMax,
 }
 
@@ -43,6 +44,7 @@ impl Default for Front {
             proxy_header: ProxyHeader::default(),
             cors_origins: Vec::new(),
             connections_max: server::Bounds::default().connections_max,
+            connections_share: server::Bounds::default().connections_share,
             rates_max: RatesMax {
                 of_key: 10_000,
                 of_address: 10_000,
@@ -222,6 +224,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: |config| config.front.connections_max.to_string(),
     },
     Setting {
+        name: "connections_share",
+        flag: "connections-share",
+        value: "PERCENT",
+        help: "How much of connections_max one address may have, in percent; more are closed at once. Trusted proxies may have all",
+        secret: false,
+        set: |config, text| read_into(&mut config.front.connections_share, percent(text)),
+        show: |config| config.front.connections_share.to_string(),
+    },
+    Setting {
         name: "rate_key_max",
         flag: "rate-key-max",
         value: "COUNT",
@@ -243,12 +254,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "rate_refused_max",
         flag: "rate-refused-max",
         value: "COUNT",
-        help: "How many requests a second without a valid key a node looks at from one address, before it looks at none of that address for a while; 0 for any number",
+        help: "How many requests a second without a valid key a node answers as such from one address; more are refused for a while, those with a valid key are not; 0 for any number",
         secret: false,
         set: |config, text| read_into(&mut config.front.rates_max.of_refused, rate(text)),
         show: |config| config.front.rates_max.of_refused.to_string(),
     },
 ];
+
+fn percent(text: &str) -> Result<u8, String> {
+    let read = text.parse().ok().filter(|share| (1..=100).contains(share));
+    read.ok_or_else(|| "write a whole number from 1 to 100".to_owned())
+}
 
 fn path(text: &str) -> Result<Option<PathBuf>, String> {
     if text.contains(char::is_control) {

@@ -234,6 +234,7 @@ fn door(config: &Config, tls: Option<Arc<Tls>>) -> Door {
     let front = &config.front;
     let bounds = Bounds {
         connections_max: front.connections_max,
+        connections_share: front.connections_share,
         ..Bounds::default()
     };
     Door::default()

@@ -16,11 +16,15 @@ const STREAMS_MAX: u32 = 128;
 pub struct Bounds {
     /// Connections at once; more wait in the kernel's queue.
     pub connections_max: usize,
+    /// How many percent of these one address may have, or one network of IPv6; one at least. More are closed at once. Trusted
+    /// proxies may have all: they speak for many.
+    pub connections_share: u8,
     /// How long the handshake of TLS may take.
     pub handshake_wait: Duration,
     /// The head of a request must be complete within this; an idle connection is closed after it too.
     pub head_wait: Duration,
-    /// A connection on which no byte has moved for this long, either way, is closed. Longer than any request may take.
+    /// A connection on which no byte has moved for this long, either way, is closed, and so is one without a request. Longer
+    /// than any request may take.
     pub idle_max: Duration,
 }
 
@@ -28,6 +32,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             connections_max: 4_096,
+            connections_share: 25,
             handshake_wait: Duration::from_secs(10),
             head_wait: Duration::from_secs(30),
             idle_max: Duration::from_secs(45),
@@ -51,6 +56,15 @@ impl Bounds {
             .max_header_list_size(HEAD_BYTES_MAX as u32)
             .keep_alive_interval(self.head_wait);
         builder
+    }
+
+    /// How many connections one address may have.
+    pub(super) fn of_address(&self) -> usize {
+        let share = self
+            .connections_max
+            .saturating_mul(self.connections_share.into())
+            / 100;
+        share.clamp(1, self.connections_max.max(1))
     }
 
     /// How often to look whether anything has moved.

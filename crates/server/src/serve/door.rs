@@ -79,7 +79,7 @@ pub(super) struct Opened {
     hosts: Hosts,
     router: Router,
     pub(super) tls: Option<Arc<Tls>>,
-    proxies: Proxies,
+    pub(super) proxies: Proxies,
     cors: Cors,
     pub(super) bounds: Bounds,
 }

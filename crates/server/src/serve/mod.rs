@@ -6,15 +6,18 @@ mod cors;
 mod door;
 mod headers;
 mod hosts;
+mod idle;
 mod large;
 mod link;
 mod proxies;
+mod shares;
 mod tls;
 mod watched;
 
-use std::future::Future;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +26,8 @@ use engine::{Clock, SystemClock};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 pub use bounds::Bounds;
@@ -33,13 +35,17 @@ use bounds::{HEAD_BYTES_MAX, HEADERS_MAX};
 pub use cors::Origin;
 pub use door::Door;
 use door::Opened;
+use idle::{Answered, Idle, Requests, Watch};
 use link::Link;
 pub use proxies::{Proxies, ProxyHeader};
+use shares::{Share, Shares};
 pub use tls::{Tls, TlsError, TlsFiles};
 use watched::{Activity, Watched};
 
 /// How long to wait when no connection can be accepted, for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often it is logged at most that an address has its share.
+const WARN_APART: Duration = Duration::from_secs(60);
 
 /// Serves until `stop` is cancelled; then takes no more connections, and returns when the requests
 /// under way have ended. How long they get is for the caller to say.
@@ -47,7 +53,10 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
     let clock = SystemClock;
     let door = Arc::new(door.opened(listener.local_addr().ok(), router));
     let builder = Arc::new(door.bounds.builder());
-    let graceful = GracefulShutdown::new();
+    // Every guest has one end: when all are gone, so is the last.
+    let (guests, mut gone) = mpsc::channel::<Infallible>(1);
+    let shares = Shares::new(door.bounds.of_address());
+    let mut warned: Option<Duration> = None;
     let room = Arc::new(Semaphore::new(door.bounds.connections_max));
     let mut failing = false;
     loop {
@@ -70,14 +79,26 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
                 continue;
             }
         };
+        let is_proxy = door.proxies.trusts(address.ip());
+        let share = shares.take(address.ip());
+        if share.is_none() && !is_proxy {
+            let now = clock.uptime();
+            if warned.is_none_or(|at| now.saturating_sub(at) >= WARN_APART) {
+                warned = Some(now);
+                let max = door.bounds.of_address();
+                tracing::warn!(address = %address.ip(), max, "an address has all connections that it may have: more are closed");
+            }
+            continue;
+        }
         // Answers are small and whole: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let guest = Guest {
             address,
             door: Arc::clone(&door),
             builder: Arc::clone(&builder),
-            watcher: graceful.watcher(),
-            permit,
+            stopped: stop.clone(),
+            _present: guests.clone(),
+            _room: (permit, share),
         };
         let stopped = stop.clone();
         tokio::spawn(async move {
@@ -92,8 +113,8 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
             }
         });
     }
-    drop(listener);
-    graceful.shutdown().await;
+    drop((listener, guests));
+    while gone.recv().await.is_some() {}
 }
 
 async fn accept(
@@ -113,8 +134,10 @@ struct Guest {
     address: SocketAddr,
     door: Arc<Opened>,
     builder: Arc<Builder<TokioExecutor>>,
-    watcher: Watcher,
-    permit: OwnedSemaphorePermit,
+    stopped: CancellationToken,
+    _present: mpsc::Sender<Infallible>,
+    /// What it takes up. Trusted proxies have no share.
+    _room: (OwnedSemaphorePermit, Option<Share>),
 }
 
 impl Guest {
@@ -136,47 +159,49 @@ impl Guest {
         None
     }
 
-    /// Answers to the end of the connection.
+    /// Answers to the end of the connection, or until it has served nobody for too long.
     async fn attend(self, link: Link) {
-        let activity = Activity::default();
+        let (activity, requests) = (Activity::default(), Arc::<Requests>::default());
         let io = TokioIo::new(Watched::new(link, activity.clone()));
         let (address, bounds) = (self.address.ip(), self.door.bounds);
-        let door = self.door;
-        let service = service_fn(move |request| Arc::clone(&door).answer(address, request));
-        let connection = self.builder.serve_connection(io, service);
-        keep(self.watcher.watch(connection), activity, bounds).await;
-        drop(self.permit);
-    }
-}
-
-/// Drives a connection to its end, or until it has stood still for too long.
-async fn keep<E: std::fmt::Debug>(
-    connection: impl Future<Output = Result<(), E>>,
-    activity: Activity,
-    bounds: Bounds,
-) {
-    tokio::select! {
-        biased;
-        ended = connection => {
-            if let Err(error) = ended {
-                tracing::debug!(?error, "a connection ended early");
+        let service = service_fn(|request| {
+            let (door, under_way) = (Arc::clone(&self.door), requests.begin());
+            async move {
+                let answered = door.answer(address, request).await;
+                answered.map(|answer| {
+                    answer.map(|body| Answered {
+                        body,
+                        _request: under_way,
+                    })
+                })
             }
-        }
-        () = stood_still(activity, bounds) => tracing::debug!("a connection stood still"),
-    }
-}
-
-async fn stood_still(activity: Activity, bounds: Bounds) {
-    let clock = SystemClock;
-    let mut last = activity.count();
-    let mut since = clock.uptime();
-    loop {
-        clock.sleep(bounds.idle_look()).await;
-        let count = activity.count();
-        if count != last {
-            (last, since) = (count, clock.uptime());
-        } else if clock.uptime().saturating_sub(since) >= bounds.idle_max {
-            return;
+        });
+        let mut connection = pin!(self.builder.serve_connection(io, service));
+        let mut watch = Watch::new(activity, Arc::clone(&requests), bounds);
+        let mut is_ending = false;
+        loop {
+            let why = tokio::select! {
+                biased;
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(?error, "a connection ended early");
+                    }
+                    return;
+                }
+                () = self.stopped.cancelled(), if !is_ending => None,
+                idle = watch.idle() => Some(idle),
+            };
+            match why {
+                Some(Idle::Still) => return tracing::debug!("a connection stood still"),
+                // It was given time to end by itself.
+                Some(Idle::Unused) if is_ending => {
+                    return tracing::debug!("a connection did not end");
+                }
+                Some(Idle::Unused) | None => {}
+            }
+            // What is under way is answered first.
+            is_ending = true;
+            connection.as_mut().graceful_shutdown();
         }
     }
 }

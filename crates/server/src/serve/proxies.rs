@@ -29,7 +29,8 @@ impl Proxies {
         Self { trusted, header }
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
         self.trusted.iter().any(|range| range.contains(address))
     }
 

@@ -6,11 +6,11 @@ use axum::Router;
 use axum::routing::get;
 use server::{Bounds, Door, Peer, Proxies, ProxyHeader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::sockets::{Served, read, served_by};
-use crate::world::World;
+use crate::world::{World, pause};
 
 /// Much longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -230,6 +230,7 @@ async fn heads_and_silence_have_an_end() {
 async fn more_connections_than_allowed_wait_for_their_turn() {
     let bounds = Bounds {
         connections_max: 2,
+        connections_share: 100,
         ..Bounds::default()
     };
     let served = served_with(Door::default().with_bounds(bounds)).await;
@@ -248,4 +249,118 @@ async fn more_connections_than_allowed_wait_for_their_turn() {
     assert_eq!(read(&mut third).await, "", "there is no room");
     drop(all);
     assert_eq!(first_of(&mut third).await, "HTTP/1.1 200");
+}
+
+/// A connection from another address of this machine.
+async fn from(address: &str, to: std::net::SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket
+        .bind(format!("{address}:0").parse().unwrap())
+        .unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_address_has_a_share_of_the_connections_and_others_have_theirs() {
+    let bounds = Bounds {
+        connections_max: 8,
+        connections_share: 25,
+        ..Bounds::default()
+    };
+    let served = served_with(Door::default().with_bounds(bounds)).await;
+    let get = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut held = Vec::new();
+    for address in ["127.0.0.1", "127.0.0.2"] {
+        for _ in 0..2 {
+            let mut stream = from(address, served.address).await;
+            stream.write_all(get).await.unwrap();
+            assert_eq!(first_of(&mut stream).await, "HTTP/1.1 200", "{address}");
+            held.push(stream);
+        }
+        let mut more = from(address, served.address).await;
+        assert!(is_closed(&mut more).await, "{address} has its share");
+    }
+    held.clear();
+    for _ in 0..500 {
+        let mut again = from("127.0.0.1", served.address).await;
+        let mut buffer = [0; 12];
+        let sent = again.write_all(get).await;
+        if sent.is_ok() && again.read_exact(&mut buffer).await.is_ok() {
+            return;
+        }
+        pause(20).await;
+    }
+    panic!("what was let go is free for others");
+}
+
+/// A proxy that is trusted speaks for many clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trusted_proxy_may_have_all_connections() {
+    let bounds = Bounds {
+        connections_max: 4,
+        connections_share: 25,
+        ..Bounds::default()
+    };
+    let trusted = vec!["127.0.0.0/8".parse().unwrap()];
+    let proxies = Proxies::new(trusted, ProxyHeader::Forwarded);
+    let door = Door::default().with_bounds(bounds).with_proxies(proxies);
+    let served = served_with(door).await;
+    let get = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(get).await.unwrap();
+        assert_eq!(first_of(&mut stream).await, "HTTP/1.1 200");
+        held.push(stream);
+    }
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0punctual";
+/// GET http://localhost/ on the first stream.
+const GET: &[u8] = b"\0\0\x0e\x01\x05\0\0\0\x01\x82\x86\x84\x41\x09localhost";
+
+/// Speaks HTTP/2 and sends pings until the other side closes, or for so long; all that came back.
+async fn ping_on(address: std::net::SocketAddr, first: &[u8], secs: u64) -> (bool, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&[PREFACE, first].concat()).await.unwrap();
+    let (mut all, mut buffer) = (Vec::new(), [0; 4_096]);
+    let closing = async {
+        loop {
+            let read = tokio::time::timeout(Duration::from_millis(100), stream.read(&mut buffer));
+            match read.await {
+                Ok(Ok(0) | Err(_)) => return,
+                Ok(Ok(count)) => all.extend_from_slice(&buffer[..count]),
+                Err(_) if stream.write_all(PING).await.is_err() => return,
+                Err(_) => {}
+            }
+        }
+    };
+    let closed = tokio::time::timeout(Duration::from_secs(secs), closing).await;
+    (closed.is_ok(), all)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_alone_keep_no_connection_open_and_a_request_does() {
+    let bounds = Bounds {
+        idle_max: Duration::from_secs(1),
+        ..Bounds::default()
+    };
+    let slow = async || {
+        pause(4_000).await;
+        "done"
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/", get(slow));
+    let door = Door::default().with_bounds(bounds);
+    let stop = CancellationToken::new();
+    tokio::spawn(server::serve(listener, router, door, stop.clone()));
+    let (closed, _) = ping_on(address, b"", 15).await;
+    assert!(closed, "nothing is asked for");
+    let (closed, came) = ping_on(address, GET, 30).await;
+    assert!(closed, "nothing more is asked for");
+    let done = came.windows(4).any(|part| part == b"done");
+    assert!(done, "what takes longer than that is answered");
+    stop.cancel();
 }
