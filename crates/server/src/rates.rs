@@ -101,15 +101,6 @@ impl<K: Ord + Copy> Limiter<K> {
 
     /// One more request, if there is room for it. None where nothing is bounded.
     pub(crate) fn take(&self, who: K, now: Duration) -> Option<Standing> {
-        self.stand(who, now, true)
-    }
-
-    /// How somebody stands, without a request.
-    pub(crate) fn look(&self, who: K, now: Duration) -> Option<Standing> {
-        self.stand(who, now, false)
-    }
-
-    fn stand(&self, who: K, now: Duration, takes: bool) -> Option<Standing> {
         if self.max == 0 {
             return None;
         }
@@ -117,7 +108,7 @@ impl<K: Ord + Copy> Limiter<K> {
         let full_at = buckets.full_at.get(&who).copied();
         let after = full_at.map_or(now, |at| at.max(now)) + self.step;
         let wait = after.saturating_sub(now + SECOND);
-        if takes && wait.is_zero() {
+        if wait.is_zero() {
             buckets.make_room(now);
             buckets.full_at.insert(who, after);
         }
@@ -179,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn a_look_takes_nothing_and_no_bound_is_none() {
+    fn what_is_refused_takes_nothing_and_no_bound_is_none() {
         let limiter = Limiter::new("key", 1);
-        for _ in 0..3 {
-            assert!(!limiter.look(1, ms(0)).unwrap().is_spent());
-        }
         assert!(passes(&limiter, 1, ms(0)));
-        assert!(limiter.look(1, ms(0)).unwrap().is_spent());
+        for _ in 0..3 {
+            assert!(!passes(&limiter, 1, ms(0)));
+        }
+        assert!(passes(&limiter, 1, ms(1_000)));
         assert_eq!(Limiter::new("key", 0).take(1_u32, ms(0)), None);
     }
 

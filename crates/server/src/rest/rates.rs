@@ -37,7 +37,12 @@ pub(super) async fn by_address(
     let standing = address.and_then(|address| api.rates.by_address.take(address, now));
     match standing {
         Some(standing) if standing.is_spent() => refuse(&standing),
-        Some(_) | None => next.run(request).await,
+        Some(standing) => {
+            let mut response = next.run(request).await;
+            mark(response.headers_mut(), &standing);
+            response
+        }
+        None => next.run(request).await,
     }
 }
 
@@ -61,7 +66,7 @@ pub(super) fn refuse(standing: &Standing) -> Response {
     response
 }
 
-/// How the caller stands.
+/// How the caller stands, beside what is said of another bound.
 pub(super) fn mark(headers: &mut HeaderMap, standing: &Standing) {
     let Standing {
         name, max, left, ..
@@ -72,7 +77,7 @@ pub(super) fn mark(headers: &mut HeaderMap, standing: &Standing) {
     ];
     for (name, text) in texts {
         if let Ok(value) = HeaderValue::try_from(text) {
-            headers.insert(name, value);
+            headers.append(name, value);
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::peer::Peer;
 use crate::problem::{Kind, Problem};
 use crate::rates::Standing;
 
-/// Lets in who has a key, as often as its rate allows. Who sends too many that are not valid is not looked at for a while.
+/// Lets in who has a key, as often as its rate allows. Who sends too many that are not valid is refused for a while; whoever has
+/// a valid one is let in all the same, also from the same address.
 pub(super) async fn admit(
     State(api): State<Arc<Api>>,
     mut request: Request,
@@ -26,23 +27,22 @@ pub(super) async fn admit(
 ) -> Response {
     let now = api.engine.clock().uptime();
     let address = rates::address_of(&request);
-    let refused = address.and_then(|address| api.rates.refused.look(address, now));
-    if let Some(spent) = refused.filter(Standing::is_spent) {
-        return rates::refuse(&spent);
-    }
+    // One more that is not valid.
+    let failed = || {
+        let standing = address.and_then(|address| api.rates.refused.take(address, now));
+        let spent = standing.filter(Standing::is_spent);
+        spent.as_ref().map(rates::refuse)
+    };
     if outside::is_by_token(&request) {
         let response = next.run(request).await;
-        if let Some(address) = address.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
-            let _counted = api.rates.refused.take(address, now);
+        if response.status() == StatusCode::UNAUTHORIZED {
+            return failed().unwrap_or(response);
         }
         return response;
     }
     let text = bearer(request.headers());
     let Some(caller) = api.access.caller(text, api.engine.now()) else {
-        if let Some(address) = address {
-            let _counted = api.rates.refused.take(address, now);
-        }
-        return unauthorized().into_response();
+        return failed().unwrap_or_else(|| unauthorized().into_response());
     };
     let standing = caller.key.and_then(|key| api.rates.by_key.take(key, now));
     if let Some(spent) = standing.filter(Standing::is_spent) {
