@@ -27,6 +27,8 @@ pub struct Peer {
     pub is_tls: bool,
     /// Whether a proxy that the operator trusts got it over TLS.
     pub is_tls_before: bool,
+    /// Whether it is from a page of an origin that may call.
+    pub is_listed: bool,
 }
 
 impl Peer {
@@ -37,6 +39,7 @@ impl Peer {
             request_id,
             is_tls: false,
             is_tls_before: false,
+            is_listed: false,
         }
     }
 
@@ -45,6 +48,22 @@ impl Peer {
         if let Ok(value) = HeaderValue::from_str(&self.request_id) {
             response.headers_mut().insert(REQUEST_ID, value);
         }
+    }
+}
+
+/// Whether a request that changes something comes from a page of ours. Browsers say so; who does not say is no browser.
+pub(crate) fn is_ours(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text("sec-fetch-site") {
+        return ["same-origin", "none"].contains(&site);
+    }
+    match (text("origin"), text("host")) {
+        (Some(origin), Some(host)) => {
+            let named = origin.split_once("://").map(|(_, named)| named);
+            named.is_some_and(|named| named.eq_ignore_ascii_case(host))
+        }
+        (Some(_), None) => false,
+        (None, _) => true,
     }
 }
 
@@ -102,6 +121,38 @@ mod tests {
             let name = name_of(values);
             assert!(name.starts_with("018bcfe5-6800-7"), "{name}");
             assert_ne!(name, name_of(values), "each has its own");
+        }
+    }
+
+    #[test]
+    fn a_form_of_another_origin_is_refused() {
+        let cases: [(&[(&str, &str)], bool); 7] = [
+            (&[("host", "a.example")], true),
+            (
+                &[
+                    ("host", "a.example:7710"),
+                    ("origin", "http://a.example:7710"),
+                ],
+                true,
+            ),
+            (
+                &[("host", "a.example"), ("origin", "http://b.example")],
+                false,
+            ),
+            (&[("host", "a.example"), ("origin", "null")], false),
+            (&[("sec-fetch-site", "same-origin")], true),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (&[("sec-fetch-site", "same-site")], false),
+        ];
+        for (pairs, expected) in cases {
+            let mut map = HeaderMap::new();
+            for (name, value) in pairs {
+                map.append(
+                    axum::http::HeaderName::try_from(*name).unwrap(),
+                    HeaderValue::try_from(*value).unwrap(),
+                );
+            }
+            assert_eq!(is_ours(&map), expected, "{pairs:?}");
         }
     }
 }

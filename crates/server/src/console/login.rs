@@ -14,7 +14,7 @@ use super::frame::{Answer, Bare, page};
 use super::viewer::{self, Fields, OfAnyTenant};
 use crate::api::Api;
 use crate::ops::sessions::{self, Login, Token};
-use crate::peer::Peer;
+use crate::peer::{Peer, is_ours};
 use crate::problem::{Kind, Problem};
 
 #[derive(Template)]
@@ -141,7 +141,7 @@ async fn resend(api: &Api, token: &Token, path: String, kept: &Fields) -> Answer
 
 /// Nobody else's page logs somebody in here.
 fn of_our_page(headers: &HeaderMap) -> Result<(), PageError> {
-    if viewer::is_ours(headers) {
+    if is_ours(headers) {
         return Ok(());
     }
     let detail = "the form was sent from a page of another origin, so that nobody was logged in";
@@ -155,7 +155,7 @@ pub(super) async fn login(
     fields: Fields,
 ) -> Answer {
     of_our_page(&headers)?;
-    let before = viewer::token(&headers);
+    let before = viewer::token(&headers, peer.is_tls);
     let (name, next) = (fields.get("name").trim(), fields.get("next"));
     let password = Zeroizing::new(fields.get("password").to_owned());
     let address = viewer::address(&peer);
@@ -236,7 +236,7 @@ pub(super) async fn open_link(
     fields: Fields,
 ) -> Answer {
     of_our_page(&headers)?;
-    let before = viewer::token(&headers);
+    let before = viewer::token(&headers, peer.is_tls);
     let address = viewer::address(&peer);
     let now = api.engine.clock().uptime();
     if let Err(wait) = api.lockouts.begin_at(address, now) {

@@ -21,7 +21,7 @@ use super::login;
 use crate::access::Caller;
 use crate::api::Api;
 use crate::ops::sessions::{self, LoggedIn, Token};
-use crate::peer::Peer;
+use crate::peer::{Peer, is_ours};
 use crate::problem::{Kind, Problem};
 use crate::rates::network;
 
@@ -107,9 +107,10 @@ pub(super) fn is_secure(headers: &HeaderMap, peer: &Peer) -> bool {
     peer.is_tls || peer.is_tls_before || is_https
 }
 
-/// The token that a browser has.
-pub(super) fn token(headers: &HeaderMap) -> Option<Token> {
-    let found = cookie(headers, COOKIE_TLS).or_else(|| cookie(headers, COOKIE));
+/// The token that a browser has. Over TLS another cookie could be from somebody who listened where there was none.
+pub(super) fn token(headers: &HeaderMap, is_tls: bool) -> Option<Token> {
+    let plain = || cookie(headers, COOKIE).filter(|_| !is_tls);
+    let found = cookie(headers, COOKIE_TLS).or_else(plain);
     found.and_then(Token::read)
 }
 
@@ -161,7 +162,8 @@ pub(super) async fn admit(
     if !is_read && !is_ours(headers) {
         return PageError::from(foreign()).into_response();
     }
-    let (token, zone) = (token(headers), zone_of(headers));
+    let is_tls = peer.as_ref().is_some_and(|peer| peer.is_tls);
+    let (token, zone) = (token(headers, is_tls), zone_of(headers));
     let found = match &token {
         Some(token) => sessions::who(&api, token).await,
         None => Ok(None),
@@ -207,22 +209,6 @@ fn to_login(request: &Request) -> Response {
     match HeaderValue::from_str(&next) {
         Ok(to) if is_part => (StatusCode::UNAUTHORIZED, [("hx-redirect", to)]).into_response(),
         Ok(_) | Err(_) => Redirect::to(&next).into_response(),
-    }
-}
-
-/// Whether a request that changes something comes from a page of ours. Browsers say so; who does not say is no browser.
-pub(super) fn is_ours(headers: &HeaderMap) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(site) = text("sec-fetch-site") {
-        return ["same-origin", "none"].contains(&site);
-    }
-    match (text("origin"), text("host")) {
-        (Some(origin), Some(host)) => {
-            let named = origin.split_once("://").map(|(_, named)| named);
-            named.is_some_and(|named| named.eq_ignore_ascii_case(host))
-        }
-        (Some(_), None) => false,
-        (None, _) => true,
     }
 }
 
@@ -334,35 +320,19 @@ mod tests {
     }
 
     #[test]
-    fn a_form_of_another_origin_is_refused() {
-        let cases: [(&[(&str, &str)], bool); 7] = [
-            (&[("host", "a.example")], true),
-            (
-                &[
-                    ("host", "a.example:7710"),
-                    ("origin", "http://a.example:7710"),
-                ],
-                true,
-            ),
-            (
-                &[("host", "a.example"), ("origin", "http://b.example")],
-                false,
-            ),
-            (&[("host", "a.example"), ("origin", "null")], false),
-            (&[("sec-fetch-site", "same-origin")], true),
-            (&[("sec-fetch-site", "cross-site")], false),
-            (&[("sec-fetch-site", "same-site")], false),
-        ];
-        for (pairs, expected) in cases {
+    fn over_tls_only_the_cookie_that_is_bound_to_it_counts() {
+        let (plain, bound) = ("a".repeat(64), "b".repeat(64));
+        let token = |text: &str, is_tls| {
             let mut map = HeaderMap::new();
-            for (name, value) in pairs {
-                map.append(
-                    axum::http::HeaderName::try_from(*name).unwrap(),
-                    HeaderValue::try_from(*value).unwrap(),
-                );
-            }
-            assert_eq!(is_ours(&map), expected, "{pairs:?}");
-        }
+            map.insert("cookie", HeaderValue::from_str(text).unwrap());
+            token(&map, is_tls).map(|token| token.as_str().to_owned())
+        };
+        let both = format!("{COOKIE}={plain}; {COOKIE_TLS}={bound}");
+        let one = format!("{COOKIE}={plain}");
+        assert_eq!(token(&both, true), Some(bound.clone()));
+        assert_eq!(token(&both, false), Some(bound));
+        assert_eq!(token(&one, true), None);
+        assert_eq!(token(&one, false), Some(plain));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use store::Acting;
 use super::{outside, rates};
 use crate::access::Caller;
 use crate::api::Api;
-use crate::peer::Peer;
+use crate::peer::{Peer, is_ours};
 use crate::problem::{Kind, Problem};
 use crate::rates::Standing;
 
@@ -44,6 +44,9 @@ pub(super) async fn admit(
     let Some(caller) = api.access.caller(text, api.engine.now()) else {
         return failed().unwrap_or_else(|| unauthorized().into_response());
     };
+    if caller.key.is_none() && is_foreign(&request) {
+        return foreign().into_response();
+    }
     let standing = caller.key.and_then(|key| api.rates.by_key.take(key, now));
     if let Some(spent) = standing.filter(Standing::is_spent) {
         return rates::refuse(&spent);
@@ -55,6 +58,20 @@ pub(super) async fn admit(
         rates::mark(response.headers_mut(), standing);
     }
     response
+}
+
+/// Whether a page of another origin wants to change something. Where no key is asked for, nothing else says who sent it.
+fn is_foreign(request: &Request) -> bool {
+    let is_read = request.method().is_safe();
+    let peer = request.extensions().get::<Peer>();
+    let is_listed = peer.is_some_and(|peer| peer.is_listed);
+    !is_read && !is_listed && !is_ours(request.headers())
+}
+
+fn foreign() -> Problem {
+    let detail = "this node asks for no key, and changes nothing for a page of another origin: list that in cors_origins, or \
+                  send the request without a browser";
+    Problem::new(Kind::RoleInsufficient, detail).at("Origin")
 }
 
 /// Under which name the audit log has what a request changes.

@@ -95,10 +95,11 @@ impl Opened {
         let mut peer = Peer::new(Some(client), request.headers(), SystemClock.now());
         peer.is_tls = self.tls.is_some();
         peer.is_tls_before = self.proxies.is_https(address, request.headers());
+        let allowed = self.cors.allowed(&request);
+        peer.is_listed = allowed.is_some();
         // Of the highest level, so that a line that is logged always has it.
         let span = tracing::error_span!("request", id = %peer.request_id, from = %client);
         request.extensions_mut().insert(peer.clone());
-        let allowed = self.cors.allowed(&request);
         let mut response = if allowed.is_some() && Cors::is_preflight(&request) {
             Cors::preflight()
         } else {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use model::{Role, TenantId};
 use server::{Bounds, Door, Peer, Proxies, ProxyHeader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -363,4 +364,50 @@ async fn pings_alone_keep_no_connection_open_and_a_request_does() {
     let done = came.windows(4).any(|part| part == b"done");
     assert!(done, "what takes longer than that is answered");
     stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_keys_a_page_of_another_origin_changes_nothing() {
+    let app = "https://app.example";
+    let door = Door::default().with_origins(vec![app.parse().unwrap()]);
+    let served = served_with(door).await;
+    let post = async |header: (&str, &str)| {
+        ask(&served, "POST", "/v1/jobs/key:hello/run", &[header]).await
+    };
+    for foreign in [
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
+        let reply = post(foreign).await;
+        assert!(reply.starts_with("HTTP/1.1 403"), "{foreign:?}: {reply}");
+        assert!(reply.contains("\"field\":\"Origin\""), "{reply}");
+        let read = ask(&served, "GET", "/v1/jobs", &[foreign]).await;
+        assert!(read.starts_with("HTTP/1.1 200"), "{read}");
+    }
+    for ours in [
+        ("accept", "*/*"),
+        ("origin", "http://localhost"),
+        ("sec-fetch-site", "same-origin"),
+        ("origin", app),
+    ] {
+        let reply = post(ours).await;
+        assert!(reply.starts_with("HTTP/1.1 404"), "{ours:?}: {reply}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_key_the_origin_of_a_page_does_not_matter() {
+    let served = served_by(World::with_keys().await, Door::default()).await;
+    let key = served.world.key(TenantId::DEFAULT, Role::Operator).await;
+    let headers = [
+        ("authorization", format!("Bearer {key}")),
+        ("origin", "https://app.example".to_owned()),
+    ];
+    let headers = headers
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let reply = ask(&served, "POST", "/v1/jobs/key:hello/run", &headers).await;
+    assert!(reply.starts_with("HTTP/1.1 404"), "{reply}");
 }
