@@ -5,6 +5,7 @@
 //! by the segment of the moment in which it appears.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const DROP_EVERY: Duration = Duration::from_secs(6 * 3_600);
 /// Seals whose gaps may still be filled, read at the start.
 const SEALS_READ: usize = 1_000;
-/// Gaps that are looked into at once.
+/// Gaps that are read at once.
 const GAPS_MAX: usize = 1_000;
 
 pub(crate) struct Ports {
@@ -80,6 +81,8 @@ struct Chain {
     last: Option<Seal>,
     /// Gaps that may still be filled, with when their segments were sealed.
     gaps: BTreeMap<Gap, Timestamp>,
+    /// The last of those that were read, if there are more.
+    gap_last: Option<Gap>,
 }
 
 impl Chain {
@@ -119,6 +122,19 @@ impl Chain {
                 at,
             );
         }
+    }
+
+    /// Some of the gaps, in turn: none waits until others are forgotten.
+    fn next_gaps(&mut self) -> Vec<Gap> {
+        let after = self
+            .gap_last
+            .take()
+            .map_or(Bound::Unbounded, Bound::Excluded);
+        let rest = self.gaps.range((after, Bound::Unbounded));
+        let next: Vec<Gap> = rest.map(|(gap, _)| *gap).take(GAPS_MAX).collect();
+        let is_full = next.len() == GAPS_MAX && self.gaps.len() > GAPS_MAX;
+        self.gap_last = next.last().copied().filter(|_| is_full);
+        next
     }
 
     fn forget(&mut self, now: Timestamp) {
@@ -186,7 +202,7 @@ impl Sealing {
             ..AuditRange::ALL
         };
         let new = audit.list_audit(&range).await?;
-        let gaps: Vec<Gap> = chain.gaps.keys().copied().take(GAPS_MAX).collect();
+        let gaps = chain.next_gaps();
         let late = if gaps.is_empty() {
             Vec::new()
         } else {

@@ -129,6 +129,33 @@ async fn an_entry_that_appears_late_is_taken_up_by_the_next_segment() {
 }
 
 #[tokio::test]
+async fn of_many_gaps_none_waits_for_the_others() {
+    let bench = bench().await;
+    change(&bench, 1, 1).await;
+    let mut held = None;
+    bench.mem.edit_audit(|log| {
+        let one = log[&1].clone();
+        for seq in (3..2_400).step_by(2) {
+            let entry = AuditEntry { seq, ..one.clone() };
+            log.insert(seq, entry);
+        }
+        held = Some(AuditEntry { seq: 2_398, ..one });
+    });
+    let mut sealing = bench.sealing();
+    bench.rest(&mut sealing).await;
+    bench
+        .mem
+        .edit_audit(|log| log.extend(held.map(|entry| (entry.seq, entry))));
+    for _ in 0..3 {
+        bench.pass(ms(1_000));
+        bench.rest(&mut sealing).await;
+    }
+    let last = seals(&bench.mem).await.pop().unwrap();
+    assert_eq!(last.late, [2_398]);
+    assert_eq!(check(&bench).await, Step::Whole { unsealed: 0 });
+}
+
+#[tokio::test]
 async fn nothing_is_sealed_without_a_key_or_without_the_first_shard() {
     let keyless = Bench::holding().await;
     change(&keyless, 1, 1).await;
