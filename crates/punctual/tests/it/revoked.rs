@@ -14,9 +14,10 @@ use crate::support::{Http, KEYS, Server, now, skip, wait_for};
 
 /// What is promised, in milliseconds.
 const PROMISED: i64 = 1_000;
-/// The machine may be busy in any round. The first round that keeps the promise is enough: a node that looked less
-/// often than once in [`PROMISED`] would keep it in none, as a revocation follows right upon one of its reads.
-const ROUNDS: usize = 8;
+/// What a loaded machine may add to a round, and what calls and reads add: the promise is about the node.
+const SLACK: i64 = 500;
+/// All of them keep the promise but one at most, in which the machine may have stood still.
+const ROUNDS: usize = 6;
 
 fn private() -> Option<PgServer> {
     let found = PgServer::private(Mode::Fast);
@@ -80,14 +81,16 @@ impl Fleet {
         now() - revoked_at
     }
 
-    /// A round that keeps within so many milliseconds.
+    /// All rounds but one at most keep within what is promised.
     #[track_caller]
-    fn keeps_within(&self, limit: i64) {
-        let mut took = Vec::new();
-        while took.iter().all(|took| *took > limit) {
-            assert!(took.len() < ROUNDS, "{took:?} ms, and {limit} are promised");
-            took.push(self.round());
-        }
+    fn keeps_its_promise(&self) -> Vec<i64> {
+        let took: Vec<i64> = (0..ROUNDS).map(|_| self.round()).collect();
+        let late = took.iter().filter(|took| **took > PROMISED + SLACK);
+        assert!(
+            late.count() <= 1,
+            "{took:?} ms, and {PROMISED} are promised"
+        );
+        took
     }
 }
 
@@ -95,8 +98,9 @@ impl Fleet {
 fn a_key_revoked_on_one_node_is_refused_by_another_within_a_second() {
     let Some(database) = private() else { return };
     let fleet = Fleet::start(&database.address());
+    let took = fleet.keeps_its_promise();
     // The next read of its own would be half a second away: it is the hint that ends the key.
-    fleet.keeps_within(300);
+    assert!(took.iter().any(|took| *took < 300), "{took:?} ms");
     let (id, key) = fleet.key("reader");
     fleet.revoke(&id);
     fleet.wait_for_status(&key, 401);
@@ -135,9 +139,7 @@ fn a_key_is_refused_within_a_second_while_whoever_listens_is_cut_off() {
     wait_for("the cuts", || {
         (database.query(begun).unwrap() == "1").then_some(())
     });
-    for _ in 0..2 {
-        fleet.keeps_within(PROMISED);
-    }
+    fleet.keeps_its_promise();
     database.query("INSERT INTO enough VALUES (1)").unwrap();
     let cuts: u64 = cutting.join().unwrap().parse().unwrap();
     assert!(cuts > 2, "hints were cut {cuts} times");
@@ -153,15 +155,13 @@ fn a_key_is_refused_within_a_second_while_no_hint_is_sent() {
     let store = database.address().replace("//postgres@", "//silent@");
     assert!(store.contains("//silent@"), "{store}");
     let fleet = Fleet::start(&store);
-    for _ in 0..2 {
-        fleet.keeps_within(PROMISED);
-    }
+    fleet.keeps_its_promise();
 }
 
 /// More than fits between a node and a client that does not read: 40 MB.
 const LONG_LOG: &str = "
     INSERT INTO punctual.audit (at, tenant, actor, action, subject, after)
-    SELECT 0, '00000000-0000-0000-0000-000000000000', 'somebody', 'job.edit', 'job ' || n,
+    SELECT extract(epoch FROM now()) * 1000, '00000000-0000-0000-0000-000000000000', 'somebody', 'job.edit', 'job ' || n,
            '{\"note\": \"' || repeat('x', 2000) || '\"}'
       FROM generate_series(1, 20000) n";
 
@@ -189,8 +189,25 @@ fn finish(mut stream: TcpStream) -> (usize, bool) {
     (rest.len(), rest.ends_with(b"0\r\n\r\n"))
 }
 
+/// Reads slowly until the other side ends it: when that was, and whether it was all.
+fn read_slowly(mut stream: TcpStream) -> (i64, bool) {
+    let (mut buffer, mut end) = (vec![0; 64 * 1024], Vec::new());
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return (now(), end.ends_with(b"0\r\n\r\n")),
+            Ok(count) => {
+                end.extend_from_slice(&buffer[..count]);
+                end.drain(..end.len().saturating_sub(8));
+            }
+        }
+        thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// A client that reads sees the end of its stream within what is promised, and the time that it takes to read what was on its
+/// way already. One that does not read is cut off when it does.
 #[test]
-fn an_open_stream_ends_when_its_key_is_revoked_on_another_node() {
+fn an_open_stream_ends_within_a_second_when_its_key_is_revoked_on_another_node() {
     let Some(database) = private() else { return };
     let fleet = Fleet::start(&database.address());
     database.query(LONG_LOG).unwrap();
@@ -202,4 +219,25 @@ fn an_open_stream_ends_when_its_key_is_revoked_on_another_node() {
     fleet.wait_for_status(&key, 401);
     let cut = finish(open);
     assert!(cut.0 < whole.0 && !cut.1, "{cut:?} of {whole:?}");
+
+    let mut took = Vec::new();
+    for _ in 0..ROUNDS / 2 {
+        let (id, key) = fleet.key("root");
+        let open = begin(&fleet.other, &key, "/v1/audit/export");
+        let reading = thread::spawn(move || read_slowly(open));
+        fleet.revoke(&id);
+        let revoked_at = now();
+        let (ended_at, is_whole) = reading.join().unwrap();
+        // One that came to its end was not cut off.
+        took.push(if is_whole {
+            i64::MAX
+        } else {
+            ended_at - revoked_at
+        });
+    }
+    let late = took.iter().filter(|took| **took > PROMISED + SLACK);
+    assert!(
+        late.count() <= 1,
+        "{took:?} ms, and {PROMISED} are promised"
+    );
 }
