@@ -11,7 +11,7 @@ use model::{Role, TenantId};
 use serde_json::{Value, json};
 use server::Minted;
 use store::mem::MemStore;
-use store::{AccessStore, AuditEntry};
+use store::{AccessStore, Action, AuditEntry};
 use tokio_stream::StreamExt;
 use tower::ServiceExt;
 
@@ -286,4 +286,18 @@ async fn a_node_with_a_master_key_seals_and_checks_what_it_sealed() {
         (&last["whole"], &last["wrong"]["segment"]),
         (&json!(false), &json!(1))
     );
+}
+
+#[test]
+fn the_guide_names_every_action() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/audit.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let rows = guide.lines().filter(|line| line.starts_with("| `"));
+    let first: Vec<&str> = rows.filter_map(|row| row.split('|').nth(1)).collect();
+    let named = first.join(",");
+    for action in Action::ALL {
+        let quoted = format!("`{action}`");
+        assert!(named.contains(&quoted), "{action} is not in the table");
+    }
+    assert_eq!(named.matches('`').count(), 2 * Action::ALL.len(), "{named}");
 }

@@ -41,12 +41,15 @@ pub enum Action {
     UserEdit,
     UserDelete,
     UserLogin,
+    UserLogout,
+    /// A link that logs in once.
+    UserLink,
     LevelRaise,
     AuditDrop,
 }
 
 impl Action {
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::JobCreate,
         Self::JobEdit,
         Self::JobPause,
@@ -78,6 +81,8 @@ impl Action {
         Self::UserEdit,
         Self::UserDelete,
         Self::UserLogin,
+        Self::UserLogout,
+        Self::UserLink,
         Self::LevelRaise,
         Self::AuditDrop,
     ];
@@ -115,6 +120,8 @@ impl Action {
             Self::UserEdit => "user.edit",
             Self::UserDelete => "user.delete",
             Self::UserLogin => "user.login",
+            Self::UserLogout => "user.logout",
+            Self::UserLink => "user.link",
             Self::LevelRaise => "level.raise",
             Self::AuditDrop => "audit.drop",
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use model::hex::to_hex;
 use model::target::HttpTarget;
 use model::{
-    AccessKey, Definition, Holder, Job, JobId, JobState, KeyId, Level, QueueName, Quota, Role, Run,
-    Secret, SecretName, Session, SigningId, Target, Tenant, TenantId, User, mask,
+    AccessKey, ConsoleLink, Definition, Holder, Job, JobId, JobState, KeyId, Level, QueueName,
+    Quota, Role, Run, Secret, SecretName, Session, SigningId, Target, Tenant, TenantId, User, mask,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -387,10 +387,24 @@ impl Change {
     }
 
     pub(crate) fn logged_in(session: &Session) -> Self {
+        Self::of_session(session, Action::UserLogin)
+    }
+
+    pub(crate) fn logged_out(session: &Session) -> Self {
+        Self::of_session(session, Action::UserLogout)
+    }
+
+    fn of_session(session: &Session, action: Action) -> Self {
         match session.holder {
-            Holder::User(user) => Self::new(session.tenant, Action::UserLogin, user),
-            Holder::Key(key) => Self::new(session.tenant, Action::UserLogin, key),
+            Holder::User(user) => Self::new(session.tenant, action, user),
+            Holder::Key(key) => Self::new(session.tenant, action, key),
         }
+    }
+
+    /// A link that logs in whoever opens it, as the holder of a key.
+    pub(crate) fn link_made(link: &ConsoleLink) -> Self {
+        let after = json!({ "expires_at": link.expires_at.to_string() });
+        Self::new(link.tenant, Action::UserLink, link.key).with(None, Some(after.to_string()))
     }
 
     /// Sealed segments that were kept long enough. What follows is chained to the last of them.

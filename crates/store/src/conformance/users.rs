@@ -228,6 +228,18 @@ pub async fn changes_of_users_are_entered_with_each_of_their_tenants(subject: Su
         ..UserEdit::default()
     };
     store.edit_user(ada.id, &edit, at(6)).await?;
+    let again = session(2, Holder::User(ada.id), 7);
+    store.begin_session(&again, None).await?;
+    for _ in 0..2 {
+        store.end_session(again.digest).await?;
+    }
+    let link = ConsoleLink {
+        digest: [3; 32],
+        key: KeyId::from_bytes([4; 16]),
+        tenant: TenantId::DEFAULT,
+        expires_at: at(60),
+    };
+    store.put_link(&link, at(8)).await?;
     store.drop_user(ada.id).await?;
     let entries = store.list_audit(&AuditRange::ALL).await?;
     let of = |tenant| {
@@ -235,7 +247,15 @@ pub async fn changes_of_users_are_entered_with_each_of_their_tenants(subject: Su
         let of_tenant = entries.filter(|it| it.tenant == tenant);
         of_tenant.map(|it| &*it.action).collect::<Vec<_>>()
     };
-    let all = ["user.create", "user.login", "user.edit", "user.delete"];
+    let all = [
+        "user.create",
+        "user.login",
+        "user.edit",
+        "user.login",
+        "user.logout",
+        "user.link",
+        "user.delete",
+    ];
     assert_eq!(of(TenantId::DEFAULT), all);
     assert_eq!(of(OTHER), ["user.create", "user.edit", "user.delete"]);
     for entry in &entries {

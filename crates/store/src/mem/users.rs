@@ -168,14 +168,19 @@ impl UserStore for MemStore {
     }
 
     async fn end_session(&self, digest: [u8; 32]) -> Result<(), StoreError> {
-        self.state().users.sessions.remove(&digest);
+        let mut state = self.state();
+        if let Some(session) = state.users.sessions.remove(&digest) {
+            state.audit(Change::logged_out(&session));
+        }
         Ok(())
     }
 
     async fn put_link(&self, link: &ConsoleLink, now: Timestamp) -> Result<(), StoreError> {
-        let links = &mut self.state().users.links;
+        let mut state = self.state();
+        let links = &mut state.users.links;
         links.retain(|_, link| link.expires_at > now);
         links.insert(link.digest, link.clone());
+        state.audit(Change::link_made(link));
         Ok(())
     }
 

@@ -250,6 +250,17 @@ impl PgStore {
         Ok(row.as_ref().map(session).transpose()?.flatten())
     }
 
+    async fn try_end_session(&self, digest: [u8; 32]) -> Done<()> {
+        let conn = self.clients.begin().await?;
+        let sql = include_str!("sql/end_session.sql");
+        let row = conn.row(sql, &[&digest.as_slice()]).await?;
+        if let Some(ended) = row.as_ref().map(session).transpose()?.flatten() {
+            self.audit(&conn, &[Change::logged_out(&ended)]).await?;
+        }
+        conn.commit().await?;
+        Ok(())
+    }
+
     async fn try_put_link(&self, link: &ConsoleLink, now: Timestamp) -> Done<()> {
         let conn = self.clients.begin().await?;
         let forget = include_str!("sql/forget_links.sql");
@@ -259,6 +270,7 @@ impl PgStore {
         let params: &Params<'_> = &[&digest, &link.key.0, &link.tenant.0, &expires_at];
         conn.execute(include_str!("sql/put_link.sql"), params)
             .await?;
+        self.audit(&conn, &[Change::link_made(link)]).await?;
         conn.commit().await?;
         Ok(())
     }
@@ -347,13 +359,7 @@ impl UserStore for PgStore {
     }
 
     async fn end_session(&self, digest: [u8; 32]) -> Result<(), StoreError> {
-        self.call(|| async {
-            let conn = self.clients.get().await?;
-            let sql = include_str!("sql/end_session.sql");
-            conn.execute(sql, &[&digest.as_slice()]).await?;
-            Ok(())
-        })
-        .await
+        self.call(|| self.try_end_session(digest)).await
     }
 
     async fn put_link(&self, link: &ConsoleLink, now: Timestamp) -> Result<(), StoreError> {

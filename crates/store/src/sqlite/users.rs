@@ -204,7 +204,7 @@ impl Db {
         );
         self.run(include_str!("sql/forget_sessions.sql"), [idle, old])?;
         if let Some(digest) = instead_of {
-            self.run(include_str!("sql/end_session.sql"), [digest])?;
+            self.delete_session(digest)?;
         }
         let (user, key) = columns(&session.holder);
         let (created_at, used_at) = (session.created_at.as_millis(), session.used_at.as_millis());
@@ -226,7 +226,20 @@ impl Db {
         let expires_at = link.expires_at.as_millis();
         let params = params![link.digest, link.key.as_bytes(), tenant, expires_at];
         self.run(include_str!("sql/put_link.sql"), params)?;
-        Ok(())
+        self.audit(&Change::link_made(link))
+    }
+
+    fn delete_session(&self, digest: [u8; 32]) -> Done<Option<Session>> {
+        let sql = include_str!("sql/end_session.sql");
+        let mut delete = self.conn.prepare_cached(sql)?;
+        Ok(delete.query_row([digest], session).optional()?.flatten())
+    }
+
+    fn end_session(&self, digest: [u8; 32]) -> Done<()> {
+        match self.delete_session(digest)? {
+            Some(ended) => self.audit(&Change::logged_out(&ended)),
+            None => Ok(()),
+        }
     }
 
     fn open_link(&self, digest: [u8; 32], now: Timestamp) -> Done<Option<ConsoleLink>> {
@@ -323,11 +336,8 @@ impl UserStore for SqliteStore {
     }
 
     async fn end_session(&self, digest: [u8; 32]) -> Result<(), StoreError> {
-        self.write(By::Client, 1, move |db| {
-            db.run(include_str!("sql/end_session.sql"), [digest])
-        })
-        .await?;
-        Ok(())
+        self.write(By::Client, 1, move |db| db.end_session(digest))
+            .await
     }
 
     async fn put_link(&self, link: &ConsoleLink, now: Timestamp) -> Result<(), StoreError> {

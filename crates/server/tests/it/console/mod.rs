@@ -539,3 +539,32 @@ async fn a_user_of_a_tenant_that_goes_is_not_let_in() {
     ada.get("/jobs").await.is(303);
     ada.login("ada", PASSWORD).await.is(401);
 }
+
+#[tokio::test]
+async fn links_logins_and_logouts_are_in_the_audit_log() {
+    let world = World::with_keys().await;
+    let admin = world.key(TenantId::DEFAULT, Role::Admin).await;
+    let link = world
+        .as_key(&admin, "POST", "/v1/console/links", Value::Null)
+        .await
+        .is(201);
+    let token = link.get("path").split_once("token=").unwrap().1.to_owned();
+    let mut browser = Browser::new(&world);
+    let body = form(&[("token", &token)]);
+    let opened = browser.post_raw("/login/link", body, &[]).await.is(303);
+    browser.cookie = cookie_of(&opened).unwrap();
+    browser.post("/logout", &[]).await.is(303);
+    let log = world
+        .as_key(&admin, "GET", "/v1/audit", Value::Null)
+        .await
+        .is(200);
+    let key = format!("key_{}", admin.split('_').nth(1).unwrap());
+    let entries = log.json()["items"].as_array().unwrap().clone();
+    let of_key = |it: &&Value| it["subject"] == key && it["action"] != "key.create";
+    let entries = entries.iter().rev().filter(of_key);
+    let done: Vec<_> = entries.map(|it| (&it["action"], &it["key"])).collect();
+    let expected = ["user.link", "user.login", "user.logout"].map(Value::from);
+    let key = Value::from(key);
+    assert_eq!(done, expected.each_ref().map(|action| (action, &key)));
+    assert!(!log.text.contains(&token), "{}", log.text);
+}
