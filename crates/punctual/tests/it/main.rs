@@ -22,6 +22,7 @@ mod guides;
 mod nodes;
 mod overview;
 mod planted;
+mod planted_doors;
 mod revoked;
 mod runs_day;
 mod secrets;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use store::postgres::server::{Mode, PgServer};
 use tempfile::TempDir;
 
+use crate::planted_doors::{Doors, IN_PATH};
 use crate::secrets::{dead, files_with, holds, root, set, text};
 use crate::support::{Answer, Http, KEYS, Receiver, Server, skip, wait_for};
 
@@ -147,8 +148,8 @@ fn printed(server: &Server, (job, run): (&str, &str)) -> Vec<String> {
     printed
 }
 
-/// What is planted, and then all that was said.
-fn plant(server: &Server) -> (Vec<String>, String) {
+/// What is planted, and then all that was said, and what must be found nowhere.
+fn plant(server: &Server) -> (Vec<String>, Vec<String>) {
     let http = root(server);
     set(
         server,
@@ -187,17 +188,25 @@ fn plant(server: &Server) -> (Vec<String>, String) {
         );
     }
     dead(&http, &ended(&http, &fails.url("/hook"), BEARER).0);
+    let Doors {
+        said: more,
+        mut nowhere,
+    } = Doors::open(server, SECRET);
+    said.extend(more);
     said.push(server.log());
     let (_, secret) = key.rsplit_once('_').unwrap();
-    (said, secret.to_owned())
+    nowhere.push(secret.to_owned());
+    nowhere.extend([SECRET, FORMS[0], FORMS[1], REFUSED, MASTER].map(str::to_owned));
+    (said, nowhere)
 }
 
 /// Nothing that was planted is in what was said.
-fn check(said: &[String], key: &str) {
-    let planted = ["planted", MASTER, key, FORMS[1]];
+fn check(said: &[String], nowhere: &[String]) {
+    let planted = nowhere.iter().map(String::as_str).chain(["planted"]);
+    let planted: Vec<&str> = planted.collect();
     for (text, word) in said
         .iter()
-        .flat_map(|text| planted.map(|word| (text, word)))
+        .flat_map(|text| planted.iter().map(move |word| (text, *word)))
     {
         let at = text.find(word);
         assert!(at.is_none(), "{word} in {}", near(text, at.unwrap_or(0)));
@@ -223,17 +232,17 @@ fn start(own: &Path, more: &[&str]) -> Server {
 fn what_is_planted_is_found_nowhere_on_sqlite() {
     let own = TempDir::new().unwrap();
     let server = start(own.path(), &[]);
-    let (said, key) = plant(&server);
+    let (said, nowhere) = plant(&server);
     let log = server.log_handle();
     assert_eq!(server.stop().code(), Some(0));
-    check(&said, &key);
-    check(&[log.read()], &key);
+    check(&said, &nowhere);
+    check(&[log.read()], &nowhere);
     let data = own.path().join("data");
-    for word in [SECRET, FORMS[0], FORMS[1], REFUSED, MASTER, &key] {
+    for word in &nowhere {
         assert_eq!(files_with(&data, word), Vec::<String>::new(), "{word}");
     }
     // By design: what somebody writes into a target stands in its definition.
-    for word in [BEARER, HEADER, PARAMETER] {
+    for word in [BEARER, HEADER, PARAMETER, IN_PATH] {
         assert_eq!(files_with(&data, word), ["punctual.db"], "{word}");
     }
 }
@@ -265,15 +274,15 @@ fn what_is_planted_is_found_nowhere_on_postgres() {
     };
     let own = TempDir::new().unwrap();
     let server = start(own.path(), &["--store", &database.address()]);
-    let (said, key) = plant(&server);
+    let (said, nowhere) = plant(&server);
     let log = server.log_handle();
     assert_eq!(server.stop().code(), Some(0));
-    check(&said, &key);
-    check(&[log.read()], &key);
-    for word in [SECRET, FORMS[0], FORMS[1], REFUSED, MASTER, &key] {
+    check(&said, &nowhere);
+    check(&[log.read()], &nowhere);
+    for word in &nowhere {
         assert_eq!(tables_with(&database, word), Vec::<String>::new(), "{word}");
     }
-    for word in [BEARER, HEADER, PARAMETER] {
+    for word in [BEARER, HEADER, PARAMETER, IN_PATH] {
         assert_eq!(tables_with(&database, word), CLEAR, "{word}");
     }
 }

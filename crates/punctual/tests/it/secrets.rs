@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Answer, BINARY, Http, KEYS, Receiver, Reply, Server, wait_for};
+use crate::support::{Answer, BINARY, Http, KEYS, Receiver, Reply, Server, moment, wait_for};
 
 const SECRET: &str = "planted+secret/value=1";
 /// In a header, as nobody should send it.
@@ -216,4 +217,106 @@ fn the_master_key_is_changed_without_losing_a_secret() {
     let error = dead(&root(&server), &id)["attempts"][0]["error"].to_string();
     assert!(error.contains("which this node does not have"), "{error}");
     assert_eq!(receiver.count(), 2, "nothing was sent");
+}
+
+/// What `secret show` says that a secret is under.
+fn master_key_of(server: &Server, name: &str) -> String {
+    let path = format!("/v1/secrets/{name}");
+    let shown = root(server).get(&path).json();
+    shown["master_key"].as_str().unwrap().to_owned()
+}
+
+/// The keys in the file become those of a node that works on.
+fn hang_up(server: &Server, expected: &str) {
+    let before = server.log().matches(expected).count();
+    server.signal(Signal::SIGHUP);
+    wait_for(expected, || {
+        (server.log().matches(expected).count() > before).then_some(())
+    });
+}
+
+/// A run whose target has it, and its token.
+fn handed_over(http: &Http, later: &Receiver) -> (String, String) {
+    let target = json!({"http": {"url": later.url("/later")}});
+    let body = json!({"schedule": "@yearly", "target": target, "completion": "callback"});
+    let job = http.post("/v1/jobs", &body).json();
+    let path = format!("/v1/jobs/{}/run", job["id"].as_str().unwrap());
+    let run = http.post(&path, &json!({})).json()["id"].clone();
+    let run = run.as_str().unwrap().to_owned();
+    wait_for("the hand-over", || {
+        let shown = http.get(&format!("/v1/runs/{run}")).json();
+        shown["handed_over"].is_object().then_some(())
+    });
+    let sent = later.deliveries();
+    let sent = sent.iter().find(|it| it.header("punctual-run") == run);
+    let token = sent.unwrap().header("punctual-token").to_owned();
+    (run, token)
+}
+
+fn report(http: &Http, (run, token): &(String, String)) -> u16 {
+    let headers = [
+        ("punctual-token", token.as_str()),
+        ("content-type", "application/json"),
+    ];
+    let body = json!({"outcome": "succeeded"}).to_string();
+    let path = format!("/v1/runs/{run}/report");
+    http.send("POST", &path, &headers, body.as_bytes()).status
+}
+
+#[test]
+fn the_master_key_is_changed_while_a_job_fires_every_second() {
+    let (own, receiver) = (TempDir::new().unwrap(), Receiver::start());
+    let later = Receiver::answering(|_| Answer::status(202));
+    let (data, key) = (own.path().join("data"), own.path().join("master"));
+    let arguments = [KEYS, "--master-key-file", key.to_str().unwrap()];
+    fs::write(&key, MASTER).unwrap();
+    let server = Server::start_in(&data, &arguments);
+    let http = root(&server);
+    set(&server, &["api", "--host", "127.0.0.1"], SECRET);
+    let mut body = job(&receiver.url("/"), "{{ secret('api') }}");
+    body["schedule"] = json!({"every": "1s"});
+    let id = http.post("/v1/jobs", &body).json()["id"].clone();
+    let id = id.as_str().unwrap();
+    let first = handed_over(&http, &later);
+    let more = |count: usize| {
+        let before = receiver.count();
+        wait_for("more callbacks", || {
+            (receiver.count() >= before + count).then_some(())
+        });
+    };
+    more(2);
+    let old = master_key_of(&server, "api");
+    fs::write(&key, format!("{NEWER}\n{MASTER}\n")).unwrap();
+    hang_up(&server, "seals from now on");
+    more(2);
+    // Sealed under the old one, and still open; what is new is under the new one.
+    assert_eq!(master_key_of(&server, "api"), old);
+    set(&server, &["other", "--host", "127.0.0.1"], SECRET);
+    let new = master_key_of(&server, "other");
+    assert_ne!(new, old);
+    // What is no key changes nothing.
+    fs::write(&key, "planted").unwrap();
+    hang_up(&server, "the master keys stay as they were");
+    let said = server.ask("secret rewrap");
+    assert!(said.starts_with("1 secrets"), "{said}");
+    assert_eq!(master_key_of(&server, "api"), new);
+    let second = handed_over(&http, &later);
+    fs::write(&key, NEWER).unwrap();
+    hang_up(&server, "seals from now on");
+    more(2);
+    // Tokens that were made under either are good.
+    assert_eq!([report(&http, &first), report(&http, &second)], [200, 200]);
+    // It fails where a seal is not right.
+    server.ask("audit verify");
+    let sent = receiver.deliveries();
+    assert!(sent.iter().all(|it| it.header("authorization") == SECRET));
+    let runs = http.get(&format!("/v1/jobs/{id}/runs?limit=100")).json();
+    let slots = runs["items"].as_array().unwrap().iter();
+    let ended = slots.filter(|run| run["state"] == "succeeded");
+    let mut slots: Vec<i64> = ended.map(|run| moment(&run["slot"])).collect();
+    slots.sort_unstable();
+    assert!(slots.len() >= 6, "{slots:?}");
+    let gaps: Vec<i64> = slots.windows(2).map(|it| it[1] - it[0]).collect();
+    assert!(gaps.iter().all(|gap| *gap == 1_000), "{gaps:?}");
+    assert!(!server.log().contains(MASTER) && !server.log().contains(NEWER));
 }
