@@ -23,7 +23,7 @@ use crate::outside::{Followed, Outside};
 use crate::run_counts::RunCounts;
 use crate::tokens::Tokens;
 use crate::trouble::Trouble;
-use crate::vault::Vault;
+use crate::vault::{KeyRing, Vault};
 
 #[derive(Clone)]
 pub(crate) struct Common {
@@ -44,6 +44,7 @@ pub(crate) struct Common {
     pub runs: Arc<RunCounts>,
     /// Under which name this process counts runs: its first presence.
     pub counter: Arc<OnceLock<PresenceId>>,
+    pub master_keys: Arc<KeyRing>,
     pub tokens: Arc<Tokens>,
     pub outside: Arc<Outside>,
     pub by: By,
@@ -70,7 +71,8 @@ impl Common {
             trouble: Arc::new(trouble),
         };
         let ways = (Arc::clone(&store), Arc::clone(&clock));
-        let tokens = Tokens::new(ways.0.clone(), ways.1.clone(), config.master_keys.clone());
+        let keys = Arc::new(KeyRing::new(config.master_keys.clone()));
+        let tokens = Tokens::new(ways.0.clone(), ways.1.clone(), Arc::clone(&keys));
         let tokens = Arc::new(tokens);
         let followed = Followed {
             offers: offers.clone(),
@@ -81,11 +83,12 @@ impl Common {
             beat: nudges.beat.clone(),
         };
         let fleet = Arc::new(Fleet::new(clock.uptime()));
-        let vault = Arc::new(Vault::new(config.master_keys.clone(), Arc::clone(&store)));
+        let vault = Arc::new(Vault::new(Arc::clone(&keys), Arc::clone(&store)));
         let known = (Arc::clone(&fleet), Arc::clone(&tokens), Arc::clone(&vault));
         let outside = Outside::new(ways, known, followed, config.seed);
         Self {
             by,
+            master_keys: keys,
             tokens,
             outside: Arc::new(outside),
             vault,
@@ -118,7 +121,8 @@ impl Common {
             health: Arc::clone(&self.health),
             health_bound: self.config.health_bound,
             hold: self.config.hold,
-            master_keys: self.config.master_keys.clone(),
+            master_keys: Arc::clone(&self.master_keys),
+            tokens: Arc::clone(&self.tokens),
             vault: Arc::clone(&self.vault),
             runs: Arc::clone(&self.runs),
             outside: Arc::clone(&self.outside),

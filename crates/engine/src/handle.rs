@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::runs_day::Day;
 use model::{Job, JobId, Parts, QuotaExceeded, Run, Shard, TenantId, Timestamp, limits};
-use store::{Hint, Store};
+use store::{Hint, Store, StoreError};
 
 use crate::clock::Clock;
 use crate::fleet::{Fleet, Nodes};
@@ -18,7 +18,8 @@ use crate::offset::Skew;
 use crate::origins::{Origins, TargetStatus};
 use crate::outside::Outside;
 use crate::run_counts::RunCounts;
-use crate::vault::{MasterKeys, Vault};
+use crate::tokens::Tokens;
+use crate::vault::{KeyRing, MasterKeys, Vault};
 
 /// How a node is. It is ill when something has been due for too long, whatever the reason.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +78,8 @@ pub(crate) struct Ports {
     pub health_bound: Duration,
     /// Nothing is to fire here, and that is as it should be.
     pub hold: bool,
-    pub master_keys: Option<Arc<MasterKeys>>,
+    pub master_keys: Arc<KeyRing>,
+    pub tokens: Arc<Tokens>,
     pub vault: Arc<Vault>,
     pub runs: Arc<RunCounts>,
     pub outside: Arc<Outside>,
@@ -130,8 +132,17 @@ impl Handle {
     }
 
     /// What secrets are sealed under, if this node has it.
-    pub fn master_keys(&self) -> Option<&Arc<MasterKeys>> {
-        self.ports.master_keys.as_ref()
+    pub fn master_keys(&self) -> Option<Arc<MasterKeys>> {
+        self.ports.master_keys.get()
+    }
+
+    /// From now on these seal and open. An error means that keys of tokens are not wrapped by them yet: then it is called
+    /// again before a key goes.
+    pub async fn replace_master_keys(&self, keys: Arc<MasterKeys>) -> Result<(), StoreError> {
+        self.ports.master_keys.replace(keys);
+        // What was closed may be open now.
+        self.ports.vault.forget();
+        self.ports.tokens.renew().await
     }
 
     /// What it knows of secrets.

@@ -374,7 +374,12 @@ impl Rooms {
         let it = &self.common;
         let held = (Arc::clone(&self.presence), Arc::clone(&self.shards));
         let ways = (it.store.clone(), Arc::clone(&it.clock));
-        Sealing::new(seal::Ports::new(ways, held, &it.config, &it.nudges.seal))
+        Sealing::new(seal::Ports::new(
+            ways,
+            held,
+            (&it.config, &it.master_keys),
+            &it.nudges.seal,
+        ))
     }
 
     pub(crate) fn rules(&self) -> Rules {

@@ -23,7 +23,7 @@ use crate::node::NodeConfig;
 use crate::nudge::Nudge;
 use crate::presence::Presence;
 use crate::shards::Shards;
-use crate::vault::MasterKeys;
+use crate::vault::{KeyRing, MasterKeys};
 
 const EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked for segments that were kept long enough.
@@ -39,7 +39,7 @@ pub(crate) struct Ports {
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,
     /// Without one nothing is sealed.
-    pub keys: Option<Arc<MasterKeys>>,
+    pub keys: Arc<KeyRing>,
     pub keep: Duration,
     /// A held node shows what it was given, and forgets none of it.
     pub hold: bool,
@@ -50,7 +50,7 @@ impl Ports {
     pub(crate) fn new(
         (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
         (presence, shards): (Arc<Presence>, Arc<Shards>),
-        config: &NodeConfig,
+        (config, keys): (&NodeConfig, &Arc<KeyRing>),
         nudge: &Nudge,
     ) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Ports {
             clock,
             presence,
             shards,
-            keys: config.master_keys.clone(),
+            keys: Arc::clone(keys),
             keep: config.audit_keep,
             hold: config.hold,
             nudge: nudge.clone(),
@@ -333,7 +333,7 @@ impl Duty for Sealing {
             self.chain = None;
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        let Some(keys) = self.ports.keys.clone() else {
+        let Some(keys) = self.ports.keys.get() else {
             if !self.warned {
                 warn!("the audit log is not sealed: there is no master key");
             }

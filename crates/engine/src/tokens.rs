@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::clock::Clock;
 use crate::lock;
-use crate::vault::{MasterKeys, unwrap, wrap};
+use crate::vault::{KeyRing, unwrap, wrap};
 
 const PREFIX: &str = "pt1";
 const LABEL: &[u8] = b"punctual report token v1";
@@ -56,7 +56,7 @@ struct Known {
 pub(crate) struct Tokens {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    master_keys: Option<Arc<MasterKeys>>,
+    master_keys: Arc<KeyRing>,
     known: Mutex<Known>,
     /// Held by whoever reads or makes keys: of many attempts that leave at once, one makes a key.
     looking: tokio::sync::Mutex<()>,
@@ -99,7 +99,7 @@ impl Tokens {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        master_keys: Option<Arc<MasterKeys>>,
+        master_keys: Arc<KeyRing>,
     ) -> Self {
         Self {
             store,
@@ -123,6 +123,14 @@ impl Tokens {
             return Ok(());
         }
         self.look(true).await
+    }
+
+    /// The master keys were replaced: the keys there are get wrapped by the one that seals now, while the one before is there.
+    pub(crate) async fn renew(&self) -> Result<(), StoreError> {
+        let _looking = self.looking.lock().await;
+        self.look(false).await?;
+        // What was wrapped again is current only as it is read after that.
+        self.look(false).await
     }
 
     /// A token for an attempt that is about to leave.
@@ -201,7 +209,8 @@ impl Tokens {
 
     /// Whether new tokens may be made with it: it is wrapped by the master key that seals now, if there is one.
     fn is_current(&self, key: &ReportKey) -> bool {
-        let master = self.master_keys.as_ref().map(|keys| keys.current().id());
+        let keys = self.master_keys.get();
+        let master = keys.as_ref().map(|keys| keys.current().id());
         key.master_key.as_deref() == master
     }
 
@@ -209,8 +218,8 @@ impl Tokens {
         let opened = match &key.master_key {
             None => Zeroizing::new(key.bytes.clone()),
             Some(id) => {
-                let master = self.master_keys.as_ref()?.get(id)?;
-                unwrap(master, &key.bytes, key.id.as_bytes())?
+                let keys = self.master_keys.get()?;
+                unwrap(keys.get(id)?, &key.bytes, key.id.as_bytes())?
             }
         };
         opened.as_slice().try_into().ok().map(Zeroizing::new)
@@ -236,7 +245,7 @@ impl Tokens {
     }
 
     async fn put(&self, mut key: ReportKey, opened: &Key) -> Result<(), StoreError> {
-        match &self.master_keys {
+        match self.master_keys.get() {
             None => (key.master_key, key.bytes) = (None, opened.to_vec()),
             Some(keys) => {
                 let master = keys.current();

@@ -16,7 +16,7 @@ use store::SecretStore;
 use store::mem::MemStore;
 
 use crate::clock::{Measure, SystemClock};
-use crate::vault::{Hidden, MasterKey, MasterKeys, Signing, Vault};
+use crate::vault::{Hidden, KeyRing, MasterKey, MasterKeys, Signing, Vault};
 
 /// Remembers what it would have sent, and answers with it.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Desk {
     fn new(keys: Option<Arc<MasterKeys>>) -> Self {
         let store = MemStore::new(Arc::new(SystemClock));
         Self {
-            vault: Vault::new(keys, Arc::new(store.clone())),
+            vault: Vault::new(Arc::new(KeyRing::new(keys)), Arc::new(store.clone())),
             store,
             echo: Arc::default(),
         }
@@ -146,7 +146,10 @@ async fn sign_by(desk: &Desk, place: Place, text: &str, at: i64) {
             value: Vec::new(),
         },
     };
-    let sealing = Vault::new(keys(1), Arc::new(desk.store.clone()));
+    let sealing = Vault::new(
+        Arc::new(KeyRing::new(keys(1))),
+        Arc::new(desk.store.clone()),
+    );
     secret.sealed = sealing.seal(&secret, text).unwrap();
     desk.store.put_secret(&secret, None).await.unwrap();
 }
@@ -299,7 +302,7 @@ async fn a_node_without_the_key_sends_nothing_and_says_why() {
     with.set("a", "planted-value", 1).await;
     for (keys, part) in [(None, "no master key"), (keys(2), "does not have")] {
         let without = Desk {
-            vault: Vault::new(keys, Arc::new(with.store.clone())),
+            vault: Vault::new(Arc::new(KeyRing::new(keys)), Arc::new(with.store.clone())),
             store: with.store.clone(),
             echo: Arc::default(),
         };

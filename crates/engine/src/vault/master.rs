@@ -2,6 +2,7 @@
 //! store is of no use without it. The first is current: it seals. Older ones only open what they once sealed.
 
 use std::fmt;
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::alphabet;
@@ -12,6 +13,8 @@ use model::limits;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use zeroize::Zeroizing;
+
+use crate::lock;
 
 const KEY_BYTES: usize = 32;
 /// A block of SHA-256: a shorter key of an HMAC is filled up with zeros to this.
@@ -144,6 +147,24 @@ impl MasterKeys {
     /// The current one first.
     pub fn iter(&self) -> impl Iterator<Item = &MasterKey> {
         std::iter::once(&self.current).chain(&self.old)
+    }
+}
+
+/// The keys of a node, if it has any. They may be replaced while it works: whoever needs them takes those of the moment.
+#[derive(Debug, Default)]
+pub struct KeyRing(Mutex<Option<Arc<MasterKeys>>>);
+
+impl KeyRing {
+    pub fn new(keys: Option<Arc<MasterKeys>>) -> Self {
+        Self(Mutex::new(keys))
+    }
+
+    pub fn get(&self) -> Option<Arc<MasterKeys>> {
+        lock(&self.0).clone()
+    }
+
+    pub(crate) fn replace(&self, keys: Arc<MasterKeys>) {
+        *lock(&self.0) = Some(keys);
     }
 }
 

@@ -24,7 +24,7 @@ use store::{Store, StoreError};
 use zeroize::Zeroizing;
 
 use crate::lock;
-pub use master::{KeyText, MasterKey, MasterKeys};
+pub use master::{KeyRing, KeyText, MasterKey, MasterKeys};
 pub use scrub::Hidden;
 pub use seal::OpenError;
 pub(crate) use seal::{unwrap, wrap};
@@ -88,14 +88,14 @@ impl Cache {
 
 /// What a node knows of secrets.
 pub struct Vault {
-    keys: Option<Arc<MasterKeys>>,
+    keys: Arc<KeyRing>,
     store: Arc<dyn Store>,
     cache: Mutex<Cache>,
     sent: Mutex<said::Sent>,
 }
 
 impl Vault {
-    pub fn new(keys: Option<Arc<MasterKeys>>, store: Arc<dyn Store>) -> Self {
+    pub fn new(keys: Arc<KeyRing>, store: Arc<dyn Store>) -> Self {
         Self {
             keys,
             store,
@@ -104,26 +104,26 @@ impl Vault {
         }
     }
 
-    pub fn keys(&self) -> Result<&MasterKeys, VaultError> {
-        self.keys.as_deref().ok_or(VaultError::NoMasterKey)
+    pub fn keys(&self) -> Result<Arc<MasterKeys>, VaultError> {
+        self.keys.get().ok_or(VaultError::NoMasterKey)
     }
 
     pub fn has_keys(&self) -> bool {
-        self.keys.is_some()
+        self.keys.get().is_some()
     }
 
     /// A value for a secret as it is to stand.
     pub fn seal(&self, secret: &Secret, value: &str) -> Result<Sealed, VaultError> {
-        Ok(seal::seal(self.keys()?, secret, value)?)
+        Ok(seal::seal(&*self.keys()?, secret, value)?)
     }
 
     pub fn open(&self, secret: &Secret) -> Result<Zeroizing<String>, VaultError> {
-        Ok(seal::open(self.keys()?, secret)?)
+        Ok(seal::open(&*self.keys()?, secret)?)
     }
 
     /// The same secret under the current master key.
     pub fn rewrap(&self, secret: &Secret) -> Result<Secret, VaultError> {
-        Ok(seal::rewrap(self.keys()?, secret)?)
+        Ok(seal::rewrap(&*self.keys()?, secret)?)
     }
 
     /// A secret by its name; none if there is no such one.

@@ -37,6 +37,7 @@ use tls::Secure;
 pub(crate) const HELP: &str = "\
 SIGTERM or SIGINT ends it in good order: no new work, work under way gets --grace to finish, exit code 0.
 A second signal ends it at once, exit code 130; nothing accepted is lost by that.
+SIGHUP reads the master keys and the certificate again; from a terminal that is gone, it ends as SIGTERM does.
 
 Examples:
   punctual serve
@@ -121,6 +122,7 @@ struct Running {
     /// Reads keys that others change.
     keeping: JoinHandle<()>,
     _secure: Option<Secure>,
+    _following: master_key::Following,
     /// From now on the node says that it is not ready.
     stopping: CancellationToken,
     /// From now on it takes no more connections.
@@ -161,6 +163,7 @@ impl Running {
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let handle = node.handle();
         master_key::announce(config, has_new_key, &handle).await;
+        let following = master_key::follow(config, &handle)?;
         let access = open_access(config, &handle).await?;
         let keeping = tokio::spawn({
             let (access, handle) = (Arc::clone(&access), handle.clone());
@@ -184,6 +187,7 @@ impl Running {
             access,
             keeping,
             _secure: secure,
+            _following: following,
             stopping,
             closing,
             drain: if has_others { DRAIN } else { Duration::ZERO },

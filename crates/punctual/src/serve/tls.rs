@@ -33,7 +33,6 @@ pub(super) async fn open(config: &Config) -> Result<Option<Secure>, Failure> {
     };
     let tls = Tls::load(files).await;
     let tls = Arc::new(tls.map_err(|error| Failure::usage(chain(&error)))?);
-    // Only here: where there is nothing to read again, the signal means that the terminal is gone.
     let mut hangup = signal(SignalKind::hangup())
         .map_err(|error| Failure::usage(format!("cannot listen for signals: {error}")))?;
     let following = tokio::spawn({

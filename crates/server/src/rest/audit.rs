@@ -187,7 +187,7 @@ async fn check_all(
         return Ok(());
     };
     let store = api.store.access();
-    let mut check = Check::new(store, keys, head, api.engine.now());
+    let mut check = Check::new(store, &keys, head, api.engine.now());
     loop {
         let step = check.step().await.map_err(|error| error.to_string())?;
         let goes_on = send(&wire::AuditCheck::of(&check.checked, &step)).await?;

@@ -2,9 +2,10 @@
 //! of its own when nothing is set; nodes that share a database have to share the key, so none is made there.
 //!
 //! A key that is not there stops no node: whatever needs no secret goes on. One that cannot be read as a key does, because
-//! nobody meant that.
+//! nobody meant that. What can be read again is, on SIGHUP (`follow.rs`).
 
 mod command;
+mod follow;
 
 use std::fs;
 use std::io;
@@ -18,6 +19,8 @@ use tracing::{info, warn};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::private_file;
+
+pub(super) use follow::{Following, follow};
 
 const FILE: &str = "master.key";
 /// What does not work without one.
@@ -65,6 +68,10 @@ pub(super) async fn announce(config: &Config, is_new: bool, handle: &Handle) {
             path.display()
         );
     }
+    announce_closed(handle).await;
+}
+
+async fn announce_closed(handle: &Handle) {
     let counts = handle.store().access().count_secrets().await;
     for (id, count) in counts.unwrap_or_default() {
         let keys = handle.master_keys();
