@@ -425,7 +425,7 @@ impl Run {
 
     /// The same as claims read it: a large payload of its own is left in the store.
     pub fn without_large_payload(mut self) -> Self {
-        self.payload_left = large(self.payload.as_ref());
+        self.payload_left = large(self.payload.as_ref()).or(self.payload_left);
         self.payload = self.payload.filter(|_| self.payload_left.is_none());
         self
     }

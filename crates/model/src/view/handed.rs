@@ -102,7 +102,7 @@ pub enum HandedEnd {
     Missing,
 }
 
-/// An attempt that has ended outside.
+/// An attempt that has ended outside. Large payloads are left in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedHanded {
     pub settlement: Settlement,
@@ -372,9 +372,12 @@ impl View {
         };
         self.effects.handed.insert(id, change);
         HandedEnd::Done(Box::new(EndedHanded {
-            settlement,
+            settlement: Settlement {
+                run: settlement.run.without_large_payload(),
+                ..settlement
+            },
             settled,
-            job,
+            job: job.map(|job| Arc::unwrap_or_clone(Arc::new(job).without_large_payload())),
         }))
     }
 }
