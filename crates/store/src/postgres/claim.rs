@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use model::shard::ShardSet;
-use model::view::Needs;
+use model::view::{Grant, Needs, claim};
 use model::{Job, JobId, Lane, PresenceId, Run, RunId, Shard, Timestamp, limits};
 use uuid::Uuid;
 
 use super::calendars::{JobsById, jobs_by_id};
-use super::fault::Done;
+use super::fault::{Done, Fault};
 use super::fire::{held, live_named};
 use super::pool::{Conn, Params};
 use super::presence::some_shards;
+use super::put::{ClaimColumns, Param};
 use super::rows::LiveRow;
 use super::store::{PgStore, limit};
 use super::views::{Lock, Views};
@@ -49,7 +50,7 @@ impl PgStore {
             answers: Vec::with_capacity(runs.len()),
             unreadable: Vec::new(),
         };
-        let Some((no, _)) = self.hold(&conn, leases.presence).await? else {
+        let Some((no, now)) = self.hold(&conn, leases.presence).await? else {
             claims
                 .answers
                 .extend(runs.iter().map(|_| Claimed::LeaseLost));
@@ -63,13 +64,16 @@ impl PgStore {
         let ours = held(&conn, leases, &shards).await?;
         // Jobs before runs, as everywhere; they stay as they are until the claim is written.
         let jobs = share_jobs(&conn, &live).await?;
-        let numbers: Vec<i16> = ours.iter().map(|shard| i16::from(shard.0)).collect();
-        let ahead = model::time::millis(limits::RETRY_AFTER_MAX);
-        conn.execute(
-            include_str!("sql/claim.sql"),
-            &[&names, &no, &numbers, &self.now(), &ahead],
-        )
-        .await?;
+        if self.fast_paths {
+            let numbers: Vec<i16> = ours.iter().map(|shard| i16::from(shard.0)).collect();
+            let ahead = model::time::millis(limits::RETRY_AFTER_MAX);
+            let params: &Params<'_> = &[&names, &no, &numbers, &self.now(), &ahead];
+            conn.execute(include_str!("sql/claim.sql"), params).await?;
+        } else {
+            let held = |shard| ours.contains(&shard);
+            let by = (leases.presence, no);
+            claim_slow_path(&conn, by, &names, held, &jobs, now).await?;
+        }
         let live = live_named(&conn, &names, Payloads::Small).await?;
         conn.commit().await?;
         let live: BTreeMap<RunId, LiveRow> =
@@ -206,7 +210,7 @@ impl PgStore {
     async fn try_claim_due(&self, presence: PresenceId, wanted: &Wanted<'_>) -> Done<Taken> {
         let conn = self.pool.begin().await?;
         let held = self.hold(&conn, presence).await?;
-        let (no, _) = held.ok_or(StoreError::Fenced)?;
+        let (no, now) = held.ok_or(StoreError::Fenced)?;
         let free = free(&conn, wanted).await?;
         let jobs = jobs(&conn, &free).await?;
         let names = free.iter().filter(|(_, job)| jobs.contains_key(job));
@@ -214,18 +218,17 @@ impl PgStore {
         if names.is_empty() {
             return Ok(Taken::default());
         }
-        let claim = conn
-            .prepare(include_str!("sql/claim_due_claim.sql"))
-            .await?;
-        let inline = Payloads::Small.max();
-        let params: &Params<'_> = &[&names, &no, &presence.0, &inline];
-        let (rows, ()) =
-            tokio::try_join!(biased; conn.query_prepared(&claim, params), conn.commit())?;
-        let mut live = BTreeMap::new();
-        for row in &rows {
-            let row = LiveRow::read(row)?;
-            live.insert(row.run.id, row);
-        }
+        let by = (presence, no);
+        let live = if self.fast_paths {
+            claim_due_fast_path(&conn, by, &names).await?
+        } else {
+            claim_slow_path(&conn, by, &names, |_| true, &jobs, now).await?;
+            let live = live_named(&conn, &names, Payloads::Small).await?;
+            conn.commit().await?;
+            live
+        };
+        let live: BTreeMap<RunId, LiveRow> =
+            live.into_iter().map(|row| (row.run.id, row)).collect();
         let mut taken = Taken::default();
         for row in names.iter().filter_map(|id| live.get(&RunId(*id))) {
             let job = jobs.get(&row.run.job).cloned().flatten();
@@ -236,6 +239,49 @@ impl PgStore {
         }
         Ok(taken)
     }
+}
+
+/// Runs that are locked, and whose jobs are, get their holder.
+async fn claim_due_fast_path(
+    conn: &Conn,
+    (presence, no): (PresenceId, i32),
+    names: &[Uuid],
+) -> Done<Vec<LiveRow>> {
+    let sql = include_str!("sql/claim_due_claim.sql");
+    let claim = conn.prepare(sql).await?;
+    let inline = Payloads::Small.max();
+    let params: &Params<'_> = &[&names, &no, &presence.0, &inline];
+    let (rows, ()) = tokio::try_join!(biased; conn.query_prepared(&claim, params), conn.commit())?;
+    rows.iter().map(LiveRow::read).collect()
+}
+
+/// The slow path of both: runs get their holder as the core decides.
+async fn claim_slow_path(
+    conn: &Conn,
+    (presence, no): (PresenceId, i32),
+    names: &[Uuid],
+    held: impl Fn(Shard) -> bool,
+    jobs: &JobsById,
+    now: Timestamp,
+) -> Done<()> {
+    let mut columns = ClaimColumns::default();
+    for mut row in live_named(conn, names, Payloads::Small).await? {
+        let run = &mut row.run;
+        let job = jobs.get(&run.job).cloned().flatten();
+        // One whose job cannot be read is buried by whoever claims it.
+        let version = job.map_or(run.version, |job| job.version);
+        if claim(run, presence, held(run.shard()), version, now) == Grant::New {
+            columns.push(run);
+        }
+    }
+    let mut params: Vec<Param<'_>> = vec![&no];
+    params.extend(columns.params());
+    let sql = include_str!("sql/put_claims.sql");
+    let written = conn.execute(sql, &params).await?;
+    if written != columns.id.len() as u64 {
+        return Err(Fault::Overtaken);
+    }
+    Ok(())
 }
 
 /// Runs that nobody holds, lane by lane, locked.

@@ -252,6 +252,16 @@ columns! {
 }
 
 columns! {
+    /// Runs as they are claimed; columns as `put_claims.sql` has them.
+    ClaimColumns(run: &Run) [
+        id: Uuid = run.id.0,
+        state: i16 = run.state.code(),
+        due_at: i64 = run.due_at.as_millis(),
+        version: i32 = run.version.0.cast_signed(),
+    ]
+}
+
+columns! {
     /// Whether the ends of runs mean something to others; columns as `set_exclusive.sql` has them.
     ExclusiveColumns(id: RunId, exclusive: bool) [
         id: Uuid = id.0,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::shard::ShardSet;
-use model::view::Needs;
+use model::view::{Grant, Needs, claim};
 use model::{Job, JobId, Lane, PresenceId, RunId, RunState, Shard, Timestamp, Version, limits};
 use rusqlite::{OptionalExtension, params};
 
@@ -177,6 +177,9 @@ impl Db {
 
     /// A run that nobody holds gets its holder.
     fn claim_free(&self, presence: PresenceId, no: i64, mut row: RunRow) -> Done<ClaimRow> {
+        if !self.fast_paths {
+            return self.claim_slow_path(presence, no, row);
+        }
         let mut update = self.conn.prepare_cached(include_str!("sql/claim.sql"))?;
         let id = row.run.id;
         let now = self.shared.clock.now().as_millis();
@@ -191,6 +194,22 @@ impl Db {
         row.run.state = RunState::Ready;
         row.run.version = Version(version);
         row.run.due_at = Timestamp::from_millis(due_at);
+        Ok(ClaimRow::Ours(Box::new(row)))
+    }
+
+    /// The same as the core decides.
+    fn claim_slow_path(&self, presence: PresenceId, no: i64, mut row: RunRow) -> Done<ClaimRow> {
+        let now = self.shared.clock.now();
+        let job = Lookup::new(&self.conn, Payloads::Small).row(row.run.job)?;
+        let version = job.map_or(row.run.version, |job| job.narrow.version);
+        if claim(&mut row.run, presence, true, version, now) != Grant::New {
+            return Ok(ClaimRow::Stale);
+        }
+        let run = &row.run;
+        let sql = include_str!("sql/put_claim.sql");
+        let (state, due_at) = (run.state.code(), run.due_at.as_millis());
+        let params = params![run.id.as_bytes(), no, state, due_at, run.version.0];
+        self.conn.prepare_cached(sql)?.execute(params)?;
         Ok(ClaimRow::Ours(Box::new(row)))
     }
 
