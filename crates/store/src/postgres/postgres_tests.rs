@@ -53,7 +53,9 @@ async fn with_rows(fast_paths: bool) -> Result<Subject, BoxError> {
         let client = Arc::clone(&client);
         Box::pin(async move {
             let all = "SELECT 'jobs' || j FROM jobs j UNION ALL SELECT 'live' || l FROM live l
-                       UNION ALL SELECT 'history' || h FROM history h ORDER BY 1";
+                       UNION ALL SELECT 'history' || h FROM history h UNION ALL SELECT 'handed' || h FROM handed h
+                       UNION ALL SELECT 'checkpoints' || c FROM checkpoints c
+                       UNION ALL SELECT 'run_logs' || l FROM run_logs l ORDER BY 1";
             let rows = client.query(all, &[]).await.unwrap();
             rows.iter().map(|row| row.get(0)).collect()
         })

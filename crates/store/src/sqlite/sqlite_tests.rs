@@ -99,10 +99,14 @@ fn rows(conn: &Connection) -> Vec<String> {
         rows.collect::<Result<_, _>>().unwrap()
     };
     let mut tables = vec!["jobs".to_owned(), "live".to_owned()];
+    let kept = ["handed", "checkpoints", "run_logs"];
     let days = Ranges::read(conn).unwrap().days;
     tables.extend(days.iter().map(|day| Ranges::sql("history_{day}", *day)));
-    let of = |table: &String| all(&format!("SELECT '{table}', * FROM {table} ORDER BY id"));
-    tables.iter().flat_map(of).collect()
+    let of = |table: &str, key| all(&format!("SELECT '{table}', * FROM {table} ORDER BY {key}"));
+    let decided = tables.iter().flat_map(|table| of(table, "id"));
+    decided
+        .chain(kept.iter().flat_map(|table| of(table, "run")))
+        .collect()
 }
 
 #[test]

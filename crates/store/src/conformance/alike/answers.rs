@@ -39,6 +39,7 @@ impl World {
             Call::Presence(by, call) => self.make_as(*by, call, learn).await,
             Call::Job(call) => self.make_job(call, learn).await,
             Call::Rule(call) => self.make_rule(call).await,
+            Call::Outside(call) => self.make_outside(call, learn).await,
             Call::Fire(leases, firings) => self.make_fire(leases, firings, learn).await,
             Call::Claim(leases, ids) => {
                 let claimed = store.claim(leases, ids).await;
@@ -141,6 +142,9 @@ impl World {
                 self.show(store.withdraw(by, answers, *now).await)
             }
             PresenceCall::Settle(settlements) => self.show(store.settle(by, settlements).await),
+            PresenceCall::HandOver(items, now) => {
+                self.show(store.handed().hand_over(by, items, *now).await)
+            }
         }
     }
 
@@ -173,7 +177,7 @@ impl World {
         }
     }
 
-    async fn learn_runs(&mut self, ids: &[RunId], learn: bool) {
+    pub(super) async fn learn_runs(&mut self, ids: &[RunId], learn: bool) {
         for id in ids.iter().filter(|_| learn) {
             if let Some(run) = self.read(*id).await {
                 // As its holder knows it.
@@ -252,6 +256,7 @@ impl World {
         let counts = store.count_jobs(None, 10_000).await.unwrap();
         all.push(self.show(counts.counts));
         self.dump_rules(&mut all).await;
+        self.dump_outside(&mut all).await;
         all
     }
 

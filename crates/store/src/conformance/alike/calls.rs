@@ -5,7 +5,8 @@ use model::shard::ShardSet;
 use model::{Calendar, CalendarName, JobId, Lane, PresenceId, RunId, TenantId, Timestamp, Version};
 
 use crate::{
-    Firing, JobChange, Keep, Leases, NewJob, NodeStatus, Rule, Settlement, StartRun, Withdrawal,
+    Firing, HandOver, Heartbeat, JobChange, Keep, Lapse, Leases, LogAppend, NewJob, NodeStatus,
+    QueueRun, Reported, Rule, Settlement, StartRun, Withdrawal,
 };
 
 #[derive(Debug, Clone)]
@@ -16,6 +17,7 @@ pub(super) enum Call {
     Presence(PresenceId, PresenceCall),
     Job(JobCall),
     Rule(RuleCall),
+    Outside(OutsideCall),
     Fire(Leases, Vec<Firing>),
     Claim(Leases, Vec<RunId>),
     Start(Box<StartRun>),
@@ -36,6 +38,16 @@ pub(super) enum RuleCall {
     Applied(Rule),
 }
 
+/// What is said of attempts that the outside has, and which runs replays want.
+#[derive(Debug, Clone)]
+pub(super) enum OutsideCall {
+    Heartbeat(Vec<Heartbeat>, Timestamp),
+    Report(Vec<Reported>, Timestamp),
+    Lapse(Leases, Vec<Lapse>, Timestamp),
+    Append(Vec<LogAppend>),
+    Queue(Vec<QueueRun>),
+}
+
 /// What is done as a presence, and refused when it has ended.
 #[derive(Debug, Clone)]
 pub(super) enum PresenceCall {
@@ -47,6 +59,7 @@ pub(super) enum PresenceCall {
     Mark(Vec<(RunId, Timestamp)>),
     Withdraw(Vec<Withdrawal>, Timestamp),
     Settle(Vec<Settlement>),
+    HandOver(Vec<HandOver>, Timestamp),
 }
 
 #[derive(Debug, Clone)]

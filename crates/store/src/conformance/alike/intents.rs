@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::limits::{OUTPUT_EARLIER_MAX, PAYLOAD_INLINE_MAX};
+use model::limits::{OUTPUT_EARLIER_MAX, PAYLOAD_INLINE_MAX, RETRY_AFTER_MAX};
 use model::retry::LostClaim;
 use model::shard::ShardSet;
 use model::view::Known;
@@ -36,6 +36,7 @@ impl World {
             Op::Job(op) => self.job_call(op).await,
             Op::Rule(op) => self.rule_call(*op).await,
             Op::Engine(by, op) => self.engine_call(*by, op).await,
+            Op::Outside(by, op) => self.outside_call(*by, op).await,
             Op::Client(ClientOp::Start { job, nonce, force }) => {
                 self.start(*job, *nonce, *force).await
             }
@@ -367,7 +368,7 @@ fn node_status(number: u8) -> NodeStatus {
     }
 }
 
-fn wanted(want: Want) -> ShardSet {
+pub(super) fn wanted(want: Want) -> ShardSet {
     match want {
         Want::All => ShardSet::ALL,
         Want::Odd => Shard::all().filter(|shard| shard.0 % 2 == 1).collect(),
@@ -383,6 +384,10 @@ fn settled(run: Run, end: End, now: Timestamp) -> Settlement {
             Verdict::RetryAt(now.plus(Duration::from_secs(5))),
             Some(Outcome::Failed),
         ),
+        End::Astray => {
+            let late = RETRY_AFTER_MAX + Duration::from_secs(60);
+            (Verdict::RetryAt(now.plus(late)), Some(Outcome::Failed))
+        }
         End::Bury => (Verdict::Bury(Reason::Refused), Some(Outcome::TimedOut)),
         End::Cancel => (Verdict::Cancel(Reason::Asked), Some(Outcome::Cancelled)),
         End::Release => (Verdict::Release, None),

@@ -3,12 +3,13 @@
 //! `ops` makes up what happens: few jobs, few presences, every method, in any order, with clocks that move,
 //! answers that get lost and calls that are made twice. A `world` turns that into calls on one store (`intents`),
 //! knowing only what that store answered, and writes down each answer (`answers`); `rules` does both for calendars
-//! and zones. Here two worlds go side by side.
+//! and zones, `outside` for what is handed over and what replays want. Here two worlds go side by side.
 
 mod answers;
 mod calls;
 mod intents;
 mod ops;
+mod outside;
 mod people;
 mod rules;
 mod world;
@@ -23,6 +24,9 @@ use crate::mem::{Flaw, MemStore};
 
 /// How many sequences are tried, unless `PROPTEST_CASES` says otherwise.
 const CASES: u32 = 128;
+
+/// How long a shorter sequence is searched for: a server takes its time over each.
+const SHRINK_MILLIS: u32 = 60_000;
 
 /// Fails with the shortest sequence found on which the two answer differently.
 pub(crate) fn answers_alike(
@@ -58,6 +62,7 @@ fn try_out(
         cases: given.unwrap_or(cases),
         failure_persistence: None,
         max_shrink_iters: 4_000,
+        max_shrink_time: SHRINK_MILLIS,
         ..Config::default()
     };
     if let Err(error) = ask(config, first, second) {
@@ -92,7 +97,7 @@ async fn compare(
         let answers = (first.take(step).await, second.take(step).await);
         let when = format!("step {number}, {step:?}");
         check(&when, answers)?;
-        if let Op::Engine(..) = step.op {
+        if let Op::Engine(..) | Op::Outside(..) = step.op {
             let when = format!("after {when}");
             check(&when, (first.rows().await, second.rows().await))?;
         }

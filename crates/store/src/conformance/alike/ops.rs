@@ -23,6 +23,7 @@ pub(super) enum Op {
     Job(JobOp),
     Rule(RuleOp),
     Engine(By, EngineOp),
+    Outside(By, OutsideOp),
     Client(ClientOp),
 }
 
@@ -139,6 +140,46 @@ pub(super) enum EngineOp {
     },
 }
 
+/// Of attempts that the outside has, or is about to have; and of runs that replays want.
+#[derive(Debug, Clone)]
+pub(super) enum OutsideOp {
+    HandOver {
+        runs: Vec<u8>,
+        fresh: bool,
+        /// How long it may be silent, and how long it may take.
+        spans: (u8, u8),
+    },
+    Heartbeat {
+        runs: Vec<u8>,
+        fresh: bool,
+        /// By a clock that is so many seconds behind.
+        behind: u8,
+        /// Progress, a checkpoint, or nothing.
+        says: u8,
+    },
+    Report {
+        runs: Vec<u8>,
+        fresh: bool,
+        end: u8,
+    },
+    /// `fresh`: what is silent now, else what was when somebody last searched.
+    Lapse {
+        want: Want,
+        ahead: u8,
+        fresh: bool,
+    },
+    Append {
+        runs: Vec<u8>,
+        fresh: bool,
+    },
+    /// `of_slot`: slots of the past, under their own names.
+    Queue {
+        jobs: Vec<u8>,
+        nonce: u8,
+        of_slot: bool,
+    },
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ClientOp {
     Start {
@@ -201,6 +242,8 @@ pub(super) enum End {
     Retry {
         lost: bool,
     },
+    /// Later than any retry is, as after a clock that has gone back.
+    Astray,
     Bury,
     Cancel,
     Release,
@@ -236,6 +279,7 @@ fn op() -> impl Strategy<Value = Op> {
         24 => job().prop_map(Op::Job),
         12 => rule().prop_map(Op::Rule),
         60 => (by(), engine()).prop_map(|(by, op)| Op::Engine(by, op)),
+        20 => (by(), outside()).prop_map(|(by, op)| Op::Outside(by, op)),
         14 => client().prop_map(Op::Client),
     ]
 }
@@ -305,6 +349,25 @@ fn engine() -> impl Strategy<Value = EngineOp> {
     ]
 }
 
+fn outside() -> impl Strategy<Value = OutsideOp> {
+    let many = || vec(any::<u8>(), 1..4);
+    let behind = prop_oneof![3 => Just(0_u8), 1 => 0_u8..90];
+    prop_oneof![
+        6 => (many(), fresh(), (0_u8..4, 0_u8..4))
+            .prop_map(|(runs, fresh, spans)| OutsideOp::HandOver { runs, fresh, spans }),
+        6 => (many(), fresh(), behind, 0_u8..6).prop_map(|(runs, fresh, behind, says)| {
+            OutsideOp::Heartbeat { runs, fresh, behind, says }
+        }),
+        4 => (many(), fresh(), 0_u8..6)
+            .prop_map(|(runs, fresh, end)| OutsideOp::Report { runs, fresh, end }),
+        3 => (want(), 0_u8..200, fresh())
+            .prop_map(|(want, ahead, fresh)| OutsideOp::Lapse { want, ahead, fresh }),
+        1 => (many(), fresh()).prop_map(|(runs, fresh)| OutsideOp::Append { runs, fresh }),
+        5 => (many(), 0_u8..4, any::<bool>())
+            .prop_map(|(jobs, nonce, of_slot)| OutsideOp::Queue { jobs, nonce, of_slot }),
+    ]
+}
+
 fn client() -> impl Strategy<Value = ClientOp> {
     prop_oneof![
         (any::<u8>(), 0_u8..4, prop::bool::weighted(0.2))
@@ -351,6 +414,7 @@ fn end() -> impl Strategy<Value = End> {
     prop_oneof![
         3 => Just(End::Succeed),
         3 => any::<bool>().prop_map(|lost| End::Retry { lost }),
+        1 => Just(End::Astray),
         1 => Just(End::Bury),
         1 => Just(End::Cancel),
         2 => Just(End::Release),

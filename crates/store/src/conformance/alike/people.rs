@@ -8,8 +8,8 @@ use bytes::Bytes;
 use model::policy::CatchUpPolicy;
 use model::schedule::{Calendars, Cron, CronOptions, Zone};
 use model::{
-    Calendar, CalendarName, Definition, FailuresMax, Job, JobId, JobKey, Lane, Overlap, Schedule,
-    Skip, Slot, TenantId, Timestamp, limits,
+    Calendar, CalendarName, Completion, Definition, FailuresMax, Job, JobId, JobKey, Lane, Overlap,
+    Schedule, Skip, Slot, TenantId, Timestamp, limits,
 };
 
 use super::world::STRANGER;
@@ -107,6 +107,11 @@ pub(super) fn new_job(number: u8, known: &Known, now: Timestamp) -> NewJob {
         6 => def.spread = Duration::from_millis(700),
         7 => def.lane = Lane::Batch,
         _ => {}
+    }
+    if number % 5 == 1 {
+        def.completion = Completion::Callback {
+            heartbeat_within: Duration::from_secs(30),
+        };
     }
     if number.is_multiple_of(3) {
         def.pause_after_failures = FailuresMax::new(2);

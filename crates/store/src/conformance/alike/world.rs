@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use model::presence::LastBeat;
 use model::schedule::Bounds;
-use model::{Job, JobId, JobState, PresenceId, Run, RunId, RunKind, RunState, TenantId, Timestamp};
+use model::{
+    Handed, Job, JobId, JobState, PresenceId, Run, RunId, RunKind, RunState, TenantId, Timestamp,
+};
 
 use super::calls::Call;
 use super::ops::{By, Step};
@@ -35,6 +37,8 @@ pub(super) struct World {
     pub last: Call,
     /// The last beats of everyone, as somebody heard them.
     pub heard: Vec<LastBeat>,
+    /// What was silent when somebody last searched.
+    pub silent: Vec<Handed>,
 }
 
 impl World {
@@ -62,6 +66,7 @@ impl World {
             runs: BTreeMap::new(),
             last: Call::Nothing,
             heard: Vec::new(),
+            silent: Vec::new(),
         }
     }
 

@@ -19,11 +19,11 @@ const FRESH: usize = 75;
 const AGAIN: usize = 15;
 
 pub(super) struct Actor {
-    stage: Arc<Stage>,
-    store: Arc<dyn Store>,
+    pub stage: Arc<Stage>,
+    pub store: Arc<dyn Store>,
     /// Which node it belongs to; none for a client.
     node: Option<usize>,
-    chance: Chance,
+    pub chance: Chance,
     last: Option<Call>,
 }
 
@@ -62,7 +62,7 @@ impl Actor {
     async fn node_call(&mut self, node: usize) -> Result<Option<Call>, StoreError> {
         let leases = self.leases(node);
         let me = leases.presence;
-        let call = match self.chance.below(24) {
+        let call = match self.chance.below(27) {
             0..=7 => self.fire(leases).await?,
             8..=10 => {
                 let ours = |run: &Run| leases.epoch(run.shard()).is_some();
@@ -99,6 +99,8 @@ impl Actor {
                 let wanted: ShardSet = self.chance.some(&shards, 4).into_iter().collect();
                 Call::Lease(me, wanted)
             }
+            23..=24 => self.hand_over(me).await?,
+            25 => self.lapse(leases).await?,
             _ => match self.chance.below(4) {
                 0 => Call::Leave(me),
                 1 => Call::Beat(me),
@@ -119,7 +121,7 @@ impl Actor {
         let Some(job) = self.job().await? else {
             return Ok(None);
         };
-        let call = match self.chance.below(14) {
+        let call = match self.chance.below(20) {
             0..=5 => Call::Change(Box::new(change(&mut self.chance, &job, now))),
             6..=7 => Call::Start(Box::new(self.start(&job))),
             8..=10 => {
@@ -130,12 +132,14 @@ impl Actor {
                 Call::Cancel(run.job, run.id, now)
             }
             11 => Call::ReadJob(job.id),
+            12..=15 => self.say(&job).await?,
+            16..=17 => self.queue(&job),
             _ => Call::Create(vec![NewJob {
                 job,
                 idempotency: None,
             }]),
         };
-        Ok(Some(call))
+        Ok(has_items(&call).then_some(call))
     }
 
     fn leases(&self, node: usize) -> Leases {
@@ -232,7 +236,7 @@ impl Actor {
     }
 
     /// Runs of a job, or of all.
-    async fn runs_of(&mut self, job: Option<JobId>) -> Result<Vec<Run>, StoreError> {
+    pub(super) async fn runs_of(&mut self, job: Option<JobId>) -> Result<Vec<Run>, StoreError> {
         if self.chance.percent(FRESH) {
             let runs = runs_of(&*self.store, job, true).await?;
             let mut known = locked(&self.stage.known_runs);
@@ -247,7 +251,10 @@ impl Actor {
     }
 
     /// Runs that are alive, as they stand or as someone knew them.
-    async fn runs(&mut self, fits: impl Fn(&Run) -> bool) -> Result<Vec<Run>, StoreError> {
+    pub(super) async fn runs(
+        &mut self,
+        fits: impl Fn(&Run) -> bool,
+    ) -> Result<Vec<Run>, StoreError> {
         self.runs_of(None).await.map(|mut runs| {
             runs.retain(fits);
             runs
@@ -314,7 +321,12 @@ fn has_items(call: &Call) -> bool {
         Call::Claim(_, runs) | Call::Mark(_, runs) => !runs.is_empty(),
         Call::Withdraw(_, runs, _) => !runs.is_empty(),
         Call::Settle(_, settlements) => !settlements.is_empty(),
-        Call::Create(_)
+        Call::HandOver(_, items, _) => !items.is_empty(),
+        Call::Heartbeat(items, _) => !items.is_empty(),
+        Call::Report(items, _) => !items.is_empty(),
+        Call::Lapse(_, items, _) => !items.is_empty(),
+        Call::Queue(_)
+        | Call::Create(_)
         | Call::Change(_)
         | Call::Start(_)
         | Call::Cancel(..)

@@ -10,10 +10,11 @@ use model::{
     Job, JobId, Lane, PresenceId, Run, RunId, RunState, Shard, TenantId, Timestamp, Version,
 };
 
+use super::outside::{hand_over, heartbeat, lapse, queue, report};
 use crate::{
-    Cancelled, Claimed, Created, Epoch, Fired, Firing, JobChange, JobChanged, Leases, NewJob,
-    NodeStatus, Page, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError,
-    Withdrawal,
+    Beaten, Cancelled, Claimed, Created, Epoch, Fired, Firing, HandOver, HandedEnd, HandedOver,
+    Heartbeat, JobChange, JobChanged, Lapse, Leases, NewJob, NodeStatus, Page, QueueRun, Queued,
+    Reported, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError, Withdrawal,
 };
 
 /// More runs than a job has here.
@@ -31,6 +32,11 @@ pub(super) enum Call {
     Mark(PresenceId, Vec<Named>),
     Withdraw(PresenceId, Vec<(Named, bool)>, Timestamp),
     Settle(PresenceId, Vec<Settlement>),
+    HandOver(PresenceId, Vec<HandOver>, Timestamp),
+    Heartbeat(Vec<(JobId, Heartbeat)>, Timestamp),
+    Report(Vec<(JobId, Reported)>, Timestamp),
+    Lapse(Leases, Vec<Lapse>, Timestamp),
+    Queue(Vec<QueueRun>),
     Lease(PresenceId, ShardSet),
     Leave(PresenceId),
     Beat(PresenceId),
@@ -76,6 +82,10 @@ pub(super) enum Answer {
     Claimed(Claimed),
     Taken(Vec<(Run, Arc<Job>)>),
     Settled(Settled),
+    HandedOver(HandedOver),
+    Beaten(Beaten),
+    HandedEnd(HandedEnd),
+    Queued(Queued),
     Leased(Vec<(Shard, Epoch)>),
     Ended(Vec<PresenceId>),
     Job(Option<Box<Job>>),
@@ -118,7 +128,7 @@ fn one<T>(answer: Result<T, StoreError>, to: impl FnOnce(T) -> Answer) -> Answer
 }
 
 /// One answer for each item; an error is everyone's.
-fn each<T>(
+pub(super) fn each<T>(
     count: usize,
     answers: Result<Vec<T>, StoreError>,
     to: impl Fn(T) -> Answer,
@@ -141,6 +151,11 @@ impl Call {
             Self::Settle(by, settlements) => return settle(store, *by, settlements).await,
             Self::Mark(by, runs) => return mark(store, *by, runs).await,
             Self::Withdraw(by, runs, now) => return withdraw(store, *by, runs, *now).await,
+            Self::HandOver(by, items, now) => return hand_over(store, *by, items, *now).await,
+            Self::Heartbeat(items, now) => return heartbeat(store, items, *now).await,
+            Self::Report(items, now) => return report(store, items, *now).await,
+            Self::Lapse(leases, items, now) => return lapse(store, leases, items, *now).await,
+            Self::Queue(runs) => return queue(store, runs).await,
             Self::ClaimDue(by, shards, up_to, room) => {
                 match store
                     .claim_due(*by, shards, *up_to, [*room; Lane::COUNT])
@@ -290,7 +305,7 @@ async fn read_runs(store: &dyn Store, job: JobId) -> Answer {
 }
 
 /// Which version of the job a run was last held at says nothing once nobody holds it.
-fn norm(run: Run) -> Run {
+pub(super) fn norm(run: Run) -> Run {
     let free = run.claim.is_none() && (run.state.is_live() || run.state == RunState::Cancelled);
     let version = if free { Version::FIRST } else { run.version };
     Run { version, ..run }

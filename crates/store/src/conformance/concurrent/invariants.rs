@@ -6,7 +6,7 @@ use model::{AttemptNo, Job, PresenceId, Run, RunId, RunState, Slot, Verdict};
 
 use super::calls::{Answer, Call};
 use super::history::Entry;
-use crate::{Claimed, Fired, Settled};
+use crate::{Claimed, Fired, HandedEnd, Settled};
 
 /// A job as it was created, what happened to it, and what is left.
 pub(super) struct Left<'a> {
@@ -190,10 +190,12 @@ fn lets_go(entry: &Entry, run: RunId) -> bool {
 fn settled_twice(entries: &[Entry]) -> Option<String> {
     let mut ended = BTreeSet::new();
     for entry in entries {
-        let (Call::Settle(_, settlements), Some(Answer::Settled(Settled::Done { .. }))) =
-            (&entry.call, &entry.answer)
-        else {
-            continue;
+        let settlements = match (&entry.call, &entry.answer) {
+            (Call::Settle(_, it), Some(Answer::Settled(Settled::Done { .. }))) => &it[..],
+            (_, Some(Answer::HandedEnd(HandedEnd::Done(ended)))) => {
+                std::slice::from_ref(&ended.settlement)
+            }
+            (_, Some(_) | None) => continue,
         };
         for it in settlements
             .iter()

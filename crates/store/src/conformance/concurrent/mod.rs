@@ -1,6 +1,6 @@
 //! Many at once: several nodes and clients call one store at the same time, and some order must explain all answers.
 //!
-//! A round is short: a few jobs, and some dozens of calls about them (`stage`, `actors`, `jobs`, `chance`). Each call is
+//! A round is short: a few jobs, and some dozens of calls about them (`stage`, `actors`, `outside`, `jobs`, `chance`). Each call is
 //! written down with the moments it began and ended at (`calls`, `history`). Then every job is checked by itself:
 //! what must hold of any history (`invariants`), and whether the reference store, called in some order that
 //! real time allows, gives the same answers (`checker`, `replay`).
@@ -15,6 +15,7 @@ mod checker;
 mod history;
 mod invariants;
 mod jobs;
+mod outside;
 mod replay;
 mod stage;
 #[cfg(test)]

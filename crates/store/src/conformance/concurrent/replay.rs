@@ -10,6 +10,7 @@ use model::{BeatMark, Job, JobId, PresenceId, Run, Shard, TenantId, Verdict};
 
 use super::calls::{Answer, Call, MANY};
 use super::history::Opening;
+use super::outside::{trusted, with_run};
 use crate::conformance::{TestClock, at, node};
 use crate::mem::MemStore;
 use crate::{
@@ -119,7 +120,8 @@ impl Replay {
         let mut hasher = DefaultHasher::new();
         let jobs = self.store.all_jobs();
         format!(
-            "{:?}{:?}{:?}",
+            "{:?}{:?}{:?}{:?}",
+            trusted(&self.store).await,
             jobs,
             self.store.live_runs(),
             self.store.all_runs()
@@ -167,6 +169,8 @@ impl Replay {
                 Call::ClaimDue(self.ours(by), ShardSet::default(), up_to, 0)
             }
             Call::Mark(by, runs) => Call::Mark(self.ours(by), runs),
+            Call::HandOver(by, items, now) => Call::HandOver(self.ours(by), items, now),
+            Call::Lapse(leases, items, now) => Call::Lapse(self.our_leases(&leases), items, now),
             Call::Withdraw(by, runs, now) => Call::Withdraw(self.ours(by), runs, now),
             Call::Lease(by, wanted) => Call::Lease(self.ours(by), only(&wanted, self.shard)),
             Call::Leave(by) => Call::Leave(self.ours(by)),
@@ -179,6 +183,9 @@ impl Replay {
             | Call::Change(_)
             | Call::Start(_)
             | Call::Cancel(..)
+            | Call::Heartbeat(..)
+            | Call::Report(..)
+            | Call::Queue(_)
             | Call::ReadJob(_)
             | Call::ReadRuns(_)
             | Call::ReadSlots(_)) => call,
@@ -199,6 +206,7 @@ impl Replay {
                 Answer::Taken(taken.into_iter().map(|it| (run(it.0), it.1)).collect())
             }
             Answer::Runs(runs) => Answer::Runs(runs.into_iter().map(run).collect()),
+            Answer::HandedEnd(end) => Answer::HandedEnd(with_run(end, run)),
             Answer::Leased(leases) => {
                 let theirs = |epoch: Epoch| Epoch(epoch.0 + self.ahead);
                 Answer::Leased(leases.into_iter().map(|it| (it.0, theirs(it.1))).collect())
@@ -219,6 +227,9 @@ impl Replay {
             | Answer::Fired(_)
             | Answer::Claimed(Claimed::Stale | Claimed::LeaseLost)
             | Answer::Settled(_)
+            | Answer::HandedOver(_)
+            | Answer::Beaten(_)
+            | Answer::Queued(_)
             | Answer::Job(_)) => answer,
         }
     }
@@ -242,6 +253,10 @@ impl Replay {
             | Answer::Claimed(_)
             | Answer::Taken(_)
             | Answer::Settled(_)
+            | Answer::HandedOver(_)
+            | Answer::Beaten(_)
+            | Answer::HandedEnd(_)
+            | Answer::Queued(_)
             | Answer::Ended(_)
             | Answer::Job(_)
             | Answer::Runs(_) => answer.clone(),

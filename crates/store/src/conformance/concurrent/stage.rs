@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    BeatMark, Job, JobId, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp, Verdict,
+    BeatMark, Job, JobId, Outcome, PresenceId, Reason, Run, RunId, RunState, Shard, Timestamp,
+    Verdict,
 };
 use tokio::sync::Barrier;
 
@@ -16,6 +17,7 @@ use super::calls::{Answer, Call, MANY};
 use super::chance::Chance;
 use super::history::{Entry, Opening, Recorder};
 use super::jobs::new_job;
+use super::outside::reported;
 use super::replay::{BEATS, SILENCE, TENANT};
 use crate::conformance::{TestClock, node, settlement, someone};
 use crate::{
@@ -260,7 +262,10 @@ async fn drain(store: &dyn Store, opening: &Opening, jobs: &[JobId]) -> Result<(
         let mut runs = runs_of(store, Some(*id), true).await?;
         for _ in 0..MANY {
             let Some(run) = runs.first() else { break };
-            if run.claim.is_some() {
+            if run.claim == Some(PresenceId::OUTSIDE) {
+                let report = reported(run, Outcome::Succeeded);
+                store.handed().report(&[report], opening.now).await?;
+            } else if run.claim.is_some() {
                 let cancelled = settlement(run, Verdict::Cancel(Reason::Asked));
                 store.settle(keeper, &[cancelled]).await?;
             } else {
