@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use model::target::HttpTarget;
-use model::{Definition, Job, JobId, JobKey, JobState, Skip, Target, TenantId, Version};
+use model::{
+    Definition, Job, JobId, JobKey, JobState, Reason, RunState, Schedule, Skip, Target, TenantId,
+    Version,
+};
 
 use super::subject::new;
-use super::{Kept, Subject, at, job, slot, someone};
-use crate::{BoxError, Created, JobChange, JobChanged, RunsOfChange};
+use super::{Kept, Subject, at, every, job, job_with, slot, someone};
+use crate::{BoxError, Created, JobChange, JobChanged, RunsOfChange, Withdrawal};
 
 fn change(before: &Arc<Job>, (after, skipped): (Job, Vec<Skip>)) -> JobChange {
     let (before, after) = (before.clone(), Arc::new(after));
@@ -201,5 +204,50 @@ pub async fn a_pause_says_who_and_why(subject: Subject) -> Kept {
     subject.change(&stands, resumed, RunsOfChange::Keep).await?;
     let stands = subject.job(before.id).await?;
     assert_eq!((&stands.note, &stands.paused_by), (&None, &None));
+    Ok(())
+}
+
+/// A lead is long enough for two edits: the first takes a slot back, the second replaces the schedule that had it.
+pub async fn two_edits_within_a_lead_lose_no_slot(subject: Subject) -> Kept {
+    let bounded = |secs| -> Result<Schedule, BoxError> {
+        let mut schedule = every(secs)?;
+        schedule.bounds.runs_max = Some(9);
+        Ok(schedule)
+    };
+    let schedule = bounded(60)?;
+    let job = subject
+        .put(job_with(1, |def| def.schedule = schedule)?)
+        .await?;
+    let run = subject.claimed(job.id).await?;
+    for (secs, schedule) in [(59, bounded(60)?), (61, bounded(7)?)] {
+        let stands = subject.job(job.id).await?;
+        let mut def = Definition::clone(&stands.def);
+        def.schedule = schedule;
+        let edited = stands.edited(None, def, at(secs), &someone());
+        subject
+            .change(&stands, edited, RunsOfChange::TakeBack)
+            .await?;
+    }
+    let edited = subject.job(job.id).await?;
+    assert_eq!((edited.next_slot, edited.runs_made), (Some(slot(63)), 1));
+    let answer = Withdrawal {
+        run: run.id,
+        taken_back: true,
+    };
+    let presence = subject.presence();
+    subject.store.withdraw(presence, &[answer], at(62)).await?;
+    let stands = subject.job(job.id).await?;
+    assert_eq!((stands.next_slot, stands.runs_made), (Some(slot(63)), 0));
+    let slots = subject
+        .store
+        .list_slots(TenantId::DEFAULT, job.id, at(0), at(62), 9)
+        .await?;
+    let [entry] = &slots[..] else {
+        return Err(format!("slot 60 ran or is recorded, not {slots:?}").into());
+    };
+    let expected = (RunState::Skipped, Some(Reason::Missed), Some(slot(60)));
+    assert_eq!((entry.state, entry.reason, entry.slot), expected);
+    let note = Some("taken back for an edit, and edited again");
+    assert_eq!(entry.note.as_deref(), note);
     Ok(())
 }

@@ -121,6 +121,7 @@ macro_rules! conformance_promises {
                 a_rename_to_a_key_in_use_changes_nothing
                 a_deleted_job_is_gone_and_frees_its_key
                 a_pause_says_who_and_why
+                two_edits_within_a_lead_lose_no_slot
             }
             quotas {
                 a_tenant_gets_no_more_than_its_quota
