@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::policy::CatchUp;
 use model::view::Known;
 use model::{
-    CatchUpPolicy, Job, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Timestamp,
+    CatchUpPolicy, Job, Mark, Overlap, Reason, Run, RunId, RunKind, RunState, TenantId, Timestamp,
     Verdict, Wait, WaitReason,
 };
 
@@ -145,17 +145,48 @@ pub async fn a_late_slot_runs_after_a_run_that_waits_for_its_target(subject: Sub
 }
 
 pub async fn a_run_that_counts_has_the_policy_decide(subject: Subject) -> Kept {
-    for (number, overlap) in (1..).zip(APART) {
-        let job = put(&subject, number, overlap).await?;
-        let first = id(&job, 60);
+    let (overlap, full) = (Reason::Overlap, Reason::QueueFull);
+    // How many slots wait for the run, and why the next is skipped.
+    let table = [
+        (Overlap::Skip, 0, overlap),
+        (Overlap::QueueOne, 1, overlap),
+        (Overlap::QueueAll { max: 3 }, 3, full),
+    ];
+    for (number, (policy, waiting, reason)) in (1..).zip(table) {
+        let job = put(&subject, number, policy).await?;
         fire(&subject, &job, at(60), &[]).await?;
-        let fired = fire(&subject, &job, at(61), &[runs(first, at(60))]).await?;
-        let expected = if overlap == Overlap::Skip {
-            Fired::Skipped(Reason::Overlap)
-        } else {
-            Fired::Waiting(id(&job, 61))
-        };
-        assert_eq!(fired, expected, "{overlap:?}");
+        let counts = [runs(id(&job, 60), at(60))];
+        for secs in 61..61 + waiting {
+            let fired = fire(&subject, &job, at(secs), &counts).await?;
+            assert_eq!(fired, Fired::Waiting(id(&job, secs)), "{policy:?}");
+        }
+        let fired = fire(&subject, &job, at(61 + waiting), &counts).await?;
+        assert_eq!(fired, Fired::Skipped(reason), "{policy:?}");
+    }
+    Ok(())
+}
+
+pub async fn a_run_that_counts_is_replaced_or_let_be(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::CancelRunning).await?;
+    fire(&subject, &job, at(60), &[]).await?;
+    let counts = [runs(id(&job, 60), at(60))];
+    for secs in [61, 62] {
+        let fired = fire(&subject, &job, at(secs), &counts).await?;
+        assert_eq!(fired, Fired::Waiting(id(&job, secs)));
+        let replaced = subject.run(id(&job, 60)).await?;
+        assert_eq!(replaced.mark, Some(Mark::Cancel(Reason::Replaced)));
+    }
+    // The slot in between gave way to the newer one before it began.
+    let between = subject.run(id(&job, 61)).await?;
+    let expected = (RunState::Cancelled, Some(Reason::Replaced));
+    assert_eq!((between.state, between.reason), expected);
+
+    let job = put(&subject, 2, Overlap::Allow).await?;
+    fire(&subject, &job, at(60), &[]).await?;
+    for secs in 61..80 {
+        let counts = [runs(id(&job, 60), at(60))];
+        let fired = fire(&subject, &job, at(secs), &counts).await?;
+        assert_eq!(fired, Fired::Claimed(id(&job, secs)));
     }
     Ok(())
 }
@@ -258,20 +289,77 @@ pub async fn a_job_that_allows_overlap_catches_up_at_once(subject: Subject) -> K
 }
 
 pub async fn so_many_late_slots_wait_and_no_more(subject: Subject) -> Kept {
-    let job = put(&subject, 1, Overlap::Skip).await?;
-    let first = id(&job, 60);
-    fire(&subject, &job, at(60), &[]).await?;
-    for secs in 61..=71 {
-        let fired = fire(&subject, &job, at(secs), &[waits(first)]).await?;
-        assert_eq!(fired, Fired::Waiting(id(&job, secs)));
+    for (number, overlap) in (1..).zip(APART) {
+        let job = put(&subject, number, overlap).await?;
+        let first = id(&job, 60);
+        fire(&subject, &job, at(60), &[]).await?;
+        for secs in 61..=71 {
+            let fired = fire(&subject, &job, at(secs), &[waits(first)]).await?;
+            assert_eq!(fired, Fired::Waiting(id(&job, secs)), "{overlap:?}");
+        }
+        let fired = fire(&subject, &job, at(72), &[waits(first)]).await?;
+        assert_eq!(fired, Fired::Skipped(Reason::Overload), "{overlap:?}");
+        let entry = subject.run(id(&job, 72)).await?;
+        let expected = (RunState::Skipped, Some(Reason::Overload));
+        assert_eq!((entry.state, entry.reason), expected, "{overlap:?}");
     }
-    let fired = fire(&subject, &job, at(72), &[waits(first)]).await?;
-    assert_eq!(fired, Fired::Skipped(Reason::Overload));
-    let entry = subject.run(id(&job, 72)).await?;
-    assert_eq!(
-        (entry.state, entry.reason),
-        (RunState::Skipped, Some(Reason::Overload))
-    );
+    Ok(())
+}
+
+pub async fn what_allows_overlap_waits_for_its_lane_alone(subject: Subject) -> Kept {
+    let job = put(&subject, 1, Overlap::Allow).await?;
+    let mut held = Vec::new();
+    // None of them is dispatched.
+    for secs in 60..90 {
+        let fired = fire(&subject, &job, at(secs), &held).await?;
+        assert_eq!(fired, Fired::Claimed(id(&job, secs)));
+        held.push(waits(id(&job, secs)));
+    }
+    // And some are late.
+    for secs in 90..95 {
+        let fired = fire(&subject, &job, at(99), &held).await?;
+        assert_eq!(fired, Fired::Claimed(id(&job, secs)));
+    }
+    Ok(())
+}
+
+/// Paused at second 59, resumed at 75.5: up to slot 65 they are missed, from 66 on they are only late.
+async fn resumed(subject: &Subject, number: u8, overlap: Overlap) -> Result<Arc<Job>, BoxError> {
+    let job = put(subject, number, overlap).await?;
+    let paused = job.paused(at(59), None, &super::someone());
+    subject.change(&job, paused, RunsOfChange::TakeBack).await?;
+    let stands = subject.job(job.id).await?;
+    let resumed = stands.resumed(millis(75, 500), true, &super::someone());
+    subject.change(&stands, resumed, RunsOfChange::Keep).await?;
+    Ok(job)
+}
+
+pub async fn what_a_pause_held_back_is_missed_or_late(subject: Subject) -> Kept {
+    for (number, overlap) in (1..).zip(APART) {
+        let job = resumed(&subject, number, overlap).await?;
+        let mut now = millis(75, 500);
+        for secs in 60..=65 {
+            let run = id(&job, secs);
+            let fired = fire(&subject, &job, now, &[]).await?;
+            assert_eq!(fired, Fired::Claimed(run), "{overlap:?}");
+            if secs < 65 {
+                let fired = fire(&subject, &job, now, &[runs(run, now)]).await?;
+                assert!(matches!(fired, Fired::Early(_)), "{overlap:?}: {fired:?}");
+            }
+            end(&subject, run, now, now.plus(Duration::from_millis(1))).await?;
+            now = now.plus(Duration::from_millis(20));
+        }
+        let late = id(&job, 66);
+        let fired = fire(&subject, &job, now, &[]).await?;
+        assert_eq!(fired, Fired::Claimed(late), "{overlap:?}");
+        let fired = fire(&subject, &job, now, &[runs(late, now)]).await?;
+        assert_eq!(fired, Fired::Waiting(id(&job, 67)), "{overlap:?}");
+    }
+    let job = resumed(&subject, 9, Overlap::Allow).await?;
+    for secs in 60..=75 {
+        let fired = fire(&subject, &job, millis(75, 500), &[]).await?;
+        assert_eq!(fired, Fired::Claimed(id(&job, secs)));
+    }
     Ok(())
 }
 

@@ -268,12 +268,15 @@ macro_rules! conformance_promises {
                 a_late_slot_runs_after_the_late_one_before_it
                 a_late_slot_runs_after_a_run_that_waits_for_its_target
                 a_run_that_counts_has_the_policy_decide
+                a_run_that_counts_is_replaced_or_let_be
                 a_run_that_started_late_is_given_as_much_longer
                 a_run_that_ended_meanwhile_counts_for_skip_alone
                 a_manual_run_that_came_and_ended_since_plan_counts
                 missed_slots_run_one_after_another
                 a_job_that_allows_overlap_catches_up_at_once
                 so_many_late_slots_wait_and_no_more
+                what_allows_overlap_waits_for_its_lane_alone
+                what_a_pause_held_back_is_missed_or_late
                 what_another_node_holds_counts_when_it_says_so
                 what_another_node_has_not_marked_in_time_is_waited_for
                 an_edit_that_allows_overlap_frees_what_waits

@@ -1,5 +1,5 @@
-//! Late is not lost: what the system delays is made up for, under every overlap policy. The target answers at once, so no
-//! slot overlaps with anything.
+//! Late is not lost: what the system delays is made up for, under every overlap policy. Where the target answers at once, no
+//! slot overlaps with anything. The columns of the table in `docs/guides/schedules.md` are tests here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use store::postgres::server::{Mode, PgServer, Stop};
 use tempfile::TempDir;
 
 use super::world::{Planned, create, list, moment, now, pause, slot_of};
-use crate::support::{Answer, Http, Receiver, Server, skip, wait_for};
+use crate::support::{Answer, Delivery, Http, Receiver, Server, skip, wait_for};
 
 const POLICIES: [&str; 5] = ["skip", "queue_one", "queue_all", "cancel_running", "allow"];
 /// A slot younger than this is only late.
@@ -55,6 +55,20 @@ fn not_run(http: &Http, job: &Planned, first: i64, last: i64) -> Vec<(i64, Strin
         fate => Some((slot - first, format!("{fate:?}"))),
     });
     odd.collect()
+}
+
+/// The last slot of a job that was missed, and when that was decided.
+fn last_missed(http: &Http, job: &Planned) -> (i64, i64) {
+    let runs = list(http, &format!("/v1/jobs/{}/runs?", job.id));
+    let missed = runs.iter().filter(|run| run["reason"] == "missed");
+    let last = missed.map(|run| {
+        let last = match &run["stretch"] {
+            Value::Null => &run["slot"],
+            stretch => &stretch["last"],
+        };
+        (moment(last), moment(&run["settled_at"]))
+    });
+    last.max().unwrap()
 }
 
 /// Waits until each job has delivered a slot as young as that.
@@ -106,19 +120,19 @@ fn what_a_node_missed_is_caught_up_one_after_another() {
         assert_eq!(not_run(&http, job, first, up + 1_000), [], "all, {policy}");
     }
     for (job, policy) in latest.iter().zip(POLICIES) {
-        // The newest of the missed ones runs, and what is only late.
-        let young = up / 1_000 * 1_000 - LATE_MAX + 1_000;
+        let (last, decided_at) = last_missed(&http, job);
+        // Of those that were missed when that was decided, the newest runs, and so does all that was only late.
+        let newest = (decided_at - LATE_MAX - 1) / 1_000 * 1_000;
+        assert_eq!(last + 1_000, newest, "latest, {policy}: at {decided_at}");
         assert_eq!(
-            not_run(&http, job, young, up + 1_000),
+            not_run(&http, job, newest, up + 1_000),
             [],
             "latest, {policy}"
         );
-        let odd = not_run(&http, job, first, young);
+        let odd = not_run(&http, job, first, last);
         let missed = |(_, fate): &(i64, String)| fate.contains("missed");
-        assert!(
-            !odd.is_empty() && odd.iter().all(missed),
-            "{policy}: {odd:?}"
-        );
+        assert_eq!(odd.len() as i64, (last - first) / 1_000 + 1);
+        assert!(odd.iter().all(missed), "{policy}: {odd:?}");
     }
 }
 
@@ -204,4 +218,92 @@ fn a_run_that_is_under_way_counts_and_what_waits_for_a_permit_does_not() {
     let of_quick = reasons(&quick[0]);
     let overlap = Some("overlap".to_owned());
     assert!(!of_quick.contains(&overlap), "{of_quick:?}");
+}
+
+/// One job for each policy, by its word; `queue_all` has room for two.
+fn of_each_policy(first: i64, url: &str) -> Vec<Planned> {
+    let mut jobs = jobs(first, "1s", "all", url);
+    let full = json!({ "policy": "queue_all", "max": 2 });
+    jobs[2] = jobs[2].clone().with("overlap", full);
+    jobs
+}
+
+#[test]
+fn a_run_that_counts_has_the_policy_decide() {
+    let slow = |_: &Delivery| Answer::ok().after(Duration::from_millis(2_500));
+    let target = Receiver::answering(slow);
+    let server = Server::start();
+    let http = server.http();
+    let first = now() / 1_000 * 1_000 + 3_000;
+    let mut planned = of_each_policy(first, &target.url("/"));
+    create(&http, &mut planned);
+    sleep_until(first + 9_000);
+    for (job, policy) in planned.iter().zip(POLICIES) {
+        let fates: Vec<_> = fates(&http, job).into_values().collect();
+        let of = |state: &str, reason: Option<&str>| {
+            let same = fates.iter().filter(|it| it.0 == state);
+            same.filter(|it| it.1.as_deref() == reason).count()
+        };
+        let skipped = fates.iter().filter(|it| it.0 == "skipped").count();
+        let expected = match policy {
+            "skip" | "queue_one" => of("skipped", Some("overlap")),
+            "queue_all" => of("skipped", Some("queue_full")),
+            "cancel_running" | "allow" => 0,
+            other => panic!("{other}"),
+        };
+        assert_eq!(skipped, expected, "{policy}: {fates:?}");
+        let (begins, replaced) = match policy {
+            "cancel_running" => (0, of("cancelled", Some("replaced"))),
+            _ => (of("succeeded", None), 0),
+        };
+        // In nine seconds runs of two and a half end three times, one after another; with `allow` one each second.
+        let enough = match policy {
+            "cancel_running" => replaced >= 4,
+            "allow" => begins >= 5,
+            _ => begins >= 2 && skipped >= 2,
+        };
+        assert!(enough, "{policy}: {fates:?}");
+    }
+}
+
+#[test]
+fn what_an_overloaded_node_cannot_start_waits_and_beyond_ten_seconds_is_overload() {
+    // One attempt at a time, and the first takes fifteen seconds.
+    let target = Receiver::answering(|delivery| match delivery.header("punctual-lane") {
+        "critical" => Answer::ok().after(Duration::from_secs(15)),
+        _ => Answer::ok(),
+    });
+    let folder = TempDir::new().unwrap();
+    let server = Server::start_in(folder.path(), &["--running-max", "1"]);
+    let http = server.http();
+    let first = now() / 1_000 * 1_000 + 4_000;
+    let busy = Planned::one_off(first - 1_000, &target.url("/")).with("lane", json!("critical"));
+    create(&http, &mut [busy]);
+    let mut planned = of_each_policy(first, &target.url("/"));
+    create(&http, &mut planned);
+    caught_up(&target, &planned, first + 11_000);
+    // Ten seconds' worth of slots wait behind the first of each job.
+    let (waited, beyond) = (first + 11_000, first + 13_000);
+    for (job, policy) in planned.iter().zip(POLICIES) {
+        wait_for("the end of what waited", || {
+            let odd = not_run(&http, job, first, waited);
+            odd.is_empty().then_some(())
+        });
+        let fates = fates(&http, job);
+        let fate = |slot: i64| fates.get(&slot).map(|it| it.1.as_deref());
+        let expected = Some((policy != "allow").then_some("overload"));
+        for slot in job.slots_between(waited + 1_000, beyond) {
+            assert_eq!(
+                fate(slot),
+                expected,
+                "{policy}, {}: {fates:?}",
+                slot - first
+            );
+        }
+        let odd = fates.values().filter(|it| it.0 == "skipped");
+        let odd: Vec<_> = odd
+            .filter(|it| it.1.as_deref() != Some("overload"))
+            .collect();
+        assert!(odd.is_empty(), "{policy}: {odd:?}");
+    }
 }
