@@ -34,7 +34,7 @@ use crate::payloads::{Payloads, Unsent};
 use crate::presence::Presence;
 use crate::tokens::Tokens;
 use crate::trouble::What;
-use crate::vault::{Hidden, Signing, Vault, template};
+use crate::vault::{Hidden, Sending, Signing, Vault, Way, template};
 
 /// What attempts work with.
 pub(crate) struct Attempts {
@@ -331,6 +331,7 @@ async fn order_of(
         signer: None,
         path: None,
         identity: None,
+        proxy: None,
         callback: callback(attempts, work, dispatched_at).await?,
         node: Arc::clone(&attempts.by.node),
         progress: Progress::new(Arc::clone(&attempts.stopwatch)),
@@ -376,14 +377,12 @@ async fn deliver_as_is(
     let progress = Arc::clone(&order.progress);
     let vault = &attempts.vault;
     let delivery = async move {
-        let signing = match vault.signing_known(order.job.tenant) {
-            Some(signing) => signing,
-            None => Box::pin(vault.signing(order.job.tenant)).await,
+        let sending = match vault.sending_known(order.job.tenant) {
+            Some(sending) => sending,
+            None => Box::pin(vault.sending(order.job.tenant)).await,
         };
-        match signing {
-            Signing::Unsigned => {}
-            Signing::By(signer) => order.signer = Some(signer),
-            Signing::Closed(why) => return Report::failed(unsigned(&why)),
+        if let Err(why) = set_sending(&mut order, sending) {
+            return Report::failed(why);
         }
         if template::is_in(&order.job.def.target) {
             // Boxed because few need it: the usual delivery stays a small future.
@@ -403,7 +402,7 @@ async fn deliver_as_is(
             () = attempts.presence.kill.cancelled() => return None,
             () = stop.notified() => return Some(Report::of(Outcome::Cancelled).with_exchange(progress.exchange())),
             () = attempts.clock.sleep(job.def.timeout) => {
-                return Some(timed_out(job.def.timeout).with_exchange(progress.exchange()));
+                return Some(timed_out(job.def.timeout, &progress));
             }
             never = watch_length(attempts, work, dispatched_at) => match never {},
         },
@@ -414,9 +413,24 @@ async fn deliver_as_is(
     }))
 }
 
-/// Whoever checks signatures would refuse it, and whoever forgot to must not get it.
-fn unsigned(why: &str) -> String {
-    format!("not sent, because it could not be signed: {why}")
+/// How an attempt leaves. Whoever checks signatures would refuse an unsigned one, and whoever forgot to must not get it; past
+/// its tenant's proxy none is sent at all.
+fn set_sending(order: &mut WorkOrder, sending: Sending) -> Result<(), String> {
+    match sending.signing {
+        Signing::Unsigned => {}
+        Signing::By(signer) => order.signer = Some(signer),
+        Signing::Closed(why) => {
+            return Err(format!("not sent, because it could not be signed: {why}"));
+        }
+    }
+    match sending.way {
+        Way::Direct => {}
+        Way::Through(proxy) => order.proxy = Some(proxy),
+        Way::Closed(why) => {
+            return Err(format!("not sent, because of its way out: {why}"));
+        }
+    }
+    Ok(())
 }
 
 /// Says so when a run starts later than its job wants.
@@ -444,8 +458,12 @@ async fn watch_length(attempts: &Attempts, work: &Work, dispatched_at: Timestamp
     std::future::pending().await
 }
 
-fn timed_out(timeout: Duration) -> Report {
+fn timed_out(timeout: Duration, progress: &Progress) -> Report {
     let mut report = Report::of(Outcome::TimedOut);
-    report.error = Some(format!("no answer within {}", format_span(timeout)));
-    report
+    let mut error = format!("no answer within {}", format_span(timeout));
+    if let Some(proxy) = progress.proxy() {
+        error = format!("{error}: the proxy {proxy} did not open the way");
+    }
+    report.error = Some(error);
+    report.with_exchange(progress.exchange())
 }

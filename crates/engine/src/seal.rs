@@ -235,7 +235,7 @@ impl Sealing {
             return Ok(false);
         }
         let until = now.minus(self.ports.keep);
-        let dropped = match self.ports.keys.clone() {
+        let dropped = match self.ports.keys.get() {
             Some(keys) => self.drop_sealed(&keys, until, now).await?,
             // Segments wait for a key: nobody could say that they were dropped, and not deleted.
             None => self.ports.store.access().drop_unsealed(until).await? > 0,

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http_types::uri::PathAndQuery;
 use http_types::{HeaderName, HeaderValue};
-use model::{AttemptNo, Job, Report, RunId, Slot, Timestamp, Trace};
+use model::{AttemptNo, Job, Proxy, Report, RunId, Slot, Timestamp, Trace};
 
 pub use identity::Identity;
 pub use progress::{Progress, Stopwatch};
@@ -52,6 +52,8 @@ pub struct WorkOrder {
     pub signer: Option<Arc<Signer>>,
     /// Certificates that its target names.
     pub identity: Option<Arc<Identity>>,
+    /// What its tenant's callbacks go through, if anything.
+    pub proxy: Option<Arc<Proxy>>,
     /// Only where the target may report later.
     pub callback: Option<Callback>,
     /// The name of the node that delivers.

@@ -21,9 +21,11 @@ pub struct Progress {
 }
 
 /// What becomes known before an answer is there. It holds nothing that came from the target.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Known {
     peer: Option<SocketAddr>,
+    /// The proxy that has not opened the way yet.
+    proxy: Option<String>,
     times: Times,
 }
 
@@ -60,6 +62,16 @@ impl Progress {
         self.known().peer = peer;
     }
 
+    /// Nothing goes on before this proxy has opened the way; none when it has.
+    pub fn waits_for_proxy(&self, proxy: Option<String>) {
+        self.known().proxy = proxy;
+    }
+
+    /// The proxy that an attempt waits for.
+    pub fn proxy(&self) -> Option<String> {
+        self.known().proxy.clone()
+    }
+
     /// A connection that was begun at this moment is there.
     pub fn connected(&self, begun: Duration) {
         let took = self.since(begun);
@@ -85,7 +97,7 @@ impl Progress {
 
     /// As far as it came.
     pub fn exchange(&self) -> Exchange {
-        let Known { peer, times } = *self.known();
+        let Known { peer, times, .. } = *self.known();
         Exchange {
             peer,
             times,

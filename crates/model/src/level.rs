@@ -23,7 +23,7 @@ impl Level {
     /// Headers are templates: whoever does not know that would send them as they are.
     const TEMPLATES: Self = Self(2);
     /// How a target is called, what its answer means, and whether it reports later: whoever does not know that would misread it.
-    /// And a tenant's runs a day, whose reason in history older nodes cannot read.
+    /// And a tenant's runs a day, whose reason in history older nodes cannot read, and its proxy, which they would call past.
     pub const OUTSIDE: Self = Self(3);
 }
 

@@ -22,6 +22,8 @@ pub const NOTE_MAX: usize = 1_024;
 pub const LABELS_MAX: usize = 32;
 /// Headers of one http target.
 pub const HEADERS_MAX: usize = 32;
+/// The URL of a tenant's proxy, in bytes.
+pub const PROXY_MAX: usize = 1_024;
 /// One header's value, and a URL.
 pub const URL_MAX: usize = 2_048;
 /// Attempts a job may ask for.
@@ -112,8 +114,8 @@ pub const IDEMPOTENCY_KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of a signing secret: as many as Standard Webhooks wants.
 pub const SIGNING_BYTES_MIN: usize = 24;
 pub const SIGNING_BYTES_MAX: usize = 64;
-/// Tenants of which a node remembers whether and how their callbacks are signed.
-pub const SIGNING_KNOWN_MAX: usize = 10_000;
+/// Tenants of which a node remembers how their callbacks are signed, and what they go through.
+pub const SENDING_KNOWN_MAX: usize = 10_000;
 
 // What an attempt may leave behind.
 

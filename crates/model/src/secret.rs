@@ -24,6 +24,8 @@ pub struct SecretNameError;
 impl SecretName {
     /// What stands in its place in a path means something else.
     pub const RESERVED: &'static str = "rewrap";
+    /// Where the tenant's proxy is kept. It begins as no name of a secret does.
+    const PROXY: &'static str = "$proxy";
 
     pub fn new(text: &str) -> Result<Self, SecretNameError> {
         let is_part =
@@ -37,8 +39,11 @@ impl SecretName {
         }
     }
 
-    /// A name as it is stored: also that of a signing secret's place, which nobody can write.
+    /// A name as it is stored: also that of a signing secret's place, and that of the tenant's proxy, which nobody can write.
     pub fn stored(text: &str) -> Result<Self, SecretNameError> {
+        if text == Self::PROXY {
+            return Ok(Self::of_proxy());
+        }
         let place = Place::ALL.into_iter().find(|place| place.as_str() == text);
         place.map_or_else(|| Self::new(text), |place| Ok(Self::of_place(place)))
     }
@@ -46,6 +51,20 @@ impl SecretName {
     /// Where a signing secret is kept.
     pub fn of_place(place: Place) -> Self {
         Self(place.as_str().to_owned())
+    }
+
+    /// Where the tenant's proxy is kept.
+    pub fn of_proxy() -> Self {
+        Self(Self::PROXY.to_owned())
+    }
+
+    pub fn is_of_proxy(&self) -> bool {
+        self.0 == Self::PROXY
+    }
+
+    /// Whether somebody gave it, and may read what stands under it. The others are listed apart.
+    pub fn is_given(&self) -> bool {
+        !self.is_of_proxy() && self.place().is_none()
     }
 
     /// The place of a signing secret, if it is one.

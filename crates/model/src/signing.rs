@@ -113,6 +113,8 @@ mod tests {
             assert_eq!(name.place(), Some(place));
         }
         assert_eq!(SecretName::stored("a").unwrap().place(), None);
+        assert!(SecretName::new("$proxy").is_err());
+        assert!(SecretName::stored("$proxy").unwrap().is_of_proxy());
         assert!(SecretName::stored("$signing-3").is_err());
     }
 }

@@ -16,7 +16,7 @@ use store::SecretStore;
 use store::mem::MemStore;
 
 use crate::clock::{Measure, SystemClock};
-use crate::vault::{Hidden, KeyRing, MasterKey, MasterKeys, Signing, Vault};
+use crate::vault::{Hidden, KeyRing, MasterKey, MasterKeys, Signing, Vault, Way};
 
 /// Remembers what it would have sent, and answers with it.
 #[derive(Default)]
@@ -114,6 +114,7 @@ impl Desk {
             signer: None,
             path: None,
             identity: None,
+            proxy: None,
             callback: None,
             node: Arc::from("n"),
             progress: executor::Progress::new(Arc::new(Measure(Arc::new(SystemClock)))),
@@ -132,9 +133,13 @@ impl Desk {
 
 /// A signing secret of the default tenant, written as the server does.
 async fn sign_by(desk: &Desk, place: Place, text: &str, at: i64) {
+    put(desk, SecretName::of_place(place), text, at).await;
+}
+
+async fn put(desk: &Desk, name: SecretName, text: &str, at: i64) {
     let mut secret = Secret {
         tenant: TenantId::DEFAULT,
-        name: SecretName::of_place(place),
+        name,
         version: 1,
         hosts: Vec::new(),
         note: None,
@@ -154,6 +159,11 @@ async fn sign_by(desk: &Desk, place: Place, text: &str, at: i64) {
     desk.store.put_secret(&secret, None).await.unwrap();
 }
 
+fn signing_known(desk: &Desk) -> Option<Signing> {
+    let known = desk.vault.sending_known(TenantId::DEFAULT);
+    known.map(|sending| sending.signing)
+}
+
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 #[tokio::test]
@@ -161,23 +171,20 @@ async fn what_signs_is_read_once_and_again_when_a_secret_has_changed() {
     let desk = Desk::new(keys(1));
     let (tenant, now) = (TenantId::DEFAULT, Timestamp::from_millis(0));
     assert!(matches!(
-        desk.vault.signing(tenant).await,
+        desk.vault.sending(tenant).await.signing,
         Signing::Unsigned
     ));
-    assert!(matches!(
-        desk.vault.signing_known(tenant),
-        Some(Signing::Unsigned)
-    ));
+    assert!(matches!(signing_known(&desk), Some(Signing::Unsigned)));
     let new = executor::sign::secret_of(&[7; 32]);
     sign_by(&desk, Place::Second, OLD, 1).await;
     sign_by(&desk, Place::First, &new, 2).await;
     assert!(
-        matches!(desk.vault.signing_known(tenant), Some(Signing::Unsigned)),
+        matches!(signing_known(&desk), Some(Signing::Unsigned)),
         "not looked yet"
     );
     desk.vault.follow().await.unwrap();
-    assert!(desk.vault.signing_known(tenant).is_none());
-    let Signing::By(signer) = desk.vault.signing(tenant).await else {
+    assert!(desk.vault.sending_known(tenant).is_none());
+    let Signing::By(signer) = desk.vault.sending(tenant).await.signing else {
         panic!("it is not signed");
     };
     // The older one first, whatever its place.
@@ -187,13 +194,16 @@ async fn what_signs_is_read_once_and_again_when_a_secret_has_changed() {
     let dropped = desk.store.drop_secret(tenant, &second);
     assert!(dropped.await.unwrap());
     desk.vault.follow().await.unwrap();
-    let Signing::By(signer) = desk.vault.signing(tenant).await else {
+    let Signing::By(signer) = desk.vault.sending(tenant).await.signing else {
         panic!("it is not signed");
     };
     let alone = executor::Signer::new([new.as_str()]).unwrap();
     assert_eq!(signer.sign("a", now, b"b"), alone.sign("a", now, b"b"));
     let other = TenantId(uuid::Uuid::from_u128(7));
-    assert!(matches!(desk.vault.signing(other).await, Signing::Unsigned));
+    assert!(matches!(
+        desk.vault.sending(other).await.signing,
+        Signing::Unsigned
+    ));
 }
 
 #[tokio::test]
@@ -207,12 +217,57 @@ async fn a_node_that_cannot_open_what_signs_says_so_and_reads_it_once() {
     ] {
         let desk = Desk::new(keys);
         sign_by(&desk, Place::First, OLD, 1).await;
-        let Signing::Closed(said) = desk.vault.signing(TenantId::DEFAULT).await else {
+        let Signing::Closed(said) = desk.vault.sending(TenantId::DEFAULT).await.signing else {
             panic!("it is open");
         };
         assert!(said.contains(why), "{said}");
-        let known = desk.vault.signing_known(TenantId::DEFAULT);
+        let known = signing_known(&desk);
         assert!(matches!(known, Some(Signing::Closed(_))));
+    }
+}
+
+#[tokio::test]
+async fn the_way_out_is_read_once_and_again_when_a_secret_has_changed() {
+    let desk = Desk::new(keys(1));
+    let tenant = TenantId::DEFAULT;
+    let known = || desk.vault.sending_known(tenant).map(|sending| sending.way);
+    let read = async || desk.vault.sending(tenant).await.way;
+    assert!(matches!(read().await, Way::Direct));
+    let name = SecretName::of_proxy();
+    put(&desk, name.clone(), "http://ann:s3cret@proxy:3128", 1).await;
+    assert!(matches!(known(), Some(Way::Direct)), "not read yet");
+    desk.vault.follow().await.unwrap();
+    assert!(known().is_none());
+    let Way::Through(proxy) = read().await else {
+        panic!("it goes past the proxy");
+    };
+    assert_eq!(proxy.credentials().as_deref(), Some("ann:s3cret"));
+    assert!(matches!(known(), Some(Way::Through(_))));
+    let other = TenantId(uuid::Uuid::from_u128(7));
+    assert!(matches!(desk.vault.sending(other).await.way, Way::Direct));
+    assert!(desk.store.drop_secret(tenant, &name).await.unwrap());
+    desk.vault.follow().await.unwrap();
+    assert!(matches!(read().await, Way::Direct));
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_open_the_proxy_has_no_way_out() {
+    for (keys, text, why) in [
+        (None, "http://ann:s3cret@p:1", "this node has no master key"),
+        (
+            keys(2),
+            "http://ann:s3cret@p:1",
+            "which this node does not have",
+        ),
+        (keys(1), "s3cret", "it begins with http://"),
+    ] {
+        let desk = Desk::new(keys);
+        put(&desk, SecretName::of_proxy(), text, 1).await;
+        let sending = desk.vault.sending(TenantId::DEFAULT).await;
+        let Way::Closed(said) = sending.way else {
+            panic!("it is open");
+        };
+        assert!(said.contains(why) && !said.contains("s3cret"), "{said}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Secrets: the keys that seal them, how they are sealed and opened, and how an attempt gets those that it needs.
 //!
 //! In reading order: `master` (keys), `seal` (one value), `template` (who uses one; `scan` reads it, `facts` is what it reads),
-//! `resolve` (what an attempt sends), `scrub` (what it must not keep), `said` (nor what is said of it later), `signing` (what it
-//! is signed with). What always holds: a value is in memory only, in a cache that follows the store.
+//! `resolve` (what an attempt sends), `scrub` (what it must not keep), `said` (nor what is said of it later), `sending` (what it
+//! is signed with, and what it goes through). What always holds: a value is in memory only, in a cache that follows the store.
 
 mod facts;
 mod master;
@@ -12,7 +12,7 @@ mod said;
 mod scan;
 mod scrub;
 mod seal;
-mod signing;
+mod sending;
 pub mod template;
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub use master::{KeyRing, KeyText, MasterKey, MasterKeys};
 pub use scrub::Hidden;
 pub use seal::OpenError;
 pub(crate) use seal::{unwrap, wrap};
-pub use signing::Signing;
+pub use sending::{Sending, Signing, Way};
 
 /// Why there is no value.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ struct Cache {
     /// The change of secrets up to which it is current.
     change: Option<u64>,
     opened: BTreeMap<(TenantId, SecretName), Arc<Opened>>,
-    signing: BTreeMap<TenantId, Signing>,
+    sending: BTreeMap<TenantId, Sending>,
 }
 
 impl Cache {
@@ -78,11 +78,11 @@ impl Cache {
 
     fn forget(&mut self) {
         self.opened.clear();
-        self.signing.clear();
+        self.sending.clear();
     }
 
     fn is_empty(&self) -> bool {
-        self.opened.is_empty() && self.signing.is_empty()
+        self.opened.is_empty() && self.sending.is_empty()
     }
 }
 

@@ -38,7 +38,7 @@ fn needed(target: &Target) -> BTreeSet<SecretName> {
 impl Vault {
     /// Whether something that an attempt needs is not known yet.
     pub(crate) fn lacks(&self, tenant: TenantId, target: &Target) -> bool {
-        if self.signing_known(tenant).is_none() {
+        if self.sending_known(tenant).is_none() {
             return true;
         }
         let needed = needed(target);
@@ -49,7 +49,7 @@ impl Vault {
 
     /// Reads what an attempt needs. Fails when the store is away, and only then: that costs no attempt.
     pub(crate) async fn fetch(&self, tenant: TenantId, target: &Target) -> Result<(), StoreError> {
-        self.fetch_signing(tenant).await?;
+        self.fetch_sending(tenant).await?;
         for name in needed(target) {
             match self.get(tenant, &name).await {
                 Err(VaultError::Store(error)) if error.is_transient() => return Err(error),

@@ -2,7 +2,7 @@
 //! what is connected to.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,37 +72,46 @@ impl Dialer {
         &self.egress
     }
 
-    /// Connects to the first address of a host that may be called and answers, each with a head start before the next. `host` is a name or an address, IPv6 without
-    /// its brackets.
+    /// Connects to the first address of a host that may be called and answers, each with a head start before the next. `host` is a
+    /// name or an address, IPv6 without its brackets.
     pub async fn dial(&self, host: &str, port: u16) -> Result<TcpStream, DialError> {
+        let unreachable = |cause| DialError::Unreachable {
+            host: host.to_owned(),
+            cause,
+        };
+        let addresses = self.addresses(host, port).await?;
+        let socket = connect(addresses).await.map_err(unreachable)?;
+        socket
+            .set_nodelay(true)
+            .map_err(|cause| unreachable(Some(cause)))?;
+        Ok(socket)
+    }
+
+    /// Those addresses of a host that may be called, in the order in which they are to be tried: at least one.
+    pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
         let refuse = |refused| DialError::Refused {
             host: host.to_owned(),
             refused,
         };
         self.egress.check_port(port).map_err(refuse)?;
-        let unreachable = |cause| DialError::Unreachable {
-            host: host.to_owned(),
-            cause,
-        };
         let found = self.names.resolve(host).await?;
-        let mut allowed: Vec<IpAddr> = Vec::with_capacity(found.len().min(ADDRESSES_MAX));
+        let mut allowed = Vec::with_capacity(found.len().min(ADDRESSES_MAX));
         let mut refused = None;
         for address in found.iter() {
             match self.egress.check(*address, port) {
-                Ok(()) => allowed.push(address.to_canonical()),
+                Ok(()) => allowed.push(SocketAddr::new(address.to_canonical(), port)),
                 Err(why) => refused = refused.or(Some(why)),
             }
         }
-        if let (true, Some(refused)) = (allowed.is_empty(), refused) {
-            return Err(refuse(refused));
+        allowed.truncate(ADDRESSES_MAX);
+        if !allowed.is_empty() {
+            return Ok(allowed);
         }
-        let addresses = allowed.into_iter().take(ADDRESSES_MAX);
-        let addresses = addresses.map(|address| SocketAddr::new(address, port));
-        let socket = connect(addresses.collect()).await.map_err(unreachable)?;
-        socket
-            .set_nodelay(true)
-            .map_err(|cause| unreachable(Some(cause)))?;
-        Ok(socket)
+        let nowhere = DialError::Unreachable {
+            host: host.to_owned(),
+            cause: None,
+        };
+        Err(refused.map_or(nowhere, refuse))
     }
 }
 

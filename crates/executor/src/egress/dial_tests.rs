@@ -1,5 +1,6 @@
 //! What is checked is what is dialled.
 
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 

@@ -8,6 +8,7 @@ use hyper::http::uri::Authority;
 use model::RetryHint;
 use rustls::AlertDescription;
 
+use super::tunnel::ProxyFault;
 use crate::egress::DialError;
 
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,9 @@ pub(super) enum Broken {
         authority: Authority,
         cause: Option<io::Error>,
     },
+    /// The tenant's proxy opened no way to the target.
+    #[error("the proxy {proxy} {fault}")]
+    Proxy { proxy: String, fault: ProxyFault },
     #[error("the certificate of {authority} is not accepted: {detail}")]
     Certificate {
         authority: Authority,
@@ -84,7 +88,7 @@ impl Broken {
             | Self::HeadTooLarge(error)
             | Self::Closed(error)
             | Self::Cut(error) => is_refusal(error),
-            Self::NoHost | Self::Dial(_) | Self::Unreachable { .. } => false,
+            Self::NoHost | Self::Dial(_) | Self::Unreachable { .. } | Self::Proxy { .. } => false,
         }
     }
 
@@ -94,6 +98,7 @@ impl Broken {
             Self::NoHost => RetryHint::Never,
             Self::Dial(error) => error.retry(),
             Self::Unreachable { .. }
+            | Self::Proxy { .. }
             | Self::Certificate { .. }
             | Self::Identity(_)
             | Self::Tls { .. }

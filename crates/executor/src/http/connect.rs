@@ -1,6 +1,7 @@
-//! From an origin to an open link: dial, TLS.
+//! From an origin to an open link: dial, or the way through a proxy; TLS.
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -9,13 +10,16 @@ use hyper::Uri;
 use hyper::client::conn::{http1, http2};
 use hyper::http::uri::{Authority, Scheme};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use model::Proxy;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::broken::Broken;
 use super::link::Link;
 use super::shared::Shared;
 use super::tls::{self, Connectors};
+use super::tunnel;
 use crate::egress::Dialer;
 use crate::{Identity, Progress};
 
@@ -41,6 +45,8 @@ pub(super) struct Origin {
     authority: Authority,
     /// Whose certificates its links were made with: those of others are no use to it.
     identity: Option<[u8; 32]>,
+    /// What its links lead through: they are of no use to whoever has another way.
+    proxy: Option<Arc<Proxy>>,
 }
 
 impl Origin {
@@ -50,12 +56,14 @@ impl Origin {
             secure: url.scheme() == Some(&Scheme::HTTPS),
             authority,
             identity: None,
+            proxy: None,
         })
     }
 
-    /// The same, called with certificates of its own.
-    pub(super) fn with(mut self, identity: Option<&Identity>) -> Self {
+    /// The same, called with certificates of its own, and through a proxy.
+    pub(super) fn with(mut self, identity: Option<&Identity>, proxy: Option<&Arc<Proxy>>) -> Self {
         self.identity = identity.map(|identity| identity.id);
+        self.proxy = proxy.cloned();
         self
     }
 
@@ -107,9 +115,11 @@ impl Connector {
         // Before anyone is called: certificates that cannot be used are nobody else's fault.
         let tls = self.tls.of(identity)?;
         let begun = progress.now();
-        let dialled = self.dialer.dial(origin.host(), origin.port()).await;
-        let socket = dialled.map_err(|error| Broken::undialled(&origin.authority, error))?;
-        let peer = socket.peer_addr().ok();
+        let (socket, peer) = match &origin.proxy {
+            None => self.dial(origin).await?,
+            // Boxed because few have one.
+            Some(proxy) => Box::pin(self.tunnel(origin, proxy, progress)).await?,
+        };
         progress.connected(begun);
         progress.reached(peer);
         if !origin.secure {
@@ -133,6 +143,28 @@ impl Connector {
             self.link(socket).await?
         };
         Ok(link.to(peer))
+    }
+
+    async fn dial(&self, origin: &Origin) -> Result<(TcpStream, Option<SocketAddr>), Broken> {
+        let dialled = self.dialer.dial(origin.host(), origin.port()).await;
+        let socket = dialled.map_err(|error| Broken::undialled(&origin.authority, error))?;
+        let peer = socket.peer_addr().ok();
+        Ok((socket, peer))
+    }
+
+    /// What is shown as the peer is the target, by the address that was checked.
+    async fn tunnel(
+        &self,
+        origin: &Origin,
+        proxy: &Proxy,
+        progress: &Progress,
+    ) -> Result<(TcpStream, Option<SocketAddr>), Broken> {
+        let found = self.dialer.addresses(origin.host(), origin.port()).await;
+        let found = found.map_err(|error| Broken::undialled(&origin.authority, error))?;
+        progress.waits_for_proxy(Some(proxy.address()));
+        let (socket, peer) = tunnel::open(&self.dialer, proxy, &found).await?;
+        progress.waits_for_proxy(None);
+        Ok((socket, Some(peer)))
     }
 
     async fn link<T>(&self, socket: T) -> Result<Link, Broken>

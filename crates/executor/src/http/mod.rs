@@ -7,7 +7,8 @@
 //! ```
 //!
 //! What always holds: a request that may have reached its target is never sent twice; redirects are
-//! followed only within one origin and where the target says so; proxy variables are not read; a link is in the pool only between two whole
+//! followed only within one origin and where the target says so; proxy variables are not read, and a tenant's proxy is never
+//! called past; a link is in the pool only between two whole
 //! exchanges, so dropping a delivery, at whatever point, closes its connection; no lock is held
 //! while anything is awaited, so a dead host holds up nobody else.
 
@@ -26,6 +27,7 @@ mod signed;
 mod success;
 mod tls;
 mod trace;
+mod tunnel;
 
 use std::sync::Arc;
 
@@ -76,7 +78,7 @@ impl HttpExecutor {
         target: &HttpTarget,
     ) -> Result<Report, Broken> {
         let identity = order.identity.as_deref();
-        let origin = Origin::of(&target.url)?.with(identity);
+        let origin = Origin::of(&target.url)?.with(identity, order.proxy.as_ref());
         match target.redirects {
             Redirects::None => {
                 let (link, answer) = self.send(&origin, request, order).await?;
@@ -232,6 +234,9 @@ mod identity_tests;
 #[cfg(test)]
 #[path = "keep_alive_tests.rs"]
 mod keep_alive_tests;
+#[cfg(test)]
+#[path = "proxy_tests.rs"]
+mod proxy_tests;
 #[cfg(test)]
 #[path = "receiver.rs"]
 mod receiver;

@@ -220,6 +220,7 @@ pub(super) fn order(target: HttpTarget, payload: Option<&'static str>) -> WorkOr
         signer: None,
         path: None,
         identity: None,
+        proxy: None,
         callback: None,
         node: "node-1".into(),
         progress: Progress::new(Arc::new(Machine)),

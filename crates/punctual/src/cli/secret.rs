@@ -196,7 +196,7 @@ pub(super) fn read_value() -> Result<String, Failure> {
     let text = text.strip_suffix('\r').unwrap_or(text);
     if text.is_empty() {
         return Err(Failure::usage(
-            "no value was given: write it at the prompt or to standard input, or say --keep-value",
+            "no value was given: write it at the prompt or to standard input, or say --keep-value to change a secret's hosts alone",
         ));
     }
     Ok(text.to_owned())

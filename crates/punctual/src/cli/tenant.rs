@@ -1,10 +1,13 @@
 //! `punctual tenant …`: who owns jobs.
 
+use std::fmt;
+
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use hyper::Method;
 use serde_json::{Map, Value};
 
+use super::secret::read_value;
 use super::view::{self, cut, moment, text};
 use super::{output, when};
 use crate::client::{Call, Client, encode, with_query};
@@ -28,13 +31,14 @@ Examples:
   punctual tenant delete team-search --with-everything";
 
 const EDIT_HELP: &str = "\
-What is not said stays as it is; an empty text takes a note away, and sets a quota back to its default. A tenant that has
+What is not said stays as it is; an empty text takes a note or a proxy away, and sets a quota back to its default. A tenant that has
 more than a new quota keeps it, and gets no more. `punctual tenant show` shows how much it has.
 
 Examples:
   punctual tenant edit team-search --jobs-max 50000 --payload-bytes-max 1000000000
   punctual tenant edit team-search --runs-day-max 100000
-  punctual tenant edit team-search --jobs-max \"\"";
+  punctual tenant edit team-search --jobs-max \"\"
+  punctual tenant edit team-search --proxy - < proxy-url.txt";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -45,7 +49,7 @@ pub(super) enum Command {
     List(List),
     /// Show a tenant, and how much it has
     Show(Name),
-    /// Say what a tenant is for, and how much it may have
+    /// Say what a tenant is for, how much it may have, and what its callbacks go through
     #[command(after_help = EDIT_HELP)]
     Edit(Edit),
     /// Delete a tenant that has nothing, or with everything
@@ -67,6 +71,8 @@ pub(super) struct Create {
     #[arg(long)]
     note: Option<String>,
     #[command(flatten)]
+    proxy: ProxyField,
+    #[command(flatten)]
     quotas: QuotaFields,
 }
 
@@ -78,7 +84,34 @@ pub(super) struct Edit {
     #[arg(long)]
     note: Option<String>,
     #[command(flatten)]
+    proxy: ProxyField,
+    #[command(flatten)]
     quotas: QuotaFields,
+}
+
+/// What a tenant's callbacks go through.
+#[derive(Args)]
+struct ProxyField {
+    /// The HTTP proxy that its callbacks go through, such as http://user:password@proxy.example:3128; - reads it from the
+    /// terminal or from standard input, "" takes it away
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+}
+
+impl ProxyField {
+    fn read(self) -> Result<Option<String>, Failure> {
+        match self.proxy.as_deref() {
+            Some("-") => read_value().map(Some),
+            Some(_) | None => Ok(self.proxy),
+        }
+    }
+}
+
+/// It may hold a password.
+impl fmt::Debug for ProxyField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyField").finish_non_exhaustive()
+    }
 }
 
 /// How much a tenant may have.
@@ -100,10 +133,12 @@ struct QuotaFields {
 
 impl QuotaFields {
     /// All that is said of a tenant.
-    fn to_json(&self, note: Option<&String>) -> Map<String, Value> {
+    fn to_json(&self, note: Option<&String>, proxy: Option<&String>) -> Map<String, Value> {
         let mut body = Map::new();
-        if let Some(note) = note {
-            body.insert("note".to_owned(), when::text(note));
+        for (name, said) in [("note", note), ("proxy", proxy)] {
+            if let Some(said) = said {
+                body.insert(name.to_owned(), when::text(said));
+            }
         }
         let mut quotas = Map::new();
         for (name, max) in [
@@ -146,8 +181,13 @@ impl Name {
 
 pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Result<(), Failure> {
     match command {
-        Command::Create(Create { name, note, quotas }) => {
-            let mut body = quotas.to_json(note.as_ref());
+        Command::Create(Create {
+            name,
+            note,
+            proxy,
+            quotas,
+        }) => {
+            let mut body = quotas.to_json(note.as_ref(), proxy.read()?.as_ref());
             body.insert("name".to_owned(), name.name.into());
             let call = Call::post("/v1/tenants").json(Value::from(body).to_string());
             view::print(&client.send(call).await?, json, |tenant| {
@@ -161,8 +201,13 @@ pub(super) async fn execute(command: Command, client: &Client, json: bool) -> Re
             let answer = client.send(Call::get(name.path())).await?;
             view::print(&answer, json, view::fields)
         }
-        Command::Edit(Edit { name, note, quotas }) => {
-            let body = quotas.to_json(note.as_ref());
+        Command::Edit(Edit {
+            name,
+            note,
+            proxy,
+            quotas,
+        }) => {
+            let body = quotas.to_json(note.as_ref(), proxy.read()?.as_ref());
             if body.is_empty() {
                 let none = "nothing to change: see `punctual tenant edit --help`";
                 return Err(Failure::usage(none));

@@ -23,6 +23,7 @@ mod nodes;
 mod overview;
 mod planted;
 mod planted_doors;
+mod proxy;
 mod revoked;
 mod runs_day;
 mod secrets;

@@ -204,11 +204,12 @@ fn acting(peer: &Peer) -> Arc<store::Acting> {
 /// become somebody else unawares.
 pub(super) async fn link(
     State(api): State<Arc<Api>>,
+    peer: Peer,
     headers: HeaderMap,
     Query(params): Params,
 ) -> Answer {
     let token = Token::read(param(&params, "token"));
-    let who = match viewer::token(&headers) {
+    let who = match viewer::token(&headers, peer.is_tls) {
         Some(before) => sessions::who(&api, &before).await?,
         None => None,
     };

@@ -4,7 +4,7 @@
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
 //! there to a definition that holds), `level` (whether every node can read it), `target` (whether it could
 //! be called), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
-//! claimed), `calendars`, `runs`, `find` (runs by what they are like, and their errors in groups), `replays` (many runs at a pace), `nodes`, `overview`, `tenants`, `keys`, `users`, `sessions` (who is logged in), `secrets`, `signing`, `page` (listings); then what people ask about time: `ahead` (a walk over
+//! claimed), `calendars`, `runs`, `find` (runs by what they are like, and their errors in groups), `replays` (many runs at a pace), `nodes`, `overview`, `tenants`, `proxies` (what their callbacks go through), `keys`, `users`, `sessions` (who is logged in), `secrets`, `signing`, `page` (listings); then what people ask about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s) and `explain`.
 
 mod ahead;
@@ -26,6 +26,7 @@ pub mod outside;
 pub mod overview;
 mod page;
 pub mod preview;
+pub mod proxies;
 pub mod replays;
 pub mod runs;
 mod schedule;

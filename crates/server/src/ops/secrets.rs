@@ -85,6 +85,12 @@ pub(super) fn sealed(api: &Api, mut secret: Secret, value: &str) -> Result<Secre
     Ok(secret)
 }
 
+/// What a secret holds, for what goes on here: it is never answered.
+pub(super) fn opened(api: &Api, secret: &Secret) -> Result<Zeroizing<String>, OpError> {
+    let opened = api.engine.vault().open(secret);
+    opened.map_err(|error| closed(&secret.name, error))
+}
+
 /// The next version: what is not said stays. A value stays only with hosts that it was given for.
 fn amend(
     api: &Api,
@@ -101,8 +107,7 @@ fn amend(
                 );
                 return Err(FieldError::new(Fault::Missing, "value", detail).into());
             }
-            let opened = api.engine.vault().open(stands);
-            opened.map_err(|error| closed(&stands.name, error))?
+            opened(api, stands)?
         }
     };
     let mut secret = stands.clone();
@@ -188,11 +193,11 @@ pub async fn list(
     after: Option<SecretName>,
     limit: usize,
 ) -> Result<SecretPage, OpError> {
-    // One more than wanted shows whether there is a next page; signing secrets are listed apart.
+    // One more than wanted shows whether there is a next page; signing secrets and the proxy are shown elsewhere.
     let access = api.store.access();
-    let most = limit + Place::ALL.len() + 1;
+    let most = limit + Place::ALL.len() + 2;
     let mut items = access.list_secrets(tenant, after.as_ref(), most).await?;
-    items.retain(|secret| secret.name.place().is_none());
+    items.retain(|secret| secret.name.is_given());
     let has_more = items.len() > limit;
     items.truncate(limit);
     let last = items.last().filter(|_| has_more);

@@ -1,12 +1,11 @@
 //! What a client does to tenants.
 
 use model::runs_day::Day;
-use model::{Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage};
+use model::{Proxy, Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage};
 use store::{JobFilter, Page, TenantCreated, TenantDropped, TenantMarked};
 
 use super::error::{KeyFault, OpError, TenantFault};
-use super::keys;
-use super::level;
+use super::{Patch, keys, level, proxies};
 use crate::api::Api;
 
 /// What a client says of a new tenant.
@@ -14,16 +13,26 @@ use crate::api::Api;
 pub struct TenantDraft {
     pub name: TenantName,
     pub said: TenantEdit,
+    pub proxy: Patch<Proxy>,
+}
+
+/// What a client says of a tenant that is there.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TenantPatch {
+    pub said: TenantEdit,
+    pub proxy: Patch<Proxy>,
 }
 
 pub async fn create(api: &Api, draft: TenantDraft) -> Result<Tenant, OpError> {
     level::check_level(api, draft.said.needs_level()).await?;
+    let proxy = proxies::check(api, None, draft.proxy).await?;
     let now = api.engine.now();
     let id = TenantId::new(now, rand::random());
     let tenant = Tenant::new(id, draft.name, now).edited(&draft.said);
     let created = api.store.access().create_tenant(&tenant).await;
     match created.map_err(OpError::Write)? {
-        TenantCreated::Done => Ok(tenant),
+        // It has no keys yet, so nothing of it is sent before this.
+        TenantCreated::Done => proxies::write(api, id, &proxy).await.map(|()| tenant),
         TenantCreated::Exists => Err(TenantFault::Exists(tenant.name).into()),
         TenantCreated::Full => Err(TenantFault::Full.into()),
     }
@@ -71,13 +80,16 @@ pub async fn history_from(api: &Api, id: TenantId) -> Result<Option<Timestamp>, 
 }
 
 /// Changes what is said of it.
-pub async fn edit(api: &Api, name: &TenantName, edit: &TenantEdit) -> Result<Tenant, OpError> {
+pub async fn edit(api: &Api, name: &TenantName, patch: TenantPatch) -> Result<Tenant, OpError> {
     let tenant = get(api, name).await?;
-    if *edit == TenantEdit::default() {
+    let TenantPatch { said, proxy } = patch;
+    level::check_level(api, said.needs_level()).await?;
+    let proxy = proxies::check(api, Some(tenant.id), proxy).await?;
+    proxies::write(api, tenant.id, &proxy).await?;
+    if said == TenantEdit::default() {
         return Ok(tenant);
     }
-    level::check_level(api, edit.needs_level()).await?;
-    let edited = api.store.access().edit_tenant(tenant.id, edit).await;
+    let edited = api.store.access().edit_tenant(tenant.id, &said).await;
     let edited = edited.map_err(OpError::Write)?;
     edited.ok_or_else(|| TenantFault::Missing(name.clone()).into())
 }

@@ -10,7 +10,7 @@ use super::answer::{self, Answer, LIMIT_DEFAULT};
 use super::extract::{JsonBody, NoParams, Params, TenantPath, refuse};
 use super::who::Root;
 use crate::api::Api;
-use crate::ops::{OpError, tenants};
+use crate::ops::{OpError, proxies, tenants};
 use crate::wire::{self, schema};
 
 /// Make a tenant. It has no keys yet: `POST /v1/keys` makes them.
@@ -29,7 +29,9 @@ pub(super) async fn create(
 ) -> Answer {
     let draft = wire::tenant_draft(&body)?;
     let tenant = tenants::create(&api, draft).await?;
-    let mut response = answer::json(StatusCode::CREATED, &wire::Tenant::of(&tenant))?;
+    let proxy = proxies::shown(&api, tenant.id).await?;
+    let body = wire::Tenant::of(&tenant).with_proxy(proxy);
+    let mut response = answer::json(StatusCode::CREATED, &body)?;
     let path = format!("/v1/tenants/{}", tenant.name);
     answer::set(&mut response, header::LOCATION, &path);
     Ok(response)
@@ -80,10 +82,13 @@ pub(super) async fn show(
 
 async fn used(api: &Api, tenant: &Tenant) -> Result<wire::Tenant, OpError> {
     let (usage, runs_day) = tenants::usage(api, tenant).await?;
-    Ok(wire::Tenant::of(tenant).with_use(usage, runs_day))
+    let proxy = proxies::shown(api, tenant.id).await?;
+    Ok(wire::Tenant::of(tenant)
+        .with_proxy(proxy)
+        .with_use(usage, runs_day))
 }
 
-/// Change what a tenant is for, and how much it may have: what the body does not mention stays, `null` is the default.
+/// Change what a tenant is for, how much it may have, and what its callbacks go through: what the body does not mention stays, `null` is the default.
 #[utoipa::path(
     patch, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "patch_tenant",
     params(("name" = String, Path, description = "The tenant's name")),
@@ -99,7 +104,7 @@ pub(super) async fn patch(
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let tenant = tenants::edit(&api, &name, &wire::tenant_edit(&body)?).await?;
+    let tenant = tenants::edit(&api, &name, wire::tenant_patch(&body)?).await?;
     answer::json(StatusCode::OK, &used(&api, &tenant).await?)
 }
 

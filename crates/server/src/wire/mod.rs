@@ -71,7 +71,8 @@ pub use slots_out::{SlotEntry, SlotList};
 pub use target_in::HTTP_FIELDS;
 pub use target_out::{Origin, TargetList};
 pub use tenants::{
-    QUOTA_FIELDS, TENANT_FIELDS, TENANT_PATCH_FIELDS, Tenant, TenantList, tenant_draft, tenant_edit,
+    QUOTA_FIELDS, TENANT_FIELDS, TENANT_PATCH_FIELDS, Tenant, TenantList, tenant_draft,
+    tenant_patch,
 };
 
 pub use users::{ConsoleLink, USER_FIELDS, User, UserList, user_draft};

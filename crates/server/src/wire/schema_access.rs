@@ -33,6 +33,9 @@ pub struct TenantRequest {
     pub note: Option<String>,
     /// How much it may have.
     pub quotas: Option<QuotasRequest>,
+    /// The HTTP proxy that its callbacks go through, with its port: `http://user:password@proxy.example:3128`.
+    #[schema(example = "http://ann:s3cret@proxy.example:3128")]
+    pub proxy: Option<String>,
 }
 
 /// How much a tenant may have; `null` is the default.
@@ -121,4 +124,8 @@ pub struct TenantPatch {
     pub note: Option<String>,
     /// How much it may have; what is not mentioned stays.
     pub quotas: Option<QuotasRequest>,
+    /// The HTTP proxy that its callbacks go through, with its port; `null` takes it away. `***` in place of the password keeps
+    /// the one that stands.
+    #[schema(example = "http://ann:s3cret@proxy.example:3128")]
+    pub proxy: Option<String>,
 }

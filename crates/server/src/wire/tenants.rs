@@ -1,17 +1,17 @@
 //! Tenants as clients write them, and as we answer them.
 
-use model::{Quota, TenantEdit, TenantName};
+use model::{Proxy, Quota, TenantEdit, TenantName};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::job_out::moment;
 use super::read::{self, Fields, Path, Read, Value};
 use super::requests::note;
-use crate::ops::tenants::TenantDraft;
+use crate::ops::tenants::{TenantDraft, TenantPatch};
 use crate::ops::{Fault, FieldError, Patch};
 
-pub const TENANT_FIELDS: [&str; 3] = ["name", "note", "quotas"];
-pub const TENANT_PATCH_FIELDS: [&str; 2] = ["note", "quotas"];
+pub const TENANT_FIELDS: [&str; 4] = ["name", "note", "quotas", "proxy"];
+pub const TENANT_PATCH_FIELDS: [&str; 3] = ["note", "quotas", "proxy"];
 pub const QUOTA_FIELDS: [&str; 4] = [
     "jobs_max",
     "payload_bytes_max",
@@ -36,12 +36,22 @@ pub fn tenant_draft(body: &[u8]) -> Read<TenantDraft> {
     Ok(TenantDraft {
         name,
         said: said(&fields)?,
+        proxy: fields.patch("proxy", proxy)?,
     })
 }
 
 /// What is to change of a tenant.
-pub fn tenant_edit(body: &[u8]) -> Read<TenantEdit> {
-    said(&read::document(body, &TENANT_PATCH_FIELDS)?)
+pub fn tenant_patch(body: &[u8]) -> Read<TenantPatch> {
+    let fields = read::document(body, &TENANT_PATCH_FIELDS)?;
+    Ok(TenantPatch {
+        said: said(&fields)?,
+        proxy: fields.patch("proxy", proxy)?,
+    })
+}
+
+fn proxy(value: Value<'_>, path: Path<'_>) -> Read<Proxy> {
+    let text = value.text(path)?;
+    Proxy::parse(&text).map_err(|error| path.invalid(error.to_string()))
 }
 
 fn said(fields: &Fields<'_>) -> Read<TenantEdit> {
@@ -102,6 +112,10 @@ pub struct Tenant {
     pub note: Option<String>,
     /// How much it may have.
     pub quotas: Quotas,
+    /// The proxy that its callbacks go through, without its password; not in lists, nor where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "http://ann:***@proxy.example:3128")]
+    pub proxy: Option<String>,
     /// How much it has of that; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Used>,
@@ -149,10 +163,15 @@ impl Tenant {
                 history_days_max: tenant.quotas.limit(Quota::HistoryDays),
                 runs_day_max: tenant.quotas.limit(Quota::RunsDay),
             },
+            proxy: None,
             used: None,
             created_at: moment(&tenant.created_at),
             deleting_at: tenant.deleting_at.as_ref().map(moment),
         }
+    }
+
+    pub fn with_proxy(self, proxy: Option<String>) -> Self {
+        Self { proxy, ..self }
     }
 
     pub fn with_use(self, usage: model::Usage, runs_day: u64) -> Self {

@@ -32,6 +32,7 @@ mod outside;
 mod owner;
 mod preview;
 mod promised;
+mod proxies;
 mod quotas;
 mod rates;
 mod refusals;

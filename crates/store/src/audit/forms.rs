@@ -327,6 +327,9 @@ impl Change {
             let change = Self::new(secret.tenant, Action::SigningCreate, secret.name.as_str());
             return change.with(None, Some(after.to_string()));
         }
+        if secret.name.is_of_proxy() {
+            return Self::proxy(secret.tenant, secret.note.as_deref());
+        }
         let hosts: Vec<String> = secret.hosts.iter().map(ToString::to_string).collect();
         let after = json!({
             "version": secret.version,
@@ -337,7 +340,16 @@ impl Change {
             .with(None, Some(after.to_string()))
     }
 
+    /// What a tenant's callbacks go through from now on, as far as it is shown.
+    fn proxy(tenant: TenantId, shown: Option<&str>) -> Self {
+        let after = json!({ "proxy": shown });
+        Self::new(tenant, Action::TenantEdit, tenant).with(None, Some(after.to_string()))
+    }
+
     pub(crate) fn secret_dropped(tenant: TenantId, name: &SecretName) -> Self {
+        if name.is_of_proxy() {
+            return Self::proxy(tenant, None);
+        }
         let action = match name.place() {
             Some(_) => Action::SigningDelete,
             None => Action::SecretDelete,

@@ -87,6 +87,7 @@ macro_rules! conformance_promises {
                 a_secret_is_written_over_the_version_that_was_seen
                 secrets_are_listed_by_name_page_by_page
                 a_secret_that_was_dropped_is_gone
+                a_proxy_is_kept_as_a_secret_and_entered_as_a_change_of_its_tenant
                 every_change_of_a_secret_is_noticed
                 secrets_under_another_master_key_are_rewrapped
                 a_secret_belongs_to_a_tenant_that_is_there

@@ -3,7 +3,7 @@
 use model::{HostPattern, Sealed, Secret, SecretName, Tenant, TenantId, TenantName, limits};
 
 use super::{Kept, Subject, at};
-use crate::{BoxError, SecretPut, TenantDropped};
+use crate::{AuditRange, BoxError, SecretPut, TenantDropped};
 
 const OTHER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 /// Some name that keys have.
@@ -126,6 +126,34 @@ pub async fn a_secret_that_was_dropped_is_gone(subject: Subject) -> Kept {
     assert_eq!(stands, Some(ours.clone()));
     // Made again, it begins again.
     assert_eq!(store.put_secret(&theirs, None).await?, SecretPut::Done);
+    Ok(())
+}
+
+/// What nobody can write a name for: it is kept as any other, and its change is entered as one of its tenant.
+pub async fn a_proxy_is_kept_as_a_secret_and_entered_as_a_change_of_its_tenant(
+    subject: Subject,
+) -> Kept {
+    let shown = "http://ann:***@proxy.example:3128";
+    let proxy = Secret {
+        name: SecretName::of_proxy(),
+        hosts: Vec::new(),
+        note: Some(shown.to_owned()),
+        ..secret(OTHER, "a")?
+    };
+    put(&subject, std::slice::from_ref(&proxy)).await?;
+    let store = subject.store.access();
+    let stands = store.get_secret(OTHER, &proxy.name).await?;
+    assert_eq!(stands.as_ref(), Some(&proxy));
+    assert!(store.drop_secret(OTHER, &proxy.name).await?);
+    let entries = store.list_audit(&AuditRange::ALL).await?;
+    let said: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.action.as_str(), entry.after.clone()))
+        .collect();
+    let set = format!(r#"{{"proxy":"{shown}"}}"#);
+    let gone = r#"{"proxy":null}"#.to_owned();
+    let expected = [("tenant.edit", Some(set)), ("tenant.edit", Some(gone))];
+    assert!(said.ends_with(&expected), "{said:?}");
     Ok(())
 }
 

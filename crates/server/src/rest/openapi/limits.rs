@@ -411,6 +411,11 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
         limits::URL_MAX,
         &["HttpTarget.url", "HttpRequest.url", "HttpPatch.url"],
     ),
+    (
+        "maxLength",
+        limits::PROXY_MAX,
+        &["TenantRequest.proxy", "TenantPatch.proxy"],
+    ),
     ("maxLength", limits::ERROR_MAX, &["Attempt.error"]),
     (
         "maxLength",

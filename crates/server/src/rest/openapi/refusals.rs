@@ -201,8 +201,20 @@ fn own(operation: &str) -> Vec<Kind> {
 /// The same, of what says who may do what.
 fn of_access(operation: &str) -> Vec<Kind> {
     match operation {
-        "create_tenant" => vec![Kind::TenantExists, Kind::TenantsFull, Kind::NodeTooOld],
-        "patch_tenant" => vec![Kind::NodeTooOld],
+        "create_tenant" => vec![
+            Kind::TenantExists,
+            Kind::TenantsFull,
+            Kind::EgressRefused,
+            Kind::MasterKeyMissing,
+            Kind::NodeTooOld,
+        ],
+        "patch_tenant" => vec![
+            Kind::EgressRefused,
+            Kind::SecretsFull,
+            Kind::MasterKeyMissing,
+            Kind::Contended,
+            Kind::NodeTooOld,
+        ],
         "delete_tenant" => vec![Kind::TenantInUse, Kind::LastRootKey],
         "create_secret" => vec![
             Kind::SecretExists,

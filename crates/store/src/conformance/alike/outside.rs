@@ -14,7 +14,7 @@ use super::intents::wanted;
 use super::ops::{By, OutsideOp};
 use super::world::{World, pick};
 use crate::conformance::at;
-use crate::{HandOver, Heartbeat, Lapse, LogAppend, QueueRun, Queued, Reported};
+use crate::{HandOver, Heartbeat, Lapse, Lapsing, LogAppend, QueueRun, Queued, Reported};
 
 /// Shorter and longer than most of what passes between two steps.
 const SPANS: [u64; 4] = [1, 20, 300, 90_000];
@@ -86,7 +86,11 @@ impl World {
             OutsideOp::Lapse { want, ahead, fresh } => {
                 let up_to = now.plus(Duration::from_secs(u64::from(*ahead)));
                 if *fresh {
-                    let silent = self.store.handed().lapsing(&wanted(*want), up_to, 3).await;
+                    let silent = self
+                        .store
+                        .handed()
+                        .lapsing(&wanted(*want), Lapsing::all(up_to, 3))
+                        .await;
                     self.silent = silent.unwrap();
                 }
                 let lapses = self.silent.iter().map(lapse).collect();
@@ -141,7 +145,9 @@ impl World {
             return self.known(numbers);
         }
         let handed = self.store.handed();
-        let all = handed.lapsing(&ShardSet::ALL, Timestamp::MAX, 1_000).await;
+        let all = handed
+            .lapsing(&ShardSet::ALL, Lapsing::all(Timestamp::MAX, 1_000))
+            .await;
         let mut all = all.unwrap();
         // Which of those that are trusted up to the same moment comes first is a store's own affair.
         all.sort_by_key(|it| it.run);

@@ -13,7 +13,7 @@ use super::actors::Actor;
 use super::calls::{About, Answer, Call, Item, MANY, each, norm};
 use crate::conformance::at;
 use crate::{
-    EndedHanded, HandOver, HandedEnd, Heartbeat, Lapse, Leases, QueueRun, Reported, Store,
+    EndedHanded, HandOver, HandedEnd, Heartbeat, Lapse, Lapsing, Leases, QueueRun, Reported, Store,
     StoreError,
 };
 
@@ -157,7 +157,7 @@ impl Actor {
     /// What is silent, by a clock that is far enough ahead.
     pub(super) async fn lapse(&mut self, leases: Leases) -> Result<Call, StoreError> {
         let handed = self.store.handed();
-        let silent = handed.lapsing(&self.stage.shards, Timestamp::MAX, MANY);
+        let silent = handed.lapsing(&self.stage.shards, Lapsing::all(Timestamp::MAX, MANY));
         let lapse = |it: Handed| Lapse {
             run: it.run,
             job: it.job,
@@ -224,5 +224,7 @@ impl Actor {
 /// What the outside has, as the reference knows it.
 pub(super) async fn trusted(store: &dyn Store) -> Result<Vec<Handed>, StoreError> {
     let handed = store.handed();
-    handed.lapsing(&ShardSet::ALL, Timestamp::MAX, MANY).await
+    handed
+        .lapsing(&ShardSet::ALL, Lapsing::all(Timestamp::MAX, MANY))
+        .await
 }
