@@ -114,16 +114,19 @@ impl Vault {
 
     /// A value for a secret as it is to stand.
     pub fn seal(&self, secret: &Secret, value: &str) -> Result<Sealed, VaultError> {
-        Ok(seal::seal(&*self.keys()?, secret, value)?)
+        let keys = self.keys()?;
+        Ok(seal::seal(&keys, secret, value)?)
     }
 
     pub fn open(&self, secret: &Secret) -> Result<Zeroizing<String>, VaultError> {
-        Ok(seal::open(&*self.keys()?, secret)?)
+        let keys = self.keys()?;
+        Ok(seal::open(&keys, secret)?)
     }
 
     /// The same secret under the current master key.
     pub fn rewrap(&self, secret: &Secret) -> Result<Secret, VaultError> {
-        Ok(seal::rewrap(&*self.keys()?, secret)?)
+        let keys = self.keys()?;
+        Ok(seal::rewrap(&keys, secret)?)
     }
 
     /// A secret by its name; none if there is no such one.

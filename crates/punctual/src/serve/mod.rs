@@ -162,8 +162,7 @@ impl Running {
         let node = joined.map_err(|error| unusable(config, &error))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let handle = node.handle();
-        master_key::announce(config, has_new_key, &handle).await;
-        let following = master_key::follow(config, &handle)?;
+        let following = master_key::follow(config, has_new_key, &handle).await?;
         let access = open_access(config, &handle).await?;
         let keeping = tokio::spawn({
             let (access, handle) = (Arc::clone(&access), handle.clone());

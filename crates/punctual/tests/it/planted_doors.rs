@@ -213,7 +213,7 @@ impl Doors {
     fn read(&mut self, http: &Http, job: &str, run: &str) {
         let kind = [("content-type", "application/json")];
         let path = format!("/v1/jobs/{job}");
-        let patched = http.send("PATCH", &path, &kind, br#"{"timeout": "9s"}"#);
+        let patched = http.send("PATCH", &path, &kind, br#"{"labels": {"a": "b"}}"#);
         self.said.push(text(&patched));
         let replay = http.post(&format!("/v1/jobs/{job}/replay"), &json!({"force": true}));
         self.said

@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{info, warn};
 
-use super::{FILE, announce_closed, open};
+use super::{FILE, announce, announce_closed, open};
 use crate::config::Config;
 use crate::failure::Failure;
 
@@ -26,7 +26,13 @@ impl Drop for Following {
     }
 }
 
-pub(in crate::serve) fn follow(config: &Config, handle: &Handle) -> Result<Following, Failure> {
+/// Says what is known of the keys, and follows them from now on.
+pub(in crate::serve) async fn follow(
+    config: &Config,
+    is_new: bool,
+    handle: &Handle,
+) -> Result<Following, Failure> {
+    announce(config, is_new, handle).await;
     let hangup = signal(SignalKind::hangup())
         .map_err(|error| Failure::usage(format!("cannot listen for signals: {error}")))?;
     let following = follow_all(config.clone(), handle.clone(), hangup);

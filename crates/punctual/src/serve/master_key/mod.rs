@@ -60,7 +60,7 @@ pub(super) fn is_to_be_made(config: &Config) -> bool {
 
 /// Says once that there is a new key, and which secrets stay closed on this node. A store that does not answer now is heard of
 /// elsewhere.
-pub(super) async fn announce(config: &Config, is_new: bool, handle: &Handle) {
+async fn announce(config: &Config, is_new: bool, handle: &Handle) {
     if is_new && handle.master_keys().is_some() {
         let path = config.data.join(FILE);
         info!(
