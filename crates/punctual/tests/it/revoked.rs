@@ -189,8 +189,8 @@ fn finish(mut stream: TcpStream) -> (usize, bool) {
     (rest.len(), rest.ends_with(b"0\r\n\r\n"))
 }
 
-/// Reads slowly until the other side ends it: when that was, and whether it was all.
-fn read_slowly(mut stream: TcpStream) -> (i64, bool) {
+/// Reads bit by bit until the other side ends it: when that was, and whether it was all.
+fn read_in_bits(mut stream: TcpStream) -> (i64, bool) {
     let (mut buffer, mut end) = (vec![0; 64 * 1024], Vec::new());
     loop {
         match stream.read(&mut buffer) {
@@ -224,7 +224,7 @@ fn an_open_stream_ends_within_a_second_when_its_key_is_revoked_on_another_node()
     for _ in 0..ROUNDS / 2 {
         let (id, key) = fleet.key("root");
         let open = begin(&fleet.other, &key, "/v1/audit/export");
-        let reading = thread::spawn(move || read_slowly(open));
+        let reading = thread::spawn(move || read_in_bits(open));
         fleet.revoke(&id);
         let revoked_at = now();
         let (ended_at, is_whole) = reading.join().unwrap();

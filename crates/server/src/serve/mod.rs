@@ -44,8 +44,6 @@ use watched::{Activity, Watched};
 
 /// How long to wait when no connection can be accepted, for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often it is logged at most that an address has its share.
-const WARN_APART: Duration = Duration::from_secs(60);
 
 /// Serves until `stop` is cancelled; then takes no more connections, and returns when the requests
 /// under way have ended. How long they get is for the caller to say.
@@ -56,7 +54,6 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
     // Every guest has one end: when all are gone, so is the last.
     let (guests, mut gone) = mpsc::channel::<Infallible>(1);
     let shares = Shares::new(door.bounds.of_address());
-    let mut warned: Option<Duration> = None;
     let room = Arc::new(Semaphore::new(door.bounds.connections_max));
     let mut failing = false;
     loop {
@@ -80,16 +77,9 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
             }
         };
         let is_proxy = door.proxies.trusts(address.ip());
-        let share = shares.take(address.ip());
-        if share.is_none() && !is_proxy {
-            let now = clock.uptime();
-            if warned.is_none_or(|at| now.saturating_sub(at) >= WARN_APART) {
-                warned = Some(now);
-                let max = door.bounds.of_address();
-                tracing::warn!(address = %address.ip(), max, "an address has all connections that it may have: more are closed");
-            }
+        let Some(share) = shares.take(address.ip(), is_proxy) else {
             continue;
-        }
+        };
         // Answers are small and whole: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let guest = Guest {
@@ -136,8 +126,8 @@ struct Guest {
     builder: Arc<Builder<TokioExecutor>>,
     stopped: CancellationToken,
     _present: mpsc::Sender<Infallible>,
-    /// What it takes up. Trusted proxies have no share.
-    _room: (OwnedSemaphorePermit, Option<Share>),
+    /// What it takes up.
+    _room: (OwnedSemaphorePermit, Share),
 }
 
 impl Guest {

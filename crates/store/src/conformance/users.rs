@@ -194,14 +194,17 @@ pub async fn sessions_that_ended_are_forgotten_and_nobody_has_too_many(subject: 
     Ok(())
 }
 
-pub async fn a_link_opens_once_and_in_time(subject: Subject) -> Kept {
-    let store = subject.store.access();
-    let link = |number| ConsoleLink {
+fn link(number: u8) -> ConsoleLink {
+    ConsoleLink {
         digest: [number; 32],
         key: KeyId::from_bytes([4; 16]),
         tenant: TenantId::DEFAULT,
         expires_at: at(60),
-    };
+    }
+}
+
+pub async fn a_link_opens_once_and_in_time(subject: Subject) -> Kept {
+    let store = subject.store.access();
     store.put_link(&link(1), at(0)).await?;
     store.put_link(&link(2), at(1)).await?;
     assert_eq!(store.open_link([1; 32], at(59)).await?, Some(link(1)));
@@ -233,13 +236,7 @@ pub async fn changes_of_users_are_entered_with_each_of_their_tenants(subject: Su
     for _ in 0..2 {
         store.end_session(again.digest).await?;
     }
-    let link = ConsoleLink {
-        digest: [3; 32],
-        key: KeyId::from_bytes([4; 16]),
-        tenant: TenantId::DEFAULT,
-        expires_at: at(60),
-    };
-    store.put_link(&link, at(8)).await?;
+    store.put_link(&link(3), at(8)).await?;
     store.drop_user(ada.id).await?;
     let entries = store.list_audit(&AuditRange::ALL).await?;
     let of = |tenant| {
