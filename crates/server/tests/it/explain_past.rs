@@ -15,9 +15,14 @@ use crate::world::{OK, World};
 
 /// A job as if it had been made at noon three days ago; perhaps paused since.
 pub async fn from_noon(world: &World, text: &str, paused: bool) -> (String, Timestamp) {
+    from_noon_ago(world, 3, text, paused).await
+}
+
+/// The same, so many days ago.
+async fn from_noon_ago(world: &World, days: i64, text: &str, paused: bool) -> (String, Timestamp) {
     const DAY: i64 = 86_400_000;
     let today = SystemClock.now().as_millis() / DAY;
-    let made = Timestamp::from_millis((today - 3) * DAY + DAY / 2);
+    let made = Timestamp::from_millis((today - days) * DAY + DAY / 2);
     let schedule = Schedule::parse_text(text, CronOptions::default(), made).unwrap();
     let target = model::target::HttpTarget::new(OK, None).unwrap();
     let def = Definition::new(schedule, Target::Http(target));
@@ -167,4 +172,54 @@ async fn a_slot_that_an_edit_dropped_was_not_missed_by_a_node() {
         "passed undecided when the job was changed",
     );
     assert!(!answer.to_string().contains("no node"), "{answer:#}");
+}
+
+/// Every second for a year is some thirty million slots: counted, not walked.
+#[tokio::test]
+async fn a_years_pause_of_every_second_is_explained_as_it_is_listed() {
+    let world = World::new().await;
+    let (job, made) = from_noon_ago(&world, 365, "* * * * * *", true).await;
+    let second = |seconds: u64| made.plus(Duration::from_secs(seconds));
+    let hundred_days = 100 * 86_400;
+    let agree = async || {
+        let to = second(hundred_days * 3);
+        let path = format!("/v1/jobs/{job}/slots?from={made}&to={to}&limit=1000");
+        let page = world.get(&path).await.is(200).json();
+        let mut explained = 0;
+        for item in page["items"].as_array().unwrap() {
+            let stretch = &item["run"]["stretch"];
+            let bounds = if stretch.is_null() {
+                [&item["slot"], &item["slot"]]
+            } else {
+                [&stretch["first"], &stretch["last"]]
+            };
+            let [first, last] = bounds.map(moment);
+            // Every second from the first to the last, no more and no fewer.
+            let count = item["run"]["stretch"]["count"].as_u64().unwrap_or(1);
+            assert_eq!(count, last.since(first).as_secs() + 1, "{item:#}");
+            for at in [first, first.plus(last.since(first) / 2), last] {
+                let at = Timestamp::from_millis(at.as_millis() / 1_000 * 1_000);
+                let answer = explain(&world, &job, &at.to_string()).await;
+                assert_eq!(
+                    (&answer["slot"], &answer["fate"], &answer["run"]["id"]),
+                    (&json!(true), &item["fate"], &item["run"]["id"]),
+                    "{answer:#}"
+                );
+                explained += 1;
+            }
+        }
+        let odd = second(hundred_days).plus(Duration::from_millis(500));
+        let answer = explain(&world, &job, &odd.to_string()).await;
+        // After another version that may not be known.
+        assert_ne!(answer["slot"], true, "{answer:#}");
+        assert!(explained >= 3, "{page:#}");
+    };
+    agree().await;
+    let resumed = world.post_empty(&format!("/v1/jobs/{job}/resume")).await;
+    resumed.is(200);
+    agree().await;
+}
+
+fn moment(text: &Value) -> Timestamp {
+    Timestamp::parse(text.as_str().unwrap()).unwrap()
 }

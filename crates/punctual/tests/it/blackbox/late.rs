@@ -62,9 +62,11 @@ fn last_missed(http: &Http, job: &Planned) -> (i64, i64) {
     let runs = list(http, &format!("/v1/jobs/{}/runs?", job.id));
     let missed = runs.iter().filter(|run| run["reason"] == "missed");
     let last = missed.map(|run| {
-        let last = match &run["stretch"] {
-            Value::Null => &run["slot"],
-            stretch => &stretch["last"],
+        let stretch = &run["stretch"];
+        let last = if stretch.is_null() {
+            &run["slot"]
+        } else {
+            &stretch["last"]
         };
         (moment(last), moment(&run["settled_at"]))
     });
