@@ -316,33 +316,6 @@ pub async fn a_token_is_good_for_the_current_attempt_only(subject: Subject) -> K
     Ok(())
 }
 
-pub async fn only_the_attempt_that_somebody_holds_is_current(subject: Subject) -> Kept {
-    let run = subject.handed_claim(1).await?;
-    let handed = subject.store.handed();
-    assert!(handed.is_current(run.id, run.attempt).await?, "a node's");
-    subject.hand(&run).await?;
-    assert!(
-        handed.is_current(run.id, run.attempt).await?,
-        "the outside's"
-    );
-    let next = run.attempt.next();
-    assert!(!handed.is_current(run.id, next).await?);
-    assert!(
-        !handed
-            .is_current(RunId::from_bytes([9; 16]), run.attempt)
-            .await?
-    );
-    let end = subject
-        .report(reported(&run, Report::failed("no")), 90)
-        .await?;
-    assert!(matches!(end, HandedEnd::Done(_)), "{end:?}");
-    for attempt in [run.attempt, next] {
-        let is_current = handed.is_current(run.id, attempt).await?;
-        assert!(!is_current, "nobody has claimed the next one");
-    }
-    Ok(())
-}
-
 pub async fn silence_ends_an_attempt_unless_it_was_heard_of(subject: Subject) -> Kept {
     let run = subject.handed(1).await?;
     assert_eq!(subject.lapsing(120).await?, []);

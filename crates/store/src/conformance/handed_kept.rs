@@ -8,7 +8,36 @@ use model::{Report, RunId, TenantId, Verdict, limits};
 
 use super::handed::{done, heartbeat, lapse, reported};
 use super::{Kept, Subject, at, settlement};
-use crate::{Beaten, Claimed, HandedOver, Heartbeat, Keep, Lapse, LogAppend, ReportKey, Whose};
+use crate::{
+    Beaten, Claimed, HandedEnd, HandedOver, Heartbeat, Keep, Lapse, LogAppend, ReportKey, Whose,
+};
+
+pub async fn only_the_attempt_that_somebody_holds_is_current(subject: Subject) -> Kept {
+    let run = subject.handed_claim(1).await?;
+    let handed = subject.store.handed();
+    assert!(handed.is_current(run.id, run.attempt).await?, "a node's");
+    subject.hand(&run).await?;
+    assert!(
+        handed.is_current(run.id, run.attempt).await?,
+        "the outside's"
+    );
+    let next = run.attempt.next();
+    assert!(!handed.is_current(run.id, next).await?);
+    assert!(
+        !handed
+            .is_current(RunId::from_bytes([9; 16]), run.attempt)
+            .await?
+    );
+    let end = subject
+        .report(reported(&run, Report::failed("no")), 90)
+        .await?;
+    assert!(matches!(end, HandedEnd::Done(_)), "{end:?}");
+    for attempt in [run.attempt, next] {
+        let is_current = handed.is_current(run.id, attempt).await?;
+        assert!(!is_current, "nobody has claimed the next one");
+    }
+    Ok(())
+}
 
 pub async fn a_checkpoint_stays_for_the_next_attempt(subject: Subject) -> Kept {
     let run = subject.handed(1).await?;

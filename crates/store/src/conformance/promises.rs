@@ -397,7 +397,6 @@ macro_rules! conformance_promises {
                 a_report_ends_the_attempt_and_is_answered_again
                 a_report_before_the_hand_over_is_the_hand_over
                 a_token_is_good_for_the_current_attempt_only
-                only_the_attempt_that_somebody_holds_is_current
                 silence_ends_an_attempt_unless_it_was_heard_of
                 what_lapses_is_found_by_shard_the_earliest_first
                 what_may_not_end_yet_hides_nothing_that_lapses
@@ -407,6 +406,7 @@ macro_rules! conformance_promises {
                 a_pause_and_an_edit_leave_alone_what_is_handed_over
             }
             handed_kept {
+                only_the_attempt_that_somebody_holds_is_current
                 a_checkpoint_stays_for_the_next_attempt
                 a_run_is_somebodys_as_long_as_it_lives
                 a_log_keeps_its_head_and_its_tail

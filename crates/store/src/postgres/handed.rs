@@ -24,8 +24,8 @@ use super::fault::Done;
 use super::fire::{held, ids, live_named};
 use super::pool::{Conn, Params};
 use super::put::{HandOverColumns, HandedColumns};
-use super::rows::{maybe_bytes, maybe_moment, moment, number, read_ended, read_text, text};
-use super::run_logs::{get_keys, get_logs};
+use super::rows::{maybe_moment, moment, number, read_ended, read_text, text};
+use super::run_logs::{get_checkpoint, get_keys, get_logs, is_current};
 use super::store::{PgStore, limit};
 use super::views::{Lock, Views};
 use crate::row::Payloads;
@@ -457,23 +457,11 @@ impl HandedStore for PgStore {
     }
 
     async fn get_checkpoint(&self, run: RunId) -> Result<Option<Bytes>, StoreError> {
-        self.call(|| async {
-            let conn = self.clients.get().await?;
-            let sql = include_str!("sql/get_checkpoint.sql");
-            let row = conn.row(sql, &[&run.0]).await?;
-            row.map_or(Ok(None), |row| maybe_bytes(&row, 0))
-        })
-        .await
+        self.call(|| get_checkpoint(&self.clients, run)).await
     }
 
     async fn is_current(&self, run: RunId, attempt: AttemptNo) -> Result<bool, StoreError> {
-        self.call(|| async {
-            let conn = self.clients.get().await?;
-            let sql = include_str!("sql/is_current.sql");
-            let row = conn.row(sql, &[&run.0, &attempt.0.cast_signed()]).await?;
-            Ok(row.is_some())
-        })
-        .await
+        self.call(|| is_current(&self.clients, run, attempt)).await
     }
 
     async fn append_log(&self, appends: &[LogAppend]) -> Result<Vec<Appended>, StoreError> {

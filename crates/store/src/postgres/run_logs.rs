@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use model::{RunId, RunLog};
+use bytes::Bytes;
+use model::{AttemptNo, RunId, RunLog};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::fault::Done;
 use super::fire::live_named;
-use super::pool::Conn;
-use super::rows::moment;
+use super::pool::{Conn, Pool};
+use super::rows::{maybe_bytes, moment};
 use super::store::PgStore;
 use crate::row::Payloads;
 use crate::{ReportKey, Whose};
@@ -38,6 +39,22 @@ impl PgStore {
         let live: BTreeMap<RunId, Whose> = live.collect();
         Ok(runs.iter().map(|run| live.get(run).copied()).collect())
     }
+}
+
+pub(super) async fn get_checkpoint(clients: &Pool, run: RunId) -> Done<Option<Bytes>> {
+    let conn = clients.get().await?;
+    let sql = include_str!("sql/get_checkpoint.sql");
+    match conn.row(sql, &[&run.0]).await? {
+        Some(row) => maybe_bytes(&row, 0),
+        None => Ok(None),
+    }
+}
+
+pub(super) async fn is_current(clients: &Pool, run: RunId, attempt: AttemptNo) -> Done<bool> {
+    let conn = clients.get().await?;
+    let sql = include_str!("sql/is_current.sql");
+    let row = conn.row(sql, &[&run.0, &attempt.0.cast_signed()]).await?;
+    Ok(row.is_some())
 }
 
 pub(super) async fn get_keys(conn: &Conn) -> Done<Vec<ReportKey>> {
