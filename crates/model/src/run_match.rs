@@ -1,5 +1,6 @@
 //! What a filter wants of a run beyond what an index says: its reason, its error, and the labels and the target of its job.
 
+use crate::error_group::error_group;
 use crate::job::Job;
 use crate::run::{Reason, Run};
 
@@ -7,7 +8,7 @@ use crate::run::{Reason, Run};
 pub struct RunMatch {
     /// One of these; any if there is none.
     pub reasons: Vec<Reason>,
-    /// A part of the last attempt's error, in any case.
+    /// A part of the last attempt's error or of its group's name, in any case: a group is found by its name.
     pub error: Option<String>,
     /// All of these labels, of the job as it stands.
     pub labels: Vec<(String, String)>,
@@ -29,8 +30,9 @@ impl RunMatch {
     pub fn fits_run(&self, run: &Run) -> bool {
         let reason = |reason: &Reason| run.reason == Some(*reason);
         let error = |part: &String| {
-            let error = run.error().unwrap_or_default();
-            error.to_lowercase().contains(&part.to_lowercase())
+            let (error, part) = (run.error().unwrap_or_default(), part.to_lowercase());
+            let has = |text: &str| text.to_lowercase().contains(&part);
+            has(error) || has(&error_group(error))
         };
         (self.reasons.is_empty() || self.reasons.iter().any(reason))
             && self.error.as_ref().is_none_or(error)
@@ -102,6 +104,9 @@ mod tests {
         assert!(!by(&[Reason::Refused], None).fits_run(&run));
         assert!(by(&[Reason::Refused, Reason::AttemptsSpent], Some("REFUSED")).fits_run(&run));
         assert!(!by(&[], Some("timeout")).fits_run(&run));
+        let group = error_group("Connection refused by 10.0.0.1");
+        assert!(group.contains('<') && by(&[], Some(&group)).fits_run(&run));
+        assert!(!by(&[], Some(&group)).fits_run(&dead("Connection closed by 10.0.0.1")));
         let silent = Run {
             attempts: Vec::new(),
             ..run

@@ -109,7 +109,7 @@ fn bounded(params: &Params, name: &'static str, max: usize) -> Result<Option<Str
         ("from" = Option<String>, Query, description = "Slots from this moment on, or runs asked for since: RFC 3339, or epoch seconds"),
         ("to" = Option<String>, Query, description = "And before this moment"),
         ("reason" = Option<String>, Query, description = "One or several, separated by commas"),
-        ("error" = Option<String>, Query, description = "A part of the last attempt's error, in any case"),
+        ("error" = Option<String>, Query, description = "A part of the last attempt's error or of its group's name, in any case"),
         ("label" = Option<String>, Query, description = "`name=value`, of the job as it stands; may be given several times"),
         ("target" = Option<String>, Query, description = "The host that the job as it stands calls, with or without its port"),
     ),

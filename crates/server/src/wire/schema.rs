@@ -343,7 +343,7 @@ pub struct FilterRequest {
     /// A reason, or a list of them.
     #[schema(value_type = Option<WordsForm>)]
     pub reason: Option<WordsForm>,
-    /// A part of the last attempt's error, in any case.
+    /// A part of the last attempt's error or of its group's name, in any case.
     pub error: Option<String>,
     /// All of these labels, of the job as it stands.
     pub labels: Option<BTreeMap<String, String>>,
