@@ -14,6 +14,8 @@ use flate2::write::GzEncoder;
 use model::hex::to_hex;
 use sha2::{Digest, Sha256};
 
+use super::squeeze::takes_gzip;
+
 pub(super) struct Asset {
     /// `console.1f2e3d4c.css`.
     name: String,
@@ -90,10 +92,7 @@ pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Respo
     let Some(asset) = ASSETS.all().into_iter().find(|asset| asset.name == name) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let accepts = headers.get(header::ACCEPT_ENCODING);
-    let accepts = accepts.and_then(|value| value.to_str().ok());
-    let gzip = asset.gzip.as_ref();
-    let gzip = gzip.filter(|_| accepts.is_some_and(|text| text.contains("gzip")));
+    let gzip = asset.gzip.as_ref().filter(|_| takes_gzip(&headers));
     let mut response = Response::new(Body::from(gzip.unwrap_or(&asset.plain).clone()));
     let of = response.headers_mut();
     of.insert(

@@ -93,12 +93,20 @@ const NAV: [(&str, &[Entry]); 3] = [
     ),
     (
         "System",
-        &[(
-            "/nodes",
-            "Nodes",
-            Role::Root,
-            "M2 2.5h12v4.5H2zM2 9h12v4.5H2zM4.5 4.8h.5M4.5 11.2h.5",
-        )],
+        &[
+            (
+                "/targets",
+                "Targets",
+                Role::Reader,
+                "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zm0 3.5a2 2 0 1 0 0 4 2 2 0 0 0 0-4z",
+            ),
+            (
+                "/nodes",
+                "Nodes",
+                Role::Root,
+                "M2 2.5h12v4.5H2zM2 9h12v4.5H2zM4.5 4.8h.5M4.5 11.2h.5",
+            ),
+        ],
     ),
     (
         "Access",

@@ -125,6 +125,53 @@ pub(super) async fn nodes(State(api): State<Arc<Api>>, By(viewer): By) -> Answer
     })
 }
 
+/// What this node calls, and whether it lets calls through.
+pub(super) async fn targets(State(api): State<Arc<Api>>, By(viewer): By) -> Answer {
+    let targets = api.engine.targets(Some(viewer.id()));
+    let list = wire::TargetList::of(&targets, api.engine.now());
+    let row = |target: &wire::Origin| {
+        let state = match target.state {
+            "closed" => Shown::new("ran", "Closed: calls go through"),
+            "half_open" => Shown::new("late", "Half open: one call tries it"),
+            _ => Shown::new("dead", "Open: nothing is sent"),
+        };
+        let until = target.open_until.as_deref();
+        vec![
+            Cell::Text(target.origin.clone()),
+            Cell::State(state),
+            Cell::Number(count(target.failures.into())),
+            Cell::when(&viewer, until.and_then(|at| Timestamp::parse(at).ok())),
+            Cell::Number(format!("{} of {}", target.calls, target.calls_max)),
+            Cell::Number(target.queued.to_string()),
+            Cell::Number(target.waiting.to_string()),
+        ]
+    };
+    show(ListPage {
+        heading: "Targets",
+        about: "What this node calls, and the breaker of each; each node sees for itself"
+            .to_owned(),
+        table: Table {
+            caption: "Targets by origin",
+            head: vec![
+                "Origin",
+                "Breaker",
+                "#Failures in a row",
+                "Open until",
+                "#Calls",
+                "#Queued",
+                "#Waiting runs",
+            ],
+            rows: list.items.iter().map(row).collect(),
+        },
+        frame: Frame::new(&viewer, "Targets", "/targets"),
+        empty: (
+            "A target is there from its first call on.",
+            "punctual job run KEY",
+        ),
+        next: None,
+    })
+}
+
 pub(super) async fn calendars(
     State(api): State<Arc<Api>>,
     By(viewer): By,

@@ -2,11 +2,13 @@
 //! whoever is logged in, and know nothing that a client could not.
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
-//! words), `fault`, `assets`; then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`, `job_more` and `diff`),
-//! `form`, `runs`, `run`, `lists` and `audit`.
+//! words), `charts`, `fault`, `assets`, `squeeze`; then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`,
+//! `job_more` and `diff`), `form`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
 
 mod assets;
 mod audit;
+mod charts;
+mod dead;
 mod diff;
 mod fault;
 mod form;
@@ -22,14 +24,17 @@ mod jobs;
 mod lists;
 mod login;
 mod overview;
+mod replays;
 mod run;
+mod run_more;
 mod runs;
+mod squeeze;
 mod viewer;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use crate::api::Api;
@@ -44,6 +49,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Router<Arc<Api>> {
         .route("/login", get(login::show).post(login::login))
         .route("/login/link", get(login::link).post(login::open_link))
         .merge(pages)
+        .layer(from_fn(squeeze::pages))
 }
 
 fn work() -> Router<Arc<Api>> {
@@ -67,14 +73,18 @@ fn work() -> Router<Arc<Api>> {
         .route("/runs/{id}", get(run::show))
         .route("/runs/{id}/cancel", post(run::cancel))
         .route("/runs/{id}/replay", post(run::replay))
-        .route("/dead", get(runs::dead))
-        .route("/dead/replay", post(runs::replay_many))
+        .route("/runs/{id}/wake", post(run_more::wake))
+        .route("/dead", get(dead::show))
+        .route("/dead/replay", post(dead::replay))
+        .route("/replays/{id}", get(replays::show))
+        .route("/replays/{id}/stop", post(replays::stop))
         .route("/calendars", get(lists::calendars))
 }
 
 fn access() -> Router<Arc<Api>> {
     Router::new()
         .route("/nodes", get(lists::nodes))
+        .route("/targets", get(lists::targets))
         .route("/tenants", get(lists::tenants))
         .route("/users", get(lists::users))
         .route("/keys", get(lists::keys))

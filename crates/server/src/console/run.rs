@@ -7,14 +7,15 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
 use bytes::Bytes;
-use model::{Job, Outcome, Role, Run, RunId, RunState};
+use model::{Attempt, Job, Outcome, Role, Run, RunId, RunState};
 
 use super::fault::PageError;
-use super::format::{Pill, State as Shown, When, span, words};
+use super::format::{Face, Pill, State as Shown, When, span, words};
 use super::frame::{Answer, Frame, Toast, face, page};
 use super::job::Fact;
 use super::jobs::name_of;
 use super::login::param;
+use super::run_more::{Log, Network, Outside, may_wake, network, outside};
 use super::runs::due_first;
 use super::viewer::{By, Posted, Viewer};
 use crate::api::Api;
@@ -39,6 +40,7 @@ struct AttemptRow {
     error: Option<String>,
     output: String,
     output_note: &'static str,
+    network: Option<Network>,
     /// The wait before it, in words.
     waited: Option<String>,
 }
@@ -59,7 +61,10 @@ struct RunPage {
     request: Vec<(String, String)>,
     payload: Option<String>,
     version_note: Option<String>,
+    outside: Option<Outside>,
+    log: Option<Log>,
     may_cancel: bool,
+    may_wake: bool,
     may_replay: bool,
     replay_of: Option<String>,
     note: Option<String>,
@@ -130,6 +135,24 @@ impl Scale {
     }
 }
 
+/// When it was dispatched and settled, counted from when its run was due, and how long that took.
+fn moments(face: &Face<'_>, attempt: &Attempt, due: i64, begun: i64) -> Vec<Fact> {
+    let moment = |name, at: model::Timestamp| Fact {
+        name,
+        value: format!("+{}", span(at.as_millis() - due)).replace("+−", "−"),
+        more: face.precise(at),
+    };
+    let dispatched = attempt.dispatched_at.map(|at| moment("Dispatched", at));
+    let mut moments: Vec<Fact> = dispatched.into_iter().collect();
+    moments.push(moment("Settled", attempt.settled_at));
+    moments.push(Fact {
+        name: "Took",
+        value: span(attempt.settled_at.as_millis() - begun),
+        more: String::new(),
+    });
+    moments
+}
+
 fn attempt_rows(viewer: &Viewer, run: &Run, scale: &Scale) -> Vec<AttemptRow> {
     let face = face(viewer);
     let mut ended_before: Option<i64> = None;
@@ -146,23 +169,6 @@ fn attempt_rows(viewer: &Viewer, run: &Run, scale: &Scale) -> Vec<AttemptRow> {
             .map(|status| status.to_string())
             .unwrap_or_default();
         let state = outcome_state(attempt.outcome, &status);
-        let mut moments = Vec::new();
-        let mut moment = |name, at: model::Timestamp| {
-            moments.push(Fact {
-                name,
-                value: format!("+{}", span(at.as_millis() - due)).replace("+−", "−"),
-                more: face.precise(at),
-            });
-        };
-        if let Some(at) = attempt.dispatched_at {
-            moment("Dispatched", at);
-        }
-        moment("Settled", attempt.settled_at);
-        moments.push(Fact {
-            name: "Took",
-            value: span(settled - begun),
-            more: String::new(),
-        });
         let waited = ended_before.map(|before| {
             format!(
                 "Waited {} before the next attempt.",
@@ -172,6 +178,7 @@ fn attempt_rows(viewer: &Viewer, run: &Run, scale: &Scale) -> Vec<AttemptRow> {
         ended_before = Some(settled);
         rows.push(AttemptRow {
             no: attempt.no.0,
+            network: network(&shown),
             end_class: state.class,
             state,
             node: shown.node.unwrap_or_default(),
@@ -179,7 +186,7 @@ fn attempt_rows(viewer: &Viewer, run: &Run, scale: &Scale) -> Vec<AttemptRow> {
             width: format!("{:.2}%", (end - x).max(0.3)),
             mid: format!("{:.2}%", (x + end) / 2.0),
             end: format!("{:.2}%", (end - 0.3).max(0.0)),
-            moments,
+            moments: moments(&face, attempt, due, begun),
             error: shown.error.filter(|error| !error.is_empty()),
             output_note: if shown.output_encoding == "base64" {
                 "not text; shown as base64"
@@ -291,6 +298,7 @@ pub(super) async fn show(
 ) -> Answer {
     let run = find(&api, &viewer, &id).await?;
     let (request, payload, job, version_note) = request_of(&api, &viewer, &run).await?;
+    let (outside, log) = outside(&api, &viewer, &run).await?;
     let due = due_first(&run, job.as_ref());
     let scale = Scale::of(&run, due.as_millis(), viewer.now.as_millis());
     let face = face(&viewer);
@@ -304,6 +312,7 @@ pub(super) async fn show(
         "started" => Some("Started. This page shows how it stands; load it again for more."),
         "replayed" => Some("Replayed: this is the new run."),
         "cancelled" => Some("Cancelled."),
+        "woken" => Some("It waits no more: it goes as soon as there is room."),
         _ => None,
     };
     let toast = toast.map(|text| Toast { text, undo: None });
@@ -328,6 +337,9 @@ pub(super) async fn show(
         request,
         payload,
         version_note,
+        outside,
+        log,
+        may_wake: may_wake(&viewer, &run),
         may_cancel: viewer.may(Role::Operator) && run.state.is_live(),
         may_replay: viewer.may(Role::Operator)
             && !run.state.is_live()

@@ -1,4 +1,4 @@
-//! Runs in lists: all of them, and the dead ones by their errors.
+//! Runs in lists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,19 +6,17 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect};
-use model::{Job, JobId, Role, Run, RunId, RunState, Timestamp};
+use model::{Job, JobId, Run, RunId, RunState, Timestamp};
 use store::{Page, RunFilter};
 
 use super::fault::PageError;
-use super::format::{State as Shown, When, count, span, words};
-use super::frame::{Answer, Frame, Toast, face, page};
+use super::format::{State as Shown, When, span, words};
+use super::frame::{Answer, Frame, face, page};
 use super::jobs::{cursor, name_of, shown};
 use super::login::param;
-use super::viewer::{By, Posted, Viewer};
+use super::viewer::{By, Viewer};
 use crate::api::Api;
 use crate::ops::runs;
-use crate::problem::Problem;
 
 const PAGE: usize = 50;
 
@@ -108,9 +106,18 @@ pub(super) async fn rows(
         ..RunFilter::default()
     };
     let listed = runs::list(api, viewer.id(), &filter, Page { before, limit }).await?;
-    let jobs = jobs_of(api, viewer, &listed.items).await?;
+    Ok((named(api, viewer, &listed.items).await?, listed.next))
+}
+
+/// Rows of some runs, each with the name of its job.
+pub(super) async fn named(
+    api: &Api,
+    viewer: &Viewer,
+    runs: &[Run],
+) -> Result<Vec<RunRow>, PageError> {
+    let jobs = jobs_of(api, viewer, runs).await?;
     let row = |run: &Run| row(viewer, run, jobs.get(&run.job));
-    Ok((listed.items.iter().map(row).collect(), listed.next))
+    Ok(runs.iter().map(row).collect())
 }
 
 #[derive(Template)]
@@ -170,82 +177,4 @@ fn capital(word: &str) -> String {
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
-}
-
-/// Dead runs with the same error.
-struct Group {
-    error: String,
-    count: String,
-    jobs: String,
-    rows: Vec<RunRow>,
-}
-
-#[derive(Template)]
-#[template(path = "dead.html")]
-struct DeadPage {
-    frame: Frame,
-    groups: Vec<Group>,
-    may_replay: bool,
-    next: Option<String>,
-}
-
-pub(super) async fn dead(
-    State(api): State<Arc<Api>>,
-    By(viewer): By,
-    Query(params): Params,
-) -> Answer {
-    let before = param(&params, "before").parse().ok();
-    let (rows, next) = rows(&api, &viewer, &[RunState::Dead], before, PAGE).await?;
-    let mut by_error = BTreeMap::<String, Vec<RunRow>>::new();
-    for row in rows {
-        let error: String = row.answer.chars().take(120).collect();
-        by_error.entry(error).or_default().push(row);
-    }
-    let mut groups: Vec<Group> = by_error
-        .into_iter()
-        .map(|(error, rows)| {
-            let mut of: Vec<&str> = rows.iter().map(|row| row.job_id.as_str()).collect();
-            of.sort_unstable();
-            of.dedup();
-            let jobs = if of.len() == 1 {
-                "1 job".to_owned()
-            } else {
-                format!("{} jobs", of.len())
-            };
-            Group {
-                error,
-                count: count(rows.len() as u64),
-                jobs,
-                rows,
-            }
-        })
-        .collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.rows.len()));
-    let toast = (param(&params, "done") == "replayed").then_some(Toast {
-        text: "Replayed: each is a new run of its job.",
-        undo: None,
-    });
-    let text = DeadPage {
-        frame: Frame::new(&viewer, "Dead", "/dead").with_toast(toast),
-        groups,
-        may_replay: viewer.may(Role::Operator),
-        next: next.map(|next| format!("/dead?before={next}")),
-    };
-    Ok(page(StatusCode::OK, text.render()?))
-}
-
-/// Replays each dead run that is named: of one error, from the page of dead runs.
-pub(super) async fn replay_many(State(api): State<Arc<Api>>, posted: Posted) -> Answer {
-    posted.by.needs(Role::Operator)?;
-    let named = posted.fields.0.iter().filter(|(name, _)| name == "run");
-    for (done, (_, id)) in named.take(PAGE).enumerate() {
-        let run = super::run::find(&api, &posted.by, id).await?;
-        let replayed = runs::replay(&api, posted.by.id(), run.id, runs::Asked::default()).await;
-        if let Err(error) = replayed {
-            let mut problem = Problem::from(error);
-            problem.detail = format!("{}; {done} were replayed before it", problem.detail);
-            return Err(problem.into());
-        }
-    }
-    Ok(Redirect::to("/dead?done=replayed").into_response())
 }

@@ -52,7 +52,7 @@ pub use outside::{
     HEARTBEAT_FIELDS, HandedOver, HeartbeatAnswer, OUTCOMES, REPORT_FIELDS, ReportAnswer, RunLog,
     heartbeat, report,
 };
-pub use overview_out::Overview;
+pub use overview_out::{Overview, OverviewAttention, OverviewCounts, OverviewLane, OverviewPoint};
 pub use replays::{
     BACKFILL_FIELDS, Backfill, FILTER_FIELDS, REPLAY_FIELDS, Replay, ReplayFilter, ReplayList,
     backfill_draft, replay_draft,

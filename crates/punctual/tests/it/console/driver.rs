@@ -100,6 +100,8 @@ impl Browser {
             "--disable-dev-shm-usage",
             "--disable-background-networking",
             "--no-first-run",
+            // A name that is not this machine's, as one in a company's network.
+            "--host-resolver-rules=MAP punctual.test 127.0.0.1",
             &data,
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {

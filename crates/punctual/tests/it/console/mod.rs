@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Answer, Delivery, Receiver, Server, wait_for};
+use crate::support::{Answer, Delivery, KEYS, Receiver, Server, wait_for};
 use driver::Browser;
 
 const PASSWORD: &str = "correct horse battery";
@@ -171,6 +171,9 @@ fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
         ("run", format!("/runs/{}", id(&retried))),
         ("run-dead", format!("/runs/{}", id(&dead))),
         ("dead", "/dead".to_owned()),
+        ("dead-group", "/dead?error=answered".to_owned()),
+        ("targets", "/targets".to_owned()),
+        ("overview-7d", "/?span=7d".to_owned()),
         ("calendars", "/calendars".to_owned()),
         ("nodes", "/nodes".to_owned()),
         ("tenants", "/tenants".to_owned()),
@@ -255,7 +258,11 @@ fn a_dead_run_is_found_replayed_and_the_log_has_neither_token_nor_password() {
     let world = World::new();
     browser.look(1200, 900, "dark");
     world.log_in(&browser);
-    browser.wait_text("dead and will not be tried again");
+    // What was counted is written every other second or so.
+    wait_for("the dead run on the overview", || {
+        browser.go(&world.url("/"));
+        browser.text().contains("1 run is dead").then_some(())
+    });
     browser.click("a[href='/dead'].btn");
     browser.wait_text("orders-export");
     let run = world.run_of("orders-export", "dead").unwrap();
@@ -272,6 +279,9 @@ fn a_dead_run_is_found_replayed_and_the_log_has_neither_token_nor_password() {
     // A link is good for one login.
     let link = world.server.ask("console");
     browser.go(link.trim());
+    // Whoever is logged in is asked first.
+    browser.wait_text("You are logged in as ada");
+    browser.click("form[action='/login/link'] button");
     browser.wait_text("root of default");
     browser.click(".rail form[action='/logout'] button");
     browser.wait_text("Password");
@@ -280,4 +290,45 @@ fn a_dead_run_is_found_replayed_and_the_log_has_neither_token_nor_password() {
     let token = link.trim().rsplit('=').next().unwrap().to_owned();
     let log = world.server.log();
     assert!(!log.contains(&token) && !log.contains(PASSWORD));
+}
+
+/// Browsers have less for pages that come neither over TLS nor from this machine: no clipboard, no Sec-Fetch-Site.
+#[test]
+fn forms_and_copying_work_over_plain_http_at_a_name_of_the_network() {
+    let Some(browser) = Browser::start() else {
+        return;
+    };
+    let folder = tempfile::TempDir::new().unwrap();
+    let keys = [KEYS, "--hosts", "punctual.test"];
+    let server = Server::start_in(folder.path(), &keys);
+    let made = server.bash(&format!(
+        "echo '{PASSWORD}' | punctual user create ada --role admin"
+    ));
+    assert!(made.status.success());
+    let http = server.http().with_key(&server.root_key());
+    let port = server.url().rsplit(':').next().unwrap().to_owned();
+    let at = |path: &str| format!("http://punctual.test:{port}{path}");
+    browser.look(1200, 900, "light");
+    browser.go(&at("/login"));
+    browser.tab_to("name");
+    browser.keys("ada");
+    browser.tab_to("password");
+    browser.keys(PASSWORD);
+    browser.keys("\u{e006}");
+    browser.wait_text("Overview");
+    assert_eq!(browser.js("return isSecureContext"), false);
+    browser.go(&at("/jobs/new"));
+    browser.tab_to("key");
+    browser.keys("from-afar");
+    browser.tab_to("url");
+    browser.keys("http://127.0.0.1:9/");
+    browser.tab_to("Create job");
+    browser.keys("\u{e006}");
+    browser.wait_text("Created.");
+    let job: Value = http.get("/v1/jobs/key:from-afar").json();
+    let id = job["id"].as_str().unwrap();
+    browser.go(&at(&format!("/jobs/{id}/json")));
+    browser.click("button[data-copy=json]");
+    browser.wait_text("Copied");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }

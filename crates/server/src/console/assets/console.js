@@ -105,7 +105,7 @@
     }, 1000);
   }
 
-  const PAGES = { o: "/", j: "/jobs", r: "/runs", d: "/dead", c: "/calendars", n: "/nodes", a: "/audit" };
+  const PAGES = { o: "/", j: "/jobs", r: "/runs", d: "/dead", c: "/calendars", n: "/nodes", t: "/targets", a: "/audit" };
   let went = 0;
   const rows = () => [...document.querySelectorAll("[data-rows] > tr .key > a")];
   document.addEventListener("keydown", (event) => {

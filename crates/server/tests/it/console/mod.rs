@@ -1,9 +1,11 @@
 //! The console: who gets in, what its forms need, what each role sees, and that nothing somebody typed is ever run.
 
+mod actions;
 mod edits;
 mod filters;
 mod forms;
 mod numbers;
+mod overview;
 mod sessions;
 mod texts;
 mod users;
@@ -106,12 +108,13 @@ pub async fn logged_in(world: &World, role: Role) -> Browser<'_> {
     browser
 }
 
-pub const PAGES: [(&str, Role); 12] = [
+pub const PAGES: [(&str, Role); 13] = [
     ("/", Role::Reader),
     ("/jobs", Role::Reader),
     ("/runs", Role::Reader),
     ("/dead", Role::Reader),
     ("/calendars", Role::Reader),
+    ("/targets", Role::Reader),
     ("/jobs/new", Role::Admin),
     ("/users", Role::Admin),
     ("/keys", Role::Admin),
@@ -242,11 +245,12 @@ async fn no_form_counts_without_the_token_of_its_session_or_from_another_origin(
     let mut paths: Vec<String> = ["pause", "resume", "run", "delete", "revert", "edit"]
         .map(|verb| format!("/jobs/{job}/{verb}"))
         .to_vec();
-    paths.extend(["cancel", "replay"].map(|verb| format!("/runs/{run}/{verb}")));
+    paths.extend(["cancel", "replay", "wake"].map(|verb| format!("/runs/{run}/{verb}")));
     let others = [
         "/jobs/new",
         "/jobs/preview",
         "/dead/replay",
+        "/replays/replay_0192f0c1a2b37def8123456789abcdef/stop",
         "/keys/revoke",
         "/logout",
         "/tenant",
