@@ -1,4 +1,4 @@
-//! Charts over time, drawn here: the plot stretches, text does not, and sizes are attributes.
+//! Charts over time, made by the server: the plot stretches, text does not, and sizes are attributes.
 //!
 //! Only numbers and words of ours are in the shapes, so that nothing in them is escaped.
 

@@ -119,9 +119,9 @@ pub(super) async fn show(
     let text = |name: &str| param(&params, name).trim().to_owned();
     let (error, reason) = (text("error"), text("reason"));
     let is_filtered = !error.is_empty() || !reason.is_empty();
-    let asked =
+    let wanted =
         found_by(&error, &reason).and_then(|find| Ok((find, cursor(param(&params, "before"))?)));
-    let (groups, listed, wrong) = match asked {
+    let (groups, listed, wrong) = match wanted {
         Ok((find, before)) => {
             let groups = find::groups(&api, viewer.id(), &find).await?;
             let of = Page {

@@ -205,7 +205,7 @@ async fn form(
     Ok(page(status, text.render()?))
 }
 
-/// What was saved since the form was drawn: its author, and every field that is another now.
+/// What was saved since the form was made: its author, and every field that is another now.
 async fn newer(api: &Api, viewer: &Viewer, job: &Job, seen: Version) -> Newer {
     let of = async |version| versions::get(api, viewer.id(), job.id, version).await.ok();
     let (seen, stands) = (of(seen).await, of(job.version).await);

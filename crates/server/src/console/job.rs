@@ -127,7 +127,7 @@ struct JobPage {
     trail: Vec<AuditRow>,
 }
 
-/// The latest days of a job's slots: all that are asked for, or as many as fit.
+/// The latest days of a job's slots: all that are wanted, or as many as fit.
 async fn marked(
     api: &Api,
     viewer: &Viewer,

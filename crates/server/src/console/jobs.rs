@@ -164,8 +164,8 @@ pub(super) async fn list(
     let set = FILTERS.map(|name| (name, param(&params, name).trim().to_owned()));
     let [q, state, label, owner] = set.clone().map(|(_, value)| value);
     let before = cursor::<JobId>(param(&params, "before"));
-    let asked = filter(&set).and_then(|filter| Ok((filter, before?)));
-    let (listed, first, error) = match asked {
+    let wanted = filter(&set).and_then(|filter| Ok((filter, before?)));
+    let (listed, first, error) = match wanted {
         Ok((filter, before)) => {
             let of = Page {
                 before,

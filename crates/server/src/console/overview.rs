@@ -22,7 +22,7 @@ use crate::wire;
 /// Runs of each kind that are listed.
 const SHOWN: usize = 10;
 
-/// Something that needs a look.
+/// Something that needs attention.
 struct Attention {
     state: Shown,
     text: String,
@@ -83,7 +83,7 @@ struct OverviewPage {
     ended: Vec<RunRow>,
 }
 
-/// What needs a look now, and where on these pages there is more about it.
+/// What needs attention now, and where on these pages there is more about it.
 fn attention(of: &wire::OverviewAttention) -> Attention {
     let (class, href) = match of.code {
         "dead-runs" => ("dead", "/dead"),

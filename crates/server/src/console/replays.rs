@@ -103,7 +103,7 @@ pub(super) async fn show(
         frame: Frame::new(&viewer, "Replay", "/dead").with_crumb("Replay", ""),
         facts: vec![
             fact("Started", progress.started, "new runs"),
-            fact("Looked at", progress.scanned, "runs or slots"),
+            fact("Scanned", progress.scanned, "runs or slots"),
             fact(
                 "Left out",
                 progress.skipped,

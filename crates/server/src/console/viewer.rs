@@ -204,7 +204,7 @@ fn to_login(request: &Request) -> Response {
     } else {
         format!("/login?next={}", super::format::encode(path))
     };
-    // What only wants a part of a page would look for it in the login and find nothing.
+    // What only wants a part of a page would find none of it in the login.
     let is_part = request.headers().contains_key("hx-request");
     match HeaderValue::from_str(&next) {
         Ok(to) if is_part => (StatusCode::UNAUTHORIZED, [("hx-redirect", to)]).into_response(),

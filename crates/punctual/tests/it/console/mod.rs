@@ -279,7 +279,7 @@ fn a_dead_run_is_found_replayed_and_the_log_has_neither_token_nor_password() {
     // A link is good for one login.
     let link = world.server.ask("console");
     browser.go(link.trim());
-    // Whoever is logged in is asked first.
+    // Whoever is logged in has to agree first.
     browser.wait_text("You are logged in as ada");
     browser.click("form[action='/login/link'] button");
     browser.wait_text("root of default");

@@ -1,4 +1,4 @@
-//! Editing by forms: a form that is sent back as it was drawn changes nothing, whatever the job is like.
+//! Editing by forms: a form that is sent back as it came changes nothing, whatever the job is like.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
 }
 
 /// What a browser would send of the job's form, if nobody touched it.
-pub fn drawn(page: &str) -> Vec<(String, String)> {
+pub fn untouched(page: &str) -> Vec<(String, String)> {
     let (_, form) = page.split_once("id=\"job-form\"").unwrap();
     let form = form.split("</form>").next().unwrap();
     let mut fields = Vec::new();
@@ -96,14 +96,14 @@ async fn a_preview_of_an_edit_is_still_an_edit() {
     let (root, id) = made(&world, body).await;
     let admin = logged_in(&world, Role::Admin).await;
     let page = admin.get(&format!("/jobs/{id}/edit")).await.is(200).text;
-    let mut fields = drawn(&page);
+    let mut fields = untouched(&page);
     set(&mut fields, "cron", "0 11 * * *");
     let page = post(&admin, "/jobs/preview", &fields).await.is(200).text;
     let action = format!("action=\"/jobs/{id}/edit\"");
     assert!(page.contains(&action), "{page}");
     assert!(page.contains("Save as version 2") && page.contains("11:00:00"));
     let path = format!("/jobs/{id}/edit");
-    post(&admin, &path, &drawn(&page)).await.is(303);
+    post(&admin, &path, &untouched(&page)).await.is(303);
     assert_eq!(
         job(&world, &root, &id).await["schedule"]["cron"],
         "0 11 * * *"
@@ -136,7 +136,7 @@ async fn what_the_form_does_not_show_stays_as_it_is() {
             1 => assert!(shown.contains(":17:00"), "{shown}"),
             _ => assert_eq!(shown.matches("<tr>").count(), 1 + 2, "{shown}"),
         }
-        let mut fields = drawn(&page);
+        let mut fields = untouched(&page);
         set(&mut fields, "timeout", "7s");
         post(&admin, &path, &fields).await.is(303);
         let after = job(&world, &root, &id).await;
@@ -144,7 +144,7 @@ async fn what_the_form_does_not_show_stays_as_it_is() {
         assert_eq!(after["target"], before["target"]);
         assert_eq!(after["timeout"], "7s");
         // Another expression keeps how it is read.
-        let mut fields = drawn(&admin.get(&path).await.is(200).text);
+        let mut fields = untouched(&admin.get(&path).await.is(200).text);
         set(&mut fields, "cron", "0 30 9 ? * MON#1");
         if number == 0 {
             let page = post(&admin, "/jobs/preview", &fields).await.is(200).text;
@@ -181,7 +181,7 @@ async fn a_one_off_whose_moment_has_passed_is_edited_all_the_same() {
     let path = format!("/jobs/{id}/edit");
     let page = admin.get(&path).await.is(200).text;
     assert!(!page.contains("Not saved."), "{page}");
-    let mut fields = drawn(&page);
+    let mut fields = untouched(&page);
     set(&mut fields, "labels", "team=a");
     post(&admin, &path, &fields).await.is(303);
     assert_eq!(job(&world, &root, &id).await["labels"]["team"], "a");
@@ -200,7 +200,7 @@ async fn whoever_was_overtaken_sees_what_changed_and_may_save_over_it() {
     let (root, id) = made(&world, body).await;
     let admin = logged_in(&world, Role::Admin).await;
     let path = format!("/jobs/{id}/edit");
-    let mut fields = drawn(&admin.get(&path).await.is(200).text);
+    let mut fields = untouched(&admin.get(&path).await.is(200).text);
     set(&mut fields, "timeout", "9s");
     let patch = json!({"labels": {"team": "b"}, "schedule": "0 10 * * *"});
     let api = format!("/v1/jobs/{id}");
@@ -215,7 +215,7 @@ async fn whoever_was_overtaken_sees_what_changed_and_may_save_over_it() {
         assert!(page.contains(line), "{line}: {page}");
     }
     assert!(page.contains("value=\"9s\""), "what was typed is kept");
-    post(&admin, &path, &drawn(&page)).await.is(303);
+    post(&admin, &path, &untouched(&page)).await.is(303);
     let after = job(&world, &root, &id).await;
     assert_eq!(
         (&after["timeout"], &after["labels"]["team"]),

@@ -29,7 +29,7 @@ async fn a_filter_that_means_nothing_is_refused_beside_what_was_typed() {
         assert!(alert.contains(says), "{path}: {alert}");
         assert!(
             !page.contains("nightly</a>"),
-            "{path} shows what it was not asked for"
+            "{path} shows what was not wanted"
         );
     }
     let page = admin.get("/jobs?label=my_team%3Da_b").await.is(200).text;
