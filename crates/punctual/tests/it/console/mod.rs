@@ -132,6 +132,17 @@ fn check(browser: &Browser, name: &str, width: u32) {
     }
 }
 
+/// The same at one width in one scheme, and a screenshot of the whole page.
+fn check_whole(browser: &Browser, name: &str, (width, scheme): (u32, &str)) {
+    browser.look(width, 900, scheme);
+    check(browser, name, width);
+    let height = browser.js("return document.documentElement.scrollHeight");
+    let height = height.as_u64().unwrap().clamp(500, 2_400) as u32;
+    browser.look(width, height, scheme);
+    let file = format!("{name}-{width}-{scheme}.png");
+    browser.screenshot(&screenshots().join(file));
+}
+
 #[test]
 fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
     let Some(browser) = Browser::start() else {
@@ -186,13 +197,7 @@ fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
         browser.go(&world.url(path));
         for width in [320, 1600] {
             for scheme in ["light", "dark"] {
-                browser.look(width, 900, scheme);
-                check(&browser, name, width);
-                let height = browser.js("return document.documentElement.scrollHeight");
-                let height = height.as_u64().unwrap().clamp(500, 2_400) as u32;
-                browser.look(width, height, scheme);
-                let file = format!("{name}-{width}-{scheme}.png");
-                browser.screenshot(&screenshots().join(file));
+                check_whole(&browser, name, (width, scheme));
             }
         }
     }
