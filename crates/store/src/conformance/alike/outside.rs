@@ -86,12 +86,8 @@ impl World {
             OutsideOp::Lapse { want, ahead, fresh } => {
                 let up_to = now.plus(Duration::from_secs(u64::from(*ahead)));
                 if *fresh {
-                    let silent = self
-                        .store
-                        .handed()
-                        .lapsing(&wanted(*want), Lapsing::all(up_to, 3))
-                        .await;
-                    self.silent = silent.unwrap();
+                    let (handed, some) = (self.store.handed(), Lapsing::all(up_to, 3));
+                    self.silent = handed.lapsing(&wanted(*want), some).await.unwrap();
                 }
                 let lapses = self.silent.iter().map(lapse).collect();
                 OutsideCall::Lapse(self.leases(by).clone(), lapses, up_to)
