@@ -19,7 +19,7 @@ use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 25] = [
+const MIGRATIONS: [&str; 26] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
@@ -45,6 +45,7 @@ const MIGRATIONS: [&str; 25] = [
     include_str!("migrations/0023_handed.sql"),
     include_str!("migrations/0024_failures.sql"),
     include_str!("migrations/0025_tenant_runs.sql"),
+    include_str!("migrations/0026_default_tenant.sql"),
 ];
 
 /// The line after which a migration goes on apart.

@@ -7,6 +7,7 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::Done;
 use super::rows::Tenant;
+use super::tenants::has_others;
 use crate::code::{Code, slot_column, stretch_columns};
 use crate::row::EndedRow;
 
@@ -115,8 +116,7 @@ impl<'a> Archive<'a> {
         let conn = self.insert.conn;
         let sql = Ranges::sql(include_str!("sql/create_range.sql"), day);
         conn.execute_batch(&sql)?;
-        let sql = include_str!("sql/has_tenants.sql");
-        if conn.query_row(sql, [], |row| row.get(0))? {
+        if has_others(conn)? {
             let sql = Ranges::sql(include_str!("sql/index_default.sql"), day);
             conn.execute_batch(&sql)?;
         }

@@ -59,21 +59,15 @@ fn list(conn: &Connection, range: &AuditRange) -> Done<Vec<AuditEntry>> {
             let sql = include_str!("sql/list_audit_back.sql");
             select(conn, sql, params![after, before, limit])
         }
-        (Some(tenant), false) => {
-            let sql = include_str!("sql/list_audit_tenant.sql");
-            select(
-                conn,
-                sql,
-                params![after, before, limit, TenantColumn(tenant)],
-            )
-        }
-        (Some(tenant), true) => {
-            let sql = include_str!("sql/list_audit_tenant_back.sql");
-            select(
-                conn,
-                sql,
-                params![after, before, limit, TenantColumn(tenant)],
-            )
+        (Some(tenant), newest_first) => {
+            let sql = match (tenant == TenantId::DEFAULT, newest_first) {
+                (true, false) => include_str!("sql/list_audit_default.sql"),
+                (true, true) => include_str!("sql/list_audit_default_back.sql"),
+                (false, false) => include_str!("sql/list_audit_tenant.sql"),
+                (false, true) => include_str!("sql/list_audit_tenant_back.sql"),
+            };
+            let params = params![after, before, limit, TenantColumn(tenant)];
+            select(conn, sql, params)
         }
     }
 }

@@ -7,6 +7,7 @@ use super::calendars::Lookup;
 use super::fault::Done;
 use super::history::AFTER_ALL;
 use super::rows::Tenant;
+use super::tenants::has_others;
 use crate::code::Code;
 use crate::row::Payloads;
 use crate::{JobFilter, Page};
@@ -128,11 +129,13 @@ impl Listing<'_> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let before = before.as_bytes();
         let all = params![self.tenant, before, self.bits, self.part, limit];
+        // The indexes of what is active have everybody's.
+        let is_alone = !has_others(conn)?;
         match (&self.part, self.states.as_slice()) {
             (Some(_), states) if !states.contains(&JobState::Deleted) => {
                 query(conn, include_str!("sql/list_jobs_key.sql"), all)
             }
-            (None, [JobState::Active]) => {
+            (None, [JobState::Active]) if is_alone => {
                 let sql = include_str!("sql/list_jobs_active.sql");
                 query(conn, sql, params![self.tenant, before, limit])
             }

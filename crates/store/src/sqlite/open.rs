@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::archive::Ranges;
 use super::fault::{Done, Fault};
+use super::tenants::index_default;
 use crate::StoreError;
 
 /// `PRAGMA application_id`: "Pnct".
@@ -44,6 +45,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0023_handed.sql"),
     include_str!("migrations/0024_failures.sql"),
     include_str!("migrations/0025_tenant_runs.sql"),
+    include_str!("migrations/0026_default_tenant.sql"),
 ];
 /// What follows this line in a migration is done to the table of every day.
 const RANGE_PART: &str = "-- For every day of history:\n";
@@ -245,6 +247,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
 fn prepare_writer(conn: &Connection) -> Done<()> {
     settle_in(conn, WRITER_CACHE_KIB)?;
     migrate(conn)?;
+    index_default(conn)?;
     // Only now: until the first schema is committed, a crash leaves an empty file.
     conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     conn.pragma_update(None, "synchronous", "full")?;

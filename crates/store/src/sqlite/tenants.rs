@@ -70,6 +70,19 @@ pub(super) fn list(
     )
 }
 
+/// Whether there is any tenant but the one that is always there.
+pub(super) fn has_others(conn: &Connection) -> Done<bool> {
+    Ok(conn.query_row(include_str!("sql/has_tenants.sql"), [], |row| row.get(0))?)
+}
+
+/// Gives the tenant that is always there indexes of its own, once there are others.
+pub(super) fn index_default(conn: &Connection) -> Done<()> {
+    if has_others(conn)? {
+        conn.execute_batch(include_str!("sql/index_default_tenant.sql"))?;
+    }
+    Ok(())
+}
+
 impl Db {
     pub(super) fn create_tenant(&self, tenant: &Tenant) -> Done<TenantCreated> {
         if let Some(stands) = find(&self.conn, &tenant.name)? {
@@ -96,6 +109,7 @@ impl Db {
             tenant.quotas.history_days_max.map(count),
             tenant.quotas.runs_day_max.map(count),
         ])?;
+        index_default(&self.conn)?;
         self.audit_tenant(None, Some(tenant))?;
         Ok(TenantCreated::Done)
     }

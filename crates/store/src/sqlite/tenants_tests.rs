@@ -61,59 +61,79 @@ fn read(conn: &Connection, text: &str, of: TenantId, states: i64) -> (String, us
     )
 }
 
+/// A statement, who lists, which states, the index that it is found by, and how many there are.
+const LISTS: [(&str, u8, i64, &str, usize); 8] = [
+    (
+        include_str!("sql/list_runs_day_tenant.sql"),
+        7,
+        255,
+        "history_19675_tenant",
+        10,
+    ),
+    (
+        include_str!("sql/list_runs_day.sql"),
+        0,
+        255,
+        "history_19675_default",
+        10,
+    ),
+    (
+        include_str!("sql/list_runs_day_rare.sql"),
+        7,
+        4,
+        "history_19675_rare",
+        1,
+    ),
+    (
+        include_str!("sql/list_runs_day_rare.sql"),
+        0,
+        4,
+        "history_19675_rare",
+        1,
+    ),
+    (
+        include_str!("sql/list_audit_tenant.sql"),
+        7,
+        0,
+        "audit_tenant",
+        10,
+    ),
+    (
+        include_str!("sql/list_audit_tenant_back.sql"),
+        7,
+        0,
+        "audit_tenant",
+        10,
+    ),
+    (
+        include_str!("sql/list_audit_default.sql"),
+        0,
+        0,
+        "audit_default",
+        10,
+    ),
+    (
+        include_str!("sql/list_audit_default_back.sql"),
+        0,
+        0,
+        "audit_default",
+        10,
+    ),
+];
+
 #[test]
 fn what_a_tenant_lists_is_read_past_nobody_elses() {
     let conn = super::tests::fresh_schema();
     let schema = Ranges::sql(include_str!("sql/index_default.sql"), DAY);
     conn.execute_batch(&schema).unwrap();
+    conn.execute_batch(include_str!("sql/index_default_tenant.sql"))
+        .unwrap();
     for filled in [false, true] {
         if filled {
             conn.execute_batch(FILL).unwrap();
         }
-        for (text, of, states, index, count) in [
-            (
-                include_str!("sql/list_runs_day_tenant.sql"),
-                tenant(7),
-                255,
-                "history_19675_tenant",
-                10,
-            ),
-            (
-                include_str!("sql/list_runs_day.sql"),
-                tenant(0),
-                255,
-                "history_19675_default",
-                10,
-            ),
-            (
-                include_str!("sql/list_runs_day_rare.sql"),
-                tenant(7),
-                4,
-                "history_19675_rare",
-                1,
-            ),
-            (
-                include_str!("sql/list_runs_day_rare.sql"),
-                tenant(0),
-                4,
-                "history_19675_rare",
-                1,
-            ),
-            (
-                include_str!("sql/list_audit_tenant.sql"),
-                tenant(7),
-                0,
-                "audit_tenant",
-                10,
-            ),
-            (
-                include_str!("sql/list_audit_tenant_back.sql"),
-                tenant(7),
-                0,
-                "audit_tenant",
-                10,
-            ),
-        ] {
+        for (text, of, states, index, count) in LISTS {
+            let of = tenant(of);
             let (plan, found, steps) = read(&conn, text, of, states);
             assert!(plan.contains(index), "{text}: {plan}");
             assert!(!plan.contains("TEMP B-TREE"), "{text}: {plan}");

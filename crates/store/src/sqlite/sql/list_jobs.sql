@@ -1,5 +1,5 @@
--- list_jobs: newest first; ?3 has a bit for every state that is wanted, ?4 is a part of the key or nothing.
+-- list_jobs: of the tenant that is always there, newest first; ?3 has a bit for every state that is wanted, ?4 is a part of the key or nothing.
 SELECT j.id FROM jobs j
-WHERE j.tenant = ?1 AND j.id < ?2 AND (?3 >> j.state) & 1
+WHERE j.tenant = 0 AND j.tenant = ?1 AND j.id < ?2 AND (?3 >> j.state) & 1
   AND (?4 IS NULL OR EXISTS (SELECT 1 FROM defs d WHERE d.id = j.id AND instr(lower(d.key), ?4)))
 ORDER BY j.id DESC LIMIT ?5
