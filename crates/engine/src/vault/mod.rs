@@ -92,7 +92,12 @@ pub struct Vault {
     store: Arc<dyn Store>,
     cache: Mutex<Cache>,
     sent: Mutex<said::Sent>,
+    /// Who reads what is not known yet: one at a time of a tenant, or a thousand attempts would read the same.
+    reading: [tokio::sync::Mutex<()>; READERS],
 }
+
+/// How many tenants' secrets are read at once.
+const READERS: usize = 16;
 
 impl Vault {
     pub fn new(keys: Arc<KeyRing>, store: Arc<dyn Store>) -> Self {
@@ -101,6 +106,7 @@ impl Vault {
             store,
             cache: Mutex::default(),
             sent: Mutex::default(),
+            reading: Default::default(),
         }
     }
 
