@@ -108,7 +108,6 @@ impl Attempts {
         let is_sure = self.presence.is_sure_at(uptime);
         let (starts, next) = self.board.start_due(now, uptime, is_sure);
         for start in starts {
-            self.show(&start);
             tokio::spawn(run(Arc::clone(self), start));
         }
         next
@@ -129,7 +128,7 @@ impl Attempts {
         if self.board.has_refused() {
             self.dispatch.now();
         }
-        next.inspect(|start| self.show(start))
+        next
     }
 
     /// A call is over, or was not made: what that says of its origin.
@@ -142,24 +141,18 @@ impl Attempts {
             self.wake.now();
         }
     }
-
-    /// Whoever asked for a run may be looking.
-    fn show(&self, start: &Start) {
-        if start.is_requested() {
-            self.marks.now();
-        }
-    }
 }
 
 async fn run(attempts: Arc<Attempts>, first: Start) {
     let mut next = Some(first);
-    while let Some(Start {
-        work,
-        age,
-        at,
-        from,
-    }) = next.take()
-    {
+    while let Some(start) = next.take() {
+        let is_requested = start.is_requested();
+        let Start {
+            work,
+            age,
+            at,
+            from,
+        } = start;
         let waits = work.payload_left().is_some() || waits_for_store(&attempts, &work);
         if waits {
             attempts.board.set_dispatched(work.key(), None);
@@ -187,6 +180,10 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
             continue;
         }
         attempts.metrics.dispatched.inc();
+        if is_requested {
+            // Whoever wants it may be watching; and only now it is known when it was dispatched.
+            attempts.marks.now();
+        }
         watch_start(&attempts, &work, dispatched_at);
         let Some(report) = deliver(&attempts, &work, payload, dispatched_at).await else {
             return;
