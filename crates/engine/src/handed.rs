@@ -3,7 +3,7 @@
 //! Silence proves nothing to whoever was not there to hear. It counts only while this node has held the shard, beaten
 //! without a break and seen no step of the clock for as long as the target may be silent: so neither a node that was down, a
 //! store that was away, nor a stepped clock loses work. Nor does a timeout: its moment is one of the wall clock, and counts
-//! once that is steady, later by what the clock was put forward since the attempt began.
+//! once this node has watched that for a while, later by what the clock was put forward since the attempt began.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -49,6 +49,8 @@ struct Watch {
     shards: BTreeMap<Shard, (Epoch, Duration)>,
     /// Wall time less uptime, in milliseconds, when it was read last, and since when it is so.
     offset: Option<(i64, Duration)>,
+    /// When it was read first.
+    begun: Option<Duration>,
     /// Steps of the wall clock that were not undone, in their order.
     steps: VecDeque<Step>,
 }
@@ -71,6 +73,7 @@ impl Watch {
         for (shard, epoch) in held {
             self.shards.entry(*shard).or_insert((*epoch, uptime));
         }
+        self.begun.get_or_insert(uptime);
         let offset = now.as_millis().saturating_sub(model::time::millis(uptime));
         let since = match self.offset {
             None => uptime,
@@ -107,9 +110,8 @@ impl Watch {
 
     /// Whether an attempt's time is up, and not only by a clock that was put forward meanwhile.
     fn has_timed_out(&self, handed: &Handed, now: Timestamp, uptime: Duration) -> bool {
-        let is_steady = self
-            .offset
-            .is_some_and(|(_, since)| uptime.saturating_sub(since) >= limits::STEADY_FOR);
+        let watched = self.begun.map(|begun| uptime.saturating_sub(begun));
+        let is_steady = watched.is_some_and(|watched| watched >= limits::STEADY_FOR);
         let steps = self.steps.iter();
         let steps = steps.filter(|step| handed.dispatched_at < step.at);
         let ahead: i64 = steps.map(|step| step.millis).sum();

@@ -323,7 +323,8 @@ pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 pub const PRESENCE_MARGIN: Duration = Duration::from_millis(500);
 /// How often one attempt may be lost before its run is poison.
 pub const LOST_MAX: u32 = 5;
-/// For how long a clock must not have been stepped before it says that a handed-over attempt's time is up: steps are often undone soon.
+/// For how long a node watches the clock before that says that a handed-over attempt's time is up: steps are often undone soon,
+/// and those that a node has seen it makes allowance for.
 pub const STEADY_FOR: Duration = Duration::from_secs(30);
 /// How long a cancel waits for whoever has an attempt that is handed over, at least.
 pub const HANDED_GRACE_MIN: Duration = Duration::from_secs(30);

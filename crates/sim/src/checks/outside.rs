@@ -114,7 +114,7 @@ impl End<'_> {
         if self.is_stepped(held.since.saturating_sub(STEP_FELT), end) {
             return None;
         }
-        // A cancel waits for a while of its own. A timeout counts by a clock that has been steady for a while.
+        // A cancel waits for a while of its own. A timeout counts by a clock that was watched for a while.
         let grace = held.within.max(limits::HANDED_GRACE_MIN);
         let ways: &[(Duration, Duration)] = if held.cancelled {
             &[(grace, held.timeout)]
