@@ -40,6 +40,9 @@ pub enum OutsideError {
     /// The attempt has ended; its record, if it is kept.
     #[error("the attempt has ended")]
     Ended(Option<Box<Attempt>>),
+    /// This node has no presence just now: nothing was written, and another node may do it.
+    #[error("this node does not know the store's time")]
+    Unready,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -318,14 +321,29 @@ impl Outside {
         self.followed.clone()
     }
 
-    /// The store's time, as long as this node knows it. By another time a heartbeat would be answered and move nothing.
-    fn now(&self) -> Result<Timestamp, StoreError> {
+    /// Whether this node knows the store's time. By another time a heartbeat would be answered and move nothing.
+    fn is_ready(&self) -> bool {
         let silent = self.fleet.silent_for(self.clock.uptime());
         let is_recent = silent < limits::PRESENCE_TTL - limits::PRESENCE_MARGIN;
-        if is_recent && self.fleet.beats() > 0 {
+        is_recent && self.fleet.beats() > 0
+    }
+
+    /// The store's time, for what is written now: who waited for a write may have lost it meanwhile.
+    fn now(&self) -> Result<Timestamp, StoreError> {
+        if self.is_ready() {
             Ok(self.clock.now())
         } else {
             Err(StoreError::unavailable("this node has no presence"))
+        }
+    }
+
+    /// The attempt that a token is good for.
+    async fn may_write(&self, run: RunId, token: &str) -> Result<Token, OutsideError> {
+        let token = self.token(run, token).await?;
+        if self.is_ready() {
+            Ok(token)
+        } else {
+            Err(OutsideError::Unready)
         }
     }
 
@@ -345,7 +363,7 @@ impl Outside {
         let Token {
             attempt,
             dispatched_at,
-        } = self.token(run, token).await?;
+        } = self.may_write(run, token).await?;
         if matches!(progress, Some(Progress::Text(_))) || checkpoint.is_some() {
             let said = self.vault.said((run, attempt)).await?;
             progress = progress.map(|it| said.progress(it));
@@ -375,7 +393,7 @@ impl Outside {
         let Token {
             attempt,
             dispatched_at,
-        } = self.token(run, token).await?;
+        } = self.may_write(run, token).await?;
         let report = if report.output.is_empty() && report.error.is_none() {
             report
         } else {

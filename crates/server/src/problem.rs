@@ -278,6 +278,7 @@ impl From<OpError> for Problem {
             }
             OpError::RunMissing => Self::new(Kind::RunNotFound, detail),
             OpError::TokenRefused => crate::rest::token_refused(),
+            OpError::Unready => Self::new(Kind::NotReady, detail).retry_after(1),
             OpError::AttemptEnded(outcome) => attempt_ended(&detail, outcome),
             OpError::JobGone(job) => Self::new(Kind::JobGone, detail).with("job", job.to_string()),
             OpError::VersionConflict { found } => version_conflict(&detail, found),
@@ -310,10 +311,7 @@ impl From<OpError> for Problem {
                 Self::new(Kind::RunNotWaiting, detail).with("state", state.as_str())
             }
             OpError::JobOfRunGone(_) => job_of_run_gone(&detail),
-            OpError::NoDeadRun => {
-                let detail = format!("{detail}: replay another with POST /v1/runs/{{id}}/replay");
-                Self::new(Kind::NoDeadRun, detail)
-            }
+            OpError::NoDeadRun => no_dead_run(&detail),
             OpError::Calendar(fault) => fault.into(),
             OpError::Key(fault) => fault.into(),
             OpError::Tenant(fault) => fault.into(),
@@ -327,6 +325,11 @@ impl From<OpError> for Problem {
             }
         }
     }
+}
+
+fn no_dead_run(detail: &str) -> Problem {
+    let detail = format!("{detail}: replay another with POST /v1/runs/{{id}}/replay");
+    Problem::new(Kind::NoDeadRun, detail)
 }
 
 fn attempt_ended(detail: &str, outcome: Option<Outcome>) -> Problem {

@@ -278,7 +278,10 @@ impl TakenOver {
                 self.report(Report::of(Outcome::Cancelled)).await;
                 false
             }
-            Some(Ok(_) | Err(OutsideError::Token | OutsideError::Store(_))) | None => true,
+            Some(
+                Ok(_) | Err(OutsideError::Token | OutsideError::Unready | OutsideError::Store(_)),
+            )
+            | None => true,
             Some(Err(OutsideError::Ended(_) | OutsideError::Missing)) => false,
         }
     }
@@ -299,7 +302,9 @@ impl TakenOver {
                 }
             });
             match answer.await {
-                None | Some(Err(OutsideError::Token | OutsideError::Store(_))) => {}
+                None
+                | Some(Err(OutsideError::Token | OutsideError::Unready | OutsideError::Store(_))) =>
+                    {}
                 Some(Ok(taken)) => {
                     self.note(|| format!("reports {outcome:?}: {taken:?}"));
                     let kept = Kept {

@@ -26,6 +26,9 @@ pub enum OpError {
     /// It may be anything: whoever sends it learns nothing.
     #[error("the token is not good for this run")]
     TokenRefused,
+    /// Nothing was written; another node may do it, or this one in a moment.
+    #[error("this node has no presence just now: try again, or call another node")]
+    Unready,
     #[error("the attempt of this token has ended")]
     AttemptEnded(Option<Outcome>),
     /// The idempotency key's job was deleted and its row is gone.

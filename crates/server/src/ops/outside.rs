@@ -13,6 +13,7 @@ fn refused(error: OutsideError) -> OpError {
         OutsideError::Token => OpError::TokenRefused,
         OutsideError::Missing => OpError::RunMissing,
         OutsideError::Ended(record) => OpError::AttemptEnded(record.map(|it| it.outcome)),
+        OutsideError::Unready => OpError::Unready,
         OutsideError::Store(error) => OpError::Write(error),
     }
 }

@@ -179,7 +179,15 @@ impl World {
             master_keys: Some(master_keys()),
             ..NodeConfig::default()
         };
-        Self::with_node(self.store.clone(), |store| Arc::new(store), config).await
+        let world = Self::with_node(self.store.clone(), |store| Arc::new(store), config).await;
+        for _ in 0..1_000 {
+            if world.handle().health().is_ready() {
+                return world;
+            }
+            let moment = std::time::Duration::from_millis(5);
+            engine::Clock::sleep(&SystemClock, moment).await;
+        }
+        panic!("{name} is not ready");
     }
 
     pub async fn with_node(

@@ -180,9 +180,8 @@ fn own(operation: &str) -> Vec<Kind> {
         "backfill_job" => vec![Kind::ReplaysFull, Kind::ReplayNotFound],
         "cancel_run" => vec![Kind::RunEnded],
         "wake_run" => vec![Kind::RunEnded, Kind::RunNotWaiting],
-        "report_run" | "heartbeat_run" | "append_log_of_run" | "get_checkpoint_of_run" => {
-            vec![Kind::AttemptEnded]
-        }
+        "report_run" | "heartbeat_run" => vec![Kind::AttemptEnded, Kind::NotReady],
+        "append_log_of_run" | "get_checkpoint_of_run" => vec![Kind::AttemptEnded],
         "list_runs" | "group_runs" => vec![Kind::JobNotFound],
         "preview_schedule" => OF_SCHEDULE.to_vec(),
         "create_calendar" => vec![
