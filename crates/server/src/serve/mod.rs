@@ -53,6 +53,8 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
     let builder = Arc::new(door.bounds.builder());
     // Every guest has one end: when all are gone, so is the last.
     let (guests, mut gone) = mpsc::channel::<Infallible>(1);
+    // Whoever is told to go finds that nobody else comes any more.
+    let closed = CancellationToken::new();
     let shares = Shares::new(door.bounds.of_address());
     let room = Arc::new(Semaphore::new(door.bounds.connections_max));
     let mut failing = false;
@@ -86,7 +88,7 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
             address,
             door: Arc::clone(&door),
             builder: Arc::clone(&builder),
-            stopped: stop.clone(),
+            stopped: closed.clone(),
             _present: guests.clone(),
             _room: (permit, share),
         };
@@ -104,6 +106,7 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
         });
     }
     drop((listener, guests));
+    closed.cancel();
     while gone.recv().await.is_some() {}
 }
 

@@ -78,7 +78,8 @@ pub(super) fn has_others(conn: &Connection) -> Done<bool> {
 /// Gives the tenant that is always there indexes of its own, once there are others.
 pub(super) fn index_default(conn: &Connection) -> Done<()> {
     if has_others(conn)? {
-        conn.execute_batch(include_str!("sql/index_default_tenant.sql"))?;
+        conn.execute_batch(include_str!("sql/index_default_jobs.sql"))?;
+        conn.execute_batch(include_str!("sql/index_default_audit.sql"))?;
     }
     Ok(())
 }

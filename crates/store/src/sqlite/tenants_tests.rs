@@ -126,7 +126,7 @@ fn what_a_tenant_lists_is_read_past_nobody_elses() {
     let conn = super::tests::fresh_schema();
     let schema = Ranges::sql(include_str!("sql/index_default.sql"), DAY);
     conn.execute_batch(&schema).unwrap();
-    conn.execute_batch(include_str!("sql/index_default_tenant.sql"))
+    conn.execute_batch(include_str!("sql/index_default_audit.sql"))
         .unwrap();
     for filled in [false, true] {
         if filled {

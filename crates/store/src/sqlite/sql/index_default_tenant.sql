@@ -1,3 +1,0 @@
--- create_tenant: once there are others, few of all jobs and entries may be those of the tenant that is always there.
-CREATE INDEX IF NOT EXISTS jobs_default ON jobs (tenant) WHERE tenant = 0;
-CREATE INDEX IF NOT EXISTS audit_default ON audit (tenant, seq) WHERE tenant = 0
