@@ -245,8 +245,14 @@ async fn days_that_were_there_get_the_indexes_of_new_ones() {
                 WHERE tenant <> '00000000-0000-0000-0000-000000000000'";
     old.batch_execute(left).await.unwrap();
     assert_eq!(parts_of(&old, "history_tenant").await, (Some(false), 0));
-    // A day that comes meanwhile has it from the first.
-    let store = connect(&address).await.unwrap();
+    // A day that comes meanwhile has it from the first. A start that meets a busy table leaves an index to the next.
+    let mut store = connect(&address).await.unwrap();
+    for _ in 0..5 {
+        if parts_of(&old, "history_tenant").await == (Some(true), 2) {
+            break;
+        }
+        store = connect(&address).await.unwrap();
+    }
     assert_eq!(parts_of(&old, "history_tenant").await, (Some(true), 2));
     let day = model::Partition(3);
     store
