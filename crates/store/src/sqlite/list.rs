@@ -145,7 +145,11 @@ impl Listing<'_> {
 
     fn by_rare_state(&self, conn: &Connection) -> Done<Vec<JobId>> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
-        let sql = include_str!("sql/list_jobs_rare.sql");
+        let sql = if has_others(conn)? {
+            include_str!("sql/list_jobs_rare_default.sql")
+        } else {
+            include_str!("sql/list_jobs_rare.sql")
+        };
         let mut found = Vec::new();
         for state in &self.states {
             let state = state.code();

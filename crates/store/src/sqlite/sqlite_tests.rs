@@ -289,6 +289,7 @@ fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
         "retain_logs",
         // Once, when there is a second tenant.
         "index_default_jobs",
+        "index_default_rare",
         "index_default_audit",
     ];
     for (name, text) in statements() {

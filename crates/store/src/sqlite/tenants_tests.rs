@@ -172,3 +172,26 @@ fn a_day_has_an_index_of_the_first_tenant_once_there_are_others() {
         ]
     );
 }
+
+#[test]
+fn jobs_of_the_first_tenant_are_listed_by_indexes_of_its_own_once_there_are_others() {
+    let conn = super::tests::fresh_schema();
+    let other = "INSERT INTO tenants (id, name, created_at) VALUES (x'01', 'other', 0)";
+    conn.execute_batch(other).unwrap();
+    super::tenants::index_default(&conn).unwrap();
+    for (text, index) in [
+        (include_str!("sql/list_jobs_near.sql"), "jobs_default "),
+        (include_str!("sql/list_jobs.sql"), "jobs_default "),
+        (
+            include_str!("sql/list_jobs_rare_default.sql"),
+            "jobs_default_rare ",
+        ),
+    ] {
+        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let plan = explain.raw_query().mapped(|row| row.get(3));
+        let plan: Vec<String> = plan.map(Result::unwrap).collect();
+        let plan = plan.join("; ");
+        assert!(plan.contains(index), "{text}: {plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{text}: {plan}");
+    }
+}

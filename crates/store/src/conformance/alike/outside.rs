@@ -7,14 +7,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::shard::ShardSet;
-use model::{Handed, Outcome, Progress, ReplayId, Report, Run, RunId, RunKind, Slot, Timestamp};
+use model::{
+    Handed, JobState, Outcome, Progress, ReplayId, Report, Run, RunId, RunKind, Slot, Timestamp,
+};
 
 use super::calls::{Call, OutsideCall, PresenceCall};
 use super::intents::wanted;
 use super::ops::{By, OutsideOp};
 use super::world::{World, pick};
 use crate::conformance::at;
-use crate::{HandOver, Heartbeat, Lapse, Lapsing, LogAppend, QueueRun, Queued, Reported};
+use crate::{
+    HandOver, HandedEnd, Heartbeat, Lapse, Lapsing, LogAppend, QueueRun, Queued, Reported,
+    StoreError,
+};
 
 /// Shorter and longer than most of what passes between two steps.
 const SPANS: [u64; 4] = [1, 20, 300, 90_000];
@@ -46,6 +51,20 @@ fn report(number: u8) -> Report {
 fn dispatched_at(run: &Run) -> Timestamp {
     run.due_at
         .plus(Duration::from_secs(u64::from(run.attempt.0)))
+}
+
+/// Whether the definition of a deleted job follows its calendars is a store's own affair: nobody fires by it any more.
+fn without_deleted(ends: Result<Vec<HandedEnd>, StoreError>) -> Result<Vec<HandedEnd>, StoreError> {
+    let mut ends = ends?;
+    for end in &mut ends {
+        if let HandedEnd::Done(ended) = end
+            && let Some(job) = &ended.job
+            && job.state == JobState::Deleted
+        {
+            ended.job = None;
+        }
+    }
+    Ok(ends)
 }
 
 impl World {
@@ -192,11 +211,11 @@ impl World {
             }
             OutsideCall::Report(reports, now) => {
                 let ends = store.handed().report(reports, *now).await;
-                self.show(ends)
+                self.show(without_deleted(ends))
             }
             OutsideCall::Lapse(leases, lapses, now) => {
                 let ends = store.handed().lapse(leases, lapses, *now).await;
-                self.show(ends)
+                self.show(without_deleted(ends))
             }
             OutsideCall::Append(appends) => self.show(store.handed().append_log(appends).await),
             OutsideCall::Queue(runs) => {
