@@ -64,8 +64,9 @@ impl Backlog {
         } else {
             ports.shards.leases().shards()
         };
-        let from = self.begin(shards, clock.now(), clock.uptime());
-        let oldest = ports.store.oldest_due(&shards, from).await?;
+        let now = clock.now();
+        let from = self.begin(shards, now, clock.uptime());
+        let oldest = ports.store.oldest_due(&shards, from, now).await?;
         self.found(oldest);
         let (now, uptime) = (clock.now(), clock.uptime());
         let mut health = lock(&ports.health);

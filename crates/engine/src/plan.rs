@@ -52,12 +52,12 @@ struct Scan {
 }
 
 impl Scan {
-    /// The window: slots due after one moment. Runs may turn up anywhere in it at any time.
+    /// The window: slots due after one moment. Runs may turn up anywhere in it at any time. It ends with a step, so that
+    /// what comes next begins with one, and no step is read twice.
     fn of_window(now: Timestamp, after: Timestamp) -> Self {
-        let job = JobId(Uuid::max());
         Self {
-            up_to: now.plus(limits::HORIZON),
-            after: Some(DueCursor { due_at: after, job }),
+            up_to: now.plus(limits::HORIZON).end_of(limits::PLAN_STEP),
+            after: Some(DueCursor::later_than(after)),
             runs_after: Some((on_time_from(now), RunId(Uuid::max()))),
             runs_done: false,
             jobs_done: false,

@@ -126,7 +126,7 @@ between! {
     withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
     settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
     retain(keep: &Keep) -> Retained;
-    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+    oldest_due(shards: &ShardSet, from: Timestamp, up_to: Timestamp) -> Option<Timestamp>;
     count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
 }
 

@@ -291,6 +291,8 @@ const _: () = assert!(LINE_MAX > PAYLOAD_MAX && BODY_MAX > LINE_MAX);
 
 /// How far ahead the wheel is filled.
 pub const HORIZON: Duration = Duration::from_secs(10);
+/// What is due is read in steps of this length: pages of it end anywhere within one.
+pub const PLAN_STEP: Duration = Duration::from_millis(64);
 /// The least and the most that a slot is fired ahead of its due time.
 pub const LEAD_MIN: Duration = Duration::from_millis(50);
 pub const LEAD_MAX: Duration = Duration::from_secs(2);

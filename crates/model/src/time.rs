@@ -55,6 +55,12 @@ impl Timestamp {
         Self::from_millis(self.0.saturating_sub(millis(span)))
     }
 
+    /// The last moment of the step that this one is in; steps are counted from the epoch.
+    pub fn end_of(self, step: Duration) -> Self {
+        let step = millis(step).max(1);
+        Self::from_millis((self.0 / step + 1).saturating_mul(step) - 1)
+    }
+
     /// The time from `earlier` to here; nothing if `earlier` is in fact later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
@@ -132,6 +138,16 @@ mod tests {
         let moment = Timestamp::parse("2026-12-24T18:00:00+01:00").unwrap();
         assert_eq!(moment.to_string(), "2026-12-24T17:00:00.000Z");
         assert_eq!(Timestamp::parse(&moment.to_string()), Ok(moment));
+    }
+
+    #[test]
+    fn a_step_ends_right_before_the_next_one() {
+        let step = Duration::from_millis(64);
+        for (moment, end) in [(0, 63), (63, 63), (64, 127), (1_000, 1_023)] {
+            let moment = Timestamp::from_millis(moment);
+            assert_eq!(moment.end_of(step), Timestamp::from_millis(end));
+        }
+        assert_eq!(Timestamp::MAX.end_of(step), Timestamp::MAX);
     }
 
     #[test]

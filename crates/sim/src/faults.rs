@@ -365,7 +365,7 @@ faulty! {
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
     retain(keep: &Keep) -> Retained;
-    oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+    oldest_due(shards: &ShardSet, from: Timestamp, up_to: Timestamp) -> Option<Timestamp>;
     count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
 }
 

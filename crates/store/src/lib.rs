@@ -123,8 +123,10 @@ pub trait EngineStore: WaitStore {
 
     // Plan: what is due.
 
-    /// Active jobs of `shards` due at or before `up_to`, in the order of (`due_at`, id), after `after`. Here, in `due_of`,
-    /// `claim`, `take` and `orphans` payloads larger than `PAYLOAD_INLINE_MAX` are left in the store.
+    /// Active jobs of `shards` due at or before `up_to`, after `after`. A page is in the order of (`due_at`, id). Pages follow
+    /// each other in the order of steps of `PLAN_STEP`; how those of one step are divided between them is the store's
+    /// affair. Here, in `due_of`, `claim`, `claim_due` and `orphans` payloads larger than `PAYLOAD_INLINE_MAX` are left in
+    /// the store.
     async fn due_jobs(
         &self,
         shards: &ShardSet,
@@ -146,11 +148,12 @@ pub trait EngineStore: WaitStore {
     /// The same of some jobs: the active ones that are due by then, in the order of ids, and runs that anyone may claim.
     async fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> Result<DueOf, StoreError>;
 
-    /// When the oldest slot or run of `shards` is due that nobody holds, of those due at `from` or later.
+    /// When the oldest slot or run of `shards` is due that nobody holds, of those due at `from` or later and by `up_to`.
     async fn oldest_due(
         &self,
         shards: &ShardSet,
         from: Timestamp,
+        up_to: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError>;
 
     /// Takes jobs whose rows cannot be read out of the plan, with the error as their note.

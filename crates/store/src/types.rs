@@ -302,11 +302,32 @@ pub struct Page<Id> {
     pub limit: usize,
 }
 
-/// Where plan left off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Where plan goes on: what is due later than one moment, if one is named, and not read yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueCursor {
-    pub due_at: Timestamp,
-    pub job: JobId,
+    pub later_than: Option<Timestamp>,
+    /// The job that was read last, and when it is due.
+    pub last: Option<(Timestamp, JobId)>,
+}
+
+impl DueCursor {
+    /// Everything that is due later than a moment.
+    #[must_use]
+    pub fn later_than(moment: Timestamp) -> Self {
+        Self {
+            later_than: Some(moment),
+            last: None,
+        }
+    }
+
+    /// Where a page goes on that was begun at `after` and ends with this job.
+    #[must_use]
+    pub fn behind(after: Option<Self>, due_at: Timestamp, job: JobId) -> Self {
+        Self {
+            later_than: after.and_then(|after| after.later_than),
+            last: Some((due_at, job)),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -116,7 +116,7 @@ faulty! {
         fn withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;
         fn retain(keep: &Keep) -> Retained;
-        fn oldest_due(shards: &ShardSet, from: Timestamp) -> Option<Timestamp>;
+        fn oldest_due(shards: &ShardSet, from: Timestamp, up_to: Timestamp) -> Option<Timestamp>;
         fn count_jobs(after: Option<JobId>, limit: usize) -> JobCounts;
     }
     own {

@@ -100,7 +100,7 @@ pub async fn a_job_rests_while_its_run_lives(subject: Subject) -> Kept {
     assert_eq!(
         subject
             .store
-            .oldest_due(&ShardSet::ALL, Timestamp::MIN)
+            .oldest_due(&ShardSet::ALL, Timestamp::MIN, Timestamp::MAX)
             .await?,
         None
     );

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::schedule::Kind;
+use model::limits::PLAN_STEP;
+use model::schedule::{Kind, Schedule};
 use model::shard::ShardSet;
-use model::{Definition, Job, JobState, Lane, Overlap, RunId, RunState, Shard, Timestamp, Verdict};
+use model::{
+    Definition, Job, JobState, Lane, Overlap, RunId, RunState, Shard, Slot, Timestamp, Verdict,
+};
 
 use super::{Kept, Subject, at, every, job, job_with, once, settlement, slot, someone};
 use crate::{BoxError, DueCursor, DueOf, DueRun, Fired, RunsOfChange, doc};
@@ -18,11 +21,22 @@ impl Subject {
         up_to: Timestamp,
         limit: usize,
     ) -> Result<Vec<Arc<Job>>, BoxError> {
+        self.due_after(None, shards, up_to, limit).await
+    }
+
+    async fn due_after(
+        &self,
+        mut after: Option<DueCursor>,
+        shards: &ShardSet,
+        up_to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Arc<Job>>, BoxError> {
         let mut jobs = Vec::new();
-        let mut after: Option<DueCursor> = None;
         loop {
             let page = self.store.due_jobs(shards, up_to, after, limit).await?;
             assert!(page.jobs.len() <= limit && page.unreadable.is_empty());
+            let order = page.jobs.iter().map(|job| (job.next_due_at(), job.id));
+            assert!(order.is_sorted(), "{page:?}");
             jobs.extend(page.jobs);
             match page.next {
                 Some(next) => after = Some(next),
@@ -60,11 +74,67 @@ pub async fn due_pages_neither_repeat_nor_lose(subject: Subject) -> Kept {
     let whole = subject.due(&ShardSet::ALL, at(200), 100).await?;
     assert_eq!(whole.len(), 7);
     for limit in 1..=8 {
-        assert_eq!(
-            subject.due(&ShardSet::ALL, at(200), limit).await?,
-            whole,
-            "{limit}"
-        );
+        let mut paged = subject.due(&ShardSet::ALL, at(200), limit).await?;
+        paged.sort_by_key(|job| (job.next_due_at(), job.id));
+        assert_eq!(paged, whole, "{limit}");
+    }
+    Ok(())
+}
+
+pub async fn due_pages_of_some_shards_neither_repeat_nor_lose(subject: Subject) -> Kept {
+    let Subject { store, .. } = &subject;
+    let mut all: Vec<Arc<Job>> = Vec::new();
+    for number in 0..120_u8 {
+        let wait = match i64::from(number) {
+            // Some at one moment, some a few milliseconds apart, some in other steps, some far away.
+            ..30 => 100_000,
+            near @ 30..60 => 100_000 + near,
+            near @ 60..90 => 100_000 + near * 40,
+            far => 100_000 + far * 3_000,
+        };
+        let slot = Slot(Timestamp::from_millis(wait));
+        let one = job_with(number, |def| def.schedule = Schedule::from(slot))?;
+        all.push(subject.put(one).await?);
+    }
+    let order = |job: &Arc<Job>| (job.next_due_at(), job.id);
+    all.sort_by_key(order);
+    let steps = |job: &Arc<Job>| {
+        let due_at = job.next_due_at().map_or(0, Timestamp::as_millis);
+        due_at / PLAN_STEP.as_millis() as i64
+    };
+    let first = all.first().ok_or("a job")?.shard();
+    let sets: [ShardSet; 5] = [
+        ShardSet::ALL,
+        [first].into_iter().collect(),
+        Shard::all().skip(7).step_by(23).collect(),
+        Shard::all().take(64).collect(),
+        Shard::all().skip(100).collect(),
+    ];
+    let moments = [99_999, 100_000, 100_031, 102_500, 130_000, 460_000].map(Timestamp::from_millis);
+    for shards in &sets {
+        for (later_than, up_to, limit) in moments.iter().flat_map(|from| {
+            let windows = moments.iter().map(|to| (*from, *to));
+            windows.flat_map(|(from, to)| [1, 7, 100].map(|limit| (from, to, limit)))
+        }) {
+            let due_then = |job: &&Arc<Job>| {
+                let due_at = job.next_due_at();
+                shards.contains(job.shard()) && due_at > Some(later_than) && due_at <= Some(up_to)
+            };
+            let expected: Vec<_> = all.iter().filter(due_then).cloned().collect();
+            let begin = Some(DueCursor::later_than(later_than));
+            let mut found = subject.due_after(begin, shards, up_to, limit).await?;
+            assert!(
+                found.is_sorted_by_key(steps),
+                "{later_than} {up_to} {limit}"
+            );
+            found.sort_by_key(order);
+            assert_eq!(found, expected, "{later_than} {up_to} {limit}");
+            let from = later_than.plus(Duration::from_millis(1));
+            if subject.reopen.is_none() && from <= up_to {
+                let oldest = store.oldest_due(shards, from, up_to).await?;
+                assert_eq!(oldest, expected.first().and_then(|job| job.next_due_at()));
+            }
+        }
     }
     Ok(())
 }
@@ -298,7 +368,11 @@ pub async fn a_schedule_that_cannot_be_read_stays_as_it_was_stored(subject: Subj
 
 pub async fn the_oldest_due_is_the_one_that_nobody_holds(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
-    let oldest_due = async || store.oldest_due(&ShardSet::ALL, Timestamp::MIN).await;
+    let oldest_due = async || {
+        store
+            .oldest_due(&ShardSet::ALL, Timestamp::MIN, at(999))
+            .await
+    };
     assert_eq!((oldest_due().await?, store.count_live().await?), (None, 0));
     let job = subject.put(job(1)?).await?;
     assert_eq!(oldest_due().await?, Some(at(60)));
@@ -315,14 +389,20 @@ pub async fn the_oldest_due_is_the_one_that_nobody_holds(subject: Subject) -> Ke
     );
     let later = at(120).plus(Duration::from_millis(1));
     assert_eq!(
-        store.oldest_due(&ShardSet::ALL, later).await?,
+        store.oldest_due(&ShardSet::ALL, later, at(999)).await?,
         Some(at(180)),
         "from a moment on"
     );
+    let before = at(180).minus(Duration::from_millis(1));
+    let due = store.oldest_due(&ShardSet::ALL, later, before).await?;
+    assert_eq!(due, None, "and up to another");
     if subject.reopen.is_none() {
         // Whoever opens a store alone has all shards.
         let others = Shard::all().filter(|it| *it != job.shard()).collect();
-        assert_eq!(store.oldest_due(&others, Timestamp::MIN).await?, None);
+        assert_eq!(
+            store.oldest_due(&others, Timestamp::MIN, at(999)).await?,
+            None
+        );
     }
     let stands = subject.job(job.id).await?;
     assert_eq!(stands.next_slot, Some(slot(180)));

@@ -180,6 +180,7 @@ macro_rules! conformance_promises {
             plan {
                 due_jobs_come_in_the_order_they_are_due
                 due_pages_neither_repeat_nor_lose
+                due_pages_of_some_shards_neither_repeat_nor_lose
                 only_active_jobs_are_planned
                 only_jobs_of_the_shards_asked_for_are_planned
                 spread_is_part_of_when_a_job_is_due

@@ -58,7 +58,7 @@ pub async fn a_run_that_waits_has_no_holder_and_is_due_nowhere(subject: Subject)
     assert_eq!(taken.await?, []);
     // The job's next slot is the oldest that is due.
     assert_eq!(
-        store.oldest_due(&ShardSet::ALL, at(0)).await?,
+        store.oldest_due(&ShardSet::ALL, at(0), at(999)).await?,
         Some(at(120))
     );
     assert_eq!(store.claims(leases.presence, None, 10).await?, []);

@@ -311,8 +311,9 @@ impl EngineStore for MemStore {
         &self,
         shards: &ShardSet,
         from: Timestamp,
+        up_to: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.state().oldest_due(shards, from))
+        Ok(self.state().oldest_due(shards, from, up_to))
     }
 
     async fn count_jobs(

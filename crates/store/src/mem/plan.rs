@@ -24,14 +24,17 @@ impl State {
             .jobs
             .values()
             .filter(|job| shards.contains(job.shard()));
-        let due: BTreeMap<DueCursor, Arc<Job>> = ours
+        let from = after.and_then(|after| after.later_than);
+        let last = after.and_then(|after| after.last);
+        let due: BTreeMap<(Timestamp, JobId), Arc<Job>> = ours
             .filter_map(|job| Some((planned(job)?, job)))
-            .filter(|(at, _)| at.due_at <= up_to && Some(*at) > after)
+            .filter(|(at, _)| Some(at.0) > from && at.0 <= up_to && Some(*at) > last)
             .map(|(at, job)| (at, job.without_large_payload()))
             .collect();
         let more = due.len() > limit;
         let page: Vec<_> = due.into_iter().take(limit).collect();
-        let next = page.last().map(|(at, _)| *at).filter(|_| more);
+        let last = page.last().filter(|_| more);
+        let next = last.map(|((due_at, job), _)| DueCursor::behind(after, *due_at, *job));
         let (jobs, unreadable) = readable(page.into_iter().map(|(_, job)| job));
         DueJobs {
             jobs,
@@ -43,7 +46,7 @@ impl State {
     pub(super) fn due_of(&self, jobs: &[JobId], up_to: Timestamp) -> DueOf {
         let ids: BTreeSet<JobId> = jobs.iter().copied().collect();
         let found = ids.iter().filter_map(|id| self.jobs.get(id));
-        let due = found.filter(|job| planned(job).is_some_and(|at| at.due_at <= up_to));
+        let due = found.filter(|job| planned(job).is_some_and(|(due_at, _)| due_at <= up_to));
         let (jobs, unreadable) = readable(due.map(|job| job.without_large_payload()));
         let runs = ids.iter().flat_map(|id| self.live.of_job(*id));
         let free = runs.filter(|run| is_free(run) && run.due_at <= up_to);
@@ -99,19 +102,25 @@ impl State {
         }
     }
 
-    pub(super) fn oldest_due(&self, shards: &ShardSet, from: Timestamp) -> Option<Timestamp> {
+    pub(super) fn oldest_due(
+        &self,
+        shards: &ShardSet,
+        from: Timestamp,
+        up_to: Timestamp,
+    ) -> Option<Timestamp> {
         let slots = self
             .jobs
             .values()
             .filter(|job| shards.contains(job.shard()))
-            .filter_map(|job| Some(planned(job)?.due_at));
+            .filter_map(|job| Some(planned(job)?.0));
         let runs = self
             .live
             .runs
             .values()
             .filter(|run| is_free(run) && shards.contains(run.shard()))
             .map(|run| run.due_at);
-        slots.chain(runs).filter(|due_at| *due_at >= from).min()
+        let due = slots.chain(runs);
+        due.filter(|due_at| (from..=up_to).contains(due_at)).min()
     }
 
     pub(super) fn count_live(&self) -> u64 {
@@ -146,14 +155,11 @@ fn error_of(job: &Job) -> Option<String> {
 }
 
 /// When an active job is due.
-fn planned(job: &Job) -> Option<DueCursor> {
+fn planned(job: &Job) -> Option<(Timestamp, JobId)> {
     let due_at = job
         .next_due_at()
         .filter(|_| job.state == JobState::Active)?;
-    Some(DueCursor {
-        due_at,
-        job: job.id,
-    })
+    Some((due_at, job.id))
 }
 
 /// Whether anyone may claim it.

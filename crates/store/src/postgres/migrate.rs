@@ -5,8 +5,8 @@
 //! presence does not live long without its beat. Then it lets go, says in the log whom it waits for, and tries again.
 //!
 //! What takes time stands apart, at the end of a migration's file after the line `-- Apart.`: indexes on tables that may
-//! be large, each made by a statement of its own while everyone goes on (`CREATE INDEX CONCURRENTLY`). Only what makes
-//! things faster may stand there: a node starts without it if it cannot be made, and the next start tries again. That it
+//! be large, each made by a statement of its own while everyone goes on (`CREATE INDEX CONCURRENTLY`), and after it the one
+//! that it replaces (`DROP INDEX CONCURRENTLY`). Only what makes things faster may stand there: a node starts without it if it cannot be made, and the next start tries again. That it
 //! is still to be made is a row of its own, the migration's number below zero. One whose name has `{day}` in it is made for
 //! every day of history, and becomes a part of the index that is named without it: of all days at once none can be made while
 //! everyone goes on.
@@ -19,7 +19,7 @@ use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 26] = [
+const MIGRATIONS: [&str; 27] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
@@ -46,11 +46,13 @@ const MIGRATIONS: [&str; 26] = [
     include_str!("migrations/0024_failures.sql"),
     include_str!("migrations/0025_tenant_runs.sql"),
     include_str!("migrations/0026_default_tenant.sql"),
+    include_str!("migrations/0027_steps.sql"),
 ];
 
 /// The line after which a migration goes on apart.
 const APART: &str = "\n-- Apart.\n";
 const CONCURRENTLY: &str = "CREATE INDEX CONCURRENTLY ";
+const REPLACED: &str = "DROP INDEX CONCURRENTLY ";
 /// Stands for a day of history in the name of an index.
 const OF_DAY: &str = "{day}";
 
@@ -126,6 +128,9 @@ async fn make_all(conn: &Conn, schema: &str) -> Done<()> {
             conn.run(&statement.replace(CONCURRENTLY, "CREATE INDEX "))
                 .await?;
         }
+        for name in replaced(apart) {
+            conn.run(&format!("DROP INDEX {name}")).await?;
+        }
         conn.execute(include_str!("sql/migrated.sql"), &[&number])
             .await?;
     }
@@ -191,6 +196,13 @@ fn indexes(apart: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// The names of indexes that others have replaced, once these are made.
+fn replaced(apart: &str) -> impl Iterator<Item = &str> {
+    apart
+        .split(';')
+        .filter_map(|statement| Some(statement.split_once(REPLACED)?.1.trim()))
+}
+
 /// Makes what stands apart and is not there yet. If that cannot be done now, things are slower and nothing is wrong.
 async fn make_apart(conn: &Conn) -> Result<(), StoreError> {
     for number in unmade(conn).await? {
@@ -223,7 +235,15 @@ async fn make_indexes(conn: &Conn, apart: &str) -> Done<()> {
             make_index(conn, name, statement).await?;
         }
     }
+    for name in replaced(apart) {
+        drop_index(conn, name).await?;
+    }
     Ok(())
+}
+
+async fn drop_index(conn: &Conn, name: &str) -> Done<()> {
+    conn.run(&include_str!("sql/drop_index.sql").replace("{name}", name))
+        .await
 }
 
 /// What another try has left half made goes first.
@@ -234,8 +254,7 @@ async fn make_index(conn: &Conn, name: &str, statement: &str) -> Done<()> {
     match row.map(|row| row.try_get(0)).transpose()? {
         Some(true) => return Ok(()),
         Some(false) => {
-            let gone = include_str!("sql/drop_index.sql").replace("{name}", name);
-            conn.run(&gone).await?;
+            drop_index(conn, name).await?;
         }
         None => {}
     }
@@ -338,7 +357,8 @@ mod tests {
                 .filter(|line| !line.starts_with("--"))
                 .collect();
             let statements = code.split(';').filter(|it| !it.trim().is_empty());
-            assert_eq!(statements.count(), indexes(apart).count(), "{apart}");
+            let known = indexes(apart).count() + replaced(apart).count();
+            assert_eq!(statements.count(), known, "{apart}");
         }
         let (_, apart) = parts(MIGRATIONS[2]);
         let names: Vec<&str> = indexes(apart).map(|(name, _)| name).collect();

@@ -34,6 +34,7 @@ mod jobs;
 mod listen;
 mod migrate;
 mod overview;
+mod place;
 mod plan;
 mod pool;
 mod presence;
@@ -252,8 +253,9 @@ impl EngineStore for PgStore {
         &self,
         shards: &ShardSet,
         from: Timestamp,
+        up_to: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        self.call(|| self.try_oldest_due(shards, from)).await
+        self.call(|| self.try_oldest_due(shards, from, up_to)).await
     }
 
     async fn count_jobs(

@@ -11,8 +11,9 @@ use uuid::Uuid;
 
 use super::calendars::{jobs_by_id, read_jobs};
 use super::fault::Done;
+use super::place::{Reach, Stretch};
 use super::pool::{Conn, Params};
-use super::presence::some_shards;
+use super::presence::{Param, some_shards};
 use super::rows::{JOB_COLUMNS, LiveRow, maybe_bytes, moment, read_text, text, word};
 use super::store::{PgStore, limit};
 use crate::audit::Change;
@@ -28,41 +29,39 @@ impl PgStore {
         count: usize,
     ) -> Done<DueJobs> {
         let conn = self.pool.get().await?;
-        let (from, id) = match after {
-            None => (-1, Uuid::nil()),
-            Some(after) => (after.due_at.as_millis(), after.job.0),
+        let of = Stretch::after(after, up_to, shards);
+        let sql = match of.reach {
+            Reach::Whole => include_str!("sql/due_jobs.sql"),
+            Reach::Near => include_str!("sql/due_jobs_shards.sql"),
+            Reach::Far => include_str!("sql/due_jobs_steps.sql"),
         };
-        let (up_to, more) = (up_to.as_millis(), limit(count.saturating_add(1)));
-        let inline = Payloads::Small.max();
-        let mut rows = match some_shards(shards) {
-            None => {
-                let sql = include_str!("sql/due_jobs.sql");
-                conn.rows(sql, &[&from, &id, &up_to, &more, &inline])
-                    .await?
-            }
-            Some(shards) => {
-                let sql = include_str!("sql/due_jobs_shards.sql");
-                conn.rows(sql, &[&from, &id, &up_to, &more, &shards, &inline])
-                    .await?
-            }
-        };
+        let later_than = after.and_then(|after| after.later_than);
+        let (place, id) = of.behind;
+        let params: [Param<'_>; 8] = [
+            &place,
+            &id,
+            &of.last,
+            &limit(count.saturating_add(1)),
+            &of.shards,
+            &Payloads::Small.max(),
+            &later_than.map_or(-1, |moment| moment.as_millis()),
+            &up_to.as_millis(),
+        ];
+        let mut rows = conn.rows(sql, &params).await?;
         let full = rows.len() > count;
         rows.truncate(count);
         let mut due = DueJobs::default();
-        let last = rows.last().filter(|_| full);
-        due.next = match last {
-            None => None,
-            Some(row) => Some(DueCursor {
-                due_at: moment(row, JOB_COLUMNS)?,
-                job: JobId(row.try_get(0)?),
-            }),
-        };
+        if let Some(row) = rows.last().filter(|_| full) {
+            let (due_at, job) = (moment(row, JOB_COLUMNS)?, JobId(row.try_get(0)?));
+            due.next = Some(DueCursor::behind(after, due_at, job));
+        }
         for (id, job) in read_jobs(&conn, &rows).await? {
             match planned(job) {
                 Ok(job) => due.jobs.push(Arc::new(job)),
                 Err(why) => due.unreadable.push((id, why)),
             }
         }
+        due.jobs.sort_by_key(|job| (job.next_due_at(), job.id));
         Ok(due)
     }
 
@@ -214,12 +213,18 @@ impl PgStore {
         &self,
         shards: &ShardSet,
         from: Timestamp,
+        up_to: Timestamp,
     ) -> Done<Option<Timestamp>> {
         let conn = self.pool.get().await?;
-        let sql = include_str!("sql/oldest_due.sql");
-        let row = conn
-            .row(sql, &[&some_shards(shards), &from.as_millis()])
-            .await?;
+        let of = Stretch::from(from, up_to, shards);
+        let sql = match of.reach {
+            Reach::Whole | Reach::Far => include_str!("sql/oldest_due.sql"),
+            Reach::Near => include_str!("sql/oldest_due_shards.sql"),
+        };
+        let (first, _) = of.behind;
+        let (from, up_to) = (from.as_millis(), up_to.as_millis());
+        let params: [Param<'_>; 5] = [&first, &of.last, &from, &up_to, &of.shards];
+        let row = conn.row(sql, &params).await?;
         let row = row.ok_or_else(|| StoreError::unavailable("no answer"))?;
         let (slot, run): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
         let oldest = slot.into_iter().chain(run).min();

@@ -17,7 +17,7 @@ macro_rules! hot {
 }
 
 /// Statements, and the indexes that they may look rows of jobs and runs up by.
-const HOT: [(&str, &str, &[&str]); 37] = hot! {
+const HOT: [(&str, &str, &[&str]); 39] = hot! {
     "fire_plain": "jobs_pkey" "live_job" "history_1_job_id_idx",
     "fire": "jobs_pkey" "live_job" "history_1_job_id_idx",
     "settle_plain": "live_pkey",
@@ -39,10 +39,12 @@ const HOT: [(&str, &str, &[&str]); 37] = hot! {
     "claim": "live_pkey" "jobs_pkey",
     "claims": "live_pkey",
     "claim_due_claim": "live_pkey" "jobs_pkey",
-    "due_jobs": "jobs_due",
-    "due_jobs_shards": "jobs_due",
+    "due_jobs": "jobs_steps",
+    "due_jobs_shards": "jobs_steps",
+    "due_jobs_steps": "jobs_steps",
     "due_runs": "live_due",
-    "oldest_due": "jobs_due" "live_due",
+    "oldest_due": "jobs_steps" "live_due",
+    "oldest_due_shards": "jobs_steps" "live_due",
     "past": "history_1_job_id_idx",
     "orphans": "live_pkey",
     "beat_marks": "live_ask",

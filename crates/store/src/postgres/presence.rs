@@ -20,7 +20,7 @@ use crate::{
     Beat, Epoch, HeldClaim, Leases, NodeInfo, NodeStatus, Offset, Peer, Raised, StoreError,
 };
 
-type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
+pub(super) type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
 
 /// Shards as a parameter.
 pub(super) fn shards(set: &ShardSet) -> Vec<i16> {
@@ -179,6 +179,8 @@ impl PgStore {
         conn.execute(include_str!("sql/lease_give_up.sql"), &[&no, &wanted])
             .await?;
         take(&conn, no, &wanted).await?;
+        conn.execute(include_str!("sql/lease_count.sql"), &[&no])
+            .await?;
         let mut epochs = BTreeMap::new();
         for row in conn.rows(include_str!("sql/leases.sql"), &[&no]).await? {
             let epoch: i64 = row.try_get(1)?;

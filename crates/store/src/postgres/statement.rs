@@ -1,6 +1,6 @@
 //! What statements leave to be filled in when they are prepared, so that it is written once: the numbers of words, such as
 //! `{RunState::Skipped}`, and the columns of a job, a live run or an ended one, in the order in which `rows` reads them.
-//! `{job}` and `{live}` read payloads whole; `{job $2}` and `{live $2}` leave those in the store that have more bytes than $2.
+//! `{place}` is where a job stands in the order of plan. `{job}` and `{live}` read payloads whole; `{job $2}` and `{live $2}` leave those in the store that have more bytes than $2.
 
 use crate::code::number;
 
@@ -20,6 +20,9 @@ const LIVE: &str = "l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.due_at
 /// Columns of history, as it is written and read.
 const HISTORY: &str = "id, job, tenant, kind, slot, replay_of, due_at, lane, state, reason, attempt, lost, version, \
     dispatched_at, settled_at, outcome, status, error, output, stretch_last, stretch_count, payload, attempts, note, actor";
+
+/// Where a job `j` stands in the order of plan, as its index has it (`place.rs`).
+const PLACE: &str = "(((j.due_at >> 6) << 14) | (j.shard::bigint << 6) | (j.due_at & 63))";
 
 /// A statement as it is prepared.
 pub(super) fn filled(sql: &str) -> String {
@@ -50,6 +53,7 @@ fn value(blank: &str) -> Option<String> {
         )),
         "live" => Some(with_payload(LIVE, "l", with)),
         "history" => Some(history(with)),
+        "place" => Some(PLACE.to_owned()),
         _ => None,
     }
 }

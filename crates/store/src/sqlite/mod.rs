@@ -306,8 +306,9 @@ impl EngineStore for SqliteStore {
         &self,
         _shards: &ShardSet,
         from: Timestamp,
+        up_to: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        self.read(By::Engine, move |conn| plan::oldest_due(conn, from))
+        self.read(By::Engine, move |conn| plan::oldest_due(conn, from, up_to))
             .await
     }
 

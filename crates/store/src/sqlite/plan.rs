@@ -26,9 +26,12 @@ pub(super) fn due_jobs(
     limit: usize,
 ) -> Done<DueJobs> {
     let mut select = conn.prepare_cached(include_str!("sql/due_jobs.sql"))?;
-    let (from, id) = match after {
-        None => (-1, [0; 16]),
-        Some(after) => (after.due_at.as_millis(), *after.job.as_bytes()),
+    let last = after.and_then(|after| after.last);
+    let later_than = after.and_then(|after| after.later_than);
+    let (from, id) = match (last, later_than) {
+        (Some((due_at, job)), _) => (due_at.as_millis(), *job.as_bytes()),
+        (None, Some(later_than)) => (later_than.as_millis(), [u8::MAX; 16]),
+        (None, None) => (-1, [0; 16]),
     };
     let mut rows = select.query(params![from, id, up_to.as_millis()])?;
     let mut due = DueJobs::default();
@@ -36,11 +39,9 @@ pub(super) fn due_jobs(
     let mut last = None;
     let mut count = 0;
     while let Some(row) = rows.next()? {
-        let at = DueCursor {
-            due_at: Timestamp::from_millis(row.get(0)?),
-            job: JobId::from_bytes(row.get(1)?),
-        };
-        if !shards.is_all() && !shards.contains(Shard::of(at.job)) {
+        let due_at = Timestamp::from_millis(row.get(0)?);
+        let job = JobId::from_bytes(row.get(1)?);
+        if !shards.is_all() && !shards.contains(Shard::of(job)) {
             continue;
         }
         if count == limit {
@@ -48,10 +49,10 @@ pub(super) fn due_jobs(
             break;
         }
         count += 1;
-        last = Some(at);
-        match planned(&lookup, at.job)? {
+        last = Some(DueCursor::behind(after, due_at, job));
+        match planned(&lookup, job)? {
             Ok(job) => due.jobs.push(Arc::new(job)),
-            Err(why) => due.unreadable.push((at.job, why)),
+            Err(why) => due.unreadable.push((job, why)),
         }
     }
     Ok(due)
@@ -278,10 +279,16 @@ pub(super) fn beat_marks(conn: &Connection, no: i64) -> Done<Vec<(RunId, model::
 }
 
 /// When the oldest slot or run was due that nobody holds.
-pub(super) fn oldest_due(conn: &Connection, from: Timestamp) -> Done<Option<Timestamp>> {
+pub(super) fn oldest_due(
+    conn: &Connection,
+    from: Timestamp,
+    up_to: Timestamp,
+) -> Done<Option<Timestamp>> {
     let mut select = conn.prepare_cached(include_str!("sql/oldest_due.sql"))?;
-    let (slot, run): (Option<i64>, Option<i64>) =
-        select.query_row([from.as_millis()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (slot, run): (Option<i64>, Option<i64>) = select
+        .query_row([from.as_millis(), up_to.as_millis()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     Ok(slot
         .into_iter()
         .chain(run)

@@ -251,7 +251,13 @@ impl World {
         for presence in &self.joined {
             all.push(self.show(store.claims(*presence, None, 10_000).await));
         }
-        all.push(self.show(store.oldest_due(&ShardSet::ALL, Timestamp::MIN).await));
+        all.push(
+            self.show(
+                store
+                    .oldest_due(&ShardSet::ALL, Timestamp::MIN, Timestamp::MAX)
+                    .await,
+            ),
+        );
         all.push(self.show(store.count_live().await));
         let counts = store.count_jobs(None, 10_000).await.unwrap();
         all.push(self.show(counts.counts));
