@@ -121,6 +121,8 @@ impl PgStore {
             include_str!("sql/list_jobs_label.sql")
         } else if states.iter().all(|state| RARE.contains(state)) {
             include_str!("sql/list_jobs_rare.sql")
+        } else if tenant != TenantId::DEFAULT && !states.contains(&JobState::Finished) {
+            include_str!("sql/list_jobs_open.sql")
         } else {
             include_str!("sql/list_jobs.sql")
         };

@@ -284,3 +284,32 @@ async fn what_overviews_read_grows_with_neither_history_nor_other_tenants() {
         }
     }
 }
+
+/// Many jobs of one tenant, nearly all of them finished.
+const FINISHED: &str = "
+    INSERT INTO tenants (id, name, created_at) VALUES ('00000000-0000-0000-0000-00000000000a', 'a', 0) ON CONFLICT DO NOTHING;
+    UPDATE jobs SET tenant = '00000000-0000-0000-0000-00000000000a', state = 2, due_at = NULL, next_slot = NULL
+    WHERE due_at % 50 <> 0;";
+
+#[tokio::test]
+async fn open_jobs_of_a_tenant_are_found_among_any_number_of_finished_ones() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    let address = server.fresh_schema();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let store = super::store(&address).await;
+    let day = Partition(1);
+    let entry = (day, day.ends_at());
+    store.open_days([entry].into_iter()).await.unwrap();
+    let ours = client(&server).await;
+    ours.batch_execute(&settings(&schema)).await.unwrap();
+    for fill in ["", &FILL.replace("$n", "30000"), FINISHED] {
+        ours.batch_execute(fill).await.unwrap();
+        ours.batch_execute("ANALYZE").await.unwrap();
+        let plan = plan(&ours, include_str!("sql/list_jobs_open.sql")).await;
+        assert!(
+            plan.contains("Index Scan Backward using jobs_open on jobs j"),
+            "{plan}"
+        );
+        assert!(!plan.contains("Sort"), "{plan}");
+    }
+}

@@ -95,7 +95,17 @@ impl Listing<'_> {
     fn by_tenant(&self, conn: &Connection) -> Done<Vec<JobId>> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
         let params = params![self.tenant, self.before, self.bits, self.part, limit];
-        query(conn, include_str!("sql/list_jobs_tenant.sql"), params)
+        let sql = if self.wants_finished() {
+            include_str!("sql/list_jobs_tenant.sql")
+        } else {
+            include_str!("sql/list_jobs_open.sql")
+        };
+        query(conn, sql, params)
+    }
+
+    /// What is finished is kept a while: there may be far more of it than of all the rest.
+    fn wants_finished(&self) -> bool {
+        self.states.contains(&JobState::Finished)
     }
 
     /// Fitting ones among the newest jobs; and the last one looked at, if there may be more.
@@ -138,6 +148,9 @@ impl Listing<'_> {
             (None, [JobState::Active]) if is_alone => {
                 let sql = include_str!("sql/list_jobs_active.sql");
                 query(conn, sql, params![self.tenant, before, limit])
+            }
+            (Some(_) | None, _) if !is_alone && !self.wants_finished() => {
+                query(conn, include_str!("sql/list_jobs_open_default.sql"), all)
             }
             (Some(_) | None, _) => query(conn, include_str!("sql/list_jobs.sql"), all),
         }

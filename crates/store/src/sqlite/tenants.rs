@@ -80,6 +80,7 @@ pub(super) fn index_default(conn: &Connection) -> Done<()> {
     if has_others(conn)? {
         conn.execute_batch(include_str!("sql/index_default_jobs.sql"))?;
         conn.execute_batch(include_str!("sql/index_default_rare.sql"))?;
+        conn.execute_batch(include_str!("sql/index_default_open.sql"))?;
         conn.execute_batch(include_str!("sql/index_default_audit.sql"))?;
     }
     Ok(())

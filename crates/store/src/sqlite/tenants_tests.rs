@@ -186,6 +186,11 @@ fn jobs_of_the_first_tenant_are_listed_by_indexes_of_its_own_once_there_are_othe
             include_str!("sql/list_jobs_rare_default.sql"),
             "jobs_default_rare ",
         ),
+        (
+            include_str!("sql/list_jobs_open_default.sql"),
+            "jobs_default_open ",
+        ),
+        (include_str!("sql/list_jobs_open.sql"), "jobs_open "),
     ] {
         let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
         let plan = explain.raw_query().mapped(|row| row.get(3));
