@@ -65,10 +65,14 @@ pub trait AccessStore:
     /// What a tenant has of what quotas bound. It is counted with every write; a request under way is in it or not.
     async fn tenant_use(&self, id: TenantId) -> Result<Usage, StoreError>;
 
-    /// Marks a tenant that is to go with all that it has: its keys are revoked, no more are made, and `retain` deletes what is
-    /// there bit by bit, and the tenant in the end. Asked again, it answers the same.
-    async fn delete_tenant(&self, id: TenantId, now: Timestamp)
-    -> Result<TenantMarked, StoreError>;
+    /// Marks a tenant that is to go with all that it has: no more keys are made, and `retain` deletes what is there bit by bit, also
+    /// what comes of requests that were under way, and the tenant in the end. A repeated call answers the same.
+    async fn delete_tenant(
+        &self,
+        id: TenantId,
+        now: Timestamp,
+        keys: ValidKeys,
+    ) -> Result<TenantMarked, StoreError>;
 
     /// Only one without valid keys goes, and what is left of its keys and its secrets with it. Whether it has jobs is for the caller to
     /// know.
@@ -117,10 +121,20 @@ pub enum TenantDropped {
     HasKeys,
 }
 
+/// What becomes of the valid keys of a tenant that is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValidKeys {
+    Revoke,
+    /// While there are any, it does not go.
+    Refuse,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TenantMarked {
     Done(Tenant),
     Missing,
+    /// Some of its keys are valid.
+    HasKeys,
     /// It has the last root key that does not expire.
     LastRoot,
 }

@@ -24,7 +24,8 @@ Examples:
 const DELETE_HELP: &str = "\
 A tenant that has jobs, calendars or valid keys is not deleted, unless --with-everything is said: then its keys are refused at
 once, and its jobs, runs, calendars and keys go in the background. `punctual tenant show` says how many jobs are left, until
-there is no such tenant any more. It cannot be undone.
+there is no such tenant any more, two minutes later at the earliest: so that a request that is under way meanwhile leaves
+nothing behind. Only then is its name free. It cannot be undone.
 
 Examples:
   punctual tenant delete team-search
@@ -237,9 +238,6 @@ fn said(done: &str, tenant: &Value) -> Result<(), Failure> {
 }
 
 fn deleted(tenant: &Value) -> Result<(), Failure> {
-    if tenant["deleting_at"].is_null() {
-        return said("deleted", tenant);
-    }
     let (name, jobs) = (text(&tenant["name"]), text(&tenant["used"]["jobs"]));
     output::line(&format!("deleting {name}: {jobs} jobs are left"))
 }

@@ -276,7 +276,7 @@ fn tenants_are_made_and_each_sees_its_own() {
     );
     assert_eq!(
         server.ask("tenant delete team-search"),
-        "deleted team-search\n"
+        "deleting team-search: 0 jobs are left\n"
     );
     assert!(server.ask("job show mine").contains("mine"));
 }

@@ -2,7 +2,7 @@
 
 use model::runs_day::Day;
 use model::{Proxy, Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage};
-use store::{JobFilter, Page, TenantCreated, TenantDropped, TenantMarked};
+use store::{JobFilter, Page, TenantCreated, TenantMarked, ValidKeys};
 
 use super::error::{KeyFault, OpError, TenantFault};
 use super::{Patch, keys, level, proxies};
@@ -100,29 +100,36 @@ pub async fn delete_all(api: &Api, name: &TenantName) -> Result<Tenant, OpError>
     if tenant.is_default() {
         return Err(TenantFault::Fixed.into());
     }
+    mark(api, tenant, ValidKeys::Revoke).await
+}
+
+/// It is marked, and swept from then on: a request that is under way in this very moment leaves nothing that nobody sees.
+async fn mark(api: &Api, tenant: Tenant, keys: ValidKeys) -> Result<Tenant, OpError> {
     let now = api.engine.now();
-    let marked = api.store.access().delete_tenant(tenant.id, now).await;
+    let marked = api.store.access().delete_tenant(tenant.id, now, keys).await;
     match marked.map_err(OpError::Write)? {
         TenantMarked::Done(tenant) => {
             keys::changed(api).await;
             tracing::info!(tenant = %tenant.name, "a tenant is deleted with all that it has");
             Ok(tenant)
         }
-        TenantMarked::Missing => Err(TenantFault::Missing(name.clone()).into()),
+        TenantMarked::Missing => Err(TenantFault::Missing(tenant.name).into()),
+        TenantMarked::HasKeys => Err(in_use(&tenant, "keys")),
         TenantMarked::LastRoot => Err(KeyFault::LastRoot.into()),
     }
 }
 
-/// Only one that has nothing goes. Answers it as it was; or as it stands, if it is being deleted with all that it has.
+fn in_use(tenant: &Tenant, what: &'static str) -> OpError {
+    let name = tenant.name.clone();
+    TenantFault::InUse { name, what }.into()
+}
+
+/// Only one that has nothing goes, apart from what becomes of requests under way. Answers it as it stands.
 pub async fn delete(api: &Api, name: &TenantName) -> Result<Tenant, OpError> {
     let tenant = get(api, name).await?;
     if tenant.deleting_at.is_some() {
         return Ok(tenant);
     }
-    let in_use = |what| TenantFault::InUse {
-        name: name.clone(),
-        what,
-    };
     if tenant.is_default() {
         return Err(TenantFault::Fixed.into());
     }
@@ -133,17 +140,11 @@ pub async fn delete(api: &Api, name: &TenantName) -> Result<Tenant, OpError> {
     let any = JobFilter::default();
     let jobs = api.store.list_jobs(tenant.id, &any, one).await?;
     if !jobs.is_empty() {
-        return Err(in_use("jobs").into());
+        return Err(in_use(&tenant, "jobs"));
     }
     let calendars = api.store.list_calendars(tenant.id, None, 1).await?;
     if !calendars.is_empty() {
-        return Err(in_use("calendars").into());
+        return Err(in_use(&tenant, "calendars"));
     }
-    let now = api.engine.now();
-    let dropped = api.store.access().drop_tenant(tenant.id, now).await;
-    match dropped.map_err(OpError::Write)? {
-        TenantDropped::Done => Ok(tenant),
-        TenantDropped::Missing => Err(TenantFault::Missing(name.clone()).into()),
-        TenantDropped::HasKeys => Err(in_use("keys").into()),
-    }
+    mark(api, tenant, ValidKeys::Refuse).await
 }

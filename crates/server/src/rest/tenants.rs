@@ -108,7 +108,7 @@ pub(super) async fn patch(
     answer::json(StatusCode::OK, &used(&api, &tenant).await?)
 }
 
-/// Delete a tenant that has no jobs, no calendars and no valid keys; or with everything.
+/// Delete a tenant that has no jobs, no calendars and no valid keys; or with everything. It goes in the background.
 #[utoipa::path(
     delete, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "delete_tenant",
     params(
@@ -116,8 +116,7 @@ pub(super) async fn patch(
         ("with_everything" = Option<bool>, Query, description = "Also its jobs, runs, calendars and keys, in the background"),
     ),
     responses(
-        (status = 200, body = wire::Tenant, description = "Deleted; as it was"),
-        (status = 202, body = wire::Tenant, description = "It is being deleted with everything; `used` of the tenant says what is left"),
+        (status = 202, body = wire::Tenant, description = "It is being deleted; `used` of the tenant says what is left"),
     ),
 )]
 pub(super) async fn delete(
@@ -135,8 +134,5 @@ pub(super) async fn delete(
             return Err(refuse("with_everything", detail));
         }
     };
-    if tenant.deleting_at.is_some() {
-        return answer::json(StatusCode::ACCEPTED, &used(&api, &tenant).await?);
-    }
-    answer::json(StatusCode::OK, &wire::Tenant::of(&tenant))
+    answer::json(StatusCode::ACCEPTED, &used(&api, &tenant).await?)
 }

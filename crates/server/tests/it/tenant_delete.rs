@@ -1,8 +1,12 @@
 //! Tenants that are deleted with all that they have.
 
-use model::{Role, TenantId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::schedule::Schedule;
+use model::{Definition, Job, JobId, Role, Slot, Target, Tenant, TenantId, TenantName, Timestamp};
 use serde_json::{Value, json};
-use store::EngineStore;
+use store::{AccessStore, ClientStore, EngineStore};
 
 use crate::access::now;
 use crate::world::{OK, World};
@@ -49,18 +53,10 @@ async fn a_tenant_goes_with_everything_in_the_background() {
     root("POST", "/v1/keys", key)
         .await
         .refused(404, "tenant-not-found");
-    let retain = async |now| {
-        let keep = store::Keep {
-            now,
-            history: model::limits::HISTORY_KEEP,
-            finished: model::limits::HISTORY_KEEP,
-        };
-        while world.store.retain(&keep).await.unwrap().more {}
-    };
-    retain(now()).await;
+    retain(&world, now()).await;
     let shown = root("GET", OTHER, Value::Null).await.is(200).json();
     assert_eq!(shown["used"]["jobs"], 0);
-    retain(now().plus(model::limits::TENANT_DRAIN)).await;
+    retain(&world, now().plus(model::limits::TENANT_DRAIN)).await;
     root("GET", OTHER, Value::Null)
         .await
         .refused(404, "tenant-not-found");
@@ -70,4 +66,54 @@ async fn a_tenant_goes_with_everything_in_the_background() {
     root("DELETE", always, Value::Null)
         .await
         .refused(409, "tenant-in-use");
+}
+
+async fn retain(world: &World, now: Timestamp) {
+    let keep = store::Keep {
+        now,
+        history: model::limits::HISTORY_KEEP,
+        finished: model::limits::HISTORY_KEEP,
+    };
+    while world.store.retain(&keep).await.unwrap().more {}
+}
+
+#[tokio::test]
+async fn a_job_that_is_being_created_while_its_tenant_is_deleted_goes_with_it() {
+    let world = World::with_keys().await;
+    let root = world.key(TenantId::DEFAULT, Role::Root).await;
+    let tenant = Tenant::new(
+        TenantId::from_bytes([9; 16]),
+        TenantName::new("going").unwrap(),
+        now(),
+    );
+    world.store.create_tenant(&tenant).await.unwrap();
+    let going = "/v1/tenants/going";
+    let gone = world.as_key(&root, "DELETE", going, Value::Null).await;
+    let marked = gone.is(202).json();
+    assert!(marked["deleting_at"].is_string(), "{marked}");
+    // A request that was let in before that, and is written only now.
+    let url = Target::http("http://127.0.0.1:9/").unwrap();
+    let schedule = Schedule::from(Slot(now().plus(Duration::from_secs(3_600))));
+    let id = JobId::new(now(), [1; 10]);
+    let def = Definition::new(schedule, url);
+    let late = Job::new(id, tenant.id, None, def, now());
+    let late = store::NewJob {
+        job: Arc::new(late),
+        idempotency: None,
+    };
+    let created = world.store.create_jobs(&[late]).await.unwrap();
+    assert_eq!(created, [store::Created::Done]);
+    retain(&world, now().plus(model::limits::TENANT_DRAIN)).await;
+    assert_eq!(world.store.get_job(tenant.id, id).await.unwrap(), None);
+    let shown = world.as_key(&root, "GET", going, Value::Null).await;
+    shown.refused(404, "tenant-not-found");
+    assert!(
+        world
+            .store
+            .count_jobs(None, 9)
+            .await
+            .unwrap()
+            .counts
+            .is_empty()
+    );
 }

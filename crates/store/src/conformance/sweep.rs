@@ -11,6 +11,7 @@ use model::{
 use super::{Kept, Subject, at, job_with, settlement, slot};
 use crate::{
     AccessStore, Claimed, JobFilter, Keep, KeyCreated, NewJob, Page, StartRun, Store, TenantMarked,
+    ValidKeys,
 };
 
 const OURS: TenantId = TenantId(uuid::Uuid::from_u128(12));
@@ -80,9 +81,12 @@ async fn listed(store: &dyn Store) -> Result<usize, crate::BoxError> {
 }
 
 async fn delete(access: &dyn AccessStore) -> Result<Tenant, crate::BoxError> {
-    match access.delete_tenant(OURS, at(10)).await? {
+    match access
+        .delete_tenant(OURS, at(10), ValidKeys::Revoke)
+        .await?
+    {
         TenantMarked::Done(tenant) => Ok(tenant),
-        other @ (TenantMarked::Missing | TenantMarked::LastRoot) => {
+        other @ (TenantMarked::Missing | TenantMarked::HasKeys | TenantMarked::LastRoot) => {
             Err(format!("{other:?}").into())
         }
     }
@@ -90,13 +94,18 @@ async fn delete(access: &dyn AccessStore) -> Result<Tenant, crate::BoxError> {
 
 pub async fn a_tenant_that_is_deleted_opens_nothing(subject: Subject) -> Kept {
     let access = subject.store.access();
-    let missing = access.delete_tenant(OURS, at(1)).await?;
+    let missing = access.delete_tenant(OURS, at(1), ValidKeys::Refuse).await?;
     assert_eq!(missing, TenantMarked::Missing);
     found(&*subject.store, 1).await?;
     let before = access.keys_since(0).await?.change;
+    let refused = access.delete_tenant(OURS, at(9), ValidKeys::Refuse).await?;
+    assert_eq!(refused, TenantMarked::HasKeys);
+    assert_eq!(access.keys_since(0).await?.change, before);
     let marked = delete(access).await?;
     assert_eq!(marked.deleting_at, Some(at(10)));
-    let again = access.delete_tenant(OURS, at(20)).await?;
+    let again = access
+        .delete_tenant(OURS, at(20), ValidKeys::Refuse)
+        .await?;
     assert_eq!(again, TenantMarked::Done(marked.clone()));
     assert_eq!(access.find_tenant(&marked.name).await?, Some(marked));
     let changed = access.keys_since(before).await?;
@@ -117,7 +126,9 @@ pub async fn a_tenant_that_is_deleted_opens_nothing(subject: Subject) -> Kept {
         ..key(4, Role::Root)
     };
     store.create_key(&root).await?;
-    let last = store.delete_tenant(other, at(10)).await?;
+    let last = store
+        .delete_tenant(other, at(10), ValidKeys::Revoke)
+        .await?;
     assert_eq!(last, TenantMarked::LastRoot);
     Ok(())
 }

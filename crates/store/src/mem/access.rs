@@ -11,7 +11,7 @@ use super::MemStore;
 use crate::audit::Change;
 use crate::{
     AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated,
-    TenantDropped, TenantMarked,
+    TenantDropped, TenantMarked, ValidKeys,
 };
 
 /// Tenants by name; every key, with the number of its last change.
@@ -235,8 +235,9 @@ impl AccessStore for MemStore {
         &self,
         id: TenantId,
         now: Timestamp,
+        keys: ValidKeys,
     ) -> Result<TenantMarked, StoreError> {
-        Ok(self.state().delete_tenant(id, now))
+        Ok(self.state().delete_tenant(id, now, keys))
     }
 
     async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError> {

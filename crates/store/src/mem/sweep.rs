@@ -4,15 +4,23 @@ use model::{JobId, JobState, Tenant, TenantId, Timestamp, limits};
 
 use super::state::State;
 use crate::types::swept;
-use crate::{TenantDropped, TenantMarked};
+use crate::{TenantDropped, TenantMarked, ValidKeys};
 
 impl State {
-    pub(super) fn delete_tenant(&mut self, id: TenantId, now: Timestamp) -> TenantMarked {
+    pub(super) fn delete_tenant(
+        &mut self,
+        id: TenantId,
+        now: Timestamp,
+        keys: ValidKeys,
+    ) -> TenantMarked {
         let Some(tenant) = self.access.tenant(id).cloned() else {
             return TenantMarked::Missing;
         };
         if tenant.deleting_at.is_some() {
             return TenantMarked::Done(tenant);
+        }
+        if keys == ValidKeys::Refuse && self.access.of(id).any(|key| key.is_valid(now)) {
+            return TenantMarked::HasKeys;
         }
         if !self.access.may_do_without(id) {
             return TenantMarked::LastRoot;

@@ -18,7 +18,7 @@ use crate::code::{Code, bad_row};
 use crate::row::{queues_of, queues_text};
 use crate::{
     AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated,
-    TenantDropped, TenantMarked,
+    TenantDropped, TenantMarked, ValidKeys,
 };
 
 /// Columns as `get_key.sql` has them; nothing for a role that a newer version wrote.
@@ -293,8 +293,9 @@ impl AccessStore for PgStore {
         &self,
         id: TenantId,
         now: Timestamp,
+        keys: ValidKeys,
     ) -> Result<TenantMarked, StoreError> {
-        self.call(|| self.try_delete_tenant(id, now)).await
+        self.call(|| self.try_delete_tenant(id, now, keys)).await
     }
 
     async fn drop_tenant(&self, id: TenantId, now: Timestamp) -> Result<TenantDropped, StoreError> {

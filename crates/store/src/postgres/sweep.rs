@@ -4,13 +4,13 @@
 use model::{AccessKey, JobId, Tenant, TenantId, Timestamp, limits};
 use uuid::Uuid;
 
-use super::access::roots;
+use super::access::{of_tenant, roots};
 use super::fault::Done;
 use super::store::{PgStore, limit};
 use super::tenants;
 use crate::audit::Change;
 use crate::types::swept;
-use crate::{JobChange, TenantMarked};
+use crate::{JobChange, TenantMarked, ValidKeys};
 
 /// Tenants of one step.
 const TENANTS_MAX: i64 = 10;
@@ -20,6 +20,7 @@ impl PgStore {
         &self,
         id: TenantId,
         now: Timestamp,
+        keys: ValidKeys,
     ) -> Done<TenantMarked> {
         let (conn, change) = self.begin_change().await?;
         let Some(tenant) = tenants::get(&conn, id).await? else {
@@ -27,6 +28,15 @@ impl PgStore {
         };
         if tenant.deleting_at.is_some() {
             return Ok(TenantMarked::Done(tenant));
+        }
+        let refuses = keys == ValidKeys::Refuse;
+        if refuses
+            && of_tenant(&conn, id)
+                .await?
+                .iter()
+                .any(|key| key.is_valid(now))
+        {
+            return Ok(TenantMarked::HasKeys);
         }
         if !AccessKey::may_do_without(&roots(&conn).await?, id) {
             return Ok(TenantMarked::LastRoot);

@@ -16,7 +16,7 @@ use crate::code::Code;
 use crate::row::{queues_of, queues_text};
 use crate::{
     AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated,
-    TenantDropped, TenantMarked,
+    TenantDropped, TenantMarked, ValidKeys,
 };
 
 /// Columns as `get_key.sql` has them; nothing for a role that a newer version wrote.
@@ -279,8 +279,9 @@ impl AccessStore for SqliteStore {
         &self,
         id: TenantId,
         now: Timestamp,
+        keys: ValidKeys,
     ) -> Result<TenantMarked, StoreError> {
-        self.write(By::Client, 1, move |db| db.delete_tenant(id, now))
+        self.write(By::Client, 1, move |db| db.delete_tenant(id, now, keys))
             .await
     }
 

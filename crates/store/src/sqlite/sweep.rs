@@ -4,14 +4,15 @@
 use model::{AccessKey, Job, JobId, Tenant, TenantId, Timestamp, limits};
 use rusqlite::{Connection, params};
 
+use super::access::of_tenant;
 use super::db::Db;
 use super::fault::Done;
 use super::jobs::{ChangeRow, load_job};
 use super::rows::Tenant as TenantColumn;
 use super::tenants;
-use crate::TenantMarked;
 use crate::code::of_row;
 use crate::types::swept;
+use crate::{TenantMarked, ValidKeys};
 
 /// Tenants of one step.
 const TENANTS_MAX: i64 = 10;
@@ -26,12 +27,25 @@ fn jobs(conn: &Connection, tenant: TenantId, all: bool, limit: usize) -> Done<Ve
 }
 
 impl Db {
-    pub(super) fn delete_tenant(&self, id: TenantId, now: Timestamp) -> Done<TenantMarked> {
+    pub(super) fn delete_tenant(
+        &self,
+        id: TenantId,
+        now: Timestamp,
+        keys: ValidKeys,
+    ) -> Done<TenantMarked> {
         let Some(tenant) = tenants::get(&self.conn, id)? else {
             return Ok(TenantMarked::Missing);
         };
         if tenant.deleting_at.is_some() {
             return Ok(TenantMarked::Done(tenant));
+        }
+        let refuses = keys == ValidKeys::Refuse;
+        if refuses
+            && of_tenant(&self.conn, id)?
+                .iter()
+                .any(|key| key.is_valid(now))
+        {
+            return Ok(TenantMarked::HasKeys);
         }
         if !AccessKey::may_do_without(&self.roots()?, id) {
             return Ok(TenantMarked::LastRoot);

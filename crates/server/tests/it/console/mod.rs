@@ -539,7 +539,9 @@ async fn a_user_of_a_tenant_that_goes_is_not_let_in() {
     let mut ada = Browser::new(&world);
     ada.login("ada", PASSWORD).await.is(303);
     ada.get("/jobs").await.is(200);
-    world.store.delete_tenant(tenant.id, now()).await.unwrap();
+    let keys = store::ValidKeys::Revoke;
+    let marked = world.store.delete_tenant(tenant.id, now(), keys).await;
+    marked.unwrap();
     ada.get("/jobs").await.is(303);
     ada.login("ada", PASSWORD).await.is(401);
 }
