@@ -70,7 +70,7 @@ impl Flaw {
                 slots: Stretch::one(slot),
                 reason,
                 note: None,
-                by: Arc::clone(&firing.decision.by),
+                actor: Arc::clone(&firing.decision.actor),
             });
         }
     }

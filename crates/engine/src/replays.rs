@@ -198,7 +198,7 @@ impl Replays {
         day: Day,
     ) -> Result<Vec<Queued>, StoreError> {
         let acting = Arc::new(Acting {
-            name: Arc::clone(&replay.by),
+            name: Arc::clone(&replay.actor),
             ..Acting::default()
         });
         let replays = self.ports.store.replays();

@@ -162,7 +162,7 @@ impl Job {
                 slots: Stretch::one(slot),
                 reason: Reason::Paused,
                 note: note.clone(),
-                by: Arc::clone(by),
+                actor: Arc::clone(by),
             });
         } else if self.def.schedule.leaves_out() {
             skips = self.undecided(overdue.map_or(now, before_it), Reason::Missed, by);
@@ -201,7 +201,7 @@ impl Job {
                 slots,
                 reason: Reason::Paused,
                 note: self.note.clone(),
-                by: Arc::clone(self.paused_by.as_ref().unwrap_or(by)),
+                actor: Arc::clone(self.paused_by.as_ref().unwrap_or(by)),
             })
     }
 
@@ -212,7 +212,7 @@ impl Job {
             slots,
             reason: Reason::Invalid,
             note: self.note.clone(),
-            by: Arc::clone(by),
+            actor: Arc::clone(by),
         };
         slots.map(skip).into_iter().collect()
     }

@@ -17,7 +17,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 pub struct Decision {
     /// When it was taken, and by which node.
     pub at: Timestamp,
-    pub by: Arc<str>,
+    pub actor: Arc<str>,
     /// Slots that were missed or that calendars leave out, oldest first; they will not run.
     pub passed: Vec<Skip>,
     /// The slot that runs.
@@ -43,7 +43,7 @@ impl Decision {
             slots: Stretch::one(slot),
             reason: Reason::Quota,
             note: None,
-            by: Arc::clone(&self.by),
+            actor: Arc::clone(&self.actor),
         };
         let skipped = self.start.take().map(skip);
         self.passed.extend(skipped);
@@ -78,7 +78,7 @@ impl Job {
     fn decide_whole(&self, slot: Slot, now: Timestamp, by: &Arc<str>) -> Decision {
         let mut decision = Decision {
             at: now,
-            by: Arc::clone(by),
+            actor: Arc::clone(by),
             passed: Vec::new(),
             start: None,
             next: None,
@@ -134,7 +134,7 @@ impl Job {
             slots,
             reason: Reason::Calendar,
             note: Some(name),
-            by: Arc::clone(by),
+            actor: Arc::clone(by),
         };
         stretches.into_iter().map(skip).collect()
     }
@@ -295,14 +295,14 @@ impl Job {
     fn start(&self, mut decision: Decision, missed: Option<Stretch>, slot: Slot) -> Decision {
         decision
             .passed
-            .extend(missed.map(|slots| skip_missed(slots, &decision.by)));
+            .extend(missed.map(|slots| skip_missed(slots, &decision.actor)));
         decision.start = Some(slot);
         decision.next = self.def.schedule.next_to_decide(slot.0);
         decision
     }
 
     fn pass_over(&self, mut decision: Decision, missed: Stretch, next: Option<Slot>) -> Decision {
-        decision.passed.push(skip_missed(missed, &decision.by));
+        decision.passed.push(skip_missed(missed, &decision.actor));
         decision.next = next;
         decision
     }
@@ -341,7 +341,7 @@ impl Job {
             slots,
             reason,
             note: None,
-            by: Arc::clone(by),
+            actor: Arc::clone(by),
         };
         if !schedule.leaves_out() {
             let first = self.next_slot.filter(|slot| slot.0 <= until);
@@ -417,7 +417,7 @@ fn skip_missed(slots: Stretch, by: &Arc<str>) -> Skip {
         slots,
         reason: Reason::Missed,
         note: None,
-        by: Arc::clone(by),
+        actor: Arc::clone(by),
     }
 }
 

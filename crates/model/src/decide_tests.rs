@@ -53,7 +53,7 @@ fn skip(reason: Reason, first: &str, last: &str, count: u64, note: Option<&str>)
         },
         reason,
         note: note.map(str::to_owned),
-        by: node(),
+        actor: node(),
     }
 }
 

@@ -58,7 +58,7 @@ fn skip(reason: Reason, first: i64, last: i64, count: u64) -> Skip {
         },
         reason,
         note: None,
-        by: me(),
+        actor: me(),
     }
 }
 
@@ -81,7 +81,7 @@ fn a_slot_on_time_starts_and_names_the_next() {
     let decision = job(every(60)).decide(slot(60), at(61), &me());
     let expected = Decision {
         at: at(61),
-        by: me(),
+        actor: me(),
         passed: Vec::new(),
         start: Some(slot(60)),
         next: Some(slot(120)),
@@ -179,7 +179,7 @@ fn a_pause_says_who_and_why() {
     let (resumed, passed) = held.resumed(at(70), false, &me());
     let expected = Skip {
         note: Some("rest".to_owned()),
-        by: someone,
+        actor: someone,
         ..skip(Reason::Paused, 60, 60, 1)
     };
     assert_eq!(passed, [expected]);

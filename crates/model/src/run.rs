@@ -222,7 +222,7 @@ impl Reason {
             Self::Refused => "refused",
             Self::Lost => "lost",
             Self::Poison => "poison",
-            Self::Asked => "asked",
+            Self::Asked => "requested",
             Self::Replaced => "replaced",
             Self::JobDeleted => "job_deleted",
             Self::Unreadable => "unreadable",
@@ -287,7 +287,7 @@ pub struct Skip {
     /// The calendar's name, or what was said when the job was paused.
     pub note: Option<String>,
     /// A node, or whoever changed the job.
-    pub by: Arc<str>,
+    pub actor: Arc<str>,
 }
 
 /// A run, live or ended, as a reader sees it.
@@ -330,7 +330,7 @@ pub struct Run {
     /// Only of a `Skipped` entry: what stands behind its reason.
     pub note: Option<String>,
     /// Only of a `Skipped` entry: who decided it.
-    pub by: Option<Arc<str>>,
+    pub actor: Option<Arc<str>>,
     /// Ended attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
@@ -363,7 +363,7 @@ impl Run {
             trace: None,
             stretch: None,
             note: None,
-            by: None,
+            actor: None,
             attempts: Vec::new(),
         }
     }
@@ -385,7 +385,7 @@ impl Run {
             slots,
             reason,
             note,
-            by,
+            actor: by,
         } = skip;
         Self {
             state: RunState::Skipped,
@@ -393,7 +393,7 @@ impl Run {
             settled_at: Some(settled_at),
             stretch: slots.several(),
             note: note.clone(),
-            by: Some(Arc::clone(by)),
+            actor: Some(Arc::clone(by)),
             ..Self::of_slot(job, slots.first)
         }
     }

@@ -23,7 +23,7 @@ fn skip(slots: Stretch) -> Skip {
         slots,
         reason: Reason::Paused,
         note: Some("holidays".to_owned()),
-        by: Arc::from("ana"),
+        actor: Arc::from("ana"),
     }
 }
 

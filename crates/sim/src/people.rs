@@ -233,7 +233,7 @@ impl World {
             trace: None,
             stretch: None,
             note: None,
-            by: None,
+            actor: None,
             attempts: Vec::new(),
         };
         let force = self.rng.random_bool(0.2);

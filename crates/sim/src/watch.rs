@@ -163,7 +163,7 @@ impl FaultStore {
             slots: Stretch::one(slot),
             reason,
             note: None,
-            by: Arc::clone(&decision.by),
+            actor: Arc::clone(&decision.actor),
         });
         let cause = Cause::Fire {
             decided_at: decision.at,

@@ -26,7 +26,7 @@ pub struct Replay {
     pub limit: u64,
     pub created_at: Timestamp,
     /// Who wants it.
-    pub by: Arc<str>,
+    pub actor: Arc<str>,
     pub progress: Progress,
 }
 

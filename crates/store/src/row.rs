@@ -218,7 +218,7 @@ impl EndedRow {
     /// Who made the attempt that ended it, or who decided that there is none.
     pub(crate) fn actor(&self) -> Option<&str> {
         let node = self.last.as_ref().and_then(|last| last.node.as_deref());
-        node.or(self.run.by.as_deref())
+        node.or(self.run.actor.as_deref())
     }
 
     /// When it was due, if that is not the moment in its id.

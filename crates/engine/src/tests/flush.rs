@@ -76,7 +76,7 @@ async fn what_a_change_of_a_job_skips_and_cancels_is_counted() {
         },
         reason: Reason::Paused,
         note: None,
-        by: Arc::from("me"),
+        actor: Arc::from("me"),
     };
     let metrics = bench.metrics();
     metrics.job_changed(bench.now(), TenantId::DEFAULT, &[skip], 2);

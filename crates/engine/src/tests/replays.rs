@@ -54,7 +54,7 @@ fn wanted(now: Timestamp, work: ReplayWork, rate: u32) -> Replay {
         rate,
         limit: 1_000,
         created_at: now,
-        by: Arc::from("Ana"),
+        actor: Arc::from("Ana"),
         progress: Progress {
             updated_at: now,
             ..Progress::default()

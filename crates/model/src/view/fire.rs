@@ -187,7 +187,7 @@ impl View {
                     state: RunState::Skipped,
                     reason: Some(reason),
                     settled_at: Some(decision.at),
-                    by: Some(Arc::clone(&decision.by)),
+                    actor: Some(Arc::clone(&decision.actor)),
                     ..run
                 });
                 Fired::Skipped(reason)

@@ -332,7 +332,7 @@ impl View {
             slots: Stretch::one(slot),
             reason: Reason::Missed,
             note: Some("taken back for an edit, and edited again".to_owned()),
-            by: Arc::from("punctual"),
+            actor: Arc::from("punctual"),
         };
         self.record(Run::skipped(&job, &skip, now));
         job.runs_made = job.runs_made.saturating_sub(1);

@@ -47,7 +47,7 @@ fn skipped(job: &Job, first: i64, last: i64) -> Run {
         },
         reason: Reason::Paused,
         note: Some("why".to_owned()),
-        by: Arc::from("someone"),
+        actor: Arc::from("someone"),
     };
     Run::skipped(job, &skip, at(601))
 }

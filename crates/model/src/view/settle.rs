@@ -90,7 +90,7 @@ impl Settlement {
             trace: None,
             stretch: run.stretch,
             note: run.note.clone(),
-            by: run.by.clone(),
+            actor: run.actor.clone(),
             attempts: run.attempts.iter().chain(attempt).cloned().collect(),
         }
     }

@@ -145,7 +145,7 @@ mod tests {
             "2026-03-29T01:30:00.000Z is a slot: ran (succeeded), see run_1",
         );
         check(
-            json!({ "at": at, "slot": true, "fate": "skipped", "run": { "reason": "calendar", "note": "x", "by": "n" } }),
+            json!({ "at": at, "slot": true, "fate": "skipped", "run": { "reason": "calendar", "note": "x", "actor": "n" } }),
             "2026-03-29T01:30:00.000Z is a slot: skipped (calendar: x, by n)",
         );
     }

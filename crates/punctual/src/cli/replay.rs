@@ -307,11 +307,11 @@ fn replays(items: &[Value], first: bool) -> Result<(), Failure> {
             Cell::new(text(&replay["skipped"])),
             Cell::new(text(&replay["scanned"])),
             Cell::new(moment(&replay["created_at"], false)),
-            Cell::new(text(&replay["by"])),
+            Cell::new(text(&replay["actor"])),
         ]
     });
     let head = [
-        "ID", "KIND", "STATE", "STARTED", "SKIPPED", "SCANNED", "CREATED", "BY",
+        "ID", "KIND", "STATE", "STARTED", "SKIPPED", "SCANNED", "CREATED", "ACTOR",
     ];
     view::rows_of(&head, rows.collect(), first, "replays")
 }

@@ -20,7 +20,7 @@ Examples:
   punctual job slots hello --from 2026-03-28T00:00:00Z --to 2026-03-31T00:00:00Z
   punctual job slots hello --limit 5000 --json";
 
-const HEAD: [&str; 5] = ["SLOT", "FATE", "REASON OR RUN", "NOTE", "BY"];
+const HEAD: [&str; 5] = ["SLOT", "FATE", "REASON OR RUN", "NOTE", "ACTOR"];
 
 #[derive(Debug, Args)]
 pub(super) struct Slots {
@@ -106,7 +106,7 @@ fn row(slot: &Value) -> Vec<Cell> {
         fate(&slot["fate"]),
         Cell::new(reason_or_run(slot)),
         Cell::new(cut(&text(&slot["note"]))),
-        Cell::new(text(&slot["by"])),
+        Cell::new(text(&slot["actor"])),
     ]
 }
 

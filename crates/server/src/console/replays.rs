@@ -63,7 +63,7 @@ impl ReplayRow {
             started: count(replay.progress.started),
             at: face(viewer).when(replay.created_at),
             of: words_of(&shown),
-            by: shown.by,
+            by: shown.actor,
             id: shown.id,
         }
     }

@@ -111,7 +111,7 @@ impl Entry {
             RunState::Skipped => Fate::Skipped(Why {
                 reason: run.reason.unwrap_or(Reason::Missed),
                 note: run.note,
-                by: run.by,
+                actor: run.actor,
                 at: run.settled_at,
             }),
             RunState::Ready
@@ -144,7 +144,7 @@ pub enum Fate {
 pub struct Why {
     pub reason: Reason,
     pub note: Option<String>,
-    pub by: Option<Arc<str>>,
+    pub actor: Option<Arc<str>>,
     /// When it was written down; not at all of what is computed.
     pub at: Option<Timestamp>,
 }

@@ -410,7 +410,7 @@ impl View<'_> {
         let is_client = |by: &str| {
             by == &**ANONYMOUS || by.starts_with("key_") || Some(by) == self.job.owner.as_deref()
         };
-        let by_client = why.by.as_deref().is_some_and(is_client);
+        let by_client = why.actor.as_deref().is_some_and(is_client);
         let edited = self.job.version > Version::FIRST && why.at == Some(self.job.updated_at);
         why.reason == Reason::Missed && (by_client || edited)
     }
@@ -427,7 +427,7 @@ impl View<'_> {
         if let Some(note) = &why.note {
             says.push_str(&format!(" ({note})"));
         }
-        if let Some(by) = &why.by {
+        if let Some(by) = &why.actor {
             says.push_str(&format!(", by {by}"));
         }
         if let Some(at) = why.at {

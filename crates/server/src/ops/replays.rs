@@ -111,7 +111,7 @@ async fn put(
         rate: pace.rate.unwrap_or(limits::REPLAY_RATE_DEFAULT),
         limit: pace.limit.unwrap_or(most).min(most),
         created_at: now,
-        by: Arc::clone(by),
+        actor: Arc::clone(by),
         progress: Progress {
             updated_at: now,
             ..Progress::default()

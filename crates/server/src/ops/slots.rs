@@ -207,7 +207,7 @@ impl View<'_> {
             JobState::Active => self.coming(),
             JobState::Paused => {
                 let passed = job.passed_while_paused(self.now, &ANONYMOUS);
-                let passed = passed.map(|skip| (skip.slots, Some(skip.by)));
+                let passed = passed.map(|skip| (skip.slots, Some(skip.actor)));
                 self.let_pass(Reason::Paused, passed, job.paused_by.clone())
             }
             JobState::Invalid => {
@@ -278,7 +278,7 @@ impl View<'_> {
             let why = Why {
                 reason,
                 note: job.note.clone(),
-                by,
+                actor: by,
                 at: None,
             };
             self.entry(slots, Fate::Skipped(why))
@@ -337,7 +337,7 @@ impl Iterator for Computed<'_> {
                 let why = Why {
                     reason: Reason::Calendar,
                     note: Some(by),
-                    by: None,
+                    actor: None,
                     at: None,
                 };
                 let slots = self.view.job.def.schedule.stretch(first, end);

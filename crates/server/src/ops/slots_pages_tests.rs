@@ -123,7 +123,7 @@ fn what_others_wrote_is_not_taken_for_a_piece() {
         slots: minutely().stretch(Slot(at(first)), at(first + 60)),
         reason: Reason::Paused,
         note: Some(note.to_owned()),
-        by: me(),
+        actor: me(),
     };
     life.now = at(700);
     life.skip(&[skip(60, "a"), skip(180, "b"), skip(300, "b")]);

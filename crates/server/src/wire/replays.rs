@@ -185,7 +185,7 @@ pub struct Replay {
     /// Whether its runs get another payload than their own.
     pub has_payload: bool,
     /// Who asked for it.
-    pub by: String,
+    pub actor: String,
     /// When it was asked for.
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -308,7 +308,7 @@ impl Replay {
             started: it.started,
             skipped: it.skipped,
             has_payload: replay.payload().is_some(),
-            by: replay.by.to_string(),
+            actor: replay.actor.to_string(),
             created_at: moment(&replay.created_at),
             updated_at: moment(&it.updated_at),
             ended_at: it.ended_at.as_ref().map(moment),

@@ -83,7 +83,7 @@ pub struct Run {
     pub note: Option<String>,
     /// Of a skipped entry: a node, or whoever changed the job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub actor: Option<String>,
 }
 
 /// A run after it was asked to end, and whether its holder agreed.
@@ -258,7 +258,7 @@ impl Run {
                 count: stretch.count,
             }),
             note: run.note.clone(),
-            by: run.by.as_ref().map(ToString::to_string),
+            actor: run.actor.as_ref().map(ToString::to_string),
         }
     }
 }

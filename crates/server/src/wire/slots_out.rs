@@ -33,7 +33,7 @@ pub struct SlotEntry {
     /// With a reason: a node, or whoever changed the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub by: Option<Option<String>>,
+    pub actor: Option<Option<String>>,
     /// With a reason: when it was written down; none while it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -114,7 +114,7 @@ impl SlotEntry {
             run,
             reason: why.map(|why| why.reason.as_str()),
             note: why.map(|why| why.note.clone()),
-            by: why.map(|why| why.by.as_ref().map(ToString::to_string)),
+            actor: why.map(|why| why.actor.as_ref().map(ToString::to_string)),
             at: why.map(|why| why.at.as_ref().map(moment)),
             overdue,
             first: several.map(|slots| slots.first.to_string()),

@@ -224,7 +224,7 @@ async fn a_paused_job_is_explained() {
         "{answer:#}"
     );
     assert_eq!(
-        (&answer["run"]["reason"], &answer["run"]["by"]),
+        (&answer["run"]["reason"], &answer["run"]["actor"]),
         (&json!("paused"), &json!("anonymous"))
     );
     says(&answer, "job", false, "by anonymous: rain");

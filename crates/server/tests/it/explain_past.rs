@@ -154,7 +154,7 @@ async fn a_slot_that_an_edit_dropped_was_not_missed_by_a_node() {
         slots: model::Stretch::one(slot),
         reason: model::Reason::Missed,
         note: None,
-        by: Arc::from("anonymous"),
+        actor: Arc::from("anonymous"),
     };
     let change = store::JobChange {
         before: Arc::new(job),

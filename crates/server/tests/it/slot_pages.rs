@@ -124,7 +124,7 @@ async fn a_pause_of_many_days_is_one_entry() {
             )
         );
         assert_eq!(
-            (&entry["reason"], &entry["note"], &entry["by"]),
+            (&entry["reason"], &entry["note"], &entry["actor"]),
             (&json!("paused"), &json!("rain"), &json!("someone"))
         );
         assert_eq!(page["next_cursor"], Value::Null, "{page}");

@@ -156,7 +156,7 @@ async fn a_slot_that_met_a_living_run_says_so() {
     assert_eq!(items(&page)[0]["run"]["outcome"], Value::Null);
     let skipped = &items(&page)[1];
     assert_eq!(
-        (&skipped["by"], &skipped["note"]),
+        (&skipped["actor"], &skipped["note"]),
         (&json!("punctual"), &Value::Null)
     );
     assert!(skipped["at"].is_string(), "{skipped}");
@@ -188,7 +188,7 @@ async fn slots_that_passed_without_a_node_are_missed() {
     assert!((58..=60).contains(&count), "{missed:?}");
     for item in &missed {
         assert_eq!(
-            (&item["slot"], &item["by"]),
+            (&item["slot"], &item["actor"]),
             (&item["first"], &json!("punctual"))
         );
     }
@@ -226,7 +226,7 @@ async fn a_paused_job_tells_what_it_lets_pass() {
     };
     for item in [passed, coming] {
         assert_eq!(
-            (&item["note"], &item["by"], &item["at"]),
+            (&item["note"], &item["actor"], &item["at"]),
             (&json!("rain"), &json!("anonymous"), &Value::Null)
         );
     }
@@ -283,7 +283,7 @@ async fn what_calendars_leave_out_is_told_ahead() {
     let page = list(&world, id, &query).await;
     assert_eq!(fates(&page), ["skipped calendar", "skipped paused"]);
     assert!(items(&page)[0]["at"].is_string(), "{page}");
-    assert_eq!(items(&page)[0]["by"], "anonymous");
+    assert_eq!(items(&page)[0]["actor"], "anonymous");
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ fn replay(number: u8) -> Replay {
         rate: 7,
         limit: 1_000,
         created_at: at(i64::from(number)),
-        by: Arc::from("Ana Ö."),
+        actor: Arc::from("Ana Ö."),
         progress: Progress {
             updated_at: at(i64::from(number)),
             ..Progress::default()

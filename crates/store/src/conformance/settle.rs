@@ -353,7 +353,7 @@ pub async fn attempts_keep_their_node_and_their_marks(subject: Subject) -> Kept 
         let ended = subject.run(run.id).await?;
         assert_eq!(ended.attempts.last(), made.as_ref());
         assert_eq!(ended.attempts.len(), 1, "{marks:?}");
-        assert_eq!((ended.late_by(), ended.by), (marks.late_by, None));
+        assert_eq!((ended.late_by(), ended.actor), (marks.late_by, None));
     }
     let run = subject.claimed(job.id).await?;
     let mut failed = settlement(&run, Verdict::RetryAt(at(400)));

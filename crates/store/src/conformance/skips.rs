@@ -27,7 +27,7 @@ fn catching_up(policy: CatchUpPolicy) -> Result<Job, BoxError> {
 fn noted(skip: Skip, note: &str, by: &str) -> Skip {
     Skip {
         note: Some(note.to_owned()),
-        by: Arc::from(by),
+        actor: Arc::from(by),
         ..skip
     }
 }
@@ -73,7 +73,7 @@ pub async fn one_missed_slot_is_an_entry_of_its_own(subject: Subject) -> Kept {
     };
     assert_eq!((entry.stretch, entry.slot), (None, Some(slot(60))));
     assert_eq!((entry.due_at, entry.settled_at), (at(60), Some(at(100))));
-    assert_eq!((entry.by.as_deref(), &entry.note), (Some(NODE), &None));
+    assert_eq!((entry.actor.as_deref(), &entry.note), (Some(NODE), &None));
     Ok(())
 }
 
@@ -102,7 +102,7 @@ pub async fn every_skip_of_a_decision_is_kept_whole(subject: Subject) -> Kept {
             .await?;
         let decision = Decision {
             at: at(781),
-            by: Arc::from(NODE),
+            actor: Arc::from(NODE),
             passed: some_of_each().to_vec(),
             start,
             next: Some(slot(840)),
@@ -210,7 +210,7 @@ pub async fn the_end_of_a_pause_is_one_entry(subject: Subject) -> Kept {
     };
     assert_eq!(entry.stretch, Some(stretch));
     assert_eq!(entry.note.as_deref(), Some("too loud"));
-    assert_eq!(entry.by.as_deref(), Some("someone"), "who paused it");
+    assert_eq!(entry.actor.as_deref(), Some("someone"), "who paused it");
     Ok(())
 }
 
@@ -275,7 +275,7 @@ pub async fn what_was_passed_over_before_a_run_taken_back_is_decided_anew(
         let job = subject.put(job).await?;
         let decision = Decision {
             at: at(64),
-            by: Arc::from(NODE),
+            actor: Arc::from(NODE),
             passed: vec![
                 of_seconds(58, 58, Reason::Missed),
                 of_seconds(59, 61, Reason::Calendar),

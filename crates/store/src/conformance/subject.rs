@@ -381,7 +381,7 @@ pub fn skip(first: i64, last: i64, reason: Reason) -> Skip {
         },
         reason,
         note: None,
-        by: Arc::from(NODE),
+        actor: Arc::from(NODE),
     }
 }
 

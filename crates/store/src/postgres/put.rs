@@ -143,7 +143,7 @@ impl PlainEndColumns<'_> {
             && run.reason.is_none()
             && run.stretch.is_none()
             && run.note.is_none()
-            && run.by.is_none()
+            && run.actor.is_none()
             && row.actor() == actor
     }
 }

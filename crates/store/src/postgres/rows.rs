@@ -190,7 +190,7 @@ impl LiveRow {
             settled_at: None,
             stretch: None,
             note: None,
-            by: None,
+            actor: None,
             attempts: Vec::new(),
         };
         Ok(Self {
@@ -243,7 +243,7 @@ pub(super) fn read_ended(row: &Row) -> Done<Run> {
         woken_at: None,
         stretch: stretch(slot, maybe_moment(row, 19)?, row.try_get(20)?),
         note: maybe_text(row, 23)?,
-        by: maybe_text(row, 24)?.map(Arc::from),
+        actor: maybe_text(row, 24)?.map(Arc::from),
         attempts: Vec::new(),
     };
     let mut last = read_last(row, &mut run)?;
@@ -267,7 +267,7 @@ fn read_last(row: &Row, run: &mut Run) -> Done<Option<Attempt>> {
         error: maybe_text(row, 17)?,
         output: maybe_bytes(row, 18)?.unwrap_or_default(),
         // The same column says of a skipped entry who decided it.
-        node: run.by.take(),
+        node: run.actor.take(),
         truncated: false,
         exchange: None,
         late_by: None,

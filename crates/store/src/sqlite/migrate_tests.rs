@@ -170,7 +170,7 @@ async fn a_file_of_the_first_version_has_everything_afterwards() {
     );
     assert!(
         runs.iter()
-            .all(|run| run.note.is_none() && run.by.is_none())
+            .all(|run| run.note.is_none() && run.actor.is_none())
     );
     assert_eq!(runs[1].state, RunState::Ready);
     let dead = RunFilter {
@@ -270,7 +270,7 @@ async fn a_day_that_was_there_before_takes_what_is_new() {
     let entry = slots.iter().find(|run| run.note.is_some()).unwrap();
     assert_eq!(entry.slot, Some(passed[0].slots.first));
     assert_eq!(
-        (entry.note.as_deref(), entry.by.as_deref()),
+        (entry.note.as_deref(), entry.actor.as_deref()),
         (Some("lunch"), Some("someone"))
     );
     assert!(slots.iter().all(|run| run.kind == RunKind::Slot));

@@ -57,7 +57,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ReplayRow> {
         // What it is to run is read below.
         work: crate::ReplayWork::Runs(crate::RunFind::default(), None),
         created_at: moment(row, 3)?,
-        by: Arc::from(row.get::<_, String>(4)?),
+        actor: Arc::from(row.get::<_, String>(4)?),
         rate: row.get(5)?,
         limit: count(row, 6)?,
         progress,
@@ -129,7 +129,7 @@ impl Db {
             replay.id.as_bytes(),
             Tenant(replay.tenant),
             replay.created_at.as_millis(),
-            &*replay.by,
+            &*replay.actor,
             replay.rate,
             signed(replay.limit),
             work,

@@ -141,7 +141,7 @@ impl RunRow {
             settled_at: None,
             stretch: None,
             note: None,
-            by: None,
+            actor: None,
             attempts: Vec::new(),
         };
         Ok(Self {
@@ -181,7 +181,7 @@ impl RunRow {
             woken_at: None,
             stretch: stretch(slot, maybe_moment(row, 19)?, row.get(20)?),
             note: row.get(23)?,
-            by: row.get::<_, Option<String>>(24)?.map(Arc::from),
+            actor: row.get::<_, Option<String>>(24)?.map(Arc::from),
             attempts: Vec::new(),
         };
         let last = read_last(row, &mut run)?;
@@ -239,7 +239,7 @@ fn read_last(row: &Row<'_>, run: &mut Run) -> Result<Option<Attempt>> {
         error: row.get(17)?,
         output: maybe_bytes(row, 18)?.unwrap_or_default(),
         // The same column says of a skipped entry who decided it.
-        node: run.by.take(),
+        node: run.actor.take(),
         truncated: false,
         exchange: None,
         late_by: None,

@@ -30,7 +30,7 @@ const FIRST: [&str; 28] = [
     "reason",
     "outcome",
     "note",
-    "by",
+    "actor",
     "paused_by",
     "warning",
     "next_slot",

@@ -63,8 +63,8 @@ pub(crate) fn reason(run: &Value) -> String {
     if run["note"].is_string() {
         reason.push_str(&format!(": {}", cut(&text(&run["note"]))));
     }
-    if run["by"].is_string() {
-        reason.push_str(&format!(", by {}", text(&run["by"])));
+    if run["actor"].is_string() {
+        reason.push_str(&format!(", by {}", text(&run["actor"])));
     }
     reason
 }
@@ -261,11 +261,11 @@ mod tests {
         check(json!({ "reason": null }), "");
         check(json!({ "reason": "overlap", "note": null }), "overlap");
         check(
-            json!({ "reason": "calendar", "note": "holidays", "by": "node-1" }),
+            json!({ "reason": "calendar", "note": "holidays", "actor": "node-1" }),
             "calendar: holidays, by node-1",
         );
         check(
-            json!({ "reason": "paused", "by": "anonymous" }),
+            json!({ "reason": "paused", "actor": "anonymous" }),
             "paused, by anonymous",
         );
     }

@@ -140,9 +140,9 @@ fn slots_of_every_fate_have_their_line() {
     let page = json!({
         "items": [
             { "slot": moment(1), "fate": "ran", "run": { "id": "run_1", "state": "dead" } },
-            { "slot": moment(2), "fate": "skipped", "reason": "calendar", "note": "holi\u{1b}days", "by": "node-1",
+            { "slot": moment(2), "fate": "skipped", "reason": "calendar", "note": "holi\u{1b}days", "actor": "node-1",
               "first": moment(2), "last": moment(4), "count": 3 },
-            { "slot": moment(5), "fate": "missed", "reason": "missed", "by": "node-1" },
+            { "slot": moment(5), "fate": "missed", "reason": "missed", "actor": "node-1" },
             { "slot": moment(6), "fate": "planned", "overdue": true },
         ],
         "next_cursor": null, "from": moment(0), "to": moment(9), "history_from": moment(1),
