@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::ledger::Ledger;
 use super::world::{HEAD_START, Planned, create, history, moment, now, pause, slot_of, stop_all};
-use crate::support::{Answer, Delivery, Http, Receiver, Server, wait_for};
+use crate::support::{Answer, Delivery, Http, Receiver, Server, seed, wait_for};
 
 const JOBS: usize = 50;
 
@@ -133,8 +133,7 @@ fn all_hold(acknowledged: &[Acknowledged], jobs: &[Planned], receiver: &Receiver
 
 #[test]
 fn nothing_is_delivered_for_slots_after_an_acknowledged_pause_or_delete() {
-    let seed = u64::from(rand::random::<u32>());
-    eprintln!("seed {seed}");
+    let seed = seed();
     let receiver = Receiver::start();
     let server = Server::start();
     let http = server.http();
@@ -182,8 +181,7 @@ fn nothing_is_delivered_for_slots_after_an_acknowledged_pause_or_delete() {
 
 #[test]
 fn edits_neither_lose_nor_double_a_slot() {
-    let seed = u64::from(rand::random::<u32>());
-    eprintln!("seed {seed}");
+    let seed = seed();
     let receiver = Receiver::start();
     let server = Server::start();
     let mut jobs = recurring(&receiver, &server, 30);

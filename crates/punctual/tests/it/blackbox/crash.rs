@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::ledger::{Entry, Ledger};
 use super::world::{HEAD_START, Planned, create, history, moment, now, pause, stop_all};
-use crate::support::{Answer, Http, Receiver, Server, wait_for};
+use crate::support::{Answer, Http, Receiver, Server, seed, wait_for};
 
 const ONE_OFFS: usize = 2_000;
 const RECURRING: usize = 200;
@@ -117,9 +117,9 @@ fn the_trace_of_a_run_by_hand_survives_kill_9() {
 
 #[test]
 fn nothing_is_lost_or_doubled_by_kill_9() {
-    let seed = rand::random();
+    let seed = seed();
     let moments = moments(seed);
-    eprintln!("seed {seed}: killed after {moments:?} ms");
+    eprintln!("killed after {moments:?} ms");
     // Slow enough for every kill to meet deliveries under way.
     let receiver = Receiver::answering(|delivery| {
         let slow = delivery.at_micros % 300_000;

@@ -41,6 +41,17 @@ pub fn now() -> i64 {
     Clock::now(&SystemClock).as_millis()
 }
 
+/// What a test's chance begins with: printed, and the same again with `TEST_SEED`.
+pub fn seed() -> u64 {
+    let given = std::env::var("TEST_SEED").ok();
+    let seed = given.map_or_else(
+        || u64::from(rand::random::<u32>()),
+        |text| text.parse().expect("TEST_SEED is a number"),
+    );
+    eprintln!("TEST_SEED={seed}");
+    seed
+}
+
 pub fn pause(span: Duration) {
     thread::sleep(span);
 }

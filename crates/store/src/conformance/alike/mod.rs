@@ -14,7 +14,9 @@ mod people;
 mod rules;
 mod world;
 
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
 use self::ops::{Op, Step, steps};
 use self::world::World;
@@ -58,15 +60,22 @@ fn try_out(
     let given = std::env::var("PROPTEST_CASES")
         .ok()
         .and_then(|text| text.parse().ok());
-    let config = Config {
+    let mut config = Config {
         cases: given.unwrap_or(cases),
         failure_persistence: None,
         max_shrink_iters: 4_000,
         max_shrink_time: SHRINK_MILLIS,
         ..Config::default()
     };
+    // `PROPTEST_RNG_SEED` has the same sequences tried again.
+    let seed = match config.rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().build_hasher().finish(),
+    };
+    config.rng_seed = RngSeed::Fixed(seed);
+    eprintln!("PROPTEST_RNG_SEED={seed}");
     if let Err(error) = ask(config, first, second) {
-        panic!("{error}");
+        panic!("PROPTEST_RNG_SEED={seed}: {error}");
     }
 }
 
