@@ -250,8 +250,7 @@ fn no_source_file_is_too_long() {
         .collect();
     none(&violations(&sources, |file| {
         // Short tests sit at the end of the file that they test; they do not count.
-        let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let lines = code.lines().count();
+        let lines = file.product().lines().count();
         let long = lines > LINES_MAX;
         long.then(|| format!("{lines} lines, at most {LINES_MAX} are allowed"))
             .into_iter()
@@ -383,6 +382,51 @@ fn no_duty_uses_another() {
     none(&violations);
 }
 
+/// What a duty does to jobs and runs it does in batches: no loop over items, other than one over chunks, calls the store.
+#[test]
+fn no_duty_calls_the_store_for_each_item() {
+    // A replay moves on by itself, over its own step, and few are under way at once.
+    const ONE_BY_ONE: &str = "store.replays().move_replay(";
+    let duties = DUTIES.iter().flat_map(|duty| duty.iter());
+    let duties: Vec<File> = duties
+        .map(|duty| {
+            let path = format!("crates/engine/src/{duty}.rs");
+            let text = read(&path);
+            File { path, text }
+        })
+        .collect();
+    none(&violations(&duties, |file| {
+        let (mut found, mut within) = (Vec::new(), None);
+        for (at, line) in file.product().lines().enumerate() {
+            let line = line.split("//").next().unwrap_or_default();
+            let depth = line.len() - line.trim_start().len();
+            if line.trim_start().starts_with("for ") {
+                let few = line.contains(".chunks(") || line.contains(" in 0..");
+                within = within.or((!few).then_some(depth));
+            } else if within.is_some_and(|outer| depth <= outer && line.trim() == "}") {
+                within = None;
+            } else if within.is_some() && line.contains("store.") && !line.contains(ONE_BY_ONE) {
+                found.push(format!("line {}: a call for each item", at + 1));
+            }
+        }
+        found
+    }));
+}
+
+/// It speaks to a server as everyone does. `backup` opens a folder, and says so in its help.
+#[test]
+fn the_command_line_opens_no_store() {
+    let mut commands = files();
+    commands.retain(|file| {
+        let is_command = file.path.starts_with("crates/punctual/src/cli/");
+        is_command && !file.path.ends_with("/backup.rs")
+    });
+    assert!(commands.len() > 20, "they have moved");
+    none(&violations(&commands, |file| {
+        lines_with(file, &["store::", "executor::", "engine::Node"])
+    }));
+}
+
 /// What leaves a node passes the egress guard, which is the one to resolve names and to connect.
 #[test]
 fn nothing_is_dialled_but_by_the_egress_guard() {
@@ -405,6 +449,39 @@ fn nothing_is_dialled_but_by_the_egress_guard() {
         .collect();
     assert!(ours.len() > 100, "they have moved");
     none(&violations(&ours, |file| lines_with(file, &WAYS)));
+}
+
+/// A queue is made with a bound that has a name, at the head of its file or in `model/src/limits.rs`.
+#[test]
+fn every_queue_has_a_bound_with_a_name() {
+    const QUEUES: [&str; 3] = ["mpsc::channel", "sync_channel", "broadcast::channel"];
+    const ENDLESS: [&str; 4] = ["unbounded_channel", "UnboundedSender", "crossbeam", "flume"];
+    let is_product = |file: &File| file.is_rust() && file.path.contains("/src/") && !file.is_test();
+    let mut product: Vec<File> = files().into_iter().filter(is_product).collect();
+    product.retain(|file| !file.path.contains("/conformance/"));
+    let mut queues = 0;
+    let mut wrong = violations(&product, |file| lines_with(file, &ENDLESS));
+    wrong.extend(violations(&product, |file| {
+        let mut found = Vec::new();
+        for (at, line) in file.product().lines().enumerate() {
+            let made = QUEUES.iter().find_map(|way| line.split_once(way));
+            let Some((_, bound)) = made.and_then(|(_, rest)| rest.split_once('(')) else {
+                continue;
+            };
+            queues += 1;
+            let bound = bound.split(')').next().unwrap_or_default();
+            // One is room for one answer.
+            if !bound.ends_with("_MAX") && bound != "1" {
+                let at = at + 1;
+                found.push(format!(
+                    "line {at}: a queue of {bound:?}: name its bound …_MAX"
+                ));
+            }
+        }
+        found
+    }));
+    assert!(queues > 5, "they have moved");
+    none(&wrong);
 }
 
 /// A file that has moved is looked for in vain.
@@ -565,9 +642,9 @@ fn none(violations: &[String]) {
 }
 
 /// Files in which `wrong` finds something, with what it found.
-fn violations<F>(files: &[File], wrong: F) -> Vec<String>
+fn violations<F>(files: &[File], mut wrong: F) -> Vec<String>
 where
-    F: Fn(&File) -> Vec<String>,
+    F: FnMut(&File) -> Vec<String>,
 {
     let of_file = |file: &File| {
         let path = file.path.clone();
@@ -588,6 +665,12 @@ struct File {
 impl File {
     fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
+    }
+
+    /// What stands before the tests that it ends with.
+    fn product(&self) -> &str {
+        let mut parts = self.text.split("#[cfg(test)]\nmod tests {");
+        parts.next().unwrap_or_default()
     }
 
     /// Whether it holds tests alone.
