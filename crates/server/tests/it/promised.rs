@@ -131,6 +131,25 @@ fn every_schema_and_every_property_is_described() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// What is one of some words, or several of them, says which.
+#[test]
+fn parameters_that_are_words_name_them() {
+    for (path, operations) in members(&contract()["paths"]) {
+        for (method, operation) in members(operations) {
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let name = parameter["name"].as_str().unwrap_or_default();
+                let schema = &parameter["schema"];
+                let words = match name {
+                    "state" | "reason" | "waiting" => &schema["items"]["enum"],
+                    "action" => &schema["enum"],
+                    _ => continue,
+                };
+                assert!(words.is_array(), "{method} {path}: {name}");
+            }
+        }
+    }
+}
+
 /// A number that somebody sends has both its ends, and a word is one of some words.
 #[test]
 fn every_number_and_every_list_that_is_read_is_bounded() {

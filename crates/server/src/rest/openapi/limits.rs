@@ -21,14 +21,6 @@ pub(super) fn add(contract: &mut Value) {
             set(contract, field, member, &json!(bound));
         }
     }
-    for (_, operations) in super::members(&mut contract["paths"]) {
-        for (_, operation) in super::members(operations) {
-            let parameters = operation
-                .get_mut("parameters")
-                .and_then(Value::as_array_mut);
-            parameters.into_iter().flatten().for_each(bound_parameter);
-        }
-    }
 }
 
 fn set(contract: &mut Value, field: &str, member: &str, value: &Value) {
@@ -462,28 +454,6 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
         ],
     ),
 ];
-
-/// Parameters of one name are bounded alike wherever they stand. None can be null: there is no way to write that.
-fn bound_parameter(parameter: &mut Value) {
-    if let Some(named) = parameter["schema"]["type"]
-        .as_array()
-        .and_then(|types| types.first())
-    {
-        parameter["schema"]["type"] = named.clone();
-    }
-    let bounds: &[(&str, usize)] = match parameter["name"].as_str().unwrap_or_default() {
-        "limit" => &[("minimum", 1), ("maximum", limits::PAGE_MAX)],
-        "q" => &[("maxLength", limits::NAME_MAX)],
-        "owner" => &[("maxLength", limits::OWNER_MAX)],
-        "error" => &[("maxLength", limits::ERROR_MAX)],
-        "target" => &[("maxLength", limits::URL_MAX)],
-        "key" | "name" | "Idempotency-Key" => &[("minLength", 1), ("maxLength", limits::NAME_MAX)],
-        _ => &[],
-    };
-    for (member, bound) in bounds {
-        parameter["schema"][*member] = json!(bound);
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,11 @@
 //! The contract: made from the handlers and the wire types, committed as `api/openapi.json`, served.
 //!
 //! What no attribute can say is added here from where it is said already: `limits` (words and bounds of the model),
+//! `parameters` (those of parameters),
 //! `refusals` (the problems of each operation); examples are in `api/examples.json`.
 
 mod limits;
+mod parameters;
 mod refusals;
 
 use axum::body::Body;
@@ -74,6 +76,7 @@ fn complete() -> serde_json::Result<String> {
     let mut contract = serde_json::to_value(Contract::openapi())?;
     raise_descriptions(&mut contract["components"]["schemas"]);
     limits::add(&mut contract);
+    parameters::add(&mut contract);
     let examples: Value = serde_json::from_str(EXAMPLES)?;
     for (path, operations) in members(&mut contract["paths"]) {
         for (method, operation) in members(operations) {
