@@ -161,6 +161,7 @@ impl Plan {
         let mut runs = due.runs;
         runs.retain(|run| self.takes_runs(Age::of(run.due_at, now)));
         board.insert_read(due.jobs, self.within_reach(runs));
+        board.written(&jobs);
         self.park(&due.unreadable).await
     }
 

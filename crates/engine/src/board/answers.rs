@@ -59,7 +59,7 @@ impl State {
         match then {
             Then::Claimed(work) => {
                 if !self.wheel.has_ended(work.run.id, AttemptNo::FIRST) {
-                    self.claims.insert(work, now);
+                    self.hold(work, now);
                 }
             }
             Then::Ready(run) => {
@@ -72,6 +72,12 @@ impl State {
         }
     }
 
+    /// A run is ours: a slot that waits for it hears of its end here from now on.
+    fn hold(&mut self, work: Arc<Work>, now: Timestamp) {
+        self.postponed.is_held(work.run.job);
+        self.claims.insert(work, now);
+    }
+
     /// Claims made by other ways than fire: those that can start here, and those that are handed back.
     fn claimed(
         &mut self,
@@ -79,7 +85,7 @@ impl State {
         beyond: impl Iterator<Item = Arc<Work>>,
         now: Timestamp,
     ) -> Vec<Settlement> {
-        works.for_each(|work| self.claims.insert(work, now));
+        works.for_each(|work| self.hold(work, now));
         beyond.filter_map(|work| self.claims.refuse(work)).collect()
     }
 }
@@ -180,9 +186,7 @@ impl InFlight<'_> {
         }
         let works = state.standing(works);
         let count = works.len();
-        works
-            .into_iter()
-            .for_each(|work| state.claims.insert(work, now));
+        works.into_iter().for_each(|work| state.hold(work, now));
         state.wheel.end_write(runs.iter().copied());
         Some(count)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Job, Timestamp};
+use model::{Job, JobId, Timestamp};
 use store::DueRun;
 
 use super::{Board, CHUNK};
@@ -24,6 +24,12 @@ impl Board {
     /// Plan begins to read the store. What is answered from now on is newer than what it reads.
     pub(crate) fn begin_reading(&self) {
         self.state().wheel.begin_reading();
+    }
+
+    /// Somebody has written about these jobs or their runs: what kept a slot of theirs may be over.
+    pub(crate) fn written(&self, jobs: &[JobId]) {
+        let mut state = self.state();
+        jobs.iter().for_each(|job| state.postponed.is_written(*job));
     }
 
     /// Puts in the jobs and runs that were read, each run at its own moment.

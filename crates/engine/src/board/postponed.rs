@@ -73,6 +73,19 @@ impl Postponed {
         }
     }
 
+    /// A run of the job is held here since: its end is heard of after all.
+    pub(super) fn is_held(&mut self, job: JobId) {
+        if let Some(waiting) = self.slots.get_mut(&job) {
+            waiting.elsewhere = false;
+        }
+    }
+
+    /// Somebody has written about the job or its runs: what was in the way may be no more.
+    pub(super) fn is_written(&mut self, job: JobId) {
+        self.is_held(job);
+        self.stir(job);
+    }
+
     fn is_of(&self, age: Age, job: JobId, now: Timestamp) -> bool {
         let waiting = self.slots.get(&job);
         waiting.is_some_and(|it| Age::of(it.due_at, now) == age)

@@ -127,6 +127,34 @@ async fn a_run_that_started_late_is_given_as_long_before_it_counts() {
 }
 
 #[tokio::test]
+async fn a_slot_behind_a_run_of_another_node_is_asked_about_when_its_job_was_written() {
+    let bench = Bench::holding().await;
+    let job = bench.put(job(Overlap::Skip)).await;
+    let by_hand = bench.start(&job).await;
+    let other = bench.other(ABLE).await;
+    let taken = bench
+        .mem
+        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3])
+        .await;
+    assert_eq!(taken.unwrap().len(), 1);
+    let (mut plan, mut fire) = (bench.plan(), bench.fire());
+    bench.rest(&mut plan).await;
+    bench.pass_to(at(1_000));
+    assert_eq!(bench.rest(&mut fire).await, Wake::At(at(1_250)));
+    let settlement = Settlement {
+        run: bench.mem.live_run(by_hand).unwrap(),
+        verdict: Verdict::Succeed,
+        attempt: None,
+    };
+    bench.mem.settle(other, &[settlement]).await.unwrap();
+    bench.offer(&job);
+    bench.rest(&mut plan).await;
+    assert!(bench.heard(&bench.nudges().fire));
+    bench.rest(&mut fire).await;
+    assert_eq!(bench.state(&job, 1_000).await, Some(RunState::Ready));
+}
+
+#[tokio::test]
 async fn a_slot_behind_a_run_that_was_not_dispatched_waits_its_turn() {
     let bench = Bench::holding().await;
     let mut fire = bench.fire();

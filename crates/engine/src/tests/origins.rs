@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use model::breaker::{FAILURES, OPEN_FIRST};
-use model::{AttemptNo, Job, Report, RunId, RunState, Target, Verdict, WaitReason, limits};
+use model::{AttemptNo, Job, Report, RunId, RunState, Slot, Target, Verdict, WaitReason, limits};
 
 use super::bench::{Bench, run_of};
 use super::marks::{answer, cancel};
-use super::world::{at, job_with, once};
+use super::world::{at, job_with, once, seconds};
 
 /// A one-off that calls a host, and is tried often.
 fn to(number: u8, due: i64, host: &str) -> Job {
@@ -101,6 +101,45 @@ async fn one_run_is_the_probe_and_when_it_succeeds_the_others_start() {
             (RunState::Succeeded, AttemptNo::FIRST)
         );
     }
+}
+
+#[tokio::test]
+async fn a_missed_slot_goes_when_the_run_ends_that_waited_for_its_origin() {
+    let bench = Bench::holding().await;
+    bench.target.answers(down());
+    for number in 1..=FAILURES as u8 {
+        let mut job = to(number, 900, "down");
+        Arc::make_mut(&mut job.def).retry.attempts_max = 1;
+        bench.started(job, 900).await;
+    }
+    let job = job_with(50, seconds(1).into(), |def| {
+        def.target = Target::http("http://down/").unwrap();
+    });
+    let job = bench.put(job).await;
+    let (mut fire, mut wake) = (bench.fire(), bench.wake());
+    bench.fire_for(&mut fire, 1_000).await;
+    bench.pass_to(at(1_000));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    bench.drain(&mut bench.settle()).await;
+    let first = bench.slot(&job, 1_000).await.unwrap();
+    assert!(first.waits_outside(), "{first:?}");
+    bench.pass_to(at(15_500));
+    bench.rest(&mut fire).await;
+    let stands = bench.job(job.id).await;
+    assert_eq!(stands.next_slot, Some(Slot(at(2_000))), "it waits");
+    bench.target.answers(Report::succeeded());
+    bench.rest(&mut bench.beats()).await;
+    bench.rest(&mut wake).await;
+    bench.rest(&mut fire).await;
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    bench.drain(&mut bench.settle()).await;
+    let first = bench.slot(&job, 1_000).await.unwrap();
+    assert_eq!(first.state, RunState::Succeeded);
+    bench.rest(&mut fire).await;
+    let stands = bench.job(job.id).await;
+    assert!(stands.next_slot > Some(Slot(at(5_000))), "{stands:?}");
 }
 
 #[tokio::test]
