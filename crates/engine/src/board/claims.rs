@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use model::view::{Known, grace};
 use model::{
-    Attempt, AttemptNo, Job, JobId, Outcome, Reason, Report, Run, RunId, Timestamp, Verdict, limits,
+    Attempt, AttemptNo, Completion, Job, JobId, Outcome, Reason, Report, Run, RunId, Timestamp,
+    Verdict, limits,
 };
 use store::Settlement;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
@@ -320,6 +321,8 @@ impl Claims {
         let moments = self
             .of_job(job)
             .filter_map(|(_, holding)| match &holding.stage {
+                // What others report ends it too, and that is not heard of here: the store knows.
+                Stage::Running(work) if work.job.def.completion != Completion::Answer => None,
                 Stage::Running(work) => {
                     let dispatched_at = holding.dispatched_at.filter(|at| *at < due_at)?;
                     Some(due_at.plus(grace(dispatched_at, work.run.due_at)))

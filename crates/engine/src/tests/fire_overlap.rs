@@ -1,7 +1,7 @@
 //! Fire: slots that are due while a run of their job lives.
 
 use model::shard::ShardSet;
-use model::{Mark, Overlap, Reason, Report, RunId, RunState, Verdict};
+use model::{Completion, Mark, Overlap, Reason, Report, RunId, RunState, Verdict};
 use store::{EngineStore, Settlement};
 
 use super::bench::{ABLE, Bench, run_of};
@@ -124,6 +124,27 @@ async fn a_run_that_started_late_is_given_as_long_before_it_counts() {
     bench.quiet().await;
     bench.pass_to(at(1_970));
     assert_eq!(bench.rest(&mut fire).await, Wake::At(at(2_200)));
+}
+
+#[tokio::test]
+async fn a_slot_behind_a_call_whose_work_may_be_reported_elsewhere_is_asked_about_when_it_is_due() {
+    let bench = Bench::holding().await;
+    bench.target.is_silent();
+    bench.step(&mut bench.beats()).await.unwrap();
+    let mut fire = bench.fire();
+    let job = job_with(1, seconds(1).into(), |def| {
+        def.completion = Completion::Callback {
+            heartbeat_within: ms(60_000),
+        };
+    });
+    bench.put(job).await;
+    bench.fire_for(&mut fire, 1_000).await;
+    bench.pass_to(at(1_200));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    assert_eq!(bench.target.runs().len(), 1);
+    bench.pass_to(at(1_970));
+    assert_eq!(bench.rest(&mut fire).await, Wake::At(at(2_000)));
 }
 
 #[tokio::test]
