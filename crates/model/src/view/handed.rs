@@ -193,7 +193,8 @@ impl View {
         self.end_handed(live, &handed, it.report.clone(), verdict, now)
     }
 
-    /// The attempt has ended in silence, or its time is up. What is kept of one that nobody has outside goes.
+    /// The attempt has ended in silence, or its time is up. What is kept of one that nobody has outside goes, but for the
+    /// checkpoint of a run that goes on.
     pub fn lapse(&mut self, lapse: &Lapse, now: Timestamp) -> HandedEnd {
         let Some(handed) = self.handed.get(&lapse.run).cloned() else {
             return HandedEnd::Stale;
@@ -202,7 +203,14 @@ impl View {
         let outside =
             |run: &Run| run.claim == Some(PresenceId::OUTSIDE) && run.attempt == handed.attempt;
         let Some(live) = live.filter(outside) else {
-            self.effects.handed.insert(lapse.run, HandedChange::Gone);
+            let lives = self.live.contains_key(&lapse.run);
+            let change = match (lives, handed.until) {
+                // It has ended before, perhaps by this very lapse.
+                (true, None) => return HandedEnd::Stale,
+                (true, Some(_)) => HandedChange::Rest,
+                (false, _) => HandedChange::Gone,
+            };
+            self.effects.handed.insert(lapse.run, change);
             return HandedEnd::Stale;
         };
         let is_same = handed.attempt == lapse.attempt && handed.until == Some(lapse.until);

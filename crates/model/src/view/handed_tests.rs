@@ -296,3 +296,25 @@ fn what_is_kept_of_nobody_goes() {
     assert_eq!(lapse(&mut view, id, 61, 70), HandedEnd::Stale);
     assert_eq!(view.effects.handed[&id], HandedChange::Gone);
 }
+
+#[test]
+fn a_lapse_that_comes_again_leaves_what_the_next_attempt_gets() {
+    let (mut view, id) = handed_over();
+    let before = view.handed[&id].clone();
+    lapse(&mut view, id, 61, 70);
+    assert_eq!(view.effects.handed[&id], HandedChange::Rest);
+    // As a store has it: the attempt has ended, and the run goes on.
+    view.handed.insert(
+        id,
+        Handed {
+            until: None,
+            ..before.clone()
+        },
+    );
+    view.effects.handed.clear();
+    assert_eq!(lapse(&mut view, id, 61, 71), HandedEnd::Stale);
+    assert!(view.effects.handed.is_empty());
+    view.handed.insert(id, before);
+    assert_eq!(lapse(&mut view, id, 61, 72), HandedEnd::Stale);
+    assert_eq!(view.effects.handed[&id], HandedChange::Rest);
+}
