@@ -21,6 +21,7 @@ use crate::duty::{Duty, Wake};
 use crate::flaw::Flaw;
 use crate::lock;
 use crate::nudge::Nudge;
+use crate::offset::Skew;
 use crate::outside::Followed;
 use crate::presence::Presence;
 use crate::shards::Shards;
@@ -32,6 +33,7 @@ pub(crate) struct Ports {
     pub store: Arc<dyn EngineStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
+    pub skew: Skew,
     pub shards: Arc<Shards>,
     pub observer: Arc<Mutex<Observer>>,
     pub followed: Followed,
@@ -58,7 +60,7 @@ struct Watch {
 /// The wall clock went forward or back, and time did not.
 #[derive(Debug)]
 struct Step {
-    /// The later one of what it showed before and after.
+    /// What was dispatched before this was so by a clock that did not know of it.
     at: Timestamp,
     millis: i64,
     /// Since when it had been steady before.
@@ -96,7 +98,9 @@ impl Watch {
             return last.since;
         }
         let before = Timestamp::from_millis(now.as_millis().saturating_sub(millis));
-        let at = now.max(before);
+        // Others may hear of it later than this node, for as long as they have a presence, and some have heard before.
+        let unheard = Duration::from_millis(u64::try_from(millis).unwrap_or(0));
+        let at = before.plus(unheard.min(limits::PRESENCE_TTL));
         self.steps.push_back(Step { at, millis, since });
         if self.steps.len() > STEPS_MAX
             && let Some(first) = self.steps.pop_front()
@@ -225,8 +229,12 @@ impl Duty for EndSilent {
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let uptime = self.ports.clock.uptime();
         let leases = self.ports.shards.leases();
-        self.watch.observe(&leases, now, uptime);
         let again = Wake::At(now.plus(limits::SLEEP_MAX));
+        if !self.ports.skew.is_known() {
+            // What it takes for the time will be put right, and that is no step of the store's clock.
+            return Ok(again);
+        }
+        self.watch.observe(&leases, now, uptime);
         if leases.epochs.is_empty() || !self.ports.presence.is_sure() {
             return Ok(again);
         }

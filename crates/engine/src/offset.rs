@@ -97,6 +97,12 @@ impl Skew {
         self.offset.as_ref().map(|offset| offset.standing())
     }
 
+    /// Whether this node knows the store's time well enough to write what time it is.
+    pub(crate) fn is_known(&self) -> bool {
+        let standing = self.standing();
+        standing.is_none_or(|it| it.uncertainty <= limits::UNCERTAINTY_MAX.as_secs_f64())
+    }
+
     /// Why this node may not fire by its clock.
     pub(crate) fn unfit(&self) -> Option<String> {
         self.standing()?.unfit(self.max)

@@ -341,6 +341,7 @@ impl Rooms {
             store: it.store.clone(),
             clock: Arc::clone(&it.clock),
             presence: Arc::clone(&self.presence),
+            skew: it.skew.clone(),
             shards: Arc::clone(&self.shards),
             observer: Arc::clone(&self.observer),
             followed: it.outside.followed(),

@@ -16,7 +16,7 @@ use store::{EngineStore, Leases, NodeInfo, NodeStatus, Store, StoreError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{Answering, Calls, HandClock, at};
+use super::world::{Answering, Calls, HandClock, WrongClock, at};
 use crate::beats::Beats;
 use crate::claim_due::ClaimDue;
 use crate::clock::Clock;
@@ -35,7 +35,7 @@ use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::node::NodeConfig;
 use crate::nudge::{Nudge, Nudges};
-use crate::offset::Skew;
+use crate::offset::{OffsetClock, Skew};
 use crate::outside::Outside;
 use crate::payloads::ReadPayloads;
 use crate::plan::Plan;
@@ -135,20 +135,42 @@ impl Bench {
             ..NodeConfig::default()
         };
         change(&mut config);
-        let (clock, calls) = (HandClock::default(), Calls::default());
+        let clock = HandClock::default();
         let mem = MemStore::new(Arc::new(clock.clone()));
+        let time: Arc<dyn Clock> = Arc::new(clock.clone());
+        let skew = Skew::new(None, config.clock_skew_max);
+        Self::over((clock, mem), config, (time, skew), registry, target).await
+    }
+
+    /// Another node over the same store, whose wall clock is wrong by so many milliseconds, and which goes by the store's.
+    pub(super) async fn beside(&self, wrong: i64) -> Self {
+        let config = NodeConfig::default();
+        let wall = Arc::new(WrongClock(self.clock.clone(), wrong));
+        let time = Arc::new(OffsetClock::new(wall));
+        let skew = Skew::new(Some(Arc::clone(&time)), config.clock_skew_max);
+        let around = (self.clock.clone(), self.mem.clone());
+        let target = Answering::default();
+        Self::over(around, config, (time, skew), Registry::default(), target).await
+    }
+
+    async fn over(
+        (clock, mem): (HandClock, MemStore),
+        config: NodeConfig,
+        (time, skew): (Arc<dyn Clock>, Skew),
+        registry: Registry,
+        target: Answering,
+    ) -> Self {
+        let calls = Calls::default();
         let store: Arc<dyn Store> = Arc::new(Between {
             inner: Arc::new(mem.clone()),
             around: calls.clone(),
         });
-        let time: Arc<dyn Clock> = Arc::new(clock.clone());
         let kinds: Vec<&str> = registry.kinds().collect();
         let id = mem.join(&node(&config.name, &kinds)).await.unwrap();
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let uptime = Clock::uptime(&clock);
         let tokens = (stop.clone(), kill);
         let presence = Presence::new(id, uptime, Arc::clone(&time), tokens, config.flaw);
-        let skew = Skew::new(None, config.clock_skew_max);
         let common = Common::new(config, store, (time, skew), registry, Metrics::default());
         Self {
             clock,
@@ -328,7 +350,7 @@ impl Bench {
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        Clock::now(&self.clock)
+        self.rooms.common.clock.now()
     }
 
     pub(super) fn is_present(&self) -> bool {
@@ -452,36 +474,6 @@ impl Bench {
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
-    }
-}
-
-/// Ways to go a few steps of a run's life at once.
-impl Bench {
-    /// Plans, and fires what is due at this moment a little before it.
-    pub(super) async fn fire_for(&self, fire: &mut Fire, due: i64) {
-        self.rest(&mut self.plan()).await;
-        self.pass_to(at(due - 30));
-        self.rest(fire).await;
-    }
-
-    /// A run of a job that is due then, claimed by this node and not yet due.
-    pub(super) async fn claimed(&self, job: Job, due: i64) -> RunId {
-        let job = self.put(job).await;
-        self.fire_for(&mut self.fire(), due).await;
-        let id = run_of(&job, due);
-        let run = self.mem.live_run(id).unwrap();
-        assert_eq!(run.claim, Some(self.me()));
-        id
-    }
-
-    /// The same at its due time, and under way.
-    pub(super) async fn started(&self, job: Job, due: i64) -> RunId {
-        let run = self.claimed(job, due).await;
-        self.pass_to(at(due));
-        self.rest(&mut self.dispatch()).await;
-        self.quiet().await;
-        assert!(self.target.runs().contains(&run));
-        run
     }
 }
 

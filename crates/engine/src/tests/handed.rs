@@ -294,6 +294,63 @@ async fn a_clock_that_is_put_forward_ends_nobodys_time() {
 }
 
 #[tokio::test]
+async fn a_clock_that_was_put_forward_before_an_attempt_began_does_not_put_off_its_timeout() {
+    let bench = Bench::holding().await;
+    let mut by = (bench.beats(), bench.handed());
+    bench.watch_by(&mut by.0, &mut by.1, 60).await;
+    // The attempt begins before this node looks at the clock again.
+    bench.clock.step_wall(3_600_000);
+    bench.target.answers(Report::succeeded().with_status(202));
+    bench.step(&mut by.0).await.unwrap();
+    let due = bench.now().plus(SECOND);
+    let mut job = callback();
+    job.def = std::sync::Arc::new(model::Definition {
+        schedule: Slot(due).into(),
+        ..(*job.def).clone()
+    });
+    job.next_slot = Some(Slot(due));
+    let run = bench
+        .started(job, due.since(at(0)).as_millis() as i64)
+        .await;
+    bench.drain(&mut bench.hand_over()).await;
+    bench.pass(SECOND / 2);
+    let order = bench.target.orders().pop().unwrap();
+    let token = order.callback.unwrap().token;
+    beats_on(&bench, (run, &token), &mut by, 570).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!(stands.claim, Some(PresenceId::OUTSIDE));
+    bench.watch_by(&mut by.0, &mut by.1, 35).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!(stands.attempts[0].outcome, Outcome::TimedOut);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_put_right_by_the_first_beat_puts_off_nothing() {
+    let bench = Bench::holding().await;
+    let (run, token) = bench.handed_over().await;
+    let mut by = (bench.beats(), bench.handed());
+    beats_on(&bench, (run, &token), &mut by, 60).await;
+    bench.hold(&ShardSet::default()).await;
+    let other = bench.beside(-20_000).await;
+    let mut others = (other.beats(), other.handed());
+    other.step(&mut others.1).await.unwrap();
+    other.step(&mut others.0).await.unwrap();
+    other.hold(&ShardSet::ALL).await;
+    for _ in 0..17 {
+        other.watch_by(&mut others.0, &mut others.1, 30).await;
+        bench.step(&mut by.0).await.unwrap();
+        let heard = bench.outside().heartbeat(run, &token, None, None).await;
+        assert!(!heard.unwrap().cancel);
+    }
+    other.watch_by(&mut others.0, &mut others.1, 29).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!(stands.claim, Some(PresenceId::OUTSIDE));
+    other.watch_by(&mut others.0, &mut others.1, 4).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!(stands.attempts[0].outcome, Outcome::TimedOut);
+}
+
+#[tokio::test]
 async fn those_that_may_not_be_ended_yet_hide_nobody() {
     let bench = Bench::holding().await;
     bench.target.answers(Report::succeeded().with_status(202));

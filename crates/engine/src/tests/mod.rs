@@ -29,4 +29,5 @@ mod secrets;
 mod settle;
 mod settle_again;
 mod stop;
+mod walk;
 mod watchdog;

@@ -125,6 +125,28 @@ impl StoreClock for HandClock {
     }
 }
 
+/// The same where the wall clock is wrong by so many milliseconds.
+pub(super) struct WrongClock(pub(super) HandClock, pub(super) i64);
+
+#[async_trait]
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(Clock::now(&self.0).as_millis() + self.1)
+    }
+
+    fn uptime(&self) -> Duration {
+        Clock::uptime(&self.0)
+    }
+
+    async fn sleep(&self, span: Duration) {
+        self.0.sleep(span).await;
+    }
+
+    fn alarm(&self) -> io::Result<Box<dyn Alarm>> {
+        self.0.alarm()
+    }
+}
+
 struct HandAlarm(HandClock);
 
 #[async_trait]
