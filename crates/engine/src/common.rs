@@ -70,7 +70,7 @@ impl Common {
             node: Arc::from(config.name.as_str()),
             trouble: Arc::new(trouble),
         };
-        let ways = (Arc::clone(&store), Arc::clone(&clock));
+        let ways = (Arc::clone(&store), Arc::clone(&clock), skew.clone());
         let keys = Arc::new(KeyRing::new(config.master_keys.clone()));
         let tokens = Tokens::new(ways.0.clone(), ways.1.clone(), Arc::clone(&keys));
         let tokens = Arc::new(tokens);

@@ -24,6 +24,7 @@ use crate::lock;
 use crate::metrics::Metrics;
 use crate::nudge::Nudge;
 use crate::offers::Offers;
+use crate::offset::Skew;
 use crate::tokens::{Token, Tokens};
 use crate::vault::Vault;
 
@@ -286,6 +287,7 @@ impl Followed {
 pub struct Outside {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    skew: Skew,
     fleet: Arc<Fleet>,
     tokens: Arc<Tokens>,
     vault: Arc<Vault>,
@@ -298,7 +300,7 @@ pub struct Outside {
 
 impl Outside {
     pub(crate) fn new(
-        (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
+        (store, clock, skew): (Arc<dyn Store>, Arc<dyn Clock>, Skew),
         (fleet, tokens, vault): (Arc<Fleet>, Arc<Tokens>, Arc<Vault>),
         followed: Followed,
         seed: u64,
@@ -306,6 +308,7 @@ impl Outside {
         Self {
             store,
             clock,
+            skew,
             fleet,
             tokens,
             vault,
@@ -321,7 +324,7 @@ impl Outside {
         self.followed.clone()
     }
 
-    /// Whether this node knows the store's time. By another time a heartbeat would be answered and move nothing.
+    /// Whether this node has heard of the store lately.
     fn is_ready(&self) -> bool {
         let silent = self.fleet.silent_for(self.clock.uptime());
         let is_recent = silent < limits::PRESENCE_TTL - limits::PRESENCE_MARGIN;
@@ -334,6 +337,15 @@ impl Outside {
             Ok(self.clock.now())
         } else {
             Err(StoreError::unavailable("this node has no presence"))
+        }
+    }
+
+    /// The same for what is trusted from then on: by a time that lies behind, a heartbeat would be answered and move nothing.
+    fn known_now(&self) -> Result<Timestamp, StoreError> {
+        if self.skew.is_known() {
+            self.now()
+        } else {
+            Err(StoreError::unavailable("this node does not know the time"))
         }
     }
 
@@ -364,6 +376,9 @@ impl Outside {
             attempt,
             dispatched_at,
         } = self.may_write(run, token).await?;
+        if !self.skew.is_known() {
+            return Err(OutsideError::Unready);
+        }
         if matches!(progress, Some(Progress::Text(_))) || checkpoint.is_some() {
             let said = self.vault.said((run, attempt)).await?;
             progress = progress.map(|it| said.progress(it));
@@ -377,7 +392,7 @@ impl Outside {
             checkpoint,
         };
         let write = |beats: Vec<Heartbeat>| async move {
-            let now = self.now()?;
+            let now = self.known_now()?;
             self.store.handed().heartbeat(&beats, now).await
         };
         heard(self.beats.call(&*self.clock, beat, write).await?)

@@ -312,6 +312,17 @@ impl Bench {
         self.pass(moment.since(self.now()));
     }
 
+    /// A beat was answered, and so slowly that it hardly says what time it is.
+    pub(super) fn beat_slowly(&self) {
+        let (received, common) = (Clock::uptime(&self.clock), &self.rooms.common);
+        common.fleet.heard(self.me(), Vec::new(), received);
+        let (sent, micros) = (
+            received - PATIENCE_MAX,
+            Clock::now(&self.clock).as_millis() * 1_000,
+        );
+        common.skew.observe(sent, received, Duration::ZERO, micros);
+    }
+
     pub(super) fn offer(&self, job: &Job) {
         let offer = (job.tenant, job.id);
         self.rooms.common.offers.offer_here(offer);

@@ -200,6 +200,19 @@ async fn a_node_without_its_presence_takes_neither_heartbeats_nor_reports() {
 }
 
 #[tokio::test]
+async fn a_node_that_knows_the_time_badly_takes_no_heartbeats() {
+    let bench = Bench::holding().await;
+    let (run, token) = bench.handed_over().await;
+    let other = bench.beside(0).await;
+    other.beat_slowly();
+    let outside = other.outside();
+    let heard = outside.heartbeat(run, &token, None, None).await;
+    assert!(matches!(heard, Err(OutsideError::Unready)), "{heard:?}");
+    other.step(&mut other.beats()).await.unwrap();
+    outside.heartbeat(run, &token, None, None).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_node_that_was_not_there_begins_its_watch_anew() {
     let bench = Bench::holding().await;
     let (run, _) = bench.handed_over().await;
