@@ -124,9 +124,10 @@ fn overlapped(
     let before = entries
         .iter()
         .filter(|run| run.state != "skipped" && run.slot < entry.slot);
+    // Moments are whole milliseconds: one that ended in that of the due time may have been decided to be in the way before.
     let alive: Vec<&Entry> = before
         .copied()
-        .filter(|run| run.settled_at.is_none_or(|ended| ended > due))
+        .filter(|run| run.settled_at.is_none_or(|ended| ended >= due))
         .collect();
     let counts = |run: &&Entry| {
         // What a node that is gone had dispatched may be known to the target alone.

@@ -319,9 +319,11 @@ fn only_a_run_that_was_under_way_explains_an_overlap() {
         })
     };
     assert_eq!(skipped(&|_, _| ()), []);
+    let in_that_millisecond = skipped(&|it, due| it.entries[ODD - 1].settled_at = Some(due));
+    assert_eq!(in_that_millisecond, []);
     let known_to_the_target = skipped(&|it, _| it.entries[ODD - 1].dispatched_at = None);
     assert_eq!(known_to_the_target, []);
-    let over = skipped(&|it, due| it.entries[ODD - 1].settled_at = Some(due));
+    let over = skipped(&|it, due| it.entries[ODD - 1].settled_at = Some(due - 1));
     assert_eq!(over, [Kind::Unexplained]);
     let late_itself = skipped(&|it, due| {
         it.entries[ODD - 1].dispatched_at = Some(due);
