@@ -22,6 +22,15 @@ pub struct Late {
     pub changed: Duration,
 }
 
+/// A run waited for its origin; all by uptime.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    pub run: RunId,
+    pub from: Duration,
+    /// None: it still does.
+    pub to: Option<Duration>,
+}
+
 /// Slots that are decided sooner than this after they are due need no reason.
 pub const LATE_MIN: Duration = Duration::from_millis(250);
 
@@ -43,6 +52,8 @@ pub struct Book {
     pub gone: BTreeMap<RunId, Duration>,
     /// When runs first waited for their origin: from then on they keep their turn.
     pub waited: BTreeMap<RunId, Duration>,
+    /// The same of each time that a run of a job waits, from when it is made to until somebody claims it or it ends.
+    pub waits: BTreeMap<JobId, Vec<Waits>>,
     /// The claims that stand.
     held: BTreeMap<RunId, (AttemptNo, PresenceId)>,
     /// Under which presence each start of a node was given an attempt.
@@ -135,6 +146,22 @@ impl Book {
                 decided: at,
                 changed: self.changed.get(&job.id).copied().unwrap_or_default(),
             });
+        }
+    }
+
+    /// A run is made to wait for its origin.
+    pub fn waits(&mut self, job: JobId, run: RunId, from: Duration) {
+        self.waited.entry(run).or_insert(from);
+        let to = None;
+        let waits = self.waits.entry(job).or_default();
+        waits.push(Waits { run, from, to });
+    }
+
+    /// Runs of a job may not wait any more: somebody has claimed or ended them.
+    pub fn look_who_waits(&mut self, job: JobId, waits: impl Fn(RunId) -> bool, at: Duration) {
+        let all = self.waits.get_mut(&job).into_iter().flatten();
+        for it in all.filter(|it| it.to.is_none() && !waits(it.run)) {
+            it.to = Some(at);
         }
     }
 

@@ -14,6 +14,7 @@ use model::{
 use store::*;
 
 use crate::faults::FaultStore;
+use crate::ledger::Book;
 use crate::record::{Cause, Era, Passed};
 
 impl FaultStore {
@@ -107,6 +108,7 @@ impl FaultStore {
         let mut book = self.ledger.book();
         let JobChange { before, after, .. } = change;
         book.changed(before.id, at);
+        self.look_who_waits(before.id, &mut book);
         let told = || format!("{}: {change:?}: {changed:?}", self.who());
         book.note_of(before.id, at, told);
         if let JobChanged::Done { job, .. } = &changed {
@@ -130,6 +132,13 @@ impl FaultStore {
             book.record.passed.extend(passed);
         }
         Ok(changed)
+    }
+
+    /// Which runs of a job still wait for their origin.
+    pub(crate) fn look_who_waits(&self, job: JobId, book: &mut Book) {
+        let live = |run: RunId| self.inner.live_run(run);
+        let waits = |run: RunId| live(run).is_some_and(|run| run.claim.is_none());
+        book.look_who_waits(job, waits, self.uptime());
     }
 
     /// Which of the firings meet their job as they saw it, and beside how many runs.
@@ -218,6 +227,7 @@ impl FaultStore {
             if let Some(due_at) = firing.job.next_due_at() {
                 book.decided(&firing.job, self.uptime_at(due_at), self.uptime());
             }
+            self.look_who_waits(firing.job.id, &mut book);
             if let Some(living) = stood {
                 let passed = self.passed(firing, living, answer);
                 book.record.passed.extend(passed);
@@ -236,6 +246,7 @@ impl FaultStore {
             if let Claimed::Ours(run, _) = answer {
                 let mut book = self.ledger.book();
                 book.granted(self.start, run.id, run.attempt, leases.presence);
+                self.look_who_waits(run.job, &mut book);
                 let told = || format!("{} claims {} {}", self.who(), run.id, run.attempt);
                 book.note_of(run.job, self.uptime(), told);
             }
@@ -254,6 +265,7 @@ impl FaultStore {
         for (run, _) in &taken {
             let mut book = self.ledger.book();
             book.granted(self.start, run.id, run.attempt, presence);
+            self.look_who_waits(run.job, &mut book);
             let told = || format!("{} takes {} {}", self.who(), run.id, run.attempt);
             book.note_of(run.job, self.uptime(), told);
         }
@@ -313,11 +325,12 @@ impl FaultStore {
             }
             book.released(run.id, run.attempt);
             if matches!(settlement.verdict, Verdict::Wait(_)) {
-                book.waited.entry(run.id).or_insert(self.uptime());
+                book.waits(run.job, run.id, self.uptime());
             }
             if self.inner.live_run(run.id).is_none() {
                 book.gone.insert(run.id, self.uptime());
             }
+            self.look_who_waits(run.job, &mut book);
             let taken_back = stood.is_some_and(|run| run.mark == Some(Mark::TakeBack));
             if due_at.is_some() || taken_back {
                 book.changed(run.job, self.uptime());

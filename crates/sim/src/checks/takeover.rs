@@ -7,7 +7,7 @@ use engine::Clock;
 use model::{JobId, JobState, Run, limits};
 
 use super::{Broken, End};
-use crate::ledger::Late;
+use crate::ledger::{Late, Waits};
 use crate::story::Delivery;
 use crate::world::World;
 
@@ -92,14 +92,18 @@ impl End<'_> {
         }
     }
 
-    /// Whether a run of the job was under way when the slot was due: then it may take a while to show whether that counts.
+    /// Whether a run of the job was under way when the slot was due, or had its turn and waited for its origin: then it may
+    /// take a while to show whether that counts, and a missed slot that waits for it keeps those behind it waiting.
     fn is_overlap(&self, late: &Late) -> bool {
         let of_job = |delivery: &&Delivery| delivery.job == late.job;
         let under_way = |delivery: &Delivery| {
             let to = self.under_way_to(delivery);
             delivery.from <= late.due && to.is_none_or(|to| to >= late.due)
         };
-        self.deliveries.iter().filter(of_job).any(under_way)
+        let book = self.world.ledger.book();
+        let mut waits = book.waits.get(&late.job).into_iter().flatten();
+        let in_the_way = |it: &Waits| it.from <= late.due && it.to.is_none_or(|to| to >= late.due);
+        waits.any(in_the_way) || self.deliveries.iter().filter(of_job).any(under_way)
     }
 
     /// The span in which the slot waited, nothing changed, and somebody was well enough to decide it.
