@@ -14,9 +14,6 @@ use crate::world::World;
 const BACK: Duration = OPEN_MAX
     .saturating_add(limits::BREAKER_WAIT_AFTER)
     .saturating_add(Duration::from_secs(15));
-/// The longest that a run is made to wait by a clock that does not go back.
-const WAIT_MAX: Duration = OPEN_MAX.saturating_add(limits::BREAKER_WAIT_AFTER);
-
 /// So many probes of a dead origin a presence makes in a span: each is waited for twice as long as the last, less what chance
 /// takes off.
 fn probes(span: Duration) -> usize {
@@ -34,6 +31,7 @@ fn waits_in_vain(world: &World) -> Vec<Run> {
     let records = world.origins.records();
     let (now, uptime) = (world.clock_now(), world.uptime());
     let jobs = world.mem.all_jobs();
+    let waits = world.ledger.book().waits.clone();
     let waiting = world.mem.live_runs().into_iter().filter(Run::waits_outside);
     let in_vain = waiting.filter(|run| {
         let job = jobs.iter().find(|job| job.id == run.job);
@@ -41,8 +39,11 @@ fn waits_in_vain(world: &World) -> Vec<Run> {
         let record = origin.and_then(|origin| records.get(&origin));
         let well_since = record.map(|record| record.well_since());
         let until = run.wait.and_then(|wait| wait.until);
-        // Only a clock that went back since explains more.
-        let explained = until.is_some_and(|until| until > now.plus(WAIT_MAX));
+        // Only a clock that went back since it was made to wait explains more, until its time is up by that clock.
+        let mut of_job = waits.get(&run.job).into_iter().flatten().rev();
+        let since = of_job.find(|it| it.run == run.id);
+        let stepped = since.is_some_and(|it| world.steps.iter().any(|step| *step >= it.from));
+        let explained = stepped && until.is_some_and(|until| until > now);
         well_since.unwrap_or_default() + BACK < uptime && !explained
     });
     in_vain.collect()
