@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Shard, Timestamp, WaitReason, limits};
+use model::{JobId, Shard, Timestamp, WaitReason, limits};
 use store::{DueRun, EngineStore, Hint, StoreError};
 
 use crate::board::Board;
@@ -105,6 +105,9 @@ impl WakeWaiting {
     /// What may be claimed goes to fire, or to whoever holds its shard.
     fn pass_on(&self, woken: &[DueRun]) {
         let Ports { board, offers, .. } = &self.ports;
+        // Whoever claims and ends them: a slot may have waited for that.
+        let jobs: Vec<JobId> = woken.iter().map(|run| run.job).collect();
+        board.written(&jobs);
         let ours = |run: &&DueRun| self.ports.executes && offers.is_ours(Shard::of(run.job));
         let (ours, elsewhere): (Vec<&DueRun>, Vec<&DueRun>) = woken.iter().partition(ours);
         let ours: Vec<DueRun> = ours.into_iter().copied().collect();

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use model::breaker::{FAILURES, OPEN_FIRST};
+use model::shard::ShardSet;
 use model::{AttemptNo, Job, Report, RunId, RunState, Slot, Target, Verdict, WaitReason, limits};
+use store::EngineStore;
 
-use super::bench::{Bench, run_of};
+use super::bench::{ABLE, Bench, run_of};
+
 use super::marks::{answer, cancel};
 use super::world::{at, job_with, once, seconds};
+use crate::fire::Fire;
 
 /// A one-off that calls a host, and is tried often.
 fn to(number: u8, due: i64, host: &str) -> Job {
@@ -103,9 +107,8 @@ async fn one_run_is_the_probe_and_when_it_succeeds_the_others_start() {
     }
 }
 
-#[tokio::test]
-async fn a_missed_slot_goes_when_the_run_ends_that_waited_for_its_origin() {
-    let bench = Bench::holding().await;
+/// The first run of a job that is due every second waits for its origin, and a slot that was missed meanwhile waits for it.
+async fn missed_behind_a_wait(bench: &Bench) -> (Arc<Job>, Fire) {
     bench.target.answers(down());
     for number in 1..=FAILURES as u8 {
         let mut job = to(number, 900, "down");
@@ -116,7 +119,7 @@ async fn a_missed_slot_goes_when_the_run_ends_that_waited_for_its_origin() {
         def.target = Target::http("http://down/").unwrap();
     });
     let job = bench.put(job).await;
-    let (mut fire, mut wake) = (bench.fire(), bench.wake());
+    let mut fire = bench.fire();
     bench.fire_for(&mut fire, 1_000).await;
     bench.pass_to(at(1_000));
     bench.rest(&mut bench.dispatch()).await;
@@ -130,13 +133,45 @@ async fn a_missed_slot_goes_when_the_run_ends_that_waited_for_its_origin() {
     assert_eq!(stands.next_slot, Some(Slot(at(2_000))), "it waits");
     bench.target.answers(Report::succeeded());
     bench.rest(&mut bench.beats()).await;
-    bench.rest(&mut wake).await;
+    (job, fire)
+}
+
+#[tokio::test]
+async fn a_missed_slot_goes_when_the_run_ends_that_waited_for_its_origin() {
+    let bench = Bench::holding().await;
+    let (job, mut fire) = missed_behind_a_wait(&bench).await;
+    bench.rest(&mut bench.wake()).await;
     bench.rest(&mut fire).await;
     bench.rest(&mut bench.dispatch()).await;
     bench.quiet().await;
     bench.drain(&mut bench.settle()).await;
     let first = bench.slot(&job, 1_000).await.unwrap();
     assert_eq!(first.state, RunState::Succeeded);
+    bench.rest(&mut fire).await;
+    let stands = bench.job(job.id).await;
+    assert!(stands.next_slot > Some(Slot(at(5_000))), "{stands:?}");
+}
+
+#[tokio::test]
+async fn a_missed_slot_is_asked_about_when_the_run_that_waited_was_claimed_elsewhere() {
+    let bench = Bench::holding().await;
+    let (job, mut fire) = missed_behind_a_wait(&bench).await;
+    let other = bench.other(ABLE).await;
+    bench.rest(&mut bench.wake()).await;
+    let taken = bench
+        .mem
+        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3]);
+    let [(run, _)] = &taken.await.unwrap()[..] else {
+        panic!("one was woken");
+    };
+    bench.rest(&mut fire).await;
+    let settlement = store::Settlement {
+        run: run.clone(),
+        verdict: Verdict::Succeed,
+        attempt: None,
+    };
+    bench.mem.settle(other, &[settlement]).await.unwrap();
+    bench.pass(limits::EARLY_AGAIN);
     bench.rest(&mut fire).await;
     let stands = bench.job(job.id).await;
     assert!(stands.next_slot > Some(Slot(at(5_000))), "{stands:?}");
@@ -233,9 +268,7 @@ async fn a_wait_that_is_over_is_noticed_whoever_made_it() {
         verdict: Verdict::Wait(wait),
         attempt: None,
     };
-    store::EngineStore::settle(&bench.mem, bench.me(), &[settlement])
-        .await
-        .unwrap();
+    bench.mem.settle(bench.me(), &[settlement]).await.unwrap();
     let mut wake = bench.wake();
     bench.rest(&mut wake).await;
     assert!(bench.mem.live_run(run).unwrap().wait.is_some());
