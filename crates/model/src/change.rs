@@ -113,9 +113,13 @@ impl Job {
     }
 
     /// The same definition under other tables of its zone. Tables say nothing of when they changed: no
-    /// slot of theirs lies in the past.
+    /// slot of theirs lies in the past. A calendar that has changed since the job was written has slots there all the same,
+    /// and whoever applies it next would not find them behind this write.
     pub fn rescheduled_by_tables(&self, now: Timestamp, by: &Arc<str>) -> (Self, Vec<Skip>) {
-        self.rescheduled_since(now, now, by)
+        let changed_at = self.def.schedule.calendars.changed_at();
+        let unapplied = changed_at.filter(|at| *at > self.updated_at);
+        let since = unapplied.map_or(now, |at| at.min(now));
+        self.rescheduled_since(since, now, by)
     }
 
     fn rescheduled_since(

@@ -536,3 +536,16 @@ fn other_tables_make_no_slot_in_the_past_also_beside_a_calendar() {
         "a calendar's slots are late"
     );
 }
+
+#[test]
+fn other_tables_lose_no_slot_of_a_calendar_that_has_changed_and_is_not_applied_yet() {
+    let name = crate::schedule::CalendarName::new("new").unwrap();
+    let mut schedule = every(60);
+    let calendar = crate::schedule::Calendar::new(name, at(100));
+    schedule.calendars.exclude.push(Arc::new(calendar));
+    let mut left_out = job(schedule);
+    // As it stood before, the calendar left out all before this one.
+    left_out.next_slot = Some(slot(600));
+    let (rescheduled, _) = left_out.rescheduled_by_tables(at(300), &me());
+    assert_eq!(rescheduled.next_slot, Some(slot(120)), "late, and not lost");
+}
