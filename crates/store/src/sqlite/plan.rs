@@ -12,8 +12,8 @@ use super::calendars::Lookup;
 use super::db::Shared;
 use super::fault::Done;
 use super::history::live_run;
-use super::rows::{Tenant, Word};
-use crate::row::{self, Payloads};
+use super::rows::{Tenant, Word, read_job};
+use crate::row::{self, JobRow, Payloads};
 use crate::{
     DueCursor, DueJobs, DueOf, DueRun, HeldClaim, JobCounts, Orphan, PayloadOf, StoreError,
 };
@@ -33,14 +33,15 @@ pub(super) fn due_jobs(
         (None, Some(later_than)) => (later_than.as_millis(), [u8::MAX; 16]),
         (None, None) => (-1, [0; 16]),
     };
-    let mut rows = select.query(params![from, id, up_to.as_millis()])?;
+    let payloads = Payloads::Small;
+    let mut rows = select.query(params![from, id, up_to.as_millis(), payloads.max()])?;
     let mut due = DueJobs::default();
-    let lookup = Lookup::new(conn, Payloads::Small);
+    let lookup = Lookup::new(conn, payloads);
     let mut last = None;
     let mut count = 0;
     while let Some(row) = rows.next()? {
-        let due_at = Timestamp::from_millis(row.get(0)?);
-        let job = JobId::from_bytes(row.get(1)?);
+        let due_at = Timestamp::from_millis(row.get(21)?);
+        let job = JobId::from_bytes(row.get(0)?);
         if !shards.is_all() && !shards.contains(Shard::of(job)) {
             continue;
         }
@@ -50,7 +51,9 @@ pub(super) fn due_jobs(
         }
         count += 1;
         last = Some(DueCursor::behind(after, due_at, job));
-        match planned(&lookup, job)? {
+        let is_missing: bool = row.get(22)?;
+        let row = (!is_missing).then(|| read_job(row)).transpose()?;
+        match planned(&lookup, row)? {
             Ok(job) => due.jobs.push(Arc::new(job)),
             Err(why) => due.unreadable.push((job, why)),
         }
@@ -59,8 +62,8 @@ pub(super) fn due_jobs(
 }
 
 /// A job that is due, or why it cannot be planned.
-fn planned(lookup: &Lookup<'_>, id: JobId) -> Done<Result<Job, String>> {
-    let Some(row) = lookup.row(id)? else {
+fn planned(lookup: &Lookup<'_>, row: Option<JobRow>) -> Done<Result<Job, String>> {
+    let Some(row) = row else {
         return Ok(Err("its definition is missing".to_owned()));
     };
     Ok(row::planned(lookup.decode(row)?))
@@ -111,7 +114,7 @@ pub(super) fn due_of(conn: &Connection, jobs: &BTreeSet<JobId>, up_to: Timestamp
     for id in jobs {
         let by_then = params![id.as_bytes(), up_to.as_millis()];
         if is_due.exists(by_then)? {
-            match planned(&lookup, *id)? {
+            match planned(&lookup, lookup.row(*id)?)? {
                 Ok(job) => due.jobs.push(Arc::new(job)),
                 Err(why) => due.unreadable.push((*id, why)),
             }
