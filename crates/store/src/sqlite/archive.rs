@@ -6,7 +6,7 @@ use model::{Partition, RunId, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::Done;
-use super::rows::Tenant;
+use super::rows::{Tenant, execute_sparse};
 use super::tenants::has_others;
 use crate::code::{Code, slot_column, stretch_columns};
 use crate::row::EndedRow;
@@ -142,7 +142,7 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
     } = row;
     let last = last.as_ref();
     let (stretch_last, stretch_count) = stretch_columns(run.stretch);
-    insert.execute(params![
+    let columns = params![
         run.id.as_bytes(),
         run.job.as_bytes(),
         Tenant(run.tenant),
@@ -168,6 +168,7 @@ fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {
         attempts,
         run.note,
         row.actor(),
-    ])?;
+    ];
+    execute_sparse(insert, columns)?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::counting::Counting;
 use super::fault::Done;
 use super::presence::{LeaseTable, Presences};
 use super::rest::Resting;
-use super::rows::{LiveRow, Tenant};
+use super::rows::{LiveRow, Tenant, execute_sparse};
 use super::rules::Zones;
 use super::writer::execute;
 use crate::code::{Code, slot_column};
@@ -252,7 +252,7 @@ pub(super) fn insert_live(
     claim: Option<i64>,
 ) -> Done<bool> {
     let LiveRow { run, attempts } = row;
-    let inserted = insert.execute(params![
+    let columns = params![
         run.id.as_bytes(),
         run.job.as_bytes(),
         Tenant(run.tenant),
@@ -271,6 +271,6 @@ pub(super) fn insert_live(
         run.dispatched_at.map(Timestamp::as_millis),
         run.payload.as_deref(),
         attempts,
-    ])?;
-    Ok(inserted == 1)
+    ];
+    Ok(execute_sparse(insert, columns)? == 1)
 }

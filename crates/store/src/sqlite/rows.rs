@@ -7,7 +7,7 @@ use model::{
     Attempt, AttemptNo, JobId, PresenceId, Run, RunId, Slot, Standing, TenantId, Timestamp, Version,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Result, Row};
+use rusqlite::{Result, Row, Statement};
 
 use crate::StoreError;
 use crate::code::{Code, bad_row, read_slot, read_wait};
@@ -45,6 +45,25 @@ impl FromSql for Tenant {
         }
         <[u8; 16]>::column_result(value).map(|bytes| Self(TenantId::from_bytes(bytes)))
     }
+}
+
+/// Executes a statement of many columns. Those that are null, which is what most of a row's are, are not bound.
+pub(super) fn execute_sparse(
+    statement: &mut Statement<'_>,
+    columns: &[&dyn ToSql],
+) -> Result<usize> {
+    debug_assert_eq!(columns.len(), statement.parameter_count());
+    statement.clear_bindings();
+    for (index, column) in columns.iter().enumerate() {
+        let is_null = matches!(
+            column.to_sql()?,
+            ToSqlOutput::Owned(Value::Null) | ToSqlOutput::Borrowed(ValueRef::Null)
+        );
+        if !is_null {
+            statement.raw_bind_parameter(index + 1, column)?;
+        }
+    }
+    statement.raw_execute()
 }
 
 pub(super) fn moment(row: &Row<'_>, column: usize) -> Result<Timestamp> {
