@@ -296,6 +296,11 @@ impl Job {
         self.next_slot.map(|slot| self.due_at(slot))
     }
 
+    /// Whether it may have had a run: one of its slots is decided, or somebody asked for one.
+    pub fn had_runs(&self) -> bool {
+        self.slot_last.is_some() || self.manual_runs > 0
+    }
+
     /// Whether it waits for its run to end, which sets the next slot.
     pub fn is_resting(&self) -> bool {
         self.state == JobState::Active && self.next_slot.is_none()

@@ -52,8 +52,7 @@ impl Firing {
     /// been dispatched before the edit could take them back. A job that never had a run had none in the way.
     pub fn needs(&self, stands: Option<&Job>) -> Needs {
         let edited = self.job.version > Version::FIRST;
-        let ran = |job: &Job| job.slot_last.is_some() || job.manual_runs > 0;
-        let ran_before = edited || stands.is_none_or(ran);
+        let ran_before = edited || stands.is_none_or(Job::had_runs);
         let passed = &self.decision.passed;
         let span = passed.first().zip(passed.last());
         Needs {

@@ -24,6 +24,8 @@ pub(super) struct FiringRow {
 struct Fast {
     run: LiveRow,
     stands: Standing,
+    /// The job never had a run, as far as plan saw.
+    is_first: bool,
     /// A late slot of a job that skips overlaps: no run that has ended since may have been under way then.
     past: Option<Timestamp>,
 }
@@ -41,6 +43,7 @@ impl FiringRow {
             Ok::<_, StoreError>(Fast {
                 run: LiveRow::new(run)?,
                 stands,
+                is_first: job.version == Version::FIRST && !job.had_runs(),
                 past: firing.needs(Some(job)).past,
             })
         });
@@ -147,7 +150,9 @@ impl Fire<'_> {
             return Ok(None);
         };
         let job = &firing.job;
-        if job.def.overlap != Overlap::Allow && self.has_live_run.exists([job.id.as_bytes()])? {
+        // Of a job that never had a run none lives; the swap compares that it still had none.
+        let may_have_one = job.def.overlap != Overlap::Allow && !fast.is_first;
+        if may_have_one && self.has_live_run.exists([job.id.as_bytes()])? {
             return Ok(None);
         }
         if let Some(moment) = fast.past
@@ -160,7 +165,7 @@ impl Fire<'_> {
         if !insert_live(&mut self.insert, &fast.run, claim)? {
             return Ok(None);
         }
-        if !self.swap(firing, fast.stands)? {
+        if !self.swap(firing, fast)? {
             let sql = include_str!("sql/remove_live.sql");
             self.conn.prepare_cached(sql)?.execute([id.as_bytes()])?;
             return Ok(None);
@@ -188,8 +193,8 @@ impl Fire<'_> {
     }
 
     /// Moves the job onward; false if it is not where plan saw it.
-    fn swap(&mut self, firing: &Firing, stands: Standing) -> Done<bool> {
-        let (job, last) = (&firing.job, firing.slot_last());
+    fn swap(&mut self, firing: &Firing, fast: &Fast) -> Done<bool> {
+        let (job, stands, last) = (&firing.job, &fast.stands, firing.slot_last());
         let millis = |slot: Slot| slot.0.as_millis();
         let finished = stands.state == JobState::Finished;
         let swapped = self.swap.execute(params![
@@ -205,6 +210,7 @@ impl Fire<'_> {
             job.runs_made,
             last.map(Timestamp::as_millis),
             job.manual_runs,
+            fast.is_first,
         ])? == 1;
         if swapped && stands.state == JobState::Active && stands.next_slot.is_none() {
             self.resting.insert(job.id);
