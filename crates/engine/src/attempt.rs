@@ -225,7 +225,7 @@ async fn leaves(
     let late = attempts.lateness.observe(work, from, micros);
     if !work.caught_up {
         let count = (work.run.tenant, Count::Lateness(late));
-        attempts.metrics.rollups.count(left_at, [count]);
+        attempts.metrics.rollups.count(left_at, &[count]);
     }
     if waits {
         attempts.board.set_dispatched(work.key(), Some(left_at));
@@ -436,7 +436,7 @@ fn watch_start(attempts: &Attempts, work: &Work, dispatched_at: Timestamp) {
     if let Some(late_by) = job.late_by(run, dispatched_at) {
         attempts.metrics.late.inc();
         let count = (run.tenant, Count::Late);
-        attempts.metrics.rollups.count(dispatched_at, [count]);
+        attempts.metrics.rollups.count(dispatched_at, &[count]);
         let late_by = format!("late by {}", format_span(late_by));
         attempts.by.trouble.log(What::Late, job, run.id, &late_by);
     }

@@ -195,8 +195,8 @@ impl Tally {
         let Ports { metrics, by, .. } = ports;
         let skips = self.skips.iter();
         let skips = skips.map(|(job, _, why, count)| (job.tenant, Count::Skipped(*why, *count)));
-        let counts = self.counts.iter().copied().chain(skips);
-        metrics.rollups.count(ports.clock.now(), counts);
+        let counts: Vec<_> = self.counts.iter().copied().chain(skips).collect();
+        metrics.rollups.count(ports.clock.now(), &counts);
         for (job, slot, reason, count) in &self.skips {
             metrics.slots_skipped(*reason, *count);
             if is_trouble(*reason) {

@@ -464,7 +464,7 @@ impl Metrics {
         let skips = skips.map(|skip| Count::Skipped(skip.reason, skip.slots.count));
         let ended = (cancelled > 0).then_some(Count::Ended(RunState::Cancelled, cancelled));
         let counts = skips.chain(ended).map(|count| (tenant, count));
-        self.rollups.count(now, counts);
+        self.rollups.count(now, &counts.collect::<Vec<_>>());
         if let Some(Some(counter)) = self.ended_by.get(RunState::Cancelled as usize) {
             counter.inc_by(cancelled);
         }

@@ -49,16 +49,19 @@ impl Sums {
         *latest
     }
 
-    fn count(&mut self, now: Timestamp, tenant: TenantId, count: Count) {
+    /// Counts what happened to one tenant.
+    fn count(&mut self, now: Timestamp, tenant: TenantId, counts: &[(TenantId, Count)]) {
         for step in Step::ALL {
             let key = (step, self.begin(step, now), tenant);
             if self.all.len() >= limits::ROLLUPS_MAX && !self.all.contains_key(&key) {
-                self.left_out += 1;
+                self.left_out += counts.len() as u64;
                 continue;
             }
             let sum = self.all.entry(key).or_default();
-            sum.rollup.count(count);
-            sum.counts += 1;
+            counts
+                .iter()
+                .for_each(|(_, count)| sum.rollup.count(*count));
+            sum.counts += counts.len() as u64;
         }
     }
 
@@ -85,15 +88,16 @@ impl Rollups {
         lock(&self.0).by.get_or_insert(by);
     }
 
-    /// Counts a batch, as of now.
-    pub fn count(&self, now: Timestamp, counts: impl IntoIterator<Item = (TenantId, Count)>) {
-        let mut counts = counts.into_iter().peekable();
-        if counts.peek().is_none() {
+    /// Counts a batch, as of now. Most of one are often one tenant's.
+    pub fn count(&self, now: Timestamp, counts: &[(TenantId, Count)]) {
+        if counts.is_empty() {
             return;
         }
         let mut sums = lock(&self.0);
-        for (tenant, count) in counts {
-            sums.count(now, tenant, count);
+        for of_tenant in counts.chunk_by(|(one, _), (next, _)| one == next) {
+            if let Some((tenant, _)) = of_tenant.first() {
+                sums.count(now, *tenant, of_tenant);
+            }
         }
     }
 

@@ -12,7 +12,7 @@ fn at(secs: i64) -> Timestamp {
 }
 
 fn fired(rollups: &Rollups, secs: i64, slots: u64) {
-    rollups.count(at(secs), [(TENANT, Count::Fired(slots))]);
+    rollups.count(at(secs), &[(TENANT, Count::Fired(slots))]);
 }
 
 /// What is to be written: the step, where it begins in seconds, and how many slots were fired.
@@ -114,11 +114,11 @@ fn there_is_room_for_so_many_and_what_is_beyond_is_said() {
     let tenant = |number: usize| TenantId(uuid::Uuid::from_u128(number as u128));
     let ended = Count::Ended(RunState::Dead, 1);
     let many = (0..limits::ROLLUPS_MAX).map(|number| (tenant(number), ended));
-    rollups.count(at(60), many);
+    rollups.count(at(60), &many.collect::<Vec<_>>());
     assert_eq!(lock(&rollups.0).all.len(), limits::ROLLUPS_MAX);
     assert_eq!(rollups.left_out(), limits::ROLLUPS_MAX as u64);
     assert_eq!(rollups.left_out(), 0);
-    rollups.count(at(61), [(tenant(0), ended)]);
+    rollups.count(at(61), &[(tenant(0), ended)]);
     assert_eq!(rollups.left_out(), 0, "those that are known are counted on");
     while !rollups.unwritten(1_000).rows.is_empty() {
         rollups.written(&rollups.unwritten(1_000), at(900));

@@ -196,8 +196,9 @@ impl Settle {
         let written = batch.iter().zip(answers);
         let written = written.filter(|(_, answer)| matches!(answer, Settled::Done { .. }));
         let counts = written.flat_map(|(settlement, _)| counts(settlement));
+        let counts: Vec<(TenantId, Count)> = counts.collect();
         let now = self.ports.clock.now();
-        self.ports.metrics.rollups.count(now, counts);
+        self.ports.metrics.rollups.count(now, &counts);
     }
 
     /// An end may have paused its job. Whoever holds runs of slots ahead looks at its marks at once.

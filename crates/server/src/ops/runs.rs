@@ -234,7 +234,7 @@ pub async fn cancel(api: &Api, tenant: TenantId, id: RunId) -> Result<CancelledR
             let metrics = api.engine.metrics();
             metrics.run_ended(run.state);
             let count = (tenant, Count::Ended(run.state, 1));
-            metrics.rollups.count(api.engine.now(), [count]);
+            metrics.rollups.count(api.engine.now(), &[count]);
             Ok(withdrawn(*run))
         }
         Cancelled::Asked => {
