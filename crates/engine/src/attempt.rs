@@ -11,22 +11,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use executor::{Progress, Stopwatch, WorkOrder};
 use futures_util::FutureExt;
-use model::breaker::Signal;
+use model::breaker::{Signal, Turned};
 use model::rollup::Count;
 use model::schedule::format_span;
 use model::{AttemptNo, Completion, Outcome, Report, RunId, Timestamp, Verdict, limits};
-use prometheus_client::metrics::histogram::Histogram;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{HandOver, StoreError};
 use tokio::sync::mpsc;
 
 use crate::age::Age;
-use crate::board::{Board, Start, Work};
-use crate::callback::{callback, hand_over, is_taken_over, prepare, waits_for_store};
+use crate::board::{Board, Call, Start, Work};
+use crate::callback::{callback, hand_over, is_taken_over, prepare, ready};
 use crate::clock::Clock;
 use crate::desk::{By, Ended, Ending, Endings, Gone};
 use crate::executors::Executors;
+use crate::lateness::Lateness;
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::nudge::Nudge;
@@ -72,35 +72,6 @@ impl Chance {
     }
 }
 
-/// From a run's due time to its dispatch, by lane; apart for runs that were missed and caught up.
-pub(crate) struct Lateness {
-    on_time: [Histogram; 3],
-    caught_up: [Histogram; 3],
-}
-
-impl Lateness {
-    pub(crate) fn of(metrics: &Metrics) -> Self {
-        Self {
-            on_time: metrics.lateness_by_lane(),
-            caught_up: metrics.caught_up_by_lane(),
-        }
-    }
-
-    /// Answers how late it was.
-    fn observe(&self, work: &Work, from: Timestamp, micros: i64) -> Duration {
-        let late = micros.saturating_sub(from.as_millis().saturating_mul(1_000));
-        let histograms = if work.caught_up {
-            &self.caught_up
-        } else {
-            &self.on_time
-        };
-        if let Some(histogram) = histograms.get(work.run.lane.index()) {
-            histogram.observe(late.max(0) as f64 / 1e6);
-        }
-        Duration::from_micros(late.max(0).unsigned_abs())
-    }
-}
-
 impl Attempts {
     /// Starts as many tasks as there are attempts to start and room to run them. Answers when to look again.
     pub(crate) fn start_due(self: &Arc<Self>) -> Option<Timestamp> {
@@ -124,22 +95,52 @@ impl Attempts {
     fn next(&self, ended: Age) -> Option<Start> {
         let (now, uptime) = (self.clock.now(), self.clock.uptime());
         let is_sure = self.presence.is_sure_at(uptime);
-        let next = self.board.next(ended, now, uptime, is_sure);
-        if self.board.has_refused() {
+        let (next, has_refused) = self.board.next(ended, now, uptime, is_sure);
+        if has_refused {
             self.dispatch.now();
         }
         next
     }
 
-    /// A call is over, or was not made: what that says of its origin.
-    fn called(&self, of: (RunId, AttemptNo), signal: Option<Signal>, now: Timestamp) {
+    fn draw(&self) -> f64 {
         let Chance(chance) = &self.chance;
-        let chance = || lock(chance).random::<f64>();
-        let moment = (now, self.clock.uptime());
-        if self.board.called(of, signal, moment, chance).is_some() {
+        lock(chance).random()
+    }
+
+    fn turned(&self, turned: Option<Turned>) {
+        if turned.is_some() {
             self.dispatch.now();
             self.wake.now();
         }
+    }
+
+    /// A call is over: what that says of its origin.
+    fn called(&self, of: (RunId, AttemptNo), signal: Option<Signal>, now: Timestamp) {
+        let call = Call {
+            signal,
+            now,
+            uptime: self.clock.uptime(),
+            chance: &|| self.draw(),
+        };
+        self.turned(self.board.called(of, call));
+    }
+
+    /// The same, and with its call the attempt has ended. If none was made, it did not leave.
+    fn ended(
+        &self,
+        of: (RunId, AttemptNo),
+        signal: Option<Signal>,
+        (verdict, at): (impl FnOnce() -> Verdict, Timestamp),
+    ) -> Option<Verdict> {
+        let call = Call {
+            signal,
+            now: at,
+            uptime: self.clock.uptime(),
+            chance: &|| self.draw(),
+        };
+        let (verdict, turned) = self.board.ended(of, Some(call), (verdict, at), None);
+        self.turned(turned);
+        verdict
     }
 }
 
@@ -153,11 +154,15 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
             at,
             from,
         } = start;
-        let waits = work.payload_left().is_some() || waits_for_store(&attempts, &work);
-        if waits {
+        let mut sending = ready(&attempts, &work);
+        if sending.is_none() {
             attempts.board.set_dispatched(work.key(), None);
         }
-        let payload = match prepare(&attempts, &work).await {
+        let prepared = match sending {
+            Some(_) => Ok(work.run.payload.clone()),
+            None => prepare(&attempts, &work).await,
+        };
+        let payload = match prepared {
             Ok(payload) => payload,
             Err(Unsent::Killed) => return,
             Err(Unsent::HandedBack) => {
@@ -168,7 +173,7 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
                 continue;
             }
         };
-        let Some(dispatched_at) = leaves(&attempts, &work, (at, from), waits).await else {
+        let Some(dispatched_at) = leaves(&attempts, &work, (at, from), &mut sending).await else {
             return;
         };
         if dispatched_at < work.run.due_at {
@@ -185,7 +190,8 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
             attempts.marks.now();
         }
         watch_start(&attempts, &work, dispatched_at);
-        let Some(report) = deliver(&attempts, &work, payload, dispatched_at).await else {
+        let prepared = (payload, sending);
+        let Some(report) = deliver(&attempts, &work, prepared, dispatched_at).await else {
             return;
         };
         if end(&attempts, work, report, dispatched_at).await.is_err() {
@@ -196,15 +202,16 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
 }
 
 /// The moment at which an attempt is dispatched: when its turn came, if nothing has kept it since. It may be before the run
-/// is due, by a clock that went back meanwhile: then it is not dispatched. None when the presence has ended.
+/// is due, by a clock that went back meanwhile: then it is not dispatched. None when the presence has ended. How it is sent is
+/// known from its turn on only if nothing has kept it.
 async fn leaves(
     attempts: &Attempts,
     work: &Work,
     (at, from): (Timestamp, Timestamp),
-    mut waits: bool,
+    sending: &mut Option<Sending>,
 ) -> Option<Timestamp> {
     if !attempts.presence.is_sure() {
-        waits = true;
+        *sending = None;
         attempts.board.set_dispatched(work.key(), None);
         if !is_still_here(attempts).await {
             return None;
@@ -213,8 +220,9 @@ async fn leaves(
     if attempts.presence.kill.is_cancelled() {
         return None;
     }
+    let waited = sending.is_none();
     let micros = attempts.clock.now_micros();
-    let left_at = if waits {
+    let left_at = if waited {
         Timestamp::from_millis(micros / 1_000)
     } else {
         at
@@ -227,7 +235,7 @@ async fn leaves(
         let count = (work.run.tenant, Count::Lateness(late));
         attempts.metrics.rollups.count(left_at, &[count]);
     }
-    if waits {
+    if waited {
         attempts.board.set_dispatched(work.key(), Some(left_at));
     }
     Some(left_at)
@@ -236,9 +244,7 @@ async fn leaves(
 /// Gives up the claim of an attempt that did not leave: whoever claims its run next works on its job as it stands then.
 async fn hand_back(attempts: &Attempts, work: Arc<Work>) -> Result<(), Gone> {
     let now = attempts.clock.now();
-    attempts.called(work.key(), None, now);
-    let board = &attempts.board;
-    match board.ended(work.key(), Verdict::Release, now, None) {
+    match attempts.ended(work.key(), None, (|| Verdict::Release, now)) {
         Some(verdict) => {
             let settlement = work.undispatched(verdict, now);
             attempts.endings.send(Ending::settled(settlement)).await
@@ -255,17 +261,24 @@ async fn end(
     dispatched_at: Timestamp,
 ) -> Result<(), Gone> {
     let settled_at = attempts.clock.now();
-    attempts.called(work.key(), Signal::of(&report), settled_at);
+    let (key, signal) = (work.key(), Signal::of(&report));
     if is_taken_over(&work, &report) {
+        attempts.called(key, signal, settled_at);
         return hand_over(attempts, &work, dispatched_at).await;
     }
-    let verdict = verdict(attempts, &work, &report, settled_at);
-    let kill = &attempts.presence.kill;
-    let Ok(room) = attempts.payloads.output_room(&report, kill).await else {
-        return Err(Gone);
+    let ended = (|| verdict(attempts, &work, &report, settled_at), settled_at);
+    let verdict = if Payloads::takes_room(&report) {
+        // Others may call meanwhile.
+        attempts.called(key, signal, settled_at);
+        let kill = &attempts.presence.kill;
+        let Ok(room) = attempts.payloads.output_room(&report, kill).await else {
+            return Err(Gone);
+        };
+        attempts.board.ended(key, None, ended, room).0
+    } else {
+        attempts.ended(key, signal, ended)
     };
-    let ended = attempts.board.ended(work.key(), verdict, settled_at, room);
-    if let Some(verdict) = ended {
+    if let Some(verdict) = verdict {
         let ended = Ended {
             work,
             report,
@@ -285,9 +298,7 @@ fn verdict(attempts: &Attempts, work: &Work, report: &Report, settled_at: Timest
     match report.outcome {
         Outcome::Succeeded => Verdict::Succeed,
         Outcome::Failed | Outcome::TimedOut | Outcome::Lost | Outcome::Cancelled => {
-            let Chance(chance) = &attempts.chance;
-            let chance = lock(chance).random::<f64>();
-            retry.verdict(run.attempt, run.lost, report, settled_at, chance)
+            retry.verdict(run.attempt, run.lost, report, settled_at, attempts.draw())
         }
     }
 }
@@ -335,25 +346,31 @@ async fn order_of(
     })
 }
 
+/// What an attempt is sent with: its payload, and how, if that is known.
+type Prepared = (Option<Bytes>, Option<Sending>);
+
 /// None when the presence ended first: then nobody may report. However it ends, what is not shown is taken out.
 async fn deliver(
     attempts: &Attempts,
     work: &Work,
-    payload: Option<Bytes>,
+    prepared: Prepared,
     dispatched_at: Timestamp,
 ) -> Option<Report> {
-    let hidden = Arc::new(Hidden::default());
-    if work.job.def.completion != Completion::Answer {
-        attempts.vault.will_send(work.key(), &hidden);
+    if work.job.def.completion == Completion::Answer {
+        let hidden = Hidden::default();
+        let report = deliver_as_is(attempts, work, prepared, dispatched_at, &hidden).await?;
+        return Some(hidden.take_out(report));
     }
-    let report = deliver_as_is(attempts, work, payload, dispatched_at, &hidden).await?;
+    let hidden = Arc::new(Hidden::default());
+    attempts.vault.will_send(work.key(), &hidden);
+    let report = deliver_as_is(attempts, work, prepared, dispatched_at, &hidden).await?;
     Some(hidden.take_out(report))
 }
 
 async fn deliver_as_is(
     attempts: &Attempts,
     work: &Work,
-    payload: Option<Bytes>,
+    (payload, sending): Prepared,
     dispatched_at: Timestamp,
     hidden: &Hidden,
 ) -> Option<Report> {
@@ -374,9 +391,10 @@ async fn deliver_as_is(
     let progress = Arc::clone(&order.progress);
     let vault = &attempts.vault;
     let delivery = async move {
-        let sending = match vault.sending_known(order.job.tenant) {
+        let tenant = order.job.tenant;
+        let sending = match sending.or_else(|| vault.sending_known(tenant)) {
             Some(sending) => sending,
-            None => Box::pin(vault.sending(order.job.tenant)).await,
+            None => Box::pin(vault.sending(tenant)).await,
         };
         if let Err(why) = set_sending(&mut order, sending) {
             return Report::failed(why);

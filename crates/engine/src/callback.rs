@@ -15,13 +15,22 @@ use crate::board::Work;
 use crate::desk::Gone;
 use crate::payloads::Unsent;
 use crate::tokens::Token;
+use crate::vault::Sending;
 
 /// How soon the store is tried again.
 const STORE_AGAIN: Duration = Duration::from_millis(250);
 
+/// How an attempt is sent, if nothing of the store is needed before it can leave: no payload, no key for tokens, no secret.
+pub(crate) fn ready(attempts: &Attempts, work: &Work) -> Option<Sending> {
+    if work.payload_left().is_some() || lacks_key(attempts, work) {
+        return None;
+    }
+    attempts.vault.ready(work.job.tenant, &work.job.def.target)
+}
+
 /// Whether an attempt needs something of the store before it can leave: a key for tokens, if its target may report later; what it
 /// is signed with; secrets.
-pub(crate) fn waits_for_store(attempts: &Attempts, work: &Work) -> bool {
+fn waits_for_store(attempts: &Attempts, work: &Work) -> bool {
     lacks_key(attempts, work) || attempts.vault.lacks(work.job.tenant, &work.job.def.target)
 }
 

@@ -54,6 +54,7 @@ mod flush;
 mod hand_over;
 mod handed;
 mod hints;
+mod lateness;
 mod lead;
 mod leases;
 mod marks;

@@ -135,16 +135,21 @@ impl Payloads {
         Ok(read)
     }
 
-    /// Room for an answer until it is written; small ones take none. Waits for it while much is to be written.
+    /// Whether an answer takes room until it is written: small ones take none.
+    pub(crate) fn takes_room(report: &Report) -> bool {
+        report.output.len() > limits::PAYLOAD_INLINE_MAX
+    }
+
+    /// Room for an answer until it is written. Waits for it while much is to be written.
     pub(crate) async fn output_room(
         &self,
         report: &Report,
         kill: &CancellationToken,
     ) -> Result<Option<OwnedSemaphorePermit>, Gone> {
-        let size = report.output.len();
-        if size <= limits::PAYLOAD_INLINE_MAX {
+        if !Self::takes_room(report) {
             return Ok(None);
         }
+        let size = report.output.len();
         let size = u32::try_from(size.min(limits::OUTPUTS_MAX)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.outputs).acquire_many_owned(size);
         let room = kill.run_until_cancelled(room).await;

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use store::HandOver;
 use tokio::sync::mpsc;
 
-use crate::attempt::{Attempts, Chance, Lateness};
+use crate::attempt::{Attempts, Chance};
 use crate::beats::{self, Beats};
 use crate::board::Board;
 use crate::claim_due::{self, ClaimDue};
@@ -28,6 +28,7 @@ use crate::flush::{self, Flush};
 use crate::hand_over::{self, HandOvers, WriteHandOvers};
 use crate::handed::{self, EndSilent};
 use crate::hints::{self, Hints};
+use crate::lateness::Lateness;
 use crate::leases::{self, Hold};
 use crate::lock;
 use crate::marks::{self, Marks};

@@ -177,19 +177,24 @@ fn the_end_of_a_call_does_not_touch_the_next_attempt_that_a_report_has_let_start
     }
     let calls = || board.origins.list(None, Duration::ZERO)[0].calls;
     let called = |work: &Work| {
-        let moment = (at(200), Duration::ZERO);
-        board.called(work.key(), None, moment, || 0.0)
+        let call = Call {
+            signal: None,
+            now: at(200),
+            uptime: Duration::ZERO,
+            chance: &|| 0.0,
+        };
+        board.called(work.key(), call)
     };
     assert_eq!(calls(), 2);
     called(&first);
     assert_eq!(calls(), 1);
     assert!(!board.handing_over(first.run.id, first.run.attempt));
-    assert_eq!(
-        board.ended(first.key(), Verdict::Succeed, at(200), None),
-        None
-    );
+    let ended = |work: &Work| {
+        let (verdict, _) = board.ended(work.key(), None, (|| Verdict::Succeed, at(200)), None);
+        verdict
+    };
+    assert_eq!(ended(&first), None);
     called(&second);
     assert_eq!(calls(), 0);
-    let ended = board.ended(second.key(), Verdict::Succeed, at(200), None);
-    assert_eq!(ended, Some(Verdict::Succeed));
+    assert_eq!(ended(&second), Some(Verdict::Succeed));
 }

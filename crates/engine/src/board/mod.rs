@@ -46,7 +46,7 @@ pub(crate) use claims::Work;
 pub(crate) use ends::EndedClaim;
 pub(crate) use fire::{Due, Scope};
 pub(crate) use lanes::Queues;
-pub(crate) use turns::Start;
+pub(crate) use turns::{Call, Start};
 
 use claims::Claims;
 use crowd::Crowd;

@@ -32,6 +32,15 @@ impl Start {
     }
 }
 
+/// The end of an attempt's call.
+pub(crate) struct Call<'a> {
+    /// What it says of whom it went to.
+    pub signal: Option<Signal>,
+    pub now: Timestamp,
+    pub uptime: Duration,
+    pub chance: &'a dyn Fn() -> f64,
+}
+
 /// What decides about turns besides the claims themselves.
 struct By<'a> {
     origins: &'a Origins,
@@ -71,6 +80,19 @@ impl Claims {
             let kept_by = holding.kept_by.take();
             self.give_up(kept_by, id, Some(now));
         }
+    }
+
+    /// What a call says of its origin, and what becomes of others that wait for it.
+    fn called(
+        &mut self,
+        (run, attempt): (RunId, AttemptNo),
+        call: Call<'_>,
+        origins: &Origins,
+    ) -> Option<Turned> {
+        let (origin, is_probe) = self.take_call(run, attempt)?;
+        let after = origins.called(&origin, call.signal, is_probe, call.uptime, call.chance);
+        self.queue_again(after.freed, Some(call.now));
+        after.turned
     }
 
     /// Moves what is due from the wait to its lane.
@@ -212,22 +234,24 @@ impl Board {
         (starts, next)
     }
 
-    /// What a task that just ended an attempt does next; none when it should end.
+    /// What a task that just ended an attempt does next; none when it should end. Answers also whether there are attempts
+    /// that may not start.
     pub(crate) fn next(
         &self,
         ended: Age,
         now: Timestamp,
         uptime: Duration,
         is_present: bool,
-    ) -> Option<Start> {
+    ) -> (Option<Start>, bool) {
         let mut state = self.state();
         let claims = &mut state.claims;
         *claims.tasks.get_mut(ended) -= 1;
-        if is_present && claims.tasks.sum() < claims.width.tasks() {
+        let next = if is_present && claims.tasks.sum() < claims.width.tasks() {
             claims.pop(&self.by(), now, uptime)
         } else {
             None
-        }
+        };
+        (next, !claims.refused.is_empty())
     }
 
     /// When an attempt left that had to wait for its presence or its payload, once it has.
@@ -237,33 +261,14 @@ impl Board {
         }
     }
 
-    /// The attempt's call is over, if it was made: what it says of its origin, and what becomes of others that wait for it.
-    /// Answers whether the origin's breaker has turned.
-    pub(crate) fn called(
-        &self,
-        (run, attempt): (RunId, AttemptNo),
-        signal: Option<Signal>,
-        (now, uptime): (Timestamp, Duration),
-        chance: impl FnOnce() -> f64,
-    ) -> Option<Turned> {
-        let mut state = self.state();
-        let claims = &mut state.claims;
-        let (origin, is_probe) = claims.take_call(run, attempt)?;
-        let after = self
-            .origins
-            .called(&origin, signal, is_probe, uptime, chance);
-        claims.queue_again(after.freed, Some(now));
-        after.turned
+    /// The attempt's call is over, if it was made. Answers whether the origin's breaker has turned.
+    pub(crate) fn called(&self, key: (RunId, AttemptNo), call: Call<'_>) -> Option<Turned> {
+        self.state().claims.called(key, call, &self.origins)
     }
 
     /// Attempts that may not start, to be settled as such.
     pub(crate) fn take_refused(&self) -> Vec<Settlement> {
         std::mem::take(&mut self.state().claims.refused)
-    }
-
-    /// Whether there are any.
-    pub(crate) fn has_refused(&self) -> bool {
-        !self.state().claims.refused.is_empty()
     }
 
     fn by(&self) -> By<'_> {
@@ -289,17 +294,31 @@ impl Board {
     }
 
     /// The attempt has ended, and this follows if it was not to be cancelled; its claim stays until that is written.
-    /// Answers what follows; nothing at all when a stop has cut the attempt off already.
+    /// Answers what follows, nothing at all when a stop has cut the attempt off already; and what `called` answers, of a call
+    /// that was not over before.
     pub(crate) fn ended(
         &self,
+        key: (RunId, AttemptNo),
+        call: Option<Call<'_>>,
+        (verdict, at): (impl FnOnce() -> Verdict, Timestamp),
+        room: Option<OwnedSemaphorePermit>,
+    ) -> (Option<Verdict>, Option<Turned>) {
+        let mut state = self.state();
+        let claims = &mut state.claims;
+        let turned = call.and_then(|call| claims.called(key, call, &self.origins));
+        (claims.ended(key, verdict(), at, room), turned)
+    }
+}
+
+impl Claims {
+    fn ended(
+        &mut self,
         (run, attempt): (RunId, AttemptNo),
         verdict: Verdict,
         at: Timestamp,
         room: Option<OwnedSemaphorePermit>,
     ) -> Option<Verdict> {
-        let mut state = self.state();
-        let claims = &mut state.claims;
-        let holding = claims.get_mut(run, attempt)?;
+        let holding = self.get_mut(run, attempt)?;
         holding.room = room;
         let verdict = matches!(holding.stage, Stage::Running(_)).then(|| {
             holding.stage = Stage::Ending;
@@ -312,7 +331,7 @@ impl Board {
         if verdict.and_then(Verdict::end).is_some() {
             holding.ended_at = Some(at);
         }
-        claims.width.ended();
+        self.width.ended();
         verdict
     }
 }

@@ -16,7 +16,7 @@ use store::StoreError;
 use super::facts::Facts;
 use super::scrub::Hidden;
 use super::template::{Place, TemplateError};
-use super::{Opened, Vault, VaultError, template};
+use super::{Opened, Sending, Vault, VaultError, template};
 use crate::lock;
 
 type Found = BTreeMap<SecretName, Arc<Opened>>;
@@ -36,15 +36,19 @@ fn needed(target: &Target) -> BTreeSet<SecretName> {
 }
 
 impl Vault {
-    /// Whether something that an attempt needs is not known yet.
-    pub(crate) fn lacks(&self, tenant: TenantId, target: &Target) -> bool {
-        if self.sending_known(tenant).is_none() {
-            return true;
-        }
+    /// How an attempt is sent, if that is known, and all else that it needs.
+    pub(crate) fn ready(&self, tenant: TenantId, target: &Target) -> Option<Sending> {
         let needed = needed(target);
         let cache = lock(&self.cache);
+        let sending = cache.sending.get(&tenant)?;
         let mut keys = needed.into_iter().map(|name| (tenant, name));
-        keys.any(|key| !cache.opened.contains_key(&key))
+        let knows_all = keys.all(|key| cache.opened.contains_key(&key));
+        knows_all.then(|| sending.clone())
+    }
+
+    /// Whether something that an attempt needs is not known yet.
+    pub(crate) fn lacks(&self, tenant: TenantId, target: &Target) -> bool {
+        self.ready(tenant, target).is_none()
     }
 
     /// Reads what an attempt needs. Fails when the store is away, and only then: that costs no attempt.
