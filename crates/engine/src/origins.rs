@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::breaker::{Admit, Breaker, Calls, Signal, State, Turned};
-use model::{RunId, TenantId, Timestamp, Wait, WaitReason, limits};
+use model::{RunId, Target, TenantId, Timestamp, Wait, WaitReason, limits};
 
 use crate::age::Age;
 use crate::board::{Queues, Work};
@@ -81,11 +81,50 @@ pub struct TargetStatus {
 }
 
 pub(crate) struct Origins {
-    by_name: Mutex<BTreeMap<(TenantId, String), Arc<Origin>>>,
+    known: Mutex<Known>,
     calls_max: usize,
     /// Runs in all queues.
     queued: Arc<AtomicUsize>,
     metrics: Metrics,
+}
+
+/// The origins that this node knows.
+#[derive(Default)]
+struct Known {
+    by_name: BTreeMap<TenantId, BTreeMap<String, Arc<Origin>>>,
+    count: usize,
+    /// The name that is looked for. Kept, so that an attempt allocates none.
+    wanted: String,
+}
+
+impl Known {
+    fn iter(&self) -> impl Iterator<Item = &Arc<Origin>> {
+        self.by_name.values().flat_map(BTreeMap::values)
+    }
+
+    /// Where a target of a tenant is, if that is known.
+    fn find(&mut self, tenant: TenantId, target: &Target) -> Option<&Arc<Origin>> {
+        let is_one = target.write_origin(&mut self.wanted);
+        let of_tenant = self.by_name.get(&tenant).filter(|_| is_one)?;
+        of_tenant.get(&self.wanted)
+    }
+
+    /// Forgets those that are idle. A claim under way keeps its own.
+    fn tidy(&mut self) {
+        self.by_name.retain(|_, origins| {
+            origins.retain(|_, origin| {
+                Arc::strong_count(origin) > 1 || !lock(&origin.inner).is_idle()
+            });
+            !origins.is_empty()
+        });
+        self.count = self.iter().count();
+    }
+
+    fn insert(&mut self, origin: &Arc<Origin>) {
+        let of_tenant = self.by_name.entry(origin.tenant).or_default();
+        of_tenant.insert(origin.name.clone(), Arc::clone(origin));
+        self.count += 1;
+    }
 }
 
 impl Origin {
@@ -162,7 +201,7 @@ impl Inner {
 impl Origins {
     pub(crate) fn new(calls_max: usize, metrics: &Metrics) -> Self {
         Self {
-            by_name: Mutex::default(),
+            known: Mutex::default(),
             calls_max,
             queued: Arc::default(),
             metrics: metrics.clone(),
@@ -176,24 +215,21 @@ impl Origins {
 
     /// Where an attempt goes. None for a target that is no origin, and when too many are known.
     pub(crate) fn of(&self, work: &Work) -> Option<Arc<Origin>> {
-        let name = work.job.def.target.origin()?;
-        let tenant = work.job.tenant;
-        let mut by_name = lock(&self.by_name);
-        if let Some(origin) = by_name.get(&(tenant, name.clone())) {
+        let (tenant, target) = (work.job.tenant, &work.job.def.target);
+        let mut known = lock(&self.known);
+        if let Some(origin) = known.find(tenant, target) {
             return Some(Arc::clone(origin));
         }
-        if by_name.len() >= limits::ORIGINS_MAX {
-            // A claim under way keeps its own.
-            by_name.retain(|_, origin| {
-                Arc::strong_count(origin) > 1 || !lock(&origin.inner).is_idle()
-            });
-            if by_name.len() >= limits::ORIGINS_MAX {
+        let name = target.origin()?;
+        if known.count >= limits::ORIGINS_MAX {
+            known.tidy();
+            if known.count >= limits::ORIGINS_MAX {
                 return None;
             }
         }
         let origin = Arc::new(Origin {
             tenant,
-            name: name.clone(),
+            name,
             queued: Arc::clone(&self.queued),
             inner: Mutex::new(Inner {
                 breaker: Breaker::default(),
@@ -204,7 +240,7 @@ impl Origins {
                 probed: Duration::ZERO,
             }),
         });
-        by_name.insert((tenant, name), Arc::clone(&origin));
+        known.insert(&origin);
         Some(origin)
     }
 
@@ -282,7 +318,7 @@ impl Origins {
 
     /// Runs to be woken, each with its origin.
     pub(crate) fn to_wake(&self, uptime: Duration, max: usize) -> Vec<(Arc<Origin>, Vec<RunId>)> {
-        let origins: Vec<Arc<Origin>> = lock(&self.by_name).values().cloned().collect();
+        let origins: Vec<Arc<Origin>> = lock(&self.known).iter().cloned().collect();
         let mut left = max;
         let mut all = Vec::new();
         for origin in origins {
@@ -297,7 +333,7 @@ impl Origins {
 
     /// What is seen of origins: a tenant's, or all.
     pub(crate) fn list(&self, tenant: Option<TenantId>, uptime: Duration) -> Vec<TargetStatus> {
-        let origins: Vec<Arc<Origin>> = lock(&self.by_name).values().cloned().collect();
+        let origins: Vec<Arc<Origin>> = lock(&self.known).iter().cloned().collect();
         let wanted = origins
             .iter()
             .filter(|it| tenant.is_none_or(|tenant| it.tenant == tenant));
@@ -326,8 +362,8 @@ impl Origins {
 /// The presence is over: whatever was open is known no more.
 impl Drop for Origins {
     fn drop(&mut self) {
-        let origins = lock(&self.by_name);
-        let open = origins.values();
+        let known = lock(&self.known);
+        let open = known.iter();
         let open = open.filter(|it| lock(&it.inner).breaker.state() != State::Closed);
         self.metrics.breakers_open.dec_by(open.count() as i64);
     }

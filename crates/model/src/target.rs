@@ -94,13 +94,22 @@ impl Target {
 
     /// Scheme, host and port of what it calls.
     pub fn origin(&self) -> Option<String> {
-        match self {
-            Self::Http(http) => {
-                let scheme = http.url.scheme_str()?;
-                let authority = http.url.authority()?.as_str();
-                Some(format!("{scheme}://{authority}").to_ascii_lowercase())
-            }
+        let mut origin = String::new();
+        self.write_origin(&mut origin).then_some(origin)
+    }
+
+    /// Puts them in place of a text. False if there are none.
+    pub fn write_origin(&self, text: &mut String) -> bool {
+        let Self::Http(http) = self;
+        let (Some(scheme), Some(authority)) = (http.url.scheme_str(), http.url.authority()) else {
+            return false;
+        };
+        text.clear();
+        for part in [scheme, "://", authority.as_str()] {
+            text.push_str(part);
         }
+        text.make_ascii_lowercase();
+        true
     }
 
     /// The kind's name, as clients write it.
