@@ -26,7 +26,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::figures::{Bar, Figures};
 use super::rig::{self, Base, Place};
-use super::{floor, floor_pg, workloads};
+use super::workloads::{self, COUNT};
+use super::{floor, floor_pg};
 use crate::failure::Failure;
 
 /// What PostgreSQL's bar is about, and what brings SQLite's commits together best.
@@ -208,9 +209,6 @@ impl Executor for Signed {
     }
 }
 
-/// Callbacks of a benchmark.
-const COUNT: usize = 100_000;
-
 /// Fire, call, answer, settled: how many a second, signed or not; beside clients that read, if something is said of them.
 pub(super) async fn called(
     base: &Base,
@@ -219,11 +217,13 @@ pub(super) async fn called(
     beside: Option<Asked>,
 ) -> Result<f64, Failure> {
     let place = Place::new(base)?;
-    let store = place.open().await?;
+    // As a drain begins: what was written with the jobs is at rest, and nothing of it is left to be sealed.
+    let store = place.open_without_audit().await?;
     let target = rig::callback(&format!("http://{}/hook", receiver.address))?;
-    let jobs = rig::overdue(COUNT, &target);
-    rig::load(&*store, &jobs).await?;
-    drop(jobs);
+    rig::load(&*store, &rig::overdue(COUNT, &target)).await?;
+    drop(store);
+    place.rest().await?;
+    let store = place.open().await?;
     // The receiver is on this machine.
     let dialer = Arc::new(Dialer::new(Arc::new(Egress::unbounded())));
     let http = HttpExecutor::new(dialer).map_err(rig::failed)?;
