@@ -3,7 +3,7 @@
 
 use model::job::Standing;
 use model::view::{PAST_BACK, PAST_MAX};
-use model::{Job, JobState, Overlap, Run, RunId, Slot, Timestamp, Version, limits};
+use model::{Job, JobId, JobState, Overlap, Run, RunId, Shard, Slot, Timestamp, Version, limits};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::archive::{OfDay, Ranges};
@@ -14,20 +14,60 @@ use super::rows::LiveRow;
 use crate::code::Code;
 use crate::{Fired, Firing, Leases, StoreError};
 
-/// A firing, worked out before it reaches the writer.
+/// A firing, worked out before it reaches the writer: that has no job in its cache, so its fast path looks at none.
 pub(super) struct FiringRow {
     firing: Firing,
+    shard: Shard,
     fast: Option<Fast>,
 }
 
 /// What the fast path writes.
 struct Fast {
     run: LiveRow,
-    stands: Standing,
-    /// The job never had a run, as far as plan saw.
-    is_first: bool,
+    swap: Swap,
+    /// A run of the job may live that is in its way.
+    may_overlap: bool,
     /// A late slot of a job that skips overlaps: no run that has ended since may have been under way then.
     past: Option<Timestamp>,
+}
+
+/// Where a job goes, and where plan saw it, as columns.
+struct Swap {
+    next_slot: Option<i64>,
+    due_at: Option<i64>,
+    slot_last: Option<i64>,
+    state: JobState,
+    state_at: Option<i64>,
+    runs_made: u32,
+    version: Version,
+    planned: Option<i64>,
+    planned_last: Option<i64>,
+    planned_made: u32,
+    manual_runs: u32,
+    /// The job never had a run.
+    is_first: bool,
+}
+
+impl Swap {
+    fn new(firing: &Firing, stands: Standing) -> Self {
+        let job = &firing.job;
+        let millis = |slot: Slot| slot.0.as_millis();
+        let finished = stands.state == JobState::Finished;
+        Self {
+            next_slot: stands.next_slot.map(millis),
+            due_at: stands.next_slot.map(|slot| job.due_at(slot).as_millis()),
+            slot_last: stands.slot_last.map(Timestamp::as_millis),
+            state: stands.state,
+            state_at: finished.then_some(stands.state_at.as_millis()),
+            runs_made: stands.runs_made,
+            version: job.version,
+            planned: job.next_slot.map(millis),
+            planned_last: firing.slot_last().map(Timestamp::as_millis),
+            planned_made: job.runs_made,
+            manual_runs: job.manual_runs,
+            is_first: job.version == Version::FIRST && !job.had_runs(),
+        }
+    }
 }
 
 impl FiringRow {
@@ -40,15 +80,18 @@ impl FiringRow {
         let slot = decision.start.filter(|_| plain);
         let fast = slot.filter(|slot| !may_have_run(job, *slot)).map(|slot| {
             let run = Run::of_slot(job, slot);
+            let swap = Swap::new(firing, stands);
             Ok::<_, StoreError>(Fast {
                 run: LiveRow::new(run)?,
-                stands,
-                is_first: job.version == Version::FIRST && !job.had_runs(),
+                // Of a job that never had a run none lives; the swap compares that it still had none.
+                may_overlap: job.def.overlap != Overlap::Allow && !swap.is_first,
+                swap,
                 past: firing.needs(Some(job)).past,
             })
         });
         Ok(Self {
             firing: firing.clone(),
+            shard: job.shard(),
             fast: fast.transpose()?,
         })
     }
@@ -110,7 +153,7 @@ impl Db {
             no,
         };
         for row in rows {
-            if !self.leases.holds(no, leases, row.firing.job.shard()) {
+            if !self.leases.holds(no, leases, row.shard) {
                 answers.push(Fired::LeaseLost);
                 continue;
             }
@@ -145,14 +188,12 @@ impl Fire<'_> {
     /// The run first, then the job: a run of that name that is alive is seen before anything has changed, so that at
     /// most the insert has to be undone.
     fn one(&mut self, row: &FiringRow) -> Done<Option<Fired>> {
-        let FiringRow { firing, fast } = row;
+        let FiringRow { firing, fast, .. } = row;
         let Some(fast) = fast else {
             return Ok(None);
         };
-        let job = &firing.job;
-        // Of a job that never had a run none lives; the swap compares that it still had none.
-        let may_have_one = job.def.overlap != Overlap::Allow && !fast.is_first;
-        if may_have_one && self.has_live_run.exists([job.id.as_bytes()])? {
+        let job = fast.run.run.job;
+        if fast.may_overlap && self.has_live_run.exists([job.as_bytes()])? {
             return Ok(None);
         }
         if let Some(moment) = fast.past
@@ -165,7 +206,7 @@ impl Fire<'_> {
         if !insert_live(&mut self.insert, &fast.run, claim)? {
             return Ok(None);
         }
-        if !self.swap(firing, fast)? {
+        if !self.swap(job, &fast.swap)? {
             let sql = include_str!("sql/remove_live.sql");
             self.conn.prepare_cached(sql)?.execute([id.as_bytes()])?;
             return Ok(None);
@@ -177,13 +218,13 @@ impl Fire<'_> {
         }))
     }
 
-    fn has_past(&mut self, job: &Job, moment: Timestamp) -> Done<bool> {
+    fn has_past(&mut self, job: JobId, moment: Timestamp) -> Done<bool> {
         let first = RunId::least_at(moment.minus(PAST_BACK));
         let end = RunId::least_at(moment);
         let days = Ranges::day_of(first)..=Ranges::day_of(end);
         for day in self.ranges.days.range(days) {
             let (at, most) = (moment.as_millis(), PAST_MAX as u64);
-            let ids = (job.id.as_bytes(), first.as_bytes(), end.as_bytes());
+            let ids = (job.as_bytes(), first.as_bytes(), end.as_bytes());
             let past = params![ids.0, ids.1, ids.2, at, most.cast_signed()];
             if self.has_past.get(*day)?.exists(past)? {
                 return Ok(true);
@@ -193,27 +234,24 @@ impl Fire<'_> {
     }
 
     /// Moves the job onward; false if it is not where plan saw it.
-    fn swap(&mut self, firing: &Firing, fast: &Fast) -> Done<bool> {
-        let (job, stands, last) = (&firing.job, &fast.stands, firing.slot_last());
-        let millis = |slot: Slot| slot.0.as_millis();
-        let finished = stands.state == JobState::Finished;
+    fn swap(&mut self, job: JobId, swap: &Swap) -> Done<bool> {
         let swapped = self.swap.execute(params![
-            stands.next_slot.map(millis),
-            stands.next_slot.map(|slot| job.due_at(slot).as_millis()),
-            stands.slot_last.map(Timestamp::as_millis),
-            stands.state.code(),
-            finished.then_some(stands.state_at.as_millis()),
-            stands.runs_made,
-            job.id.as_bytes(),
-            job.version.0,
-            job.next_slot.map(millis),
-            job.runs_made,
-            last.map(Timestamp::as_millis),
-            job.manual_runs,
-            fast.is_first,
+            swap.next_slot,
+            swap.due_at,
+            swap.slot_last,
+            swap.state.code(),
+            swap.state_at,
+            swap.runs_made,
+            job.as_bytes(),
+            swap.version.0,
+            swap.planned,
+            swap.planned_made,
+            swap.planned_last,
+            swap.manual_runs,
+            swap.is_first,
         ])? == 1;
-        if swapped && stands.state == JobState::Active && stands.next_slot.is_none() {
-            self.resting.insert(job.id);
+        if swapped && swap.state == JobState::Active && swap.next_slot.is_none() {
+            self.resting.insert(job);
         }
         Ok(swapped)
     }
