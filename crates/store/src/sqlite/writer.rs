@@ -54,7 +54,8 @@ struct Waiting<T, F> {
     rows: usize,
     work: F,
     found: Option<T>,
-    caller: oneshot::Sender<Result<T, StoreError>>,
+    /// The work goes back with the answer: its rows are freed by whoever made them, while the writer writes.
+    caller: oneshot::Sender<(F, Result<T, StoreError>)>,
 }
 
 impl<T: Send, F: FnMut(&mut Db) -> Done<T> + Send> Call for Waiting<T, F> {
@@ -69,13 +70,18 @@ impl<T: Send, F: FnMut(&mut Db) -> Done<T> + Send> Call for Waiting<T, F> {
     }
 
     fn answer(self: Box<Self>) {
-        let Self { found, caller, .. } = *self;
+        let Self {
+            work,
+            found,
+            caller,
+            ..
+        } = *self;
         // A caller that went away needs no answer: what it asked for is done all the same.
-        let _gone = caller.send(found.ok_or_else(stopped));
+        let _gone = caller.send((work, found.ok_or_else(stopped)));
     }
 
     fn refuse(self: Box<Self>, error: StoreError) {
-        let _gone = self.caller.send(Err(error));
+        let _gone = self.caller.send((self.work, Err(error)));
     }
 }
 
@@ -221,7 +227,8 @@ impl Writer {
             By::Client => &ways.clients,
         };
         way.send(call).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        let (_work, answer) = answer.await.map_err(|_| stopped())?;
+        answer
     }
 }
 
