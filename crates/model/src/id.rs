@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -128,6 +129,21 @@ impl JobId {
     /// The job's own number, the same for ever: shard, spread and `H` come from it.
     pub fn hash(self) -> u64 {
         hash(0x6a6f62, &words(self.0))
+    }
+
+    /// The last two bytes, which are chance: samples of jobs go by them.
+    pub fn place(self) -> u16 {
+        let [.., high, low] = *self.as_bytes();
+        u16::from_be_bytes([high, low])
+    }
+
+    /// The job's own fixed offset within a spread.
+    pub fn offset_within(self, spread: Duration) -> Duration {
+        let spread = spread.as_millis() as u64;
+        if spread == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_millis(hash(0x0073_7072_6561_6400, &[self.hash()]) % spread)
     }
 }
 

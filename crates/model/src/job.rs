@@ -9,7 +9,6 @@ use bytes::Bytes;
 
 use crate::failures::FailuresMax;
 use crate::handed::Completion;
-use crate::hash::hash;
 use crate::id::{JobId, TenantId};
 use crate::lane::Lane;
 use crate::limits;
@@ -276,13 +275,7 @@ impl Job {
 
     /// The slot, and this job's own fixed offset.
     pub fn due_at(&self, slot: Slot) -> Timestamp {
-        let spread = self.def.spread.as_millis() as u64;
-        if spread == 0 {
-            return slot.0;
-        }
-        slot.0.plus(Duration::from_millis(
-            hash(0x0073_7072_6561_6400, &[self.id.hash()]) % spread,
-        ))
+        slot.0.plus(self.id.offset_within(self.def.spread))
     }
 
     /// Whether its schedule has this slot.

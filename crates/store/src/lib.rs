@@ -56,7 +56,7 @@ pub use audit::{
 pub use error::{BadRow, BoxError, Found, StoreError};
 pub use find::Finder;
 pub use handed::*;
-pub use overview::{LiveCount, OverviewStore, StandingCounts};
+pub use overview::{DuePage, DueSpan, LiveCount, OverviewStore, StandingCounts};
 pub use replays::*;
 pub use run_counts::RunCountStore;
 pub use secrets::*;

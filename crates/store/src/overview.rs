@@ -1,11 +1,13 @@
 //! What overviews are made of: counts that nodes keep by minute, and what there is at the moment. No read here grows with
 //! history.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use model::rollup::Step;
-use model::{JobState, Lane, Rollup, RollupRow, RunState, TenantId, Timestamp};
+use model::{Job, JobId, JobState, Lane, Rollup, RollupRow, RunState, TenantId, Timestamp};
 
-use crate::StoreError;
+use crate::{DueCursor, StoreError};
 
 #[async_trait]
 pub trait OverviewStore: Send + Sync {
@@ -25,6 +27,42 @@ pub trait OverviewStore: Send + Sync {
     /// How many runs live, and how many jobs there are of each state that is not active, of all tenants: so many of either
     /// are counted at most, in no order.
     async fn count_standing(&self, limit: usize) -> Result<StandingCounts, StoreError>;
+
+    /// Planned jobs of a tenant, as far as they are in the span; pages come in the order of plan, which is that of `due_at` but within
+    /// 64 ms. So many planned jobs of all tenants are looked at; `next` says where to go on. Large payloads are left in the store, and what cannot be read is
+    /// left out.
+    async fn list_due(
+        &self,
+        tenant: TenantId,
+        span: &DueSpan,
+        looks: usize,
+    ) -> Result<DuePage, StoreError>;
+}
+
+/// Which planned jobs are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueSpan {
+    pub after: Option<DueCursor>,
+    /// Jobs due at that moment are among them.
+    pub up_to: Timestamp,
+    /// Of every 65,536 jobs so many, by [`JobId::place`]: the same ones each time.
+    pub sample: u32,
+}
+
+impl DueSpan {
+    /// A sample of all jobs.
+    pub const ALL: u32 = 1 << 16;
+
+    pub fn samples(&self, job: JobId) -> bool {
+        u32::from(job.place()) < self.sample
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DuePage {
+    pub jobs: Vec<Arc<Job>>,
+    /// Where to go on; none when everything up to the span's end was looked at.
+    pub next: Option<DueCursor>,
 }
 
 /// Live runs of a tenant that are alike.

@@ -8,8 +8,8 @@ use model::{
     Timestamp, Verdict, limits,
 };
 
-use super::{Kept, Subject, at, job, job_with, settlement};
-use crate::{Keep, LiveCount, TenantDropped};
+use super::{Kept, Subject, at, job, job_with, once, settlement};
+use crate::{DueSpan, Keep, LiveCount, TenantDropped};
 
 const OURS: TenantId = TenantId(uuid::Uuid::from_u128(12));
 const ONE: PresenceId = PresenceId(uuid::Uuid::from_u128(1));
@@ -89,6 +89,58 @@ async fn retain(subject: &Subject, now: Timestamp) -> Kept {
         finished: limits::FINISHED_KEEP,
     };
     while subject.store.retain(&keep).await?.more {}
+    Ok(())
+}
+
+pub async fn planned_jobs_of_a_tenant_are_listed_in_pages_and_sampled(subject: Subject) -> Kept {
+    let store = subject.store.access();
+    for (number, secs) in [(1, 300), (2, 100), (3, 200), (4, 100), (5, 301), (6, 50)] {
+        let mut job = once(number, secs)?;
+        if number == 6 {
+            job.tenant = OURS;
+        }
+        subject.put(job).await?;
+    }
+    let span = |after, sample| DueSpan {
+        after,
+        up_to: at(300),
+        sample,
+    };
+    let tenant = TenantId::DEFAULT;
+    let whole = store
+        .list_due(tenant, &span(None, DueSpan::ALL), 100)
+        .await?;
+    let order: Vec<_> = whole.jobs.iter().map(|it| it.next_due_at()).collect();
+    assert_eq!(order, [100, 100, 200, 300].map(|secs| Some(at(secs))));
+    assert_eq!(whole.next, None);
+    for looks in 1..=6 {
+        let (mut jobs, mut after) = (Vec::new(), None);
+        loop {
+            let of = span(after, DueSpan::ALL);
+            let page = store.list_due(tenant, &of, looks).await?;
+            assert!(page.jobs.len() <= looks);
+            jobs.extend(page.jobs);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        // Within 64 ms pages come in any order.
+        jobs.sort_by_key(|job| (job.next_due_at(), job.id));
+        assert_eq!(jobs, whole.jobs, "{looks}");
+    }
+    // Ids of these jobs end in their number, twice.
+    let some = store.list_due(tenant, &span(None, 0x0202 + 1), 100).await?;
+    let places: Vec<u16> = some.jobs.iter().map(|it| it.id.place()).collect();
+    assert_eq!(places, [0x0202, 0x0101]);
+    assert_eq!(
+        store
+            .list_due(OURS, &span(None, DueSpan::ALL), 9)
+            .await?
+            .jobs
+            .len(),
+        1
+    );
     Ok(())
 }
 

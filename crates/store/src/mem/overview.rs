@@ -1,14 +1,16 @@
 //! What overviews are made of.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::rollup::Step;
-use model::{JobState, PresenceId, Rollup, RollupRow, TenantId, Timestamp};
+use model::shard::ShardSet;
+use model::{Job, JobState, PresenceId, Rollup, RollupRow, TenantId, Timestamp};
 
 use super::MemStore;
 use super::state::State;
-use crate::{LiveCount, OverviewStore, StandingCounts, StoreError};
+use crate::{DuePage, DueSpan, LiveCount, OverviewStore, StandingCounts, StoreError};
 
 pub(super) type Rollups = BTreeMap<(TenantId, Step, Timestamp, PresenceId), Rollup>;
 
@@ -78,5 +80,20 @@ impl OverviewStore for MemStore {
 
     async fn count_standing(&self, limit: usize) -> Result<StandingCounts, StoreError> {
         Ok(self.state().count_standing(limit))
+    }
+
+    async fn list_due(
+        &self,
+        tenant: TenantId,
+        span: &DueSpan,
+        looks: usize,
+    ) -> Result<DuePage, StoreError> {
+        let state = self.state();
+        let page = state.due_jobs(&ShardSet::ALL, span.up_to, span.after, looks);
+        let is_wanted = |job: &Arc<Job>| job.tenant == tenant && span.samples(job.id);
+        Ok(DuePage {
+            jobs: page.jobs.into_iter().filter(is_wanted).collect(),
+            next: page.next,
+        })
     }
 }

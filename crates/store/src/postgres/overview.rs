@@ -1,20 +1,25 @@
 //! What overviews are made of.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::limits::RETENTION_BATCH_MAX;
 use model::rollup::Step;
-use model::{Rollup, RollupRow, TenantId, Timestamp};
+use model::shard::ShardSet;
+use model::{JobId, JobState, Rollup, RollupRow, TenantId, Timestamp};
 use uuid::Uuid;
 
+use super::calendars::read_jobs;
 use super::fault::Done;
+use super::place::Stretch;
 use super::pool::Params;
 use super::rows::{moment, word};
 use super::store::{PgStore, limit};
 use crate::code::{Code, bad_row};
 use crate::doc::{decode_rollup, encode_rollup};
-use crate::{LiveCount, OverviewStore, StandingCounts, StoreError};
+use crate::row::{Payloads, planned};
+use crate::{DueCursor, DuePage, DueSpan, LiveCount, OverviewStore, StandingCounts, StoreError};
 
 /// Rollups as columns.
 #[derive(Default)]
@@ -101,6 +106,48 @@ impl PgStore {
         Ok(StandingCounts::new(live, jobs, most))
     }
 
+    async fn try_list_due(&self, tenant: TenantId, span: &DueSpan, looks: usize) -> Done<DuePage> {
+        let conn = self.readers.get().await?;
+        let of = Stretch::after(span.after, span.up_to, &ShardSet::ALL);
+        let later_than = span.after.and_then(|after| after.later_than);
+        let later_than = later_than.map_or(-1, |moment| moment.as_millis());
+        let ((place, id), looks) = (of.behind, limit(looks));
+        let up_to = span.up_to.as_millis();
+        let sample = i32::try_from(span.sample).unwrap_or(i32::MAX);
+        let sql = include_str!("sql/list_due.sql");
+        let params: &Params<'_> = &[
+            &place,
+            &id,
+            &of.last,
+            &looks,
+            &tenant.0,
+            &sample,
+            &later_than,
+            &up_to,
+        ];
+        let (mut page, mut ids) = (DuePage::default(), Vec::new());
+        for row in &conn.rows(sql, params).await? {
+            let job: Uuid = row.try_get(0)?;
+            if row.try_get(2)? {
+                ids.push(job);
+            }
+            if row.try_get(3)? {
+                page.next = Some(DueCursor::behind(span.after, moment(row, 1)?, JobId(job)));
+            }
+        }
+        let sql = include_str!("sql/get_job.sql");
+        let rows = conn.rows(sql, &[&ids, &Payloads::Small.max()]).await?;
+        let jobs = read_jobs(&conn, &rows).await?.into_iter();
+        // Some may have moved on since they were found.
+        let jobs = jobs.filter_map(|(_, job)| planned(job).ok());
+        let jobs = jobs.filter(|job| job.state == JobState::Active);
+        let jobs = jobs.filter_map(|job| Some((job.next_due_at()?, job.id, job)));
+        let mut jobs: Vec<_> = jobs.collect();
+        jobs.sort_by_key(|(due_at, id, _)| (*due_at, *id));
+        page.jobs = jobs.into_iter().map(|(.., job)| Arc::new(job)).collect();
+        Ok(page)
+    }
+
     /// Rollups that were kept long enough go, so many at a time; whether there may be more.
     pub(super) async fn drop_rollups(&self, now: Timestamp) -> Done<bool> {
         let conn = self.clients.get().await?;
@@ -131,5 +178,14 @@ impl OverviewStore for PgStore {
 
     async fn count_standing(&self, limit: usize) -> Result<StandingCounts, StoreError> {
         self.call(|| self.try_count_standing(limit)).await
+    }
+
+    async fn list_due(
+        &self,
+        tenant: TenantId,
+        span: &DueSpan,
+        looks: usize,
+    ) -> Result<DuePage, StoreError> {
+        self.call(|| self.try_list_due(tenant, span, looks)).await
     }
 }

@@ -17,7 +17,7 @@ macro_rules! hot {
 }
 
 /// Statements, and the indexes that they may look rows of jobs and runs up by.
-const HOT: [(&str, &str, &[&str]); 39] = hot! {
+const HOT: [(&str, &str, &[&str]); 40] = hot! {
     "fire_plain": "jobs_pkey" "live_job" "history_1_job_id_idx",
     "fire": "jobs_pkey" "live_job" "history_1_job_id_idx",
     "settle_plain": "live_pkey",
@@ -42,6 +42,7 @@ const HOT: [(&str, &str, &[&str]); 39] = hot! {
     "due_jobs": "jobs_steps",
     "due_jobs_shards": "jobs_steps",
     "due_jobs_steps": "jobs_steps",
+    "list_due": "jobs_steps",
     "due_runs": "live_due",
     "oldest_due": "jobs_steps" "live_due",
     "oldest_due_shards": "jobs_steps" "live_due",

@@ -1,13 +1,15 @@
 //! What overviews are made of.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::limits::RETENTION_BATCH_MAX;
 use model::rollup::Step;
-use model::{JobState, Rollup, RollupRow, TenantId, Timestamp};
+use model::{JobId, JobState, Rollup, RollupRow, TenantId, Timestamp};
 use rusqlite::{Connection, params};
 
+use super::calendars::Lookup;
 use super::db::Db;
 use super::fault::Done;
 use super::rows::{Tenant, Word, moment};
@@ -15,7 +17,8 @@ use super::store::SqliteStore;
 use super::writer::By;
 use crate::code::{Code, bad_row};
 use crate::doc::{decode_rollup, encode_rollup};
-use crate::{LiveCount, OverviewStore, StandingCounts, StoreError};
+use crate::row::{Payloads, planned};
+use crate::{DueCursor, DuePage, DueSpan, LiveCount, OverviewStore, StandingCounts, StoreError};
 
 fn read(
     conn: &Connection,
@@ -61,6 +64,38 @@ fn count_standing(conn: &Connection, limit: usize) -> Done<StandingCounts> {
     })?;
     let jobs = jobs.collect::<rusqlite::Result<_>>()?;
     Ok(StandingCounts::new(live, jobs, limit))
+}
+
+fn list_due(conn: &Connection, tenant: TenantId, span: &DueSpan, looks: usize) -> Done<DuePage> {
+    let mut select = conn.prepare_cached(include_str!("sql/due_jobs.sql"))?;
+    let mut is_of = conn.prepare_cached(include_str!("sql/list_due.sql"))?;
+    let last = span.after.and_then(|after| after.last);
+    let later_than = span.after.and_then(|after| after.later_than);
+    let (from, id) = match (last, later_than) {
+        (Some((due_at, job)), _) => (due_at.as_millis(), *job.as_bytes()),
+        (None, Some(later_than)) => (later_than.as_millis(), [u8::MAX; 16]),
+        (None, None) => (-1, [0; 16]),
+    };
+    let mut rows = select.query(params![from, id, span.up_to.as_millis()])?;
+    let lookup = Lookup::new(conn, Payloads::Small);
+    let (mut page, mut last, mut looked) = (DuePage::default(), None, 0);
+    while let Some(row) = rows.next()? {
+        if looked == looks {
+            page.next = last;
+            break;
+        }
+        looked += 1;
+        let job = JobId::from_bytes(row.get(1)?);
+        last = Some(DueCursor::behind(span.after, moment(row, 0)?, job));
+        if !span.samples(job) || !is_of.exists(params![job.as_bytes(), Tenant(tenant)])? {
+            continue;
+        }
+        if let Some(row) = lookup.row(job)? {
+            let job = planned(lookup.decode(row)?).ok();
+            page.jobs.extend(job.map(Arc::new));
+        }
+    }
+    Ok(page)
 }
 
 impl Db {
@@ -114,6 +149,17 @@ impl OverviewStore for SqliteStore {
 
     async fn count_standing(&self, limit: usize) -> Result<StandingCounts, StoreError> {
         self.read(By::Client, move |conn| count_standing(conn, limit))
+            .await
+    }
+
+    async fn list_due(
+        &self,
+        tenant: TenantId,
+        span: &DueSpan,
+        looks: usize,
+    ) -> Result<DuePage, StoreError> {
+        let span = *span;
+        self.read(By::Client, move |conn| list_due(conn, tenant, &span, looks))
             .await
     }
 }

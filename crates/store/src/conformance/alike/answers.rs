@@ -13,7 +13,8 @@ use super::people::key;
 use super::world::{STRANGER, World};
 use crate::conformance::node;
 use crate::{
-    Claimed, Fired, Firing, JobChanged, JobFilter, Leases, Orphan, Page, PayloadOf, RunFilter,
+    Claimed, DueSpan, Fired, Firing, JobChanged, JobFilter, Leases, Orphan, Page, PayloadOf,
+    RunFilter,
 };
 
 impl World {
@@ -278,6 +279,13 @@ impl World {
         let payloads: Vec<PayloadOf> = payloads.collect();
         all.push(self.show(store.payloads(&payloads).await));
         all.push(self.show((due.jobs, due.unreadable)));
+        let half = DueSpan {
+            after: None,
+            up_to: last,
+            sample: DueSpan::ALL / 2,
+        };
+        let listed = store.access().list_due(TenantId::DEFAULT, &half, 10_000);
+        all.push(self.show(listed.await.unwrap()));
     }
 
     /// What came of every slot, and what is told from the middle of each entry on.
