@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::lockouts::Lockouts;
 use crate::metrics::Metrics;
 use crate::ops::Changing;
+use crate::ops::forecast::Forecasts;
 use crate::ops::overview::Standings;
 use crate::passwords::Passwords;
 use crate::permit::PERMITS_MAX;
@@ -46,6 +47,8 @@ pub struct Api {
     pub(crate) passwords: Passwords,
     /// What there is now, as it was counted last.
     pub(crate) standings: Standings,
+    /// What comes, as it was counted last.
+    pub(crate) forecasts: Forecasts,
     /// Room for what only computes.
     pub(crate) permits: Arc<Semaphore>,
 }
@@ -75,6 +78,7 @@ impl Api {
             lockouts: Lockouts::new(),
             passwords: Passwords::new(),
             standings: Standings::default(),
+            forecasts: Forecasts::default(),
             permits: Arc::new(Semaphore::new(PERMITS_MAX)),
         }
     }

@@ -12,6 +12,7 @@ mod explain;
 mod fields;
 mod file;
 mod find;
+mod forecast;
 mod job;
 mod key;
 mod login;
@@ -95,6 +96,9 @@ enum Command {
     /// Show how the jobs fare, and what somebody should look at
     #[command(after_help = overview::HELP)]
     Overview(overview::Overview),
+    /// Show how many slots are due in the seconds ahead, and spread those that come at once
+    #[command(after_help = forecast::HELP)]
+    Forecast(forecast::Forecast),
     /// Make, list and delete tenants
     #[command(subcommand)]
     Tenant(tenant::Command),
@@ -184,6 +188,9 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         }),
         Command::Overview(it) => ask(&remote, async |client| {
             overview::execute(&it, &client, json).await
+        }),
+        Command::Forecast(it) => ask(&remote, async |client| {
+            forecast::execute(&it, &client, json).await
         }),
         Command::Tenant(command) => ask(&remote, async |client| {
             tenant::execute(command, &client, json).await

@@ -110,13 +110,13 @@ pub(super) fn across(face: &Face<'_>, from: Timestamp, to: Timestamp) -> Vec<Tic
 }
 
 /// From zero to a round number above all.
-struct Linear {
-    top: f64,
+pub(super) struct Linear {
+    pub top: f64,
     step: f64,
 }
 
 impl Linear {
-    fn over(most: f64) -> Self {
+    pub(super) fn over(most: f64) -> Self {
         let rough = (most / 3.0).max(f64::MIN_POSITIVE);
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]

@@ -3,7 +3,7 @@
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
 //! words), `charts`, `fault`, `assets`, `squeeze`; then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`,
-//! `job_more` and `diff`), `form`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
+//! `job_more` and `diff`), `form`, `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
 
 mod assets;
 mod audit;
@@ -11,6 +11,7 @@ mod charts;
 mod dead;
 mod diff;
 mod fault;
+mod forecast;
 mod form;
 mod form_fields;
 mod format;
@@ -79,6 +80,7 @@ fn work() -> Router<Arc<Api>> {
         .route("/replays/{id}", get(replays::show))
         .route("/replays/{id}/stop", post(replays::stop))
         .route("/calendars", get(lists::calendars))
+        .route("/spread", get(forecast::second).post(forecast::apply))
 }
 
 fn access() -> Router<Arc<Api>> {

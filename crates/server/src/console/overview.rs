@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use model::{Role, RunState};
 
 use super::charts::{self, Chart, millis, number, share, spark};
+use super::forecast::ForecastPanel;
 use super::format::{State as Shown, count};
 use super::frame::{Answer, Frame, face, page};
 use super::lists::{Cell, Table, node_rows};
@@ -15,6 +16,7 @@ use super::login::param;
 use super::runs::{self, RunRow};
 use super::viewer::{By, Viewer};
 use crate::api::Api;
+use crate::ops::forecast;
 use crate::ops::overview::{self, Overview, Span};
 use crate::problem::{Kind, Problem};
 use crate::wire;
@@ -76,6 +78,8 @@ struct OverviewPage {
     attention: Vec<Attention>,
     figures: Vec<Figure>,
     charts: [Chart; 4],
+    /// None while it is being counted.
+    forecast: Option<ForecastPanel>,
     points: Vec<PointRow>,
     lanes: Table,
     nodes: Option<Table>,
@@ -362,8 +366,10 @@ pub(super) async fn show(
     let listed = async |states: &[RunState]| runs::rows(&api, &viewer, states, None, SHOWN).await;
     let (live, _) = listed(&[RunState::Running, RunState::Ready, RunState::Retrying]).await?;
     let (ended, _) = listed(&[RunState::Succeeded, RunState::Dead, RunState::Cancelled]).await?;
+    let forecast = forecast::soon(&api, viewer.caller).await?;
     let face = face(&viewer);
     let text = OverviewPage {
+        forecast: forecast.map(|it| ForecastPanel::of(&viewer, &it)),
         frame: Frame::new(&viewer, "Overview", "/"),
         jobs: count(of.jobs.total),
         paused: Some(of.jobs.paused).filter(|paused| *paused > 0).map(count),

@@ -5,7 +5,7 @@
 //! there to a definition that holds), `level` (whether every node can read it), `target` (whether it could
 //! be called), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
 //! claimed), `calendars`, `runs`, `find` (runs by what they are like, and their errors in groups), `replays` (many runs at a pace), `nodes`, `overview`, `tenants`, `proxies` (what their callbacks go through), `keys`, `users`, `sessions` (who is logged in), `secrets`, `signing`, `page` (listings); then what people ask about time: `ahead` (a walk over
-//! slots), `preview`, `slots` (of `entry`s) and `explain`.
+//! slots), `preview`, `slots` (of `entry`s), `explain`, `forecast` (counted by `forecast_count`) and `rush` (one second of it).
 
 mod ahead;
 pub mod audit;
@@ -18,6 +18,8 @@ mod error;
 pub mod explain;
 mod fault;
 pub mod find;
+pub mod forecast;
+mod forecast_count;
 pub mod jobs;
 pub mod keys;
 mod level;
@@ -29,6 +31,7 @@ pub mod preview;
 pub mod proxies;
 pub mod replays;
 pub mod runs;
+pub mod rush;
 mod schedule;
 pub mod secrets;
 pub mod sessions;

@@ -1,7 +1,7 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
 //! In reading order: `who` (who may), `extract` (what requests are made of), `jobs`, `versions`, `runs`, `outside` (handed-over attempts), `find` (which of them), `replays` (many of them), `batch`, `calendars`, `preview`,
-//! `slots`, `nodes`, `overview`, `tenants`, `keys`, `users`, `secrets`, `signing`, `audit`, `system` (health and the like), `docs` (the guides), `pages` (one per problem),
+//! `slots`, `nodes`, `overview`, `forecast`, `tenants`, `keys`, `users`, `secrets`, `signing`, `audit`, `system` (health and the like), `docs` (the guides), `pages` (one per problem),
 //! `rates` (how fast), `observe` (what is done around every request), `openapi` (the contract).
 
 mod answer;
@@ -11,6 +11,7 @@ mod calendars;
 mod docs;
 mod extract;
 mod find;
+mod forecast;
 mod jobs;
 mod keys;
 mod nodes;
@@ -109,6 +110,15 @@ fn with_runs(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         .route("/v1/runs/{id}/checkpoint", get(outside::checkpoint))
 }
 
+fn with_views(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
+    router
+        .route("/v1/targets", get(targets::list))
+        .route("/v1/nodes", get(nodes::list))
+        .route("/v1/overview", get(overview::show))
+        .route("/v1/forecast", get(forecast::show))
+        .route("/v1/forecast/second", get(forecast::second))
+}
+
 fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
     let by_key = get(jobs::find).put(jobs::put).delete(jobs::delete_by_key);
     let tenant = get(tenants::show)
@@ -119,7 +129,7 @@ fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         .delete(calendars::delete);
     let user = get(users::show).patch(users::patch).delete(users::delete);
     let secret = get(secrets::show).put(secrets::put).delete(secrets::delete);
-    with_runs(router)
+    with_views(with_runs(router))
         .route("/v1/jobs", post(jobs::create).get(jobs::list))
         .route("/v1/jobs/batch", post(batch::create))
         .route("/v1/jobs/by-key/{*key}", by_key)
@@ -148,9 +158,6 @@ fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
             post(calendars::create).get(calendars::list),
         )
         .route("/v1/calendars/{name}", calendar)
-        .route("/v1/targets", get(targets::list))
-        .route("/v1/nodes", get(nodes::list))
-        .route("/v1/overview", get(overview::show))
         .route("/v1/tenants", post(tenants::create).get(tenants::list))
         .route("/v1/tenants/{name}", tenant)
         .route("/v1/secrets", post(secrets::create).get(secrets::list))

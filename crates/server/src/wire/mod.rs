@@ -1,6 +1,6 @@
 //! The JSON we promise. Reading and writing are apart: `read` walks an object's fields without
 //! building a tree, `job_in`, `schedule_in`, `target_in`, `calendar_in`, `keys` and `requests` say what each may
-//! hold; `job_out`, `http_out`, `run_out`, `groups`, `slots_out`, `explain_out`, `calendar_out`, `node_out` and `overview_out` are the answers, `schema`
+//! hold; `job_out`, `http_out`, `run_out`, `groups`, `slots_out`, `explain_out`, `calendar_out`, `node_out`, `forecast_out` and `overview_out` are the answers, `schema`
 //! describes requests for the contract.
 //!
 //! What always holds: a request with a field nobody knows, twice the same field, or a value out of
@@ -11,6 +11,7 @@ mod calendar_in;
 mod calendar_out;
 mod depth;
 mod explain_out;
+mod forecast_out;
 mod groups;
 mod http_out;
 mod job_in;
@@ -43,6 +44,9 @@ pub use audit_out::{AuditCheck, AuditEntry, AuditList, AuditWrong};
 pub use calendar_in::{CALENDAR_FIELDS, RANGE_FIELDS, calendar_draft, name_of};
 pub use calendar_out::{Calendar, CalendarList};
 pub use explain_out::{Explained, ExplainedStep};
+pub use forecast_out::{
+    Forecast, ForecastJob, ForecastLane, ForecastPoint, ForecastSecond, HotSecond,
+};
 pub use groups::{RunGroup, RunGroups};
 pub use job_in::{CATCH_UP_FIELDS, JOB_FIELDS, OVERLAP_FIELDS, RETRY_FIELDS, job_draft};
 pub use job_out::{Expressions, Job, JobAnswer, JobList, Overlap, Runs, Schedule, Slots};

@@ -51,7 +51,7 @@ async fn every_operation_of_the_contract_is_served() {
             count += 1;
         }
     }
-    assert_eq!(count, 75);
+    assert_eq!(count, 77);
 }
 
 #[test]

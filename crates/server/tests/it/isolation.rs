@@ -178,6 +178,12 @@ impl Things {
         if template.ends_with("/explain") {
             paths.iter_mut().for_each(|path| path.push_str("?at=0"));
         }
+        if template.ends_with("/second") {
+            let soon = now().plus(std::time::Duration::from_secs(60));
+            paths
+                .iter_mut()
+                .for_each(|path| path.push_str(&format!("?at={soon}")));
+        }
         paths
     }
 }

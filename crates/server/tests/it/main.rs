@@ -20,6 +20,7 @@ mod explain;
 mod explain_past;
 mod faults;
 mod find;
+mod forecast;
 mod idempotency;
 mod isolation;
 mod jobs;

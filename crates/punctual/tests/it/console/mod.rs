@@ -1,6 +1,7 @@
 //! The console in a real browser, on a real server with real runs.
 
 mod driver;
+mod spread;
 
 use std::path::PathBuf;
 

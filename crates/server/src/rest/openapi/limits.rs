@@ -9,6 +9,8 @@ use model::{
 use serde_json::{Value, json};
 use store::ReplayState;
 
+use crate::ops::{forecast, rush};
+
 /// A field is named by its schema, `Job.state`; a form of several by its place, `OverlapForm#0`.
 pub(super) fn add(contract: &mut Value) {
     for (words, fields) in WORDS {
@@ -83,6 +85,8 @@ const WORDS: &[(Words, Fields)] = &[
             "JobRequest.lane",
             "JobPatch.lane",
             "OverviewLane.lane",
+            "ForecastLane.lane",
+            "ForecastJob.lane",
         ],
     ),
     (
@@ -175,6 +179,7 @@ const WORDS: &[(Words, Fields)] = &[
         &["Replay.state"],
     ),
     (|| vec!["1h", "6h", "24h", "7d"], &["Overview.span"]),
+    (|| vec!["1h", "24h"], &["Forecast.reach"]),
     (|| vec!["utf8", "base64"], &["Attempt.output_encoding"]),
     (|| vec!["well", "held"], &["HealthAnswer.status"]),
     (|| vec!["ready"], &["ReadyAnswer.status"]),
@@ -262,6 +267,8 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
     ("maxLength", limits::URL_MAX, &["FilterRequest.target"]),
     ("maxItems", limits::GROUP_JOBS_MAX, &["RunGroup.jobs"]),
     ("maxItems", limits::GROUPS_MAX, &["RunGroups.items"]),
+    ("maxItems", forecast::HOT_MAX, &["Forecast.hot"]),
+    ("maxItems", rush::JOBS_MAX, &["ForecastSecond.items"]),
     (
         "maximum",
         limits::OUTPUT_MAX,

@@ -7,6 +7,7 @@ mod forms;
 mod numbers;
 mod overview;
 mod sessions;
+mod spread;
 mod texts;
 mod users;
 

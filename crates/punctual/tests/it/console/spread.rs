@@ -1,0 +1,64 @@
+//! A hot second in a real browser: marked on the chart, proposed to be spread, looked at, and spread.
+
+use serde_json::Value;
+
+use super::driver::Browser;
+use super::{World, check_whole};
+use crate::support::wait_for;
+
+#[test]
+fn a_hot_second_is_marked_and_its_jobs_are_spread_from_the_page() {
+    let Some(browser) = Browser::start() else {
+        return;
+    };
+    let world = World::new();
+    for number in 0..24 {
+        let lane = ["critical", "standard", "batch"][number % 3];
+        let key = format!("tenant-{number}/nightly-settlement-of-the-ledger");
+        world.server.ask(&format!(
+            "job create --key {key} --cron '0 3 * * *' --lane {lane} --url {}",
+            world.receiver.url("/ok")
+        ));
+    }
+    browser.look(1600, 900, "light");
+    world.log_in(&browser);
+    wait_for("the hot second", || {
+        browser.go(&world.url("/"));
+        browser.text().contains("Propose spread").then_some(())
+    });
+    for (width, scheme) in [
+        (320, "light"),
+        (320, "dark"),
+        (1600, "light"),
+        (1600, "dark"),
+    ] {
+        check_whole(&browser, "overview-hot", (width, scheme));
+    }
+    browser.look(1600, 900, "light");
+    browser.click("#hot a.btn");
+    // One that is due every other second may be due then, too.
+    browser.wait_text("in one second now");
+    let chosen = browser.js("return document.querySelectorAll('input[name=job]:checked').length");
+    assert_eq!(chosen, 24);
+    for (width, scheme) in [(320, "dark"), (1600, "light")] {
+        check_whole(&browser, "spread", (width, scheme));
+    }
+    // One of them is left as it is.
+    browser.click("input[name=job]");
+    browser.click("button.primary");
+    browser.wait_text("23 jobs are spread now");
+    check_whole(&browser, "spread-done", (1600, "light"));
+    let jobs: Value = world.get("/v1/jobs?limit=100");
+    let jobs = jobs["items"].as_array().unwrap();
+    let spread = jobs.iter().filter(|job| job["spread"] == "60s");
+    assert_eq!(spread.count(), 23);
+    let said = world.server.ask("forecast --reach 1h --json");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["reach"], "1h");
+    // From the command line the last one follows.
+    let day = world.get("/v1/forecast/second?at=0");
+    assert_eq!(day["field"], "at");
+    let shown = world.server.ask("forecast");
+    assert!(shown.contains("PER SECOND"), "{shown}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
