@@ -16,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::ops::Changing;
 use crate::ops::forecast::Forecasts;
 use crate::ops::overview::Standings;
+use crate::ops::watch::Watched;
 use crate::passwords::Passwords;
 use crate::permit::PERMITS_MAX;
 use crate::rates::{Rates, RatesMax};
@@ -49,6 +50,8 @@ pub struct Api {
     pub(crate) standings: Standings,
     /// What comes, as it was counted last.
     pub(crate) forecasts: Forecasts,
+    /// Streams that are open.
+    pub(crate) watched: Watched,
     /// Room for what only computes.
     pub(crate) permits: Arc<Semaphore>,
 }
@@ -79,6 +82,7 @@ impl Api {
             passwords: Passwords::new(),
             standings: Standings::default(),
             forecasts: Forecasts::default(),
+            watched: Watched::default(),
             permits: Arc::new(Semaphore::new(PERMITS_MAX)),
         }
     }

@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod create;
 mod edit;
+mod events;
 mod explain;
 mod fields;
 mod file;
@@ -99,6 +100,9 @@ enum Command {
     /// Show how many slots are due in the seconds ahead, and spread those that come at once
     #[command(after_help = forecast::HELP)]
     Forecast(forecast::Forecast),
+    /// Print a line each time that something has changed
+    #[command(after_help = events::HELP)]
+    Events(events::Events),
     /// Make, list and delete tenants
     #[command(subcommand)]
     Tenant(tenant::Command),
@@ -191,6 +195,9 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         }),
         Command::Forecast(it) => ask(&remote, async |client| {
             forecast::execute(&it, &client, json).await
+        }),
+        Command::Events(it) => ask(&remote, async |client| {
+            events::execute(&it, &client, json).await
         }),
         Command::Tenant(command) => ask(&remote, async |client| {
             tenant::execute(command, &client, json).await

@@ -29,6 +29,7 @@ pub(super) struct Assets {
     style: Asset,
     script: Asset,
     htmx: Asset,
+    live: Asset,
     icon: Asset,
 }
 
@@ -45,6 +46,10 @@ pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
         ("htmx", "js", "text/javascript; charset=utf-8"),
         include_bytes!("assets/htmx-4.0.1.min.js"),
     ),
+    live: Asset::new(
+        ("live", "js", "text/javascript; charset=utf-8"),
+        include_bytes!("assets/live.js"),
+    ),
     icon: Asset::new(
         ("icon", "svg", "image/svg+xml"),
         include_bytes!("assets/icon.svg"),
@@ -52,8 +57,14 @@ pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
 });
 
 impl Assets {
-    fn all(&self) -> [&Asset; 4] {
-        [&self.style, &self.script, &self.htmx, &self.icon]
+    fn all(&self) -> [&Asset; 5] {
+        [
+            &self.style,
+            &self.script,
+            &self.htmx,
+            &self.live,
+            &self.icon,
+        ]
     }
 
     pub(super) fn style(&self) -> &str {
@@ -66,6 +77,10 @@ impl Assets {
 
     pub(super) fn htmx(&self) -> &str {
         &self.htmx.name
+    }
+
+    pub(super) fn live(&self) -> &str {
+        &self.live.name
     }
 
     pub(super) fn icon(&self) -> &str {

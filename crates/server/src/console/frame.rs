@@ -160,6 +160,8 @@ pub(super) struct Frame {
     pub role: &'static str,
     pub zone: String,
     pub toast: Option<Toast>,
+    /// The stream that says when there is something new; none on a page that stays as it is.
+    pub live: Option<String>,
     /// Where the page's siblings are: name and path, from the outermost on.
     pub crumbs: Vec<(String, String)>,
 }
@@ -192,6 +194,7 @@ impl Frame {
             role: viewer.caller.role.as_str(),
             zone: face(viewer).zone_name(),
             toast: None,
+            live: None,
             crumbs,
             viewer: Arc::clone(viewer),
         }
@@ -199,6 +202,11 @@ impl Frame {
 
     pub(super) fn with_crumb(mut self, name: impl Into<String>, path: impl Into<String>) -> Self {
         self.crumbs.push((name.into(), path.into()));
+        self
+    }
+
+    pub(super) fn with_live(mut self, path: Option<String>) -> Self {
+        self.live = path;
         self
     }
 

@@ -2,7 +2,7 @@
 //! whoever is logged in, and know nothing that a client could not.
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
-//! words), `charts`, `fault`, `assets`, `squeeze`; then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`,
+//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`,
 //! `job_more` and `diff`), `form`, `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
 
 mod assets;
@@ -23,6 +23,7 @@ mod job_actions;
 mod job_more;
 mod jobs;
 mod lists;
+mod live;
 mod login;
 mod overview;
 mod replays;
@@ -80,6 +81,7 @@ fn work() -> Router<Arc<Api>> {
         .route("/replays/{id}", get(replays::show))
         .route("/replays/{id}/stop", post(replays::stop))
         .route("/calendars", get(lists::calendars))
+        .route("/live", get(live::watch))
         .route("/spread", get(forecast::second).post(forecast::apply))
 }
 

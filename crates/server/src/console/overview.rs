@@ -370,7 +370,7 @@ pub(super) async fn show(
     let face = face(&viewer);
     let text = OverviewPage {
         forecast: forecast.map(|it| ForecastPanel::of(&viewer, &it)),
-        frame: Frame::new(&viewer, "Overview", "/"),
+        frame: Frame::new(&viewer, "Overview", "/").with_live(Some("/live".to_owned())),
         jobs: count(of.jobs.total),
         paused: Some(of.jobs.paused).filter(|paused| *paused > 0).map(count),
         as_of: format!("{}, {}", face.day(found.as_of), face.clock(found.as_of)),

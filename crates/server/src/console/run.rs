@@ -309,17 +309,19 @@ pub(super) async fn show(
     };
     let name = job.as_ref().map_or_else(|| run.job.to_string(), name_of);
     let toast = match param(&params, "done") {
-        "started" => Some("Started. This page shows how it stands; load it again for more."),
+        "started" => Some("Started. This page follows it."),
         "replayed" => Some("Replayed: this is the new run."),
         "cancelled" => Some("Cancelled."),
         "woken" => Some("It waits no more: it goes as soon as there is room."),
         _ => None,
     };
     let toast = toast.map(|text| Toast { text, undo: None });
+    let live = run.state.is_live().then(|| format!("/live?run={}", run.id));
     let text = RunPage {
         frame: Frame::new(&viewer, heading.clone(), "/jobs")
             .with_crumb(name.clone(), format!("/jobs/{}", run.job))
             .with_crumb(face.absolute(due), "")
+            .with_live(live)
             .with_toast(toast),
         id: run.id.to_string(),
         heading,

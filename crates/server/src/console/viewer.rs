@@ -165,6 +165,8 @@ pub(super) async fn admit(
     let is_tls = peer.as_ref().is_some_and(|peer| peer.is_tls);
     let (token, zone) = (token(headers, is_tls), zone_of(headers));
     let found = match &token {
+        // A page that follows what happens reads by itself: that is no use of the session.
+        Some(token) if headers.contains_key("punctual-live") => sessions::peek(&api, token).await,
         Some(token) => sessions::who(&api, token).await,
         None => Ok(None),
     };

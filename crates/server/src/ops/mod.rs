@@ -5,7 +5,7 @@
 //! there to a definition that holds), `level` (whether every node can read it), `target` (whether it could
 //! be called), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
 //! claimed), `calendars`, `runs`, `find` (runs by what they are like, and their errors in groups), `replays` (many runs at a pace), `nodes`, `overview`, `tenants`, `proxies` (what their callbacks go through), `keys`, `users`, `sessions` (who is logged in), `secrets`, `signing`, `page` (listings); then what people ask about time: `ahead` (a walk over
-//! slots), `preview`, `slots` (of `entry`s), `explain`, `forecast` (counted by `forecast_count`) and `rush` (one second of it).
+//! slots), `preview`, `slots` (of `entry`s), `explain`, `forecast` (counted by `forecast_count`) and `rush` (one second of it), `watch` (streams of nudges).
 
 mod ahead;
 pub mod audit;
@@ -42,6 +42,7 @@ pub mod tenants;
 mod turns;
 pub mod users;
 pub mod versions;
+pub mod watch;
 mod withdraw;
 
 pub use turns::Changing;

@@ -33,6 +33,11 @@ impl Token {
         &self.0
     }
 
+    /// What names the session without opening it.
+    pub(super) fn digest_text(&self) -> String {
+        to_hex(&self.digest())
+    }
+
     fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
@@ -183,8 +188,8 @@ async fn tenants_of(api: &Api, user: &User) -> Result<Vec<Tenant>, OpError> {
     Ok(tenants)
 }
 
-/// Who a token is of. None if it is nobody's any more.
-pub async fn who(api: &Api, token: &Token) -> Result<Option<LoggedIn>, OpError> {
+/// Whoever a session is of, and the session. None if it is nobody's any more.
+async fn holder(api: &Api, token: &Token) -> Result<Option<(Session, LoggedIn)>, OpError> {
     let now = api.engine.now();
     let access = api.store.access();
     let found = access.get_session(token.digest()).await?;
@@ -201,14 +206,32 @@ pub async fn who(api: &Api, token: &Token) -> Result<Option<LoggedIn>, OpError> 
             None => None,
         },
     };
-    if let Some(logged_in) = &logged_in {
+    Ok(logged_in.map(|logged_in| (session, logged_in)))
+}
+
+/// Whether a session still is of this caller, in this tenant and role. To look is no use of it.
+pub async fn stands(api: &Api, token: &Token, caller: Caller) -> Result<bool, OpError> {
+    let found = holder(api, token).await?;
+    Ok(found.is_some_and(|(_, logged_in)| logged_in.caller == caller))
+}
+
+/// Who a token is of, without using it: for what a page reads by itself.
+pub async fn peek(api: &Api, token: &Token) -> Result<Option<LoggedIn>, OpError> {
+    Ok(holder(api, token).await?.map(|(_, logged_in)| logged_in))
+}
+
+/// Who a token is of. None if it is nobody's any more.
+pub async fn who(api: &Api, token: &Token) -> Result<Option<LoggedIn>, OpError> {
+    let (now, access) = (api.engine.now(), api.store.access());
+    let found = holder(api, token).await?;
+    if let Some((session, logged_in)) = &found {
         let is_old = session.used_at.plus(limits::SESSION_USE_EVERY) <= now;
         if is_old || logged_in.tenant.id != session.tenant {
             let used = access.use_session(session.digest, now, logged_in.tenant.id);
             used.await.map_err(OpError::Write)?;
         }
     }
-    Ok(logged_in)
+    Ok(found.map(|(_, logged_in)| logged_in))
 }
 
 async fn of_user(api: &Api, session: &Session, user: User) -> Result<Option<LoggedIn>, OpError> {

@@ -1,7 +1,7 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
 //! In reading order: `who` (who may), `extract` (what requests are made of), `jobs`, `versions`, `runs`, `outside` (handed-over attempts), `find` (which of them), `replays` (many of them), `batch`, `calendars`, `preview`,
-//! `slots`, `nodes`, `overview`, `forecast`, `tenants`, `keys`, `users`, `secrets`, `signing`, `audit`, `system` (health and the like), `docs` (the guides), `pages` (one per problem),
+//! `slots`, `nodes`, `overview`, `forecast`, `events` (streams), `tenants`, `keys`, `users`, `secrets`, `signing`, `audit`, `system` (health and the like), `docs` (the guides), `pages` (one per problem),
 //! `rates` (how fast), `observe` (what is done around every request), `openapi` (the contract).
 
 mod answer;
@@ -9,6 +9,7 @@ mod audit;
 mod batch;
 mod calendars;
 mod docs;
+mod events;
 mod extract;
 mod find;
 mod forecast;
@@ -42,6 +43,7 @@ use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 
+pub(crate) use events::stream as event_stream;
 pub(crate) use extract::shown;
 pub use openapi::openapi_json;
 pub(crate) use outside::refused as token_refused;
@@ -117,6 +119,7 @@ fn with_views(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         .route("/v1/overview", get(overview::show))
         .route("/v1/forecast", get(forecast::show))
         .route("/v1/forecast/second", get(forecast::second))
+        .route("/v1/events", get(events::watch))
 }
 
 fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {

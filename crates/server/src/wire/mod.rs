@@ -10,6 +10,7 @@ mod audit_out;
 mod calendar_in;
 mod calendar_out;
 mod depth;
+mod event_out;
 mod explain_out;
 mod forecast_out;
 mod groups;
@@ -43,6 +44,7 @@ mod versions;
 pub use audit_out::{AuditCheck, AuditEntry, AuditList, AuditWrong};
 pub use calendar_in::{CALENDAR_FIELDS, RANGE_FIELDS, calendar_draft, name_of};
 pub use calendar_out::{Calendar, CalendarList};
+pub use event_out::Event;
 pub use explain_out::{Explained, ExplainedStep};
 pub use forecast_out::{
     Forecast, ForecastJob, ForecastLane, ForecastPoint, ForecastSecond, HotSecond,

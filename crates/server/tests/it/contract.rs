@@ -30,7 +30,9 @@ async fn every_operation_of_the_contract_is_served() {
                 .replace("{id}", "x")
                 .replace("{key}", "x")
                 .replace("{name}", "x")
-                .replace("{version}", "1");
+                .replace("{version}", "1")
+                // A stream goes on otherwise.
+                .replace("/v1/events", "/v1/events?events_max=1");
             let reply = world.call(&method.to_uppercase(), &path, &[], "").await;
             assert_ne!(reply.status, 405, "{method} {path}");
             if reply.status == 404 {
@@ -51,7 +53,7 @@ async fn every_operation_of_the_contract_is_served() {
             count += 1;
         }
     }
-    assert_eq!(count, 77);
+    assert_eq!(count, 78);
 }
 
 #[test]

@@ -178,6 +178,12 @@ impl Things {
         if template.ends_with("/explain") {
             paths.iter_mut().for_each(|path| path.push_str("?at=0"));
         }
+        if template.ends_with("/events") {
+            // It goes on otherwise.
+            paths
+                .iter_mut()
+                .for_each(|path| path.push_str("?events_max=1"));
+        }
         if template.ends_with("/second") {
             let soon = now().plus(std::time::Duration::from_secs(60));
             paths
@@ -208,6 +214,7 @@ fn elsewhere(things: &Things) -> Vec<(&'static str, String, Value, u16)> {
         query("list_runs", format!("?job={job}"), 404),
         query("list_runs", format!("?job=key:{job_key}"), 404),
         query("group_runs", format!("?job={job}"), 404),
+        query("watch_events", format!("?run={run}&events_max=1"), 404),
         query("group_runs", format!("?job=key:{job_key}"), 404),
         query("list_audit", format!("?subject={job}"), 200),
         query("list_audit", format!("?subject={run}"), 200),

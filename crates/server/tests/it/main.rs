@@ -16,6 +16,7 @@ mod door;
 mod dry_run;
 mod edits;
 mod egress;
+mod events;
 mod explain;
 mod explain_past;
 mod faults;

@@ -1,6 +1,7 @@
 //! The console in a real browser, on a real server with real runs.
 
 mod driver;
+mod live;
 mod spread;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ fn answer(delivery: &Delivery) -> Answer {
         .is_some_and(|no| no == "1");
     match delivery.path.as_str() {
         "/dead" => Answer::status(422).saying("{\"error\": \"the order 4711 has no customer\"}"),
+        "/slow" => Answer::ok().after(std::time::Duration::from_secs(3)),
         "/flaky" if is_first => Answer::status(503).saying("busy"),
         _ => Answer::ok().saying("{\"rows\": 1204}"),
     }

@@ -60,5 +60,7 @@ fn a_hot_second_is_marked_and_its_jobs_are_spread_from_the_page() {
     assert_eq!(day["field"], "at");
     let shown = world.server.ask("forecast");
     assert!(shown.contains("PER SECOND"), "{shown}");
+    let lines = world.server.ask("events --events-max 1");
+    assert!(lines.contains("open"), "{lines}");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    audit, batch, calendars, find, forecast, jobs, keys, nodes, outside, overview, preview,
+    audit, batch, calendars, events, find, forecast, jobs, keys, nodes, outside, overview, preview,
     replays, runs, secrets, signing, slots, system, targets, tenants, users, versions,
 };
 
@@ -35,7 +35,7 @@ use super::{
         runs::replay, outside::report, outside::heartbeat, outside::append_log, outside::log, outside::checkpoint,
         replays::create, replays::list, replays::show, replays::cancel, replays::backfill, slots::list, slots::explain, preview::preview,
         calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
-        nodes::list, overview::show, forecast::show, forecast::second, targets::list, tenants::create, tenants::list, tenants::show,
+        nodes::list, overview::show, forecast::show, forecast::second, events::watch, targets::list, tenants::create, tenants::list, tenants::show,
         tenants::patch, tenants::delete, keys::create, keys::list, keys::show, keys::revoke,
         users::create, users::list, users::show, users::patch, users::delete, users::link,
         secrets::create, secrets::list, secrets::show, secrets::put, secrets::delete, secrets::rewrap,

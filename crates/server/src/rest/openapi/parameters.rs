@@ -28,6 +28,7 @@ fn bound(parameter: &mut Value) {
     }
     let bounds: &[(&str, usize)] = match parameter["name"].as_str().unwrap_or_default() {
         "limit" => &[("minimum", 1), ("maximum", limits::PAGE_MAX)],
+        "events_max" => &[("minimum", 1), ("maximum", u32::MAX as usize)],
         "q" => &[("maxLength", limits::NAME_MAX)],
         "owner" => &[("maxLength", limits::OWNER_MAX)],
         "error" => &[("maxLength", limits::ERROR_MAX)],

@@ -183,6 +183,7 @@ fn own(operation: &str) -> Vec<Kind> {
         "report_run" | "heartbeat_run" => vec![Kind::AttemptEnded, Kind::NotReady],
         "append_log_of_run" | "get_checkpoint_of_run" => vec![Kind::AttemptEnded],
         "list_runs" | "group_runs" => vec![Kind::JobNotFound],
+        "watch_events" => vec![Kind::RunNotFound],
         "preview_schedule" => OF_SCHEDULE.to_vec(),
         "create_calendar" => vec![
             Kind::CalendarExists,
