@@ -30,6 +30,7 @@ pub(super) struct Assets {
     script: Asset,
     htmx: Asset,
     live: Asset,
+    palette: Asset,
     icon: Asset,
 }
 
@@ -50,6 +51,10 @@ pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
         ("live", "js", "text/javascript; charset=utf-8"),
         include_bytes!("assets/live.js"),
     ),
+    palette: Asset::new(
+        ("palette", "js", "text/javascript; charset=utf-8"),
+        include_bytes!("assets/palette.js"),
+    ),
     icon: Asset::new(
         ("icon", "svg", "image/svg+xml"),
         include_bytes!("assets/icon.svg"),
@@ -57,12 +62,13 @@ pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
 });
 
 impl Assets {
-    fn all(&self) -> [&Asset; 5] {
+    fn all(&self) -> [&Asset; 6] {
         [
             &self.style,
             &self.script,
             &self.htmx,
             &self.live,
+            &self.palette,
             &self.icon,
         ]
     }
@@ -81,6 +87,10 @@ impl Assets {
 
     pub(super) fn live(&self) -> &str {
         &self.live.name
+    }
+
+    pub(super) fn palette(&self) -> &str {
+        &self.palette.name
     }
 
     pub(super) fn icon(&self) -> &str {

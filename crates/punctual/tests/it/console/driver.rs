@@ -205,6 +205,19 @@ impl Browser {
         self.call("/actions", &json!({"actions": [source]}));
     }
 
+    /// Presses a key while Control is held.
+    pub fn control(&self, key: &str) {
+        let press = |kind: &str, value: &str| json!({"type": kind, "value": value});
+        let actions = [
+            press("keyDown", "\u{e009}"),
+            press("keyDown", key),
+            press("keyUp", key),
+            press("keyUp", "\u{e009}"),
+        ];
+        let source = json!({"type": "key", "id": "keyboard", "actions": actions});
+        self.call("/actions", &json!({"actions": [source]}));
+    }
+
     /// The name of the field that has the focus.
     pub fn focused(&self) -> String {
         let name = self.js("const it = document.activeElement; return it.name || it.textContent.trim() || it.tagName");

@@ -259,6 +259,62 @@ fn a_job_is_created_by_keyboard_alone_then_paused_and_resumed() {
 }
 
 #[test]
+fn the_palette_finds_pages_jobs_and_runs_by_keyboard_alone() {
+    let Some(browser) = Browser::start() else {
+        return;
+    };
+    let world = World::new();
+    browser.look(1200, 900, "light");
+    world.log_in(&browser);
+    let palette = || {
+        browser.control("k");
+        wait_for("the palette", || {
+            let shown = browser.js("return document.activeElement.id");
+            (shown == "palette-field").then_some(())
+        });
+    };
+    let found = "return [...document.querySelectorAll('#palette-list [role=option]')].map(it => it.firstChild.textContent)";
+    palette();
+    browser.keys("invoic");
+    wait_for("the job", || {
+        (browser.js(found) == serde_json::json!(["invoices-sync"])).then_some(())
+    });
+    check(&browser, "palette", 1200);
+    browser.screenshot(&screenshots().join("palette-1200-light.png"));
+    browser.keys("\u{e006}");
+    browser.wait_text("Versions");
+    assert_eq!(
+        browser.path(),
+        format!("/jobs/{}", world.id("invoices-sync"))
+    );
+    // The second of two, by the arrow; then a page by its name.
+    palette();
+    browser.keys("cal");
+    wait_for("the page", || {
+        (browser.js(found) == serde_json::json!(["Calendars"])).then_some(())
+    });
+    browser.keys("\u{e006}");
+    browser.wait_text("holidays");
+    let run = world.run_of("orders-export", "dead").unwrap();
+    let run = run["id"].as_str().unwrap();
+    palette();
+    browser.keys(run);
+    browser.keys("\u{e006}");
+    browser.wait_text("the order 4711 has no customer");
+    assert_eq!(browser.path(), format!("/runs/{run}"));
+    // It closes, and the focus is where it was.
+    palette();
+    browser.keys("zzzz");
+    browser.wait_text("Nothing is called so.");
+    browser.keys("\u{e00c}");
+    wait_for("the palette to close", || {
+        let open = browser.js("return document.querySelector('dialog.palette').open");
+        (open == false).then_some(())
+    });
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
 fn a_dead_run_is_found_replayed_and_the_log_has_neither_token_nor_password() {
     let Some(browser) = Browser::start() else {
         return;
