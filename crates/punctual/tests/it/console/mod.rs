@@ -1,5 +1,6 @@
 //! The console in a real browser, on a real server with real runs.
 
+mod axe;
 mod driver;
 mod live;
 mod spread;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::support::{Answer, Delivery, KEYS, Receiver, Server, wait_for};
+use axe::Axe;
 use driver::Browser;
 
 const PASSWORD: &str = "correct horse battery";
@@ -196,11 +198,15 @@ fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
         ("secrets", "/secrets".to_owned()),
         ("audit", "/audit".to_owned()),
     ];
+    let axe = Axe::find();
     for (name, path) in &pages {
         browser.go(&world.url(path));
         for width in [320, 1600] {
             for scheme in ["light", "dark"] {
                 check_whole(&browser, name, (width, scheme));
+                if let Some(axe) = &axe {
+                    axe.check(&browser, name);
+                }
             }
         }
     }
