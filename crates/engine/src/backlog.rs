@@ -57,8 +57,8 @@ impl Backlog {
             metrics,
             ..
         } = ports;
-        let nobody =
-            fleet.has_heard(ports.presence.id) && fleet.look(|peers| schedulers(peers).is_empty());
+        let nobody = fleet.has_heard(ports.presence.id)
+            && fleet.with_peers(|peers| schedulers(peers).is_empty());
         let shards = if nobody {
             ShardSet::ALL
         } else {
@@ -71,7 +71,7 @@ impl Backlog {
         let (now, uptime) = (clock.now(), clock.uptime());
         let mut health = lock(&ports.health);
         health.oldest_due_at = oldest.filter(|due_at| *due_at < now);
-        health.looked_at = uptime;
+        health.measured_at = uptime;
         let age = health
             .oldest_due_at
             .map_or(Duration::ZERO, |due_at| now.since(due_at));

@@ -72,17 +72,17 @@ impl ClaimDue {
             executors,
             ..
         } = &self.ports;
-        let taken = match answer {
-            Ok(taken) => taken,
+        let claimed = match answer {
+            Ok(claimed) => claimed,
             Err(error) => {
-                board.taken(Vec::new(), Vec::new(), clock.now());
+                board.claimed_due(Vec::new(), Vec::new(), clock.now());
                 // They may be ours: then the store has them under our name.
                 self.ports.compare.make();
                 return Err(error);
             }
         };
         let now = clock.now();
-        let works = taken.into_iter();
+        let works = claimed.into_iter();
         let works = works.map(|(run, job)| Work::new(run, job, now));
         let (works, beyond) = executors.sort(works.collect());
         let mut counts = [0; Lane::COUNT];
@@ -91,7 +91,7 @@ impl ClaimDue {
                 *count += 1;
             }
         }
-        let back = board.taken(works, beyond, now);
+        let back = board.claimed_due(works, beyond, now);
         self.ports.dispatch.now();
         Ok((counts, back))
     }
@@ -135,21 +135,21 @@ impl Duty for ClaimDue {
         if shards.is_pausing() {
             return Ok(Wake::At(now.plus(PAUSE)));
         }
-        let asked = shares(self.ports.status.free().min(BATCH), self.full);
-        if asked == [0; Lane::COUNT] {
+        let wanted = shares(self.ports.status.free().min(BATCH), self.full);
+        if wanted == [0; Lane::COUNT] {
             return Ok(Wake::At(now.plus(EVERY)));
         }
         // What is beyond this node may stand before what it can execute.
         let beyond = self.ports.executors.count_beyond();
-        let room = asked.map(|share| share + beyond);
-        board.begin_taking();
+        let room = wanted.map(|share| share + beyond);
+        board.begin_claiming_due();
         let up_to = now.plus(AHEAD);
         let answer = store.claim_due(presence.id, &left, up_to, room).await;
         let (counts, back) = self.accept(answer)?;
         // Settle is gone only with the presence.
         let _gone = self.ports.endings.send_all(back).await;
-        for ((full, count), asked) in self.full.iter_mut().zip(counts).zip(asked) {
-            *full = count >= asked;
+        for ((full, count), wanted) in self.full.iter_mut().zip(counts).zip(wanted) {
+            *full = count >= wanted;
         }
         let more = self.full.contains(&true);
         Ok(if more {
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_share_by_weight_and_those_with_few_ask_for_one() {
+    fn lanes_share_by_weight_and_those_with_few_want_one() {
         assert_eq!(shares(210, [true; 3]), [160, 40, 10]);
         assert_eq!(shares(200, [false, true, false]), [1, 200, 1]);
         assert_eq!(shares(10, [false; 3]), [1, 1, 1]);

@@ -62,7 +62,7 @@ impl Common {
         let nudges = Nudges::default();
         let (offers, offered) = Offers::new(store.clone(), &nudges.plan);
         let health = HealthRecord {
-            looked_at: clock.uptime(),
+            measured_at: clock.uptime(),
             ..HealthRecord::default()
         };
         let trouble = Trouble::new(&config.name, Arc::clone(&clock), metrics.clone());

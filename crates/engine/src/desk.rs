@@ -52,12 +52,12 @@ pub(crate) struct By {
 pub(crate) enum Ending {
     Attempt(Box<Ended>),
     /// It did not come from an attempt that ended here: lost, cancelled before it started, handed back.
-    Judged(Box<Settlement>),
+    Decided(Box<Settlement>),
 }
 
 impl Ending {
     pub(crate) fn settled(settlement: Settlement) -> Self {
-        Self::Judged(Box::new(settlement))
+        Self::Decided(Box::new(settlement))
     }
 
     /// An attempt that was delivered, or was tried to be.
@@ -68,14 +68,14 @@ impl Ending {
     fn kind(&self) -> Kind {
         match self {
             Self::Attempt(ended) => kind(&ended.work.job, ended.verdict),
-            Self::Judged(_) => Kind::Close,
+            Self::Decided(_) => Kind::Close,
         }
     }
 
     fn settlement(self, by: &By) -> Settlement {
         match self {
             Self::Attempt(ended) => ended.settlement(by),
-            Self::Judged(settlement) => *settlement,
+            Self::Decided(settlement) => *settlement,
         }
     }
 }

@@ -57,7 +57,7 @@ impl Rooms {
             // The runs it took are ours, or are taken again.
             self.builder(Self::claim_due, |it| {
                 it.board
-                    .taken(Vec::new(), Vec::new(), it.common.clock.now());
+                    .claimed_due(Vec::new(), Vec::new(), it.common.clock.now());
                 it.compare.make();
             }),
             // Keeps nothing: claims are on the board.

@@ -70,12 +70,12 @@ impl Fleet {
     }
 
     /// Looks at those that live, without a copy.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&[Peer]) -> T) -> T {
-        look(&lock(&self.0).peers)
+    pub(crate) fn with_peers<T>(&self, read: impl FnOnce(&[Peer]) -> T) -> T {
+        read(&lock(&self.0).peers)
     }
 
     fn any_other(&self, me: PresenceId, is_such: impl Fn(&Peer) -> bool) -> bool {
-        self.look(|peers| {
+        self.with_peers(|peers| {
             let mut others = peers.iter().filter(|peer| peer.presence != me);
             others.any(is_such)
         })

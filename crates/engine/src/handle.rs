@@ -27,7 +27,7 @@ pub struct Health {
     /// The age of the oldest slot or run that is due and held by nobody, when last looked at.
     pub oldest_due: Duration,
     /// How long ago that look was; it must be fresh to mean anything.
-    pub looked: Duration,
+    pub measured: Duration,
     pub bound: Duration,
     /// How long ago the last beat was answered.
     pub heard: Duration,
@@ -48,7 +48,7 @@ impl Health {
         } else {
             self.oldest_due
         };
-        oldest.max(self.looked) <= self.bound
+        oldest.max(self.measured) <= self.bound
     }
 
     pub fn is_ready(&self) -> bool {
@@ -60,7 +60,7 @@ impl Health {
 pub(crate) struct HealthRecord {
     pub oldest_due_at: Option<Timestamp>,
     /// By uptime.
-    pub looked_at: Duration,
+    pub measured_at: Duration,
     pub planned: bool,
     pub present: bool,
 }
@@ -224,7 +224,7 @@ impl Handle {
             oldest_due: record
                 .oldest_due_at
                 .map_or(Duration::ZERO, |due_at| now.since(due_at)),
-            looked: uptime.saturating_sub(record.looked_at),
+            measured: uptime.saturating_sub(record.measured_at),
             bound: self.ports.health_bound,
             heard,
             present: record.present && heard < limits::PRESENCE_TTL - limits::PRESENCE_MARGIN,

@@ -20,8 +20,8 @@ use crate::status::Status;
 
 /// How often a shard is asked for that falls to this node while another still holds it, and for how long; after
 /// that, once a beat: whoever holds it is not giving it up but has to lapse.
-const ASK_EVERY: Duration = Duration::from_millis(50);
-const ASK_FOR: Duration = Duration::from_secs(5);
+const REQUEST_EVERY: Duration = Duration::from_millis(50);
+const REQUEST_FOR: Duration = Duration::from_secs(5);
 
 pub(crate) struct Ports {
     pub leasing: Arc<Leasing>,
@@ -71,8 +71,8 @@ impl Hold {
         }
         let uptime = self.ports.clock.uptime();
         let since = *self.short_since.get_or_insert(uptime);
-        if uptime.saturating_sub(since) < ASK_FOR {
-            Wake::At(now.plus(ASK_EVERY))
+        if uptime.saturating_sub(since) < REQUEST_FOR {
+            Wake::At(now.plus(REQUEST_EVERY))
         } else {
             Wake::Nudged
         }
@@ -154,4 +154,4 @@ impl Duty for Hold {
     }
 }
 
-const _: () = assert!(ASK_EVERY.as_millis() < limits::BEAT_EVERY.as_millis());
+const _: () = assert!(REQUEST_EVERY.as_millis() < limits::BEAT_EVERY.as_millis());

@@ -127,7 +127,7 @@ impl Skew {
 struct Known {
     samples: VecDeque<Sample>,
     /// The latest time told, in microseconds, since the store's clock was last stepped.
-    told: Option<i64>,
+    latest: Option<i64>,
 }
 
 impl OffsetClock {
@@ -181,15 +181,15 @@ impl OffsetClock {
 }
 
 /// What the store's clock reads at the least; the wall clock before anything is known of it.
-fn told(known: &Mutex<Known>, inner: &dyn Clock) -> i64 {
+fn read_clock(known: &Mutex<Known>, inner: &dyn Clock) -> i64 {
     let now = inner.uptime().as_secs_f64();
     let mut known = lock(known);
     match best(&known.samples, now) {
         Some(best) => {
             let least = ((now + best.offset - best.uncertainty(now)) * 1e6) as i64;
-            let told = known.told.map_or(least, |told| told.max(least));
-            known.told = Some(told);
-            told
+            let latest = known.latest.map_or(least, |latest| latest.max(least));
+            known.latest = Some(latest);
+            latest
         }
         None => inner.now_micros(),
     }
@@ -218,7 +218,7 @@ impl Clock for OffsetClock {
     }
 
     fn now_micros(&self) -> i64 {
-        told(&self.known, self.inner.as_ref())
+        read_clock(&self.known, self.inner.as_ref())
     }
 
     fn uptime(&self) -> Duration {
@@ -247,7 +247,7 @@ struct OffsetAlarm {
 #[async_trait]
 impl Alarm for OffsetAlarm {
     async fn wait_micros(&mut self, moment: i64) {
-        let left = moment.saturating_sub(told(&self.known, self.clock.as_ref()));
+        let left = moment.saturating_sub(read_clock(&self.known, self.clock.as_ref()));
         if left > 0 {
             self.inner
                 .wait_micros(self.clock.now_micros().saturating_add(left))

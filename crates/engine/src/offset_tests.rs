@@ -75,16 +75,16 @@ fn what_the_store_takes_for_itself_casts_no_doubt() {
 }
 
 #[test]
-fn the_time_told_goes_back_only_with_the_stores() {
+fn the_time_read_goes_back_only_with_the_stores() {
     let (machine, clock) = node(0);
-    let (mut store, mut told) = (STORE, 0);
+    let (mut store, mut latest) = (STORE, 0);
     let ways = [(100, 100), (9_000, 10), (10, 9_000), (3_000, 3_000)];
     for (there, back) in ways.into_iter().cycle().take(400) {
         store = beat(&machine, &clock, store, there, back);
         for _ in 0..5 {
             let now = clock.now_micros();
-            assert!(now >= told, "{} µs back", told - now);
-            told = now;
+            assert!(now >= latest, "{} µs back", latest - now);
+            latest = now;
             machine.pass(200_000);
             store += 200_000;
         }
@@ -105,7 +105,7 @@ fn a_wall_clock_that_is_off_does_not_matter() {
 }
 
 #[test]
-fn the_time_told_is_never_ahead_of_the_store() {
+fn the_time_read_is_never_ahead_of_the_store() {
     let ways = [
         (10, 4_000),
         (4_000, 10),

@@ -77,12 +77,12 @@ struct Pace {
 struct Bit {
     progress: Progress,
     /// Every run or slot that was looked at, and its run if it is wanted and can be made.
-    looked: Vec<(RunId, Looked)>,
+    examined: Vec<(RunId, Examined)>,
     /// Whether there is nothing behind them.
     is_last: bool,
 }
 
-enum Looked {
+enum Examined {
     Wanted(Box<QueueRun>),
     /// Wanted, and cannot be made.
     Gone,
@@ -217,12 +217,12 @@ impl Replays {
     async fn start(&self, replay: &Replay, bit: Bit, day: Day) -> Result<Progress, StoreError> {
         let Bit {
             mut progress,
-            looked,
+            examined,
             is_last,
         } = bit;
-        let wanted = looked.iter().filter_map(|(_, it)| match it {
-            Looked::Wanted(run) => Some(QueueRun::clone(run)),
-            Looked::Gone | Looked::Unwanted => None,
+        let wanted = examined.iter().filter_map(|(_, it)| match it {
+            Examined::Wanted(run) => Some(QueueRun::clone(run)),
+            Examined::Gone | Examined::Unwanted => None,
         });
         let mut wanted: Vec<QueueRun> = wanted.collect();
         let (admitted, over) = self.admit(replay.tenant, day, wanted.len());
@@ -232,9 +232,9 @@ impl Replays {
             self.ports.offers.offer(job);
         }
         let mut queued = queued.into_iter();
-        for (id, looked) in looked {
-            match looked {
-                Looked::Wanted(run) => match queued.next() {
+        for (id, examined) in examined {
+            match examined {
+                Examined::Wanted(run) => match queued.next() {
                     Some(Queued::Full) => {
                         let job = run.run.job;
                         progress.note = Some(format!("waits for runs of {job} to end"));
@@ -246,8 +246,8 @@ impl Replays {
                     }
                     Some(answer) => count(&mut progress, answer, &run),
                 },
-                Looked::Gone => progress.skipped += 1,
-                Looked::Unwanted => {}
+                Examined::Gone => progress.skipped += 1,
+                Examined::Unwanted => {}
             }
             progress.scanned += 1;
             progress.cursor = Some(id);
@@ -288,7 +288,7 @@ impl Bit {
         };
         Self {
             progress,
-            looked: Vec::new(),
+            examined: Vec::new(),
             is_last: false,
         }
     }
@@ -333,15 +333,15 @@ impl Replays {
             }
         }
         let jobs = self.jobs(&found, replay).await?;
-        let looked = found.into_iter().map(|(run, is_wanted)| {
-            let looked = match jobs.get(&run.job).filter(|_| is_wanted) {
-                Some(job) => Looked::Wanted(Box::new(again(replay, job, &run, payload, now))),
-                None if is_wanted => Looked::Gone,
-                None => Looked::Unwanted,
+        let examined = found.into_iter().map(|(run, is_wanted)| {
+            let examined = match jobs.get(&run.job).filter(|_| is_wanted) {
+                Some(job) => Examined::Wanted(Box::new(again(replay, job, &run, payload, now))),
+                None if is_wanted => Examined::Gone,
+                None => Examined::Unwanted,
             };
-            (run.id, looked)
+            (run.id, examined)
         });
-        bit.looked = looked.collect();
+        bit.examined = examined.collect();
         Ok(bit)
     }
 
@@ -395,16 +395,16 @@ impl Replays {
             }
             let run = Run {
                 slot: Some(slot),
-                ..Run::asked_for(&job, RunId::for_slot(job.id, slot), RunKind::Slot, now)
+                ..Run::of_request(&job, RunId::for_slot(job.id, slot), RunKind::Slot, now)
             };
             let id = run.id;
-            let looked = if is_kept {
+            let examined = if is_kept {
                 (first, wanted) = (first.or(Some(slot)), wanted + 1);
-                Looked::Wanted(Box::new(queue_run(replay, run)))
+                Examined::Wanted(Box::new(queue_run(replay, run)))
             } else {
-                Looked::Unwanted
+                Examined::Unwanted
             };
-            bit.looked.push((id, looked));
+            bit.examined.push((id, examined));
             after = slot.0;
         }
         Ok(bit)
@@ -432,7 +432,7 @@ fn again(
         slot: old.slot,
         replay_of: Some(old.id),
         payload: payload.or(old.payload.as_ref()).cloned(),
-        ..Run::asked_for(job, id, RunKind::Replay, now)
+        ..Run::of_request(job, id, RunKind::Replay, now)
     };
     queue_run(replay, run)
 }

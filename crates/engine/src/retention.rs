@@ -62,9 +62,9 @@ impl Duty for Retention {
             finished: ports.finished_keep,
         };
         let retained = ports.store.retain(&keep).await?;
-        if retained.ranges > 0 || retained.jobs > 0 {
+        if retained.partitions > 0 || retained.jobs > 0 {
             info!(
-                ranges = retained.ranges,
+                partitions = retained.partitions,
                 jobs = retained.jobs,
                 "forgot what was kept long enough"
             );

@@ -88,7 +88,7 @@ impl Rules {
             Rule::Zone { .. } => {
                 let alike = |peer: &Peer| peer.node.tables == tzdb_version();
                 let fleet = &self.ports.fleet;
-                fleet.look(|peers| !peers.is_empty() && peers.iter().all(alike))
+                fleet.with_peers(|peers| !peers.is_empty() && peers.iter().all(alike))
             }
         }
     }
@@ -152,12 +152,12 @@ async fn reschedule(ports: &Ports, job: Option<Job>, tables: bool) -> Result<boo
         match ports.store.change_job(&change).await? {
             JobChanged::Done {
                 job,
-                asked,
+                marked,
                 cancelled,
             } => {
                 let metrics = &ports.metrics;
                 metrics.job_changed(now, job.tenant, &change.skipped, cancelled);
-                if !asked.is_empty() {
+                if !marked.is_empty() {
                     ports.beat.now();
                     ports.store.hint(&[Hint::Marks]);
                 }

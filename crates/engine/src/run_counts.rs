@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn the_store_is_told_what_has_changed_until_it_answers() {
+    fn what_has_changed_is_written_until_the_store_answers() {
         let counts = RunCounts::default();
         counts.begin(TENANT, TODAY).unwrap();
-        let told = counts.unwritten(10);
-        assert_eq!(told.len(), 1);
-        assert_eq!(counts.unwritten(10), told, "no answer came");
+        let changed = counts.unwritten(10);
+        assert_eq!(changed.len(), 1);
+        assert_eq!(counts.unwritten(10), changed, "no answer came");
         counts.begin(TENANT, TODAY).unwrap();
-        counts.written(&told, Vec::new(), TODAY);
+        counts.written(&changed, Vec::new(), TODAY);
         assert_eq!(counts.unwritten(10)[0].runs, 2, "one more since");
         counts.written(&counts.unwritten(10), Vec::new(), Day(8));
         assert_eq!(lock(&counts.state).own.len(), 0, "the day is over");

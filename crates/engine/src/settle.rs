@@ -261,14 +261,14 @@ impl Settle {
             }
         }
         self.count(batch, answers);
-        let fire_looks = self.ports.board.settled(&ended, &next);
+        let nudges_fire = self.ports.board.settled(&ended, &next);
         offered.into_iter().for_each(|offer| offers.offer(offer));
         if !elsewhere.is_empty() {
             let hints: Vec<Hint> = elsewhere.into_iter().collect();
             self.ports.store.hint(&hints);
             self.ports.claim_due.now();
         }
-        if fire_looks {
+        if nudges_fire {
             self.ports.fire.now();
         }
     }

@@ -40,7 +40,7 @@ const MARGIN: Duration = Duration::from_secs(3);
 const LEAVE: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether what is waited for has come.
-const LOOK: Duration = Duration::from_millis(5);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
 /// A node that stops.
 pub(crate) struct Stop {
@@ -114,7 +114,7 @@ impl Stop {
         let begun = self.clock.uptime();
         while self.board.unwritten() > 0 && self.presence.is_sure() && self.since(begun) < LAST {
             self.release().await;
-            self.clock.sleep(LOOK).await;
+            self.clock.sleep(CHECK_EVERY).await;
         }
     }
 
@@ -125,7 +125,7 @@ impl Stop {
     /// What runs gets its grace; what comes meanwhile is handed back.
     async fn wait_for_attempts(&self, begun: Duration, grace: Duration) {
         let mut said = false;
-        let is_busy = || self.board.unwritten() > 0 || self.board.is_taking();
+        let is_busy = || self.board.unwritten() > 0 || self.board.is_claiming_due();
         while is_busy() && self.since(begun) < grace {
             let attempts = self.board.running();
             if !said && attempts > 0 {
@@ -133,7 +133,7 @@ impl Stop {
                 said = true;
             }
             self.release().await;
-            self.clock.sleep(LOOK).await;
+            self.clock.sleep(CHECK_EVERY).await;
         }
     }
 
@@ -200,7 +200,7 @@ impl Stop {
     async fn start_what_waits(&self) {
         let begun = self.clock.uptime();
         while self.board.is_waiting() && self.since(begun) < limits::LEAD_HAND_OVER * 2 {
-            self.clock.sleep(LOOK).await;
+            self.clock.sleep(CHECK_EVERY).await;
         }
     }
 

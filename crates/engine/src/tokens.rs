@@ -26,7 +26,7 @@ const LABEL: &[u8] = b"punctual report token v1";
 const KEY_BYTES: usize = 32;
 const BLOCK_BYTES: usize = 64;
 /// A key that is not known is looked up no sooner after the last look: whoever sends anything must not keep the store busy.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const READ_EVERY: Duration = Duration::from_secs(1);
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
@@ -50,7 +50,7 @@ struct Known {
     /// The one that new tokens are made with.
     current: Option<String>,
     /// By uptime.
-    looked_at: Option<Duration>,
+    read_at: Option<Duration>,
 }
 
 pub(crate) struct Tokens {
@@ -59,7 +59,7 @@ pub(crate) struct Tokens {
     master_keys: Arc<KeyRing>,
     known: Mutex<Known>,
     /// Held by whoever reads or makes keys: of many attempts that leave at once, one makes a key.
-    looking: tokio::sync::Mutex<()>,
+    reading: tokio::sync::Mutex<()>,
 }
 
 impl fmt::Debug for Tokens {
@@ -106,7 +106,7 @@ impl Tokens {
             clock,
             master_keys,
             known: Mutex::default(),
-            looking: tokio::sync::Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
@@ -117,20 +117,20 @@ impl Tokens {
 
     /// Looks for a key that tokens can be made with, and makes one if there is none.
     pub(crate) async fn find_key(&self) -> Result<(), StoreError> {
-        let _looking = self.looking.lock().await;
+        let _reading = self.reading.lock().await;
         // Whoever looked before us may have found it.
         if self.has_key() {
             return Ok(());
         }
-        self.look(true).await
+        self.read_keys(true).await
     }
 
     /// The master keys were replaced: the keys there are get wrapped by the one that seals now, while the one before is there.
     pub(crate) async fn renew(&self) -> Result<(), StoreError> {
-        let _looking = self.looking.lock().await;
-        self.look(false).await?;
+        let _reading = self.reading.lock().await;
+        self.read_keys(false).await?;
         // What was wrapped again is current only as it is read after that.
-        self.look(false).await
+        self.read_keys(false).await
     }
 
     /// A token for an attempt that is about to leave.
@@ -138,12 +138,12 @@ impl Tokens {
         if let Some(text) = self.sign_known(run, token) {
             return Ok(text);
         }
-        let _looking = self.looking.lock().await;
+        let _reading = self.reading.lock().await;
         // Whoever looked before us may have found it.
         if let Some(text) = self.sign_known(run, token) {
             return Ok(text);
         }
-        self.look(true).await?;
+        self.read_keys(true).await?;
         let unusable = || StoreError::unavailable("there is no key that tokens can be made with");
         self.sign_known(run, token).ok_or_else(unusable)
     }
@@ -162,9 +162,9 @@ impl Tokens {
             return Ok(None);
         };
         if !self.knows(parts.key) {
-            let _looking = self.looking.lock().await;
-            if !self.knows(parts.key) && self.may_look() {
-                self.look(false).await?;
+            let _reading = self.reading.lock().await;
+            if !self.knows(parts.key) && self.may_read() {
+                self.read_keys(false).await?;
             }
         }
         let known = lock(&self.known);
@@ -178,15 +178,15 @@ impl Tokens {
         lock(&self.known).keys.contains_key(key)
     }
 
-    fn may_look(&self) -> bool {
-        let looked_at = lock(&self.known).looked_at;
+    fn may_read(&self) -> bool {
+        let read_at = lock(&self.known).read_at;
         let since = |at| self.clock.uptime().saturating_sub(at);
-        looked_at.is_none_or(|at| since(at) >= LOOK_EVERY)
+        read_at.is_none_or(|at| since(at) >= READ_EVERY)
     }
 
     /// Reads the keys there are, and makes one if there is none to make tokens with.
-    async fn look(&self, make: bool) -> Result<(), StoreError> {
-        lock(&self.known).looked_at = Some(self.clock.uptime());
+    async fn read_keys(&self, make: bool) -> Result<(), StoreError> {
+        lock(&self.known).read_at = Some(self.clock.uptime());
         let mut stored = self.store.handed().report_keys().await?;
         if make && !stored.iter().any(|key| self.is_current(key)) {
             self.make().await?;

@@ -64,7 +64,7 @@ pub(crate) fn is_trouble(reason: Reason) -> bool {
         | Reason::Invalid
         | Reason::Overload => true,
         Reason::Paused
-        | Reason::Asked
+        | Reason::Requested
         | Reason::Replaced
         | Reason::JobDeleted
         | Reason::Calendar

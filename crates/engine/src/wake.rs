@@ -21,7 +21,7 @@ use crate::presence::Presence;
 use crate::shards::Shards;
 
 /// How often those are looked for whose time is up, and how often all are counted.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 const COUNT_EVERY: Duration = Duration::from_secs(10);
 /// How often origins are looked at.
 const EVERY: Duration = Duration::from_millis(250);
@@ -45,7 +45,7 @@ pub(crate) struct Ports {
 pub(crate) struct WakeWaiting {
     ports: Ports,
     /// When to look and to count again, by uptime.
-    look_at: Duration,
+    check_at: Duration,
     count_at: Duration,
 }
 
@@ -53,7 +53,7 @@ impl WakeWaiting {
     pub(crate) fn new(ports: Ports) -> Self {
         Self {
             ports,
-            look_at: Duration::ZERO,
+            check_at: Duration::ZERO,
             count_at: Duration::ZERO,
         }
     }
@@ -85,7 +85,7 @@ impl WakeWaiting {
     /// Those whose time is up. Answers how many.
     async fn wake_due(&mut self, now: Timestamp) -> Result<usize, StoreError> {
         let uptime = self.ports.clock.uptime();
-        if uptime < self.look_at {
+        if uptime < self.check_at {
             return Ok(0);
         }
         let Ports { store, shards, .. } = &self.ports;
@@ -97,7 +97,7 @@ impl WakeWaiting {
             count = woken.len();
         }
         if count < limits::WAKE_BATCH_MAX {
-            self.look_at = uptime + LOOK_EVERY;
+            self.check_at = uptime + CHECK_EVERY;
         }
         Ok(count)
     }

@@ -89,7 +89,7 @@ impl Watchdog {
             self.names.clear();
         }
         let names = &mut self.names;
-        self.ports.fleet.look(|peers| {
+        self.ports.fleet.with_peers(|peers| {
             for peer in peers {
                 let name = || peer.node.name.clone();
                 names.entry(peer.presence).or_insert_with(name);
@@ -139,7 +139,7 @@ impl Watchdog {
         } = &self.ports;
         let held = self.ports.shards.leases().shards();
         let shards = if fleet.has_heard(presence.id) {
-            fleet.look(|peers| cared_for(peers, presence.id, held))
+            fleet.with_peers(|peers| cared_for(peers, presence.id, held))
         } else {
             held
         };

@@ -161,15 +161,15 @@ fn full_calendars(kinds: &str) -> Calendars {
 }
 
 #[divan::bench(args = ["dates", "mixed"])]
-fn look_at_full_calendars(bencher: Bencher, kinds: &str) {
+fn check_full_calendars(bencher: Bencher, kinds: &str) {
     let calendars = full_calendars(kinds);
     let zone = Zone::get("Europe/Berlin").unwrap_or(Zone::utc());
-    bencher.bench_local(|| calendars.look(black_box(Slot(QUIET)), &zone));
+    bencher.bench_local(|| calendars.exclusion(black_box(Slot(QUIET)), &zone));
 }
 
 /// The first look, which makes them searchable.
 #[divan::bench(args = ["dates", "mixed"])]
-fn first_look_at_full_calendars(bencher: Bencher, kinds: &str) {
+fn first_check_of_full_calendars(bencher: Bencher, kinds: &str) {
     let calendars = full_calendars(kinds);
     let zone = Zone::get("Europe/Berlin").unwrap_or(Zone::utc());
     let copy = || Calendars {
@@ -182,7 +182,7 @@ fn first_look_at_full_calendars(bencher: Bencher, kinds: &str) {
     };
     bencher
         .with_inputs(copy)
-        .bench_local_values(|calendars| calendars.look(black_box(Slot(QUIET)), &zone));
+        .bench_local_values(|calendars| calendars.exclusion(black_box(Slot(QUIET)), &zone));
 }
 
 #[divan::bench(args = ["none", "dates", "mixed"])]

@@ -119,7 +119,7 @@ impl Job {
         let first = schedule.next_after(last)?;
         let until = changed_at.min(next);
         let name = || {
-            let now = schedule.calendars.look(first, &schedule.zone()).by;
+            let now = schedule.calendars.exclusion(first, &schedule.zone()).by;
             now.unwrap_or_else(|| schedule.calendars.named())
         };
         (first.0 <= until).then(|| (schedule.stretch(first, until), name()))

@@ -127,12 +127,12 @@ fn of_very_many_missed_slots_the_newest_run() {
 }
 
 #[test]
-fn a_long_outage_is_told_in_few_entries() {
+fn a_long_outage_is_recorded_in_few_entries() {
     let weekends = || calendar("weekends", &["SAT-SUN"]);
     let hourly = || cron("0 * * * *", "UTC").excluding(weekends());
     let job = job(hourly(), CatchUpPolicy::Latest, 0, 1);
-    let told = job.undecided(at("2026-07-01T00:00:00Z"), Reason::Missed, &node());
-    let found: Vec<(Reason, u64)> = told
+    let recorded = job.undecided(at("2026-07-01T00:00:00Z"), Reason::Missed, &node());
+    let found: Vec<(Reason, u64)> = recorded
         .iter()
         .map(|skip| (skip.reason, skip.slots.count))
         .collect();
@@ -181,7 +181,7 @@ fn a_one_off_is_accounted_for_with_calendars_too() {
 }
 
 #[test]
-fn an_hour_of_missed_seconds_asks_calendars_once_for_each_edge() {
+fn an_hour_of_missed_seconds_reads_calendars_once_for_each_edge() {
     for (policy, expected) in [
         (CatchUpPolicy::None, None),
         (CatchUpPolicy::Latest, Some("2026-06-01T00:59:49Z")),
@@ -197,12 +197,12 @@ fn an_hour_of_missed_seconds_asks_calendars_once_for_each_edge() {
         assert_eq!(decision.start, expected.map(slot), "{policy:?}");
         let passed: u64 = decision.passed.iter().map(|skip| skip.slots.count).sum();
         assert!(passed > 3_500, "{policy:?} {passed}");
-        assert!(took.looks <= 5, "{policy:?} {took:?}");
+        assert!(took.lookups <= 5, "{policy:?} {took:?}");
     }
 }
 
 #[test]
-fn nothing_is_looked_for_after_the_slots_that_were_missed() {
+fn nothing_is_searched_after_the_slots_that_were_missed() {
     // What follows is left out for years, which is looked through once: for the next slot.
     let minutes = cron("* * * * *", "UTC")
         .only(calendar("morning", &["2026-06-01T00:00/2026-06-01T02:00"]))
@@ -211,7 +211,7 @@ fn nothing_is_looked_for_after_the_slots_that_were_missed() {
     let next = job.next_slot.unwrap();
     let (decision, took) = steps::of(|| job.decide(next, at("2026-06-01T12:00:00Z"), &node()));
     assert_eq!(decision.start, Some(slot("2026-06-01T00:20:00Z")));
-    assert!(took.looks <= 10, "{took:?}");
+    assert!(took.lookups <= 10, "{took:?}");
 }
 
 #[test]

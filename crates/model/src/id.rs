@@ -117,7 +117,7 @@ fn words(id: Uuid) -> [u64; 2] {
 #[derive(Clone, Copy)]
 enum Kind {
     Slot = 0,
-    Asked = 1,
+    Request = 1,
 }
 
 impl JobId {
@@ -178,15 +178,15 @@ impl RunId {
     }
 
     /// A manual run or a replay: named by the moment of the request and a nonce chosen once.
-    pub fn asked(job: JobId, at: Timestamp, nonce: u64) -> Self {
-        Self::derive(job, Kind::Asked, at, nonce)
+    pub fn of_request(job: JobId, at: Timestamp, nonce: u64) -> Self {
+        Self::derive(job, Kind::Request, at, nonce)
     }
 
     /// What a replay in bulk makes of a run that has ended, always under the same name: `at` is when the replay was asked for.
     pub fn replayed(job: JobId, at: Timestamp, replay: ReplayId, ended: Self) -> Self {
         let [a, b] = words(replay.0);
         let [c, d] = words(ended.0);
-        Self::asked(job, at, hash(0x7265_706c_6179, &[a, b, c, d]))
+        Self::of_request(job, at, hash(0x7265_706c_6179, &[a, b, c, d]))
     }
 
     fn derive(job: JobId, kind: Kind, at: Timestamp, what: u64) -> Self {
@@ -258,7 +258,7 @@ mod tests {
     fn what_a_replay_makes_of_a_run_has_one_name_that_never_changes() {
         let at = Timestamp::from_millis(1_700_000_000_000);
         let replay = |n: u8| ReplayId::new(at, [n; 10]);
-        let ended = |n| RunId::asked(job(), at, n);
+        let ended = |n| RunId::of_request(job(), at, n);
         let name = |n, m| RunId::replayed(job(), at, replay(n), ended(m));
         assert_eq!(name(1, 1), name(1, 1));
         assert_ne!(name(1, 1), name(2, 1));
@@ -274,7 +274,7 @@ mod tests {
         let at = Timestamp::from_millis(1_700_000_000_000);
         assert_ne!(
             RunId::for_slot(job(), Slot(at)),
-            RunId::asked(job(), at, at.as_u64())
+            RunId::of_request(job(), at, at.as_u64())
         );
     }
 }

@@ -249,7 +249,7 @@ fn an_edit_loses_no_overdue_slot() {
 }
 
 #[test]
-fn an_edit_of_a_paused_job_tells_what_the_old_schedule_let_pass() {
+fn an_edit_of_a_paused_job_records_what_the_old_schedule_let_pass() {
     let (held, _) = job(every(60)).paused(at(90), None, &me());
     let other = Definition::new(every(7), Target::http("http://localhost/").unwrap());
     let (edited, skips) = held.edited(None, other, at(130), &me());
@@ -327,7 +327,7 @@ fn other_tables_make_no_slot_of_the_past() {
 }
 
 #[test]
-fn a_run_taken_back_is_decided_anew() {
+fn a_run_taken_back_is_decided_again() {
     let mut fired = job(every(60));
     fired.slot_last = Some(at(180));
     fired.next_slot = Some(slot(240));
@@ -341,7 +341,7 @@ fn a_run_taken_back_is_decided_anew() {
 }
 
 #[test]
-fn runs_taken_back_in_any_order_are_all_decided_anew() {
+fn runs_taken_back_in_any_order_are_all_decided_again() {
     let mut fired = job(every(60));
     fired.slot_last = Some(at(240));
     fired.next_slot = Some(slot(300));

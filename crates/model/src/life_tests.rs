@@ -219,8 +219,8 @@ struct Life {
     entries: Vec<Entry>,
     spans: Vec<Span>,
     /// Runs that were asked to come back.
-    asked: Vec<Slot>,
-    told: Vec<String>,
+    marked: Vec<Slot>,
+    story: Vec<String>,
 }
 
 impl Life {
@@ -235,8 +235,8 @@ impl Life {
             now,
             entries: Vec::new(),
             spans: Vec::new(),
-            asked: Vec::new(),
-            told: Vec::new(),
+            marked: Vec::new(),
+            story: Vec::new(),
         };
         // A one-off that lies in the past is due.
         let from = if life.job.def.schedule.is_recurring() {
@@ -329,7 +329,7 @@ impl Life {
             }
             Op::Withdraw { too_late } => self.withdraw(*too_late),
         }
-        self.told.push(format!(
+        self.story.push(format!(
             "{} {op:?}: {:?} next {:?} last {:?}",
             self.now, self.job.state, self.job.next_slot, self.job.slot_last
         ));
@@ -426,17 +426,17 @@ impl Life {
         let now = self.now;
         let ahead = self.entries.iter().filter(|entry| entry.reason.is_none());
         let ahead = ahead.flat_map(|entry| &entry.slots).map(|at| Slot(*at));
-        self.asked = ahead.filter(|slot| slot.0 > now).collect();
+        self.marked = ahead.filter(|slot| slot.0 > now).collect();
         if chance % 3 == 0 {
             self.withdraw(false);
         }
     }
 
     fn withdraw(&mut self, too_late: bool) {
-        let asked = std::mem::take(&mut self.asked);
+        let marked = std::mem::take(&mut self.marked);
         // What calendars left out within the last seconds before a run that comes back is told twice.
         let too_late = too_late || (self.sort.fast && self.sort.calendars);
-        for slot in asked.into_iter().filter(|_| !too_late) {
+        for slot in marked.into_iter().filter(|_| !too_late) {
             self.entries.retain(|entry| entry.slots != [slot.0]);
             let ran = self.ran_before(slot);
             self.job = self.job.taken_back(slot, self.now, &ran);
@@ -497,7 +497,7 @@ impl Life {
             assert_eq!(slots.last(), Some(&last.0), "{skip:?} {}", self.tale());
             assert_eq!(slots.len() as u64, count, "{skip:?} {}", self.tale());
             for slot in &slots {
-                let by = schedule.calendars.look(Slot(*slot), &zone).by;
+                let by = schedule.calendars.exclusion(Slot(*slot), &zone).by;
                 let fits = match skip.reason {
                     Reason::Calendar => by == skip.note || Some(*slot) <= changed_at,
                     Reason::Missed | Reason::JobDeleted => {
@@ -511,7 +511,7 @@ impl Life {
                     | Reason::Refused
                     | Reason::Lost
                     | Reason::Poison
-                    | Reason::Asked
+                    | Reason::Requested
                     | Reason::Replaced
                     | Reason::Unreadable => false,
                     Reason::Quota => by.is_none() && slots.len() == 1,
@@ -559,7 +559,7 @@ impl Life {
             self.job.next_slot,
             self.job.slot_last,
             self.job.runs_left(),
-            self.told.join("\n")
+            self.story.join("\n")
         )
     }
 
@@ -577,10 +577,10 @@ impl Life {
         self.write(&skips);
         self.job = job;
         let until = self.now;
-        let mut told: BTreeMap<Timestamp, Vec<Option<Reason>>> = BTreeMap::new();
+        let mut recorded: BTreeMap<Timestamp, Vec<Option<Reason>>> = BTreeMap::new();
         for entry in &self.entries {
             for slot in &entry.slots {
-                told.entry(*slot).or_default().push(entry.reason);
+                recorded.entry(*slot).or_default().push(entry.reason);
             }
         }
         for span in &self.spans {
@@ -588,7 +588,7 @@ impl Life {
             let slots = std::iter::successors(next(span.from), |slot| next(slot.0));
             let end = span.to.min(until.max(self.decided()));
             for slot in slots.take_while(|slot| slot.0 <= end) {
-                let found = told.remove(&slot.0).unwrap_or_default();
+                let found = recorded.remove(&slot.0).unwrap_or_default();
                 // What was made ahead of the end and then taken back is no longer due.
                 if found.is_empty() && slot.0 > until {
                     continue;
@@ -596,7 +596,7 @@ impl Life {
                 assert_eq!(found.len(), 1, "{slot} is {found:?}\n{}", self.tale());
             }
         }
-        assert!(told.is_empty(), "{told:?}\n{}", self.tale());
+        assert!(recorded.is_empty(), "{recorded:?}\n{}", self.tale());
     }
 }
 

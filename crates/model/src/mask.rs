@@ -107,7 +107,7 @@ fn is_secret_parameter(name: &str) -> bool {
 }
 
 /// Whether a value is a secret by its looks.
-fn looks_random(value: &str) -> bool {
+fn is_random(value: &str) -> bool {
     if PREFIXES.iter().any(|prefix| value.starts_with(prefix)) {
         return value.len() >= 16;
     }
@@ -191,7 +191,7 @@ fn is_call(text: &str) -> bool {
 fn is_masked(name: &str, value: &str) -> bool {
     !value.is_empty()
         && (is_secret_parameter(name)
-            || looks_random(value)
+            || is_random(value)
             || name.eq_ignore_ascii_case("key") && value.len() >= 16)
 }
 

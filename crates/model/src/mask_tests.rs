@@ -103,7 +103,7 @@ fn a_value_that_only_names_secrets_is_shown() {
 }
 
 #[test]
-fn parameters_are_masked_by_name_and_by_looks() {
+fn parameters_are_masked_by_name_and_by_shape() {
     assert_eq!(
         shown("http://a/b?x=1&token=abc&y=2"),
         "http://a/b?x=1&token=***&y=2"

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_names_look_alike() {
+    fn no_two_names_can_be_confused() {
         for name in ["a", "mail", "mail.bulk", "gpu-2_a", &"a".repeat(64)] {
             assert_eq!(QueueName::new(name).unwrap().as_str(), name);
         }

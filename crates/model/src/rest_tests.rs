@@ -98,8 +98,8 @@ struct Life {
     /// The run that lives, by its slot.
     lives: Option<Slot>,
     /// It was asked to come back.
-    asked: bool,
-    told: BTreeSet<Timestamp>,
+    marked: bool,
+    recorded: BTreeSet<Timestamp>,
     runs: u32,
     tale: Vec<String>,
 }
@@ -112,15 +112,19 @@ impl Life {
             job: Job::new(id, TenantId::DEFAULT, None, definition(seed), now),
             now,
             lives: None,
-            asked: false,
-            told: BTreeSet::new(),
+            marked: false,
+            recorded: BTreeSet::new(),
             runs: 0,
             tale: Vec::new(),
         }
     }
 
-    fn tell(&mut self, slot: Slot) {
-        assert!(self.told.insert(slot.0), "{slot} twice: {}", self.tale());
+    fn record(&mut self, slot: Slot) {
+        assert!(
+            self.recorded.insert(slot.0),
+            "{slot} twice: {}",
+            self.tale()
+        );
     }
 
     fn write(&mut self, skips: &[Skip]) {
@@ -129,7 +133,7 @@ impl Life {
             assert_eq!(skip.slots, Stretch::one(slot), "{}", self.tale());
             // Only a slot that the end of a run has set exists.
             assert_eq!(self.job.next_slot, Some(slot), "{}", self.tale());
-            self.tell(slot);
+            self.record(slot);
         }
     }
 
@@ -156,14 +160,14 @@ impl Life {
                 "{}",
                 self.tale()
             );
-            assert!(!self.told.contains(&next.0), "{}", self.tale());
+            assert!(!self.recorded.contains(&next.0), "{}", self.tale());
         }
         if let Some(slot) = before.filter(|slot| slot.0 <= self.now)
             && self.job.next_slot != before
         {
             let waits = !self.job.def.schedule.keeps(slot);
             assert!(
-                waits || self.told.contains(&slot.0),
+                waits || self.recorded.contains(&slot.0),
                 "{slot} lost: {}",
                 self.tale()
             );
@@ -242,7 +246,7 @@ impl Life {
         if let Some(slot) = decision.start {
             assert_eq!(slot, next);
             assert!(self.job.def.schedule.keeps(slot), "{}", self.tale());
-            self.tell(slot);
+            self.record(slot);
         }
         // A run by hand may live, and overlap has the slot skipped.
         let inserted = (inserted || late < 0) && decision.start.is_some();
@@ -275,7 +279,7 @@ impl Life {
         self.write(skips);
         self.job = job;
         if self.lives.is_some() {
-            self.asked = self.lives.is_some_and(|slot| slot.0 > self.now);
+            self.marked = self.lives.is_some_and(|slot| slot.0 > self.now);
             self.job = self.job.resting();
             if chance % 3 == 0 {
                 self.withdraw(false);
@@ -284,11 +288,11 @@ impl Life {
     }
 
     fn withdraw(&mut self, too_late: bool) {
-        if !std::mem::take(&mut self.asked) || too_late {
+        if !std::mem::take(&mut self.marked) || too_late {
             return;
         }
         if let Some(slot) = self.lives.take() {
-            self.told.remove(&slot.0);
+            self.recorded.remove(&slot.0);
             self.runs -= 1;
             self.job = self.job.taken_back(slot, self.now, &[]);
         }
@@ -321,7 +325,7 @@ proptest! {
         let (_, skips) = life.job.deleted(life.now, &node());
         life.write(&skips);
         if let Some(slot) = overdue {
-            prop_assert!(life.told.contains(&slot.0), "{}", life.tale());
+            prop_assert!(life.recorded.contains(&slot.0), "{}", life.tale());
         }
     }
 }

@@ -125,7 +125,7 @@ impl RetryPolicy {
     ) -> Verdict {
         match report.outcome {
             Outcome::Succeeded => Verdict::Succeed,
-            Outcome::Cancelled => Verdict::Cancel(Reason::Asked),
+            Outcome::Cancelled => Verdict::Cancel(Reason::Requested),
             Outcome::Failed | Outcome::TimedOut | Outcome::Lost => {
                 let tried = attempt.0.saturating_sub(lost).max(1);
                 match report.retry {
@@ -134,8 +134,11 @@ impl RetryPolicy {
                         Verdict::Bury(Reason::AttemptsSpent)
                     }
                     RetryHint::Usual => Verdict::RetryAt(now.plus(self.delay(tried, chance))),
-                    RetryHint::After(asked) => {
-                        let wait = self.delay(tried, chance).max(asked).min(self.delay_bound());
+                    RetryHint::After(requested) => {
+                        let wait = self
+                            .delay(tried, chance)
+                            .max(requested)
+                            .min(self.delay_bound());
                         Verdict::RetryAt(now.plus(wait))
                     }
                 }

@@ -175,7 +175,7 @@ pub enum Reason {
     /// Its holders were lost again and again.
     Poison,
     /// A client asked for it.
-    Asked,
+    Requested,
     /// A newer run of the same job took its place.
     Replaced,
     /// Its job was deleted.
@@ -202,7 +202,7 @@ impl Reason {
         Self::Refused,
         Self::Lost,
         Self::Poison,
-        Self::Asked,
+        Self::Requested,
         Self::Replaced,
         Self::JobDeleted,
         Self::Unreadable,
@@ -222,7 +222,7 @@ impl Reason {
             Self::Refused => "refused",
             Self::Lost => "lost",
             Self::Poison => "poison",
-            Self::Asked => "requested",
+            Self::Requested => "requested",
             Self::Replaced => "replaced",
             Self::JobDeleted => "job_deleted",
             Self::Unreadable => "unreadable",
@@ -369,7 +369,7 @@ impl Run {
     }
 
     /// A run that somebody asked for, as it is inserted: due now.
-    pub fn asked_for(job: &Job, id: RunId, kind: RunKind, now: Timestamp) -> Self {
+    pub fn of_request(job: &Job, id: RunId, kind: RunKind, now: Timestamp) -> Self {
         Self {
             id,
             kind,

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_asked_answers_the_same() {
+    fn every_node_computes_the_same_owner() {
         let mut nodes = nodes(50);
         let shares = Shares::among(&nodes);
         nodes.reverse();

@@ -83,7 +83,7 @@ fn days_without_a_slot_have_no_piece() {
 }
 
 #[test]
-fn years_are_told_apart_by_days_only_at_their_end() {
+fn years_are_split_by_days_only_at_their_end() {
     let job = job(every("PT1H", "2026-06-01T00:00:00Z", "UTC"));
     let years = whole(&job, "2026-06-01T01:00:00Z", "2036-06-01T00:30:00Z");
     let pieces = job.by_day(vec![years.clone()]);
@@ -153,12 +153,12 @@ fn an_entry_is_written_around_slots_that_have_a_run() {
     ]
     .map(slot);
     let left = around(&ran);
-    let told: Vec<_> = left
+    let recorded: Vec<_> = left
         .iter()
         .map(|it| (it.slot.unwrap(), it.stretch.map_or(1, |it| it.count)))
         .collect();
     let expected = [("2026-06-02T00:10:00Z", 2), ("2026-06-02T00:50:00Z", 2)];
-    assert_eq!(told, expected.map(|(first, n)| (slot(first), n)));
+    assert_eq!(recorded, expected.map(|(first, n)| (slot(first), n)));
     for it in &left {
         assert_eq!(it.id, RunId::for_slot(job.id, it.slot.unwrap()));
         assert_eq!((it.due_at, it.reason), (it.slot.unwrap().0, entry.reason));
@@ -172,7 +172,7 @@ fn an_entry_is_written_around_slots_that_have_a_run() {
 }
 
 #[test]
-fn what_is_decided_anew_is_told_no_more() {
+fn what_is_decided_again_is_recorded_no_more() {
     let job = job(every("PT1M", "2026-06-01T00:00:00Z", "UTC"));
     let slots = whole(&job, "2026-06-02T00:01:00Z", "2026-06-02T00:09:00Z").slots;
     let at_last = |last: Option<&str>| Job {

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_names_look_alike() {
+    fn no_two_names_can_be_confused() {
         for name in ["a", "default", "team-7", "a--b", &"a".repeat(64)] {
             assert_eq!(TenantName::new(name).unwrap().as_str(), name);
         }

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_case_and_nothing_that_looks_like_another() {
+    fn a_name_has_one_case_and_nothing_that_resembles_another() {
         for good in ["a", "ada", "ada.lovelace@example.com", "on-call_2+x"] {
             assert_eq!(UserName::new(good).unwrap().as_str(), good);
         }

@@ -147,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_somebody_asked_for_is_wanted_then() {
+    fn a_manual_run_is_wanted_when_it_was_requested() {
         let bounded = job(Some(10), None);
         let run = Run {
-            id: RunId::asked(bounded.id, at(500), 7),
+            id: RunId::of_request(bounded.id, at(500), 7),
             kind: RunKind::Replay,
             ..Run::of_slot(&bounded, Slot(START))
         };

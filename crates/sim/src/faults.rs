@@ -59,7 +59,7 @@ struct Fate {
 /// The longest that anyone waits in silence, in milliseconds.
 const PATIENCE_MAX: u64 = 10_000;
 /// How often one that waits for a way to open looks whether it has.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Clone)]
 pub struct FaultStore {
@@ -143,7 +143,7 @@ impl FaultStore {
             if !cut.silent || patience.is_zero() {
                 return Err(StoreError::unavailable("the store cannot be reached"));
             }
-            let step = left.min(patience).min(LOOK_AGAIN);
+            let step = left.min(patience).min(CHECK_EVERY);
             self.clock.sleep(step).await;
             patience -= step;
         }

@@ -1,14 +1,13 @@
 //! The real engine under a seed: the reference store behind faults, scripted executors, paused
 //! time. The same seed tells the same story; the checks say what must hold whatever happens.
 //!
-//! In reading order: `world` (what there is, and a seed's life), `trouble`, `people` and `asked` (what happens to it),
+//! In reading order: `world` (what there is, and a seed's life), `trouble`, `people` and `requests` (what happens to it),
 //! `jobs`;
 //! `clock`, `faults`, `target`, `origins` and `outside` (what a node is made to believe); `watch`, `watch_handed`, `ledger`, `handed`,
 //! `record`, `spells` and `story` (what really happened); `checks`.
 
 #![deny(unreachable_pub)]
 
-mod asked;
 pub mod checks;
 pub mod clock;
 pub mod faults;
@@ -19,6 +18,7 @@ pub mod origins;
 mod outside;
 mod people;
 pub mod record;
+mod requests;
 pub mod spells;
 pub mod story;
 pub mod target;

@@ -45,7 +45,8 @@ impl World {
         };
         self.worsen();
         let door = self.door.clone();
-        let answers = self.asked(async || door.create_jobs(std::slice::from_ref(&new)).await);
+        let answers =
+            self.until_answered(async || door.create_jobs(std::slice::from_ref(&new)).await);
         let answers = answers.await.unwrap_or_default();
         match answers.as_slice() {
             [Created::Done] => self.accepted.push((Arc::clone(&job), false)),
@@ -58,8 +59,8 @@ impl World {
             }
         }
         let at = self.rng.random_range(0..self.members.len());
-        let told = self.rng.random_bool(0.5);
-        if let Some(node) = self.members[at].node.as_ref().filter(|_| told) {
+        let is_nudged = self.rng.random_bool(0.5);
+        if let Some(node) = self.members[at].node.as_ref().filter(|_| is_nudged) {
             node.handle().offer(&job);
         }
     }
@@ -80,9 +81,9 @@ impl World {
     }
 
     /// Asks until there is an answer.
-    async fn asked<T>(&self, ask: impl AsyncFn() -> Result<T, StoreError>) -> Option<T> {
+    async fn until_answered<T>(&self, call: impl AsyncFn() -> Result<T, StoreError>) -> Option<T> {
         for _ in 0..TRIES {
-            if let Ok(answer) = ask().await {
+            if let Ok(answer) = call().await {
                 return Some(answer);
             }
             self.clock.sleep(TRY_AGAIN).await;
@@ -147,8 +148,8 @@ impl World {
             6 => {
                 let name = ["one", "two"][self.rng.random_range(0..2)];
                 self.put_calendar(name).await;
-                let told = self.rng.random_bool(0.5);
-                if let Some(node) = self.members[at].node.as_ref().filter(|_| told) {
+                let is_nudged = self.rng.random_bool(0.5);
+                if let Some(node) = self.members[at].node.as_ref().filter(|_| is_nudged) {
                     node.handle().nudge_rules();
                 }
             }
@@ -171,7 +172,7 @@ impl World {
         runs: RunsOfChange,
     ) {
         if after.state == JobState::Deleted {
-            self.asked.deleted.insert(after.id);
+            self.requests.deleted.insert(after.id);
         }
         let change = JobChange {
             before: Arc::new(before.clone()),
@@ -180,7 +181,9 @@ impl World {
             runs,
         };
         let door = self.door.clone();
-        let changed = self.asked(async || door.change_job(&change).await).await;
+        let changed = self
+            .until_answered(async || door.change_job(&change).await)
+            .await;
         let after = &change.after;
         // Asked again, the change meets what it has made itself.
         let is_ours = |job: &Job| {
@@ -200,12 +203,12 @@ impl World {
         };
         if accepted {
             let made = (after.id, after.version, after.state);
-            self.asked.changed.push(made);
+            self.requests.changed.push(made);
         }
     }
 
     async fn run_by_hand(&mut self, job: &Job, now: Timestamp) {
-        let id = RunId::asked(job.id, now, self.rng.random());
+        let id = RunId::of_request(job.id, now, self.rng.random());
         let own = self.rng.random_bool(0.3);
         let payload = own.then(|| jobs::payload(&mut self.rng));
         let run = Run {
@@ -238,10 +241,12 @@ impl World {
         };
         let force = self.rng.random_bool(0.2);
         let (door, start) = (self.door.clone(), StartRun { run, force });
-        let started = self.asked(async || door.start_run(&start).await).await;
+        let started = self
+            .until_answered(async || door.start_run(&start).await)
+            .await;
         match &started {
             Some(Started::Ready | Started::Waiting | Started::Repeated) => {
-                self.asked.started.insert(id, payload);
+                self.requests.started.insert(id, payload);
             }
             Some(Started::Refused(_) | Started::Missing) | None => {}
         }
@@ -258,13 +263,13 @@ impl World {
         }
         let run = &live[self.rng.random_range(0..live.len())];
         let (door, id) = (self.door.clone(), run.id);
-        let ask = async || door.cancel_run(TenantId::DEFAULT, id, now).await;
-        let cancelled = self.asked(ask).await;
+        let call = async || door.cancel_run(TenantId::DEFAULT, id, now).await;
+        let cancelled = self.until_answered(call).await;
         match &cancelled {
             Some(Cancelled::Done(_) | Cancelled::Ended(RunState::Cancelled)) => {
-                self.asked.cancelled.insert(id, self.clock.uptime());
+                self.requests.cancelled.insert(id, self.clock.uptime());
             }
-            Some(Cancelled::Asked | Cancelled::Ended(_) | Cancelled::Missing) | None => {}
+            Some(Cancelled::Marked | Cancelled::Ended(_) | Cancelled::Missing) | None => {}
         }
         let (mut book, now) = (self.ledger.book(), self.clock.uptime());
         book.changed(run.job, now);

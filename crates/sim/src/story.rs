@@ -35,14 +35,14 @@ pub struct Story {
 
 impl Story {
     pub fn begin(&self, delivery: Delivery) -> usize {
-        let mut told = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        told.push(delivery);
-        told.len() - 1
+        let mut deliveries = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        deliveries.push(delivery);
+        deliveries.len() - 1
     }
 
     pub fn end(&self, index: usize, to: Duration, done: bool) {
-        let mut told = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(delivery) = told.get_mut(index) {
+        let mut deliveries = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(delivery) = deliveries.get_mut(index) {
             delivery.to = Some(to);
             delivery.done |= done;
         }
@@ -50,8 +50,8 @@ impl Story {
 
     /// The work is done, although the delivery may be over, or not yet.
     pub fn done(&self, index: usize) {
-        let mut told = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(delivery) = told.get_mut(index) {
+        let mut deliveries = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(delivery) = deliveries.get_mut(index) {
             delivery.done = true;
         }
     }

@@ -75,8 +75,8 @@ impl FaultStore {
     ) -> Result<Leases, StoreError> {
         let leases = self.inner.lease(presence, wanted).await?;
         let (count, of) = (leases.epochs.len(), wanted.len());
-        let told = || format!("{} wants {of} shards and holds {count}", self.who());
-        self.ledger.book().note(self.uptime(), told);
+        let describe = || format!("{} wants {of} shards and holds {count}", self.who());
+        self.ledger.book().note(self.uptime(), describe);
         Ok(leases)
     }
 
@@ -109,8 +109,8 @@ impl FaultStore {
         let JobChange { before, after, .. } = change;
         book.changed(before.id, at);
         self.look_who_waits(before.id, &mut book);
-        let told = || format!("{}: {change:?}: {changed:?}", self.who());
-        book.note_of(before.id, at, told);
+        let describe = || format!("{}: {change:?}: {changed:?}", self.who());
+        book.note_of(before.id, at, describe);
         if let JobChanged::Done { job, .. } = &changed {
             book.record.begin(Era {
                 job: Arc::new(Job::clone(job)),
@@ -200,8 +200,8 @@ impl FaultStore {
         let stands = self.stands(firings);
         let answers = self.inner.fire(leases, firings).await?;
         let mut book = self.ledger.book();
-        let asked = firings.iter().zip(rights).zip(stands);
-        for (((firing, right), stood), answer) in asked.zip(&answers) {
+        let answered = firings.iter().zip(rights).zip(stands);
+        for (((firing, right), stood), answer) in answered.zip(&answers) {
             book.note_of(firing.job.id, self.uptime(), || {
                 let (decision, claim) = (&firing.decision, firing.claim);
                 format!(
@@ -247,8 +247,8 @@ impl FaultStore {
                 let mut book = self.ledger.book();
                 book.granted(self.start, run.id, run.attempt, leases.presence);
                 self.look_who_waits(run.job, &mut book);
-                let told = || format!("{} claims {} {}", self.who(), run.id, run.attempt);
-                book.note_of(run.job, self.uptime(), told);
+                let describe = || format!("{} claims {} {}", self.who(), run.id, run.attempt);
+                book.note_of(run.job, self.uptime(), describe);
             }
         }
         Ok(answers)
@@ -266,8 +266,8 @@ impl FaultStore {
             let mut book = self.ledger.book();
             book.granted(self.start, run.id, run.attempt, presence);
             self.look_who_waits(run.job, &mut book);
-            let told = || format!("{} takes {} {}", self.who(), run.id, run.attempt);
-            book.note_of(run.job, self.uptime(), told);
+            let describe = || format!("{} takes {} {}", self.who(), run.id, run.attempt);
+            book.note_of(run.job, self.uptime(), describe);
         }
         Ok(taken)
     }
@@ -286,8 +286,8 @@ impl FaultStore {
         let mut book = self.ledger.book();
         for before in stood {
             let after = self.inner.live_run(before.id);
-            let told = || format!("{} answers {answers:?}", self.who());
-            book.note_of(before.job, self.uptime(), told);
+            let describe = || format!("{} answers {answers:?}", self.who());
+            book.note_of(before.job, self.uptime(), describe);
             if after.is_none_or(|after| after.claim.is_none()) {
                 book.released(before.id, before.attempt);
                 book.changed(before.job, self.uptime());

@@ -14,13 +14,13 @@ use rand::{RngExt, SeedableRng};
 use store::mem::{Flaw, MemStore};
 use store::{HandedStore, ReportKey, Store};
 
-use crate::asked::Asked;
 use crate::checks::{self, Broken};
 use crate::clock::{NodeClock, Pause, SimClock, StoreTime};
 use crate::faults::FaultStore;
 use crate::ledger::Ledger;
 use crate::origins::Origins;
 use crate::outside::Doors;
+use crate::requests::Requests;
 use crate::spells::Spells;
 use crate::story::{Delivery, Story};
 use crate::target::SimTarget;
@@ -177,7 +177,7 @@ pub(crate) struct World {
     pub by: Arc<str>,
     /// The way that people have to the store.
     pub door: FaultStore,
-    pub asked: Asked,
+    pub requests: Requests,
     /// When, by uptime, the wall clock was stepped: then lateness and order by it mean less.
     pub steps: Vec<Duration>,
     /// Attempts under way at once on one node.
@@ -209,7 +209,7 @@ impl World {
         };
         let mut world = Self {
             door,
-            asked: Asked::default(),
+            requests: Requests::default(),
             rng,
             target_rng: SimTarget::rng(plan.seed),
             clock,

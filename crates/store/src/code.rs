@@ -62,13 +62,13 @@ codes! {
     ReplayState { Running = 0, Done = 1, Cancelled = 2, Failed = 3 }
     Reason {
         Overlap = 0, QueueFull = 1, Paused = 2, Missed = 3, AttemptsSpent = 4, Refused = 5,
-        Lost = 6, Poison = 7, Asked = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
+        Lost = 6, Poison = 7, Requested = 8, Replaced = 9, JobDeleted = 10, Unreadable = 11,
         Calendar = 12, Invalid = 13, Overload = 14, Quota = 15,
     }
 }
 
 /// Reasons of `Mark::Cancel` are counted from here.
-const ASK_CANCEL: i16 = 16;
+const CANCEL_FIRST: i16 = 16;
 
 impl Code for Mark {
     #[cfg(feature = "postgres")]
@@ -78,7 +78,7 @@ impl Code for Mark {
         match self {
             Self::TakeBack => 1,
             Self::TooLate => 2,
-            Self::Cancel(reason) => ASK_CANCEL + reason.code(),
+            Self::Cancel(reason) => CANCEL_FIRST + reason.code(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Code for Mark {
         match code {
             1 => Some(Self::TakeBack),
             2 => Some(Self::TooLate),
-            code => Reason::from_code(code.checked_sub(ASK_CANCEL)?).map(Self::Cancel),
+            code => Reason::from_code(code.checked_sub(CANCEL_FIRST)?).map(Self::Cancel),
         }
     }
 }
@@ -244,7 +244,7 @@ mod tests {
             Mark::TakeBack,
             Mark::TooLate,
             Mark::Cancel(Reason::Overlap),
-            Mark::Cancel(Reason::Asked),
+            Mark::Cancel(Reason::Requested),
             Mark::Cancel(Reason::Invalid),
         ];
         check(&marks, &[1, 2, 16, 24, 29]);

@@ -32,11 +32,11 @@ impl<'a> Finder<'a> {
     /// One page as the store has it.
     pub async fn read(&self, page: Page<RunId>) -> Result<Vec<(Run, bool)>, StoreError> {
         let runs = self.store.list_runs(self.tenant, &self.find.filter, page);
-        self.look_at(runs.await?).await
+        self.examine(runs.await?).await
     }
 
     /// Which of these runs are wanted.
-    pub async fn look_at(&self, runs: Vec<Run>) -> Result<Vec<(Run, bool)>, StoreError> {
+    pub async fn examine(&self, runs: Vec<Run>) -> Result<Vec<(Run, bool)>, StoreError> {
         let matches = &self.find.matches;
         let fits = runs.into_iter().map(|run| {
             let fits = matches.fits_run(&run);

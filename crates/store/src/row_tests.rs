@@ -51,7 +51,7 @@ fn the_attempt_that_ended_a_run_is_in_columns_and_others_are_not() {
 }
 
 #[test]
-fn a_slot_that_the_id_tells_takes_no_room() {
+fn a_slot_that_follows_from_the_id_takes_no_room() {
     assert_eq!(slot_column(&run()), None);
     let replay = Run {
         kind: RunKind::Replay,

@@ -101,10 +101,10 @@ pub fn presence_end(now: Timestamp, seen: Timestamp) -> Timestamp {
     }
 }
 
-/// The same of one that fell silent, and whose beats were told the time up to `told`: it may have gone on by that for as long
+/// The same of one that fell silent, and whose beats were told the time up to `clock_read`: it may have gone on by that for as long
 /// as it lived, without hearing that the clock has gone back.
-pub fn silent_presence_end(now: Timestamp, seen: Timestamp, told: Timestamp) -> Timestamp {
-    presence_end(now, seen.max(told.plus(limits::PRESENCE_TTL)))
+pub fn silent_presence_end(now: Timestamp, seen: Timestamp, clock_read: Timestamp) -> Timestamp {
+    presence_end(now, seen.max(clock_read.plus(limits::PRESENCE_TTL)))
 }
 
 /// What a beat brings back.
@@ -202,11 +202,11 @@ pub(crate) fn calendars_of(job: &Job) -> BTreeMap<&CalendarName, Version> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobChanged {
-    /// Written. `job` is as it stands now; `asked` are the claimed runs that were marked; so many that nobody held were
+    /// Written. `job` is as it stands now; `marked` are the claimed runs that were marked; so many that nobody held were
     /// cancelled.
     Done {
         job: Box<Job>,
-        asked: Vec<RunId>,
+        marked: Vec<RunId>,
         cancelled: u64,
     },
     /// Someone was faster; this is how it stands.
@@ -423,7 +423,7 @@ pub struct Keep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retained {
     /// Ranges of history dropped whole.
-    pub ranges: u32,
+    pub partitions: u32,
     pub jobs: u32,
     pub more: bool,
 }

@@ -40,7 +40,7 @@ pub(crate) struct Decided {
 pub(crate) struct InFlight<'a> {
     board: &'a Board,
     runs: &'a [RunId],
-    anew: u64,
+    restarts: u64,
 }
 
 impl State {
@@ -131,19 +131,19 @@ impl Board {
     }
 
     /// Runs that others leave are being taken: which ones is not known before the answer.
-    pub(crate) fn begin_taking(&self) {
-        self.state().wheel.begin_taking();
+    pub(crate) fn begin_claiming_due(&self) {
+        self.state().wheel.begin_claiming_due();
     }
 
     /// They have been, or nobody knows.
-    pub(crate) fn taken(
+    pub(crate) fn claimed_due(
         &self,
         works: Vec<Arc<Work>>,
         beyond: Vec<Arc<Work>>,
         now: Timestamp,
     ) -> Vec<Settlement> {
         let mut state = self.state();
-        let ended = state.wheel.end_taking();
+        let ended = state.wheel.end_claiming_due();
         let stands = |work: &Arc<Work>| {
             let last = ended.get(&work.run.id);
             last.is_none_or(|last| *last < work.run.attempt)
@@ -157,11 +157,11 @@ impl Board {
     pub(crate) fn begin_claiming<'a>(&'a self, runs: &'a [RunId]) -> InFlight<'a> {
         let mut state = self.state();
         state.wheel.begin_write(runs.iter().copied());
-        let anew = state.wheel.anew();
+        let restarts = state.wheel.restarts();
         InFlight {
             board: self,
             runs,
-            anew,
+            restarts,
         }
     }
 }
@@ -181,7 +181,7 @@ impl InFlight<'_> {
         let runs = std::mem::take(&mut self.runs);
         let mut guard = self.board.state();
         let state = &mut *guard;
-        if state.wheel.anew() != self.anew {
+        if state.wheel.restarts() != self.restarts {
             return None;
         }
         let works = state.standing(works);
@@ -196,7 +196,7 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.runs.is_empty() {
             let mut state = self.board.state();
-            if state.wheel.anew() == self.anew {
+            if state.wheel.restarts() == self.restarts {
                 state.wheel.end_write(self.runs.iter().copied());
             }
         }

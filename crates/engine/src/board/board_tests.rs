@@ -83,21 +83,21 @@ fn a_slot_that_was_fired_is_a_claim_and_is_not_known_otherwise() {
 }
 
 #[test]
-fn what_ended_while_runs_were_taken_does_not_start() {
+fn what_ended_while_runs_were_claimed_does_not_start() {
     let (board, first, second) = (board(), job(1), job(2));
-    board.begin_taking();
+    board.begin_claiming_due();
     board.settled(&[ended(&work(&first))], &[]);
-    board.taken(vec![work(&first), work(&second)], Vec::new(), at(0));
+    board.claimed_due(vec![work(&first), work(&second)], Vec::new(), at(0));
     assert_eq!(board.unwritten(), 1);
-    assert!(!board.is_taking());
+    assert!(!board.is_claiming_due());
 }
 
 #[test]
 fn a_claim_that_is_answered_twice_starts_once() {
     let (board, job) = (board(), job(1));
     let answered = || {
-        board.begin_taking();
-        board.taken(vec![work(&job)], Vec::new(), at(200));
+        board.begin_claiming_due();
+        board.claimed_due(vec![work(&job)], Vec::new(), at(200));
         board.start_due(at(200), Duration::ZERO, true).0.len()
     };
     assert_eq!((answered(), answered()), (1, 0));
@@ -107,8 +107,8 @@ fn a_claim_that_is_answered_twice_starts_once() {
 #[test]
 fn what_is_beyond_a_node_is_known_until_it_is_handed_back_and_never_starts() {
     let (board, job) = (board(), job(1));
-    board.begin_taking();
-    let back = board.taken(Vec::new(), vec![work(&job)], at(0));
+    board.begin_claiming_due();
+    let back = board.claimed_due(Vec::new(), vec![work(&job)], at(0));
     assert_eq!((back.len(), board.unwritten()), (1, 1));
     let (starts, _) = board.start_due(at(200), Duration::ZERO, true);
     assert!(starts.is_empty());
@@ -145,7 +145,7 @@ fn a_write_that_was_given_up_is_in_flight_no_more() {
 }
 
 #[test]
-fn when_fire_begins_anew_plan_may_put_in_again_what_it_had_taken() {
+fn when_fire_begins_again_plan_may_put_in_again_what_it_had_taken() {
     let (board, job) = (board(), job(1));
     writing(&board, &job);
     board.begin_reading();

@@ -162,8 +162,8 @@ impl Board {
     }
 
     /// Whether runs that others leave are being taken.
-    pub(crate) fn is_taking(&self) -> bool {
-        self.state().wheel.is_taking()
+    pub(crate) fn is_claiming_due(&self) -> bool {
+        self.state().wheel.is_claiming_due()
     }
 
     /// No attempt starts any more.

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_told_apart() {
+    fn ages_are_kept_apart() {
         let mut postponed = Postponed::default();
         postponed.add(at(2_000), job(1), false);
         let later = at(2_000);

@@ -65,9 +65,9 @@ pub(super) struct Wheel {
     /// Of these, runs whose claim has ended since, with the last attempt that did.
     ended: MapById<RunId, AttemptNo>,
     /// While runs are taken, which are not known by name: every claim that has ended since.
-    taking: Option<MapById<RunId, AttemptNo>>,
+    claiming_due: Option<MapById<RunId, AttemptNo>>,
     /// How often fire began anew.
-    anew: u64,
+    restarts: u64,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
     reading: Option<(SetById<JobId>, SetById<RunId>)>,
 }
@@ -82,8 +82,8 @@ impl Default for Wheel {
             runs: SetById::default(),
             in_flight: MapById::default(),
             ended: MapById::default(),
-            taking: None,
-            anew: 0,
+            claiming_due: None,
+            restarts: 0,
             reading: None,
         }
     }
@@ -278,17 +278,17 @@ impl Wheel {
     }
 
     /// Runs are being taken.
-    pub(super) fn begin_taking(&mut self) {
-        self.taking = Some(MapById::default());
+    pub(super) fn begin_claiming_due(&mut self) {
+        self.claiming_due = Some(MapById::default());
     }
 
-    pub(super) fn is_taking(&self) -> bool {
-        self.taking.is_some()
+    pub(super) fn is_claiming_due(&self) -> bool {
+        self.claiming_due.is_some()
     }
 
     /// They have been; what of them has ended already is not to be started.
-    pub(super) fn end_taking(&mut self) -> MapById<RunId, AttemptNo> {
-        self.taking.take().unwrap_or_default()
+    pub(super) fn end_claiming_due(&mut self) -> MapById<RunId, AttemptNo> {
+        self.claiming_due.take().unwrap_or_default()
     }
 
     /// A claim of ours was settled. A write that was asked again, or that met a claim made by another way, may answer
@@ -297,8 +297,8 @@ impl Wheel {
         if self.in_flight.contains_key(&run) {
             self.ended.insert(run, attempt);
         }
-        if let Some(taking) = &mut self.taking {
-            taking.insert(run, attempt);
+        if let Some(claiming_due) = &mut self.claiming_due {
+            claiming_due.insert(run, attempt);
         }
     }
 
@@ -334,12 +334,12 @@ impl Wheel {
         (self.jobs, self.runs) = (jobs, runs);
         self.in_flight.clear();
         self.ended.clear();
-        self.anew += 1;
+        self.restarts += 1;
     }
 
     /// Changes when the count of writes under way is lost: whoever waits for an answer then has to ask again.
-    pub(super) fn anew(&self) -> u64 {
-        self.anew
+    pub(super) fn restarts(&self) -> u64 {
+        self.restarts
     }
 
     /// The earliest due time.

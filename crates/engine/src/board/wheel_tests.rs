@@ -17,7 +17,7 @@ fn job(number: u8, due: i64) -> Arc<Job> {
 
 fn run(number: u8) -> DueRun {
     let job = JobId::new(at(0), [number; 10]);
-    let id = RunId::asked(job, at(0), 1);
+    let id = RunId::of_request(job, at(0), 1);
     DueRun {
         run: id,
         tenant: TenantId::DEFAULT,
@@ -28,7 +28,7 @@ fn run(number: u8) -> DueRun {
 }
 
 #[test]
-fn entries_come_out_in_order_and_not_before_they_are_asked_for() {
+fn entries_come_out_in_order_and_not_before_their_time() {
     let mut wheel = Wheel::default();
     for (number, due) in [(1, 30), (2, 10), (3, 20)] {
         assert!(wheel.insert_job(job(number, due)));
@@ -116,7 +116,7 @@ fn entries_of_lost_shards_are_dropped() {
 }
 
 #[test]
-fn what_was_taken_out_is_known_no_more_when_fire_begins_anew() {
+fn what_was_taken_out_is_known_no_more_when_fire_begins_again() {
     let mut wheel = Wheel::default();
     for (number, due) in [(1, 10), (2, 30)] {
         wheel.insert_job(job(number, due));
@@ -125,9 +125,9 @@ fn what_was_taken_out_is_known_no_more_when_fire_begins_anew() {
     wheel.take(Age::OnTime, at(10), 10);
     wheel.begin_write(std::iter::once(run(1).run));
     assert!(wheel.knows_run(run(1).run));
-    let before = wheel.anew();
+    let before = wheel.restarts();
     wheel.forget_taken();
-    assert_ne!(wheel.anew(), before);
+    assert_ne!(wheel.restarts(), before);
     assert!(!wheel.knows_run(run(1).run));
     assert!(wheel.insert_job(job(1, 10)) && wheel.insert_run(run(1), at(10)));
     // The others are still in.

@@ -10,7 +10,7 @@ pub(super) struct Width {
     tasks: usize,
     /// Attempts ended since the last look; by uptime.
     ended: usize,
-    looked: Duration,
+    checked_at: Duration,
 }
 
 impl Default for Width {
@@ -18,7 +18,7 @@ impl Default for Width {
         Self {
             tasks: limits::WIDTH_MIN,
             ended: 0,
-            looked: Duration::ZERO,
+            checked_at: Duration::ZERO,
         }
     }
 }
@@ -37,10 +37,10 @@ impl Width {
     pub(super) fn now(&mut self, uptime: Duration, crowded: bool) -> usize {
         if !crowded {
             *self = Self {
-                looked: uptime,
+                checked_at: uptime,
                 ..Self::default()
             };
-        } else if uptime.saturating_sub(self.looked) >= limits::WIDEN_EVERY {
+        } else if uptime.saturating_sub(self.checked_at) >= limits::WIDEN_EVERY {
             if self.ended < self.tasks / 8 {
                 self.tasks += limits::WIDTH_MIN;
             } else {
@@ -49,7 +49,7 @@ impl Width {
                     .saturating_sub(limits::WIDTH_MIN / 4)
                     .max(limits::WIDTH_MIN);
             }
-            (self.ended, self.looked) = (0, uptime);
+            (self.ended, self.checked_at) = (0, uptime);
         }
         self.tasks
     }

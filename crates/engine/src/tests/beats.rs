@@ -81,7 +81,7 @@ async fn how_late_runs_wait_for_their_turn_is_said() {
 }
 
 #[tokio::test]
-async fn beats_that_are_asked_for_come_no_faster_than_they_may() {
+async fn beats_that_are_requested_come_no_faster_than_they_may() {
     let bench = Bench::new().await;
     let mut beats = bench.beats();
     bench.step(&mut beats).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_presence_that_was_fenced_is_over() {
 }
 
 #[tokio::test]
-async fn a_step_of_the_wall_clock_has_everything_looked_at_again() {
+async fn a_step_of_the_wall_clock_has_everything_read_again() {
     let bench = Bench::holding().await;
     let mut beats = bench.beats();
     bench.step(&mut beats).await.unwrap();

@@ -30,7 +30,7 @@ async fn left(bench: &Bench, leases: &Leases, number: u8, due: i64) -> RunId {
 }
 
 #[tokio::test]
-async fn a_run_that_is_left_is_taken_a_second_ahead() {
+async fn a_run_that_is_left_is_claimed_a_second_ahead() {
     let bench = Bench::new().await;
     let leases = beside_a_scheduler(&bench).await;
     let soon = left(&bench, &leases, 1, 900).await;
@@ -44,7 +44,7 @@ async fn a_run_that_is_left_is_taken_a_second_ahead() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_before_a_beat_was_answered() {
+async fn nothing_is_claimed_before_a_beat_was_answered() {
     let bench = Bench::new().await;
     bench.are_left(ShardSet::ALL);
     let wake = bench.step(&mut bench.claim_due()).await.unwrap();
@@ -55,7 +55,7 @@ async fn nothing_is_taken_before_a_beat_was_answered() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_where_nothing_is_left() {
+async fn nothing_is_claimed_where_nothing_is_left() {
     let bench = Bench::new().await;
     beside_a_scheduler(&bench).await;
     bench.are_left(ShardSet::default());
@@ -67,7 +67,7 @@ async fn nothing_is_taken_where_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_not_sure_of_its_presence_takes_nothing() {
+async fn a_node_that_is_not_sure_of_its_presence_claims_nothing() {
     let bench = Bench::new().await;
     beside_a_scheduler(&bench).await;
     bench.clock.advance(limits::PRESENCE_TTL);
@@ -79,7 +79,7 @@ async fn a_node_that_is_not_sure_of_its_presence_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_node_that_stops_takes_nothing() {
+async fn a_node_that_stops_claims_nothing() {
     let bench = Bench::new().await;
     beside_a_scheduler(&bench).await;
     bench.begin_stopping();
@@ -88,7 +88,7 @@ async fn a_node_that_stops_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_node_with_its_hands_full_takes_nothing() {
+async fn a_node_with_its_hands_full_claims_nothing() {
     let bench = Bench::with(|config| config.running_max = 1).await;
     let leases = beside_a_scheduler(&bench).await;
     left(&bench, &leases, 1, 500).await;
@@ -101,7 +101,7 @@ async fn a_node_with_its_hands_full_takes_nothing() {
 }
 
 #[tokio::test]
-async fn while_leases_are_asked_for_it_looks_again_soon() {
+async fn while_leases_are_requested_it_claims_again_soon() {
     let bench = Bench::new().await;
     beside_a_scheduler(&bench).await;
     bench.set_pausing(true);
@@ -110,7 +110,7 @@ async fn while_leases_are_asked_for_it_looks_again_soon() {
 }
 
 #[tokio::test]
-async fn as_many_as_were_asked_for_have_it_ask_again_at_once() {
+async fn a_full_answer_has_it_claim_again_at_once() {
     let bench = Bench::with(|config| config.running_max = 2).await;
     let leases = beside_a_scheduler(&bench).await;
     for number in 1..=3 {
@@ -156,7 +156,7 @@ async fn what_is_beyond_this_node_is_handed_back_under_the_same_number() {
 }
 
 #[tokio::test]
-async fn what_was_taken_starts_when_it_is_due() {
+async fn what_was_claimed_starts_when_it_is_due() {
     let bench = Bench::new().await;
     let leases = beside_a_scheduler(&bench).await;
     let run = left(&bench, &leases, 1, 500).await;

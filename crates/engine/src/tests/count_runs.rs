@@ -116,7 +116,7 @@ async fn a_slot_at_midnight_counts_on_the_day_that_begins() {
 }
 
 #[tokio::test]
-async fn the_quota_begins_anew_at_midnight() {
+async fn the_quota_begins_again_at_midnight() {
     let bench = Bench::holding().await;
     bench.bound(1).await;
     let midnight = midnight();

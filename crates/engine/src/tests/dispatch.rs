@@ -159,7 +159,7 @@ async fn a_run_that_is_due_no_more_waits_until_it_is_due_again() {
 }
 
 #[tokio::test]
-async fn while_more_are_due_than_may_start_it_looks_whether_more_may() {
+async fn while_more_are_due_than_may_start_it_checks_whether_more_may() {
     let bench = Bench::with(|config| {
         config.running_max = limits::WIDTH_MIN * 2;
         config.origin_calls_max = config.running_max;

@@ -110,7 +110,7 @@ async fn a_node_that_is_not_sure_of_its_presence_writes_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_while_leases_are_asked_for() {
+async fn nothing_is_written_while_leases_are_requested() {
     let bench = Bench::holding().await;
     bench.put(once(1, 0)).await;
     bench.rest(&mut bench.plan()).await;
@@ -200,7 +200,7 @@ async fn a_run_that_another_was_faster_to_claim_is_left_to_it() {
 }
 
 #[tokio::test]
-async fn a_claim_whose_answer_was_lost_is_asked_for_again() {
+async fn a_claim_whose_answer_was_lost_is_repeated() {
     let bench = Bench::holding().await;
     let job = bench.put(once(1, 60_000)).await;
     let run = bench.start(&job).await;

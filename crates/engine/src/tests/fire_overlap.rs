@@ -235,7 +235,7 @@ async fn slots_that_may_overlap_are_fired_ahead_as_ever() {
 }
 
 #[tokio::test]
-async fn a_slot_behind_a_run_of_another_node_is_asked_about_again() {
+async fn a_slot_behind_a_run_of_another_node_is_fired_again() {
     let bench = Bench::holding().await;
     let job = bench.put(job(Overlap::Skip)).await;
     let by_hand = bench.start(&job).await;

@@ -213,7 +213,7 @@ async fn a_node_that_knows_the_time_badly_takes_no_heartbeats() {
 }
 
 #[tokio::test]
-async fn a_node_that_was_not_there_begins_its_watch_anew() {
+async fn a_node_that_was_not_there_begins_its_watch_again() {
     let bench = Bench::holding().await;
     let (run, _) = bench.handed_over().await;
     let (mut beats, mut handed) = (bench.beats(), bench.handed());
@@ -419,7 +419,7 @@ async fn a_token_of_an_attempt_that_is_over_reads_no_checkpoint() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lost_is_asked_for_again() {
+async fn an_answer_that_is_lost_is_requested_again() {
     let bench = Bench::holding().await;
     let (run, _) = bench.taken_over().await;
     bench.calls.spoil("hand_over", [super::world::Fault::After]);

@@ -30,14 +30,14 @@ async fn a_node_alone_holds_every_shard() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_for_before_a_beat_was_answered() {
+async fn nothing_is_leased_before_a_beat_was_answered() {
     let bench = Bench::new().await;
     let wake = bench.step(&mut bench.leases()).await.unwrap();
     assert_eq!((wake, bench.calls.count("lease")), (Wake::Nudged, 0));
 }
 
 #[tokio::test]
-async fn shards_that_are_held_are_not_asked_for_again() {
+async fn shards_that_are_held_are_not_requested_again() {
     let bench = Bench::new().await;
     let mut leases = bench.leases();
     for _ in 0..3 {
@@ -97,7 +97,7 @@ async fn a_newcomer_is_given_its_share_and_what_was_planned_of_it_goes() {
 }
 
 #[tokio::test]
-async fn a_shard_that_another_still_holds_is_asked_for_again_soon() {
+async fn a_shard_that_another_still_holds_is_requested_again_soon() {
     let bench = Bench::new().await;
     let other = bench.other(SCHEDULES).await;
     bench.mem.lease(other, &ShardSet::ALL).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_shard_that_was_given_up_meanwhile_is_held_at_once() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_doubted_is_asked_for_again() {
+async fn a_lease_that_is_doubted_is_requested_again() {
     let bench = Bench::new().await;
     bench.rest(&mut bench.beats()).await;
     let mut leases = bench.leases();
@@ -160,7 +160,7 @@ async fn a_call_that_failed_is_made_again_and_pauses_nobody_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_node_that_stops_asks_for_nothing() {
+async fn a_node_that_stops_leases_nothing() {
     let bench = Bench::new().await;
     bench.rest(&mut bench.beats()).await;
     bench.begin_stopping();

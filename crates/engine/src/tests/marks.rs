@@ -20,7 +20,7 @@ async fn pause(bench: &Bench, job: &Job) -> Vec<RunId> {
 pub(super) async fn cancel(bench: &Bench, run: RunId) {
     let now = bench.now();
     let cancelled = bench.mem.cancel_run(TenantId::DEFAULT, run, now).await;
-    assert!(matches!(cancelled, Ok(Cancelled::Asked)), "{cancelled:?}");
+    assert!(matches!(cancelled, Ok(Cancelled::Marked)), "{cancelled:?}");
 }
 
 /// A beat brings the marks, and they are answered.
@@ -86,7 +86,7 @@ async fn a_cancelled_run_that_waits_ends_without_an_attempt() {
     let ended = bench.run(run).await.unwrap();
     assert_eq!(
         (ended.state, ended.reason),
-        (RunState::Cancelled, Some(Reason::Asked))
+        (RunState::Cancelled, Some(Reason::Requested))
     );
     assert!(bench.target.runs().is_empty());
     assert_eq!(bench.held(), 0);
@@ -118,7 +118,7 @@ async fn a_run_that_failed_while_it_was_to_be_cancelled_is_not_tried_again() {
     let ended = bench.run(run).await.unwrap();
     assert_eq!(
         (ended.state, ended.reason),
-        (RunState::Cancelled, Some(Reason::Asked))
+        (RunState::Cancelled, Some(Reason::Requested))
     );
 }
 
@@ -178,7 +178,7 @@ async fn a_mark_that_failed_is_written_again() {
 }
 
 #[tokio::test]
-async fn a_run_whose_slot_has_come_is_not_asked_for() {
+async fn a_run_whose_slot_has_come_is_not_marked() {
     let bench = Bench::holding().await;
     bench.target.is_silent();
     let job = every(1, 5);

@@ -72,7 +72,7 @@ async fn an_attempt_that_waited_for_its_payload_left_when_it_had_it() {
 }
 
 #[tokio::test]
-async fn a_read_that_failed_is_asked_for_again() {
+async fn a_read_that_failed_is_repeated() {
     let bench = Bench::holding().await;
     let run = start(&bench, with_payload(large(7))).await;
     bench.heard(&bench.nudges().payloads);

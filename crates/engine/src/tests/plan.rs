@@ -36,7 +36,7 @@ async fn a_slot_beyond_the_horizon_is_read_when_the_window_has_come_to_it() {
 }
 
 #[tokio::test]
-async fn a_node_without_shards_reads_nothing_and_looks_again_in_a_second() {
+async fn a_node_without_shards_reads_nothing_and_steps_again_in_a_second() {
     let bench = Bench::new().await;
     bench.put(once(1, 5_000)).await;
     let wake = bench.step(&mut bench.plan()).await.unwrap();
@@ -211,7 +211,7 @@ async fn a_node_is_ready_when_it_has_read_its_window() {
 }
 
 #[tokio::test]
-async fn a_node_of_one_shard_asks_for_that_shard_alone() {
+async fn a_node_of_one_shard_reads_that_shard_alone() {
     let bench = Bench::new().await;
     let shard = Shard::all().next().unwrap();
     bench.hold(&ShardSet::from_iter([shard])).await;

@@ -60,7 +60,7 @@ async fn a_clock_that_went_far_ahead_leaves_no_gap() {
 }
 
 #[tokio::test]
-async fn more_offers_than_are_looked_at_one_by_one_have_the_window_read() {
+async fn more_offers_than_are_read_one_by_one_have_the_window_read() {
     let bench = Bench::holding().await;
     let mut plan = bench.plan();
     bench.rest(&mut plan).await;

@@ -100,14 +100,14 @@ async fn replayed(bench: &Bench) -> Vec<RunId> {
 }
 
 #[tokio::test]
-async fn without_a_replay_it_looks_again_in_a_second() {
+async fn without_a_replay_it_reads_again_in_a_second() {
     let bench = Bench::holding().await;
     let wake = bench.step(&mut bench.replays()).await.unwrap();
     assert_eq!(wake, Wake::At(at(1_000)));
 }
 
 #[tokio::test]
-async fn dead_runs_are_started_again_at_the_pace_that_was_asked_for() {
+async fn dead_runs_are_started_again_at_the_pace_requested() {
     let bench = Bench::holding().await;
     dead(&bench, 25).await;
     let replay = wanted(bench.now(), all_dead(bench.now()), 10);

@@ -50,7 +50,7 @@ async fn a_one_off_is_forgotten_a_while_after_it_has_finished() {
 }
 
 #[tokio::test]
-async fn it_looks_once_a_minute() {
+async fn it_runs_once_a_minute() {
     let bench = Bench::new().await;
     let mut retention = bench.retention();
     assert_eq!(bench.rest(&mut retention).await, Wake::At(at(60_000)));
@@ -63,7 +63,7 @@ async fn it_looks_once_a_minute() {
 }
 
 #[tokio::test]
-async fn a_look_that_failed_is_made_again() {
+async fn a_step_that_failed_is_repeated() {
     let bench = Bench::new().await;
     let mut retention = bench.retention();
     bench.calls.spoil("retain", [Fault::Before]);

@@ -49,7 +49,7 @@ impl Bench {
 
     /// A run by hand, due now.
     pub(super) async fn start(&self, job: &Job) -> RunId {
-        let id = RunId::asked(job.id, self.now(), 1);
+        let id = RunId::of_request(job.id, self.now(), 1);
         let run = Run {
             id,
             kind: RunKind::Manual,
@@ -77,10 +77,10 @@ impl Bench {
             runs: RunsOfChange::TakeBack,
         };
         let changed = self.mem.change_job(&change).await.unwrap();
-        let JobChanged::Done { asked, .. } = changed else {
+        let JobChanged::Done { marked, .. } = changed else {
             panic!("{changed:?}");
         };
-        asked
+        marked
     }
 
     /// The run's attempt has failed, by no duty's doing, and is to be tried again then.

@@ -54,7 +54,7 @@ async fn changed(bench: &Bench, jobs: u8) -> Vec<Arc<Job>> {
 }
 
 #[tokio::test]
-async fn without_a_changed_rule_it_looks_again_in_five_seconds() {
+async fn without_a_changed_rule_it_reads_again_in_five_seconds() {
     let bench = Bench::holding().await;
     put(&bench, 1).await;
     bench.put(hourly(1)).await;

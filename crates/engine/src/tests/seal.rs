@@ -241,13 +241,13 @@ async fn an_entry_older_than_the_last_seal_that_is_in_none_is_found() {
 async fn a_head_that_was_written_down_shows_a_log_that_was_cut_or_made_again() {
     let bench = sealed().await;
     let last = seals(&bench.mem).await.pop().unwrap();
-    let told = Some(head(&last));
-    let whole = check_by(&bench.mem, &keys(), told.clone(), &bench).await;
+    let noted = Some(head(&last));
+    let whole = check_by(&bench.mem, &keys(), noted.clone(), &bench).await;
     assert_eq!(whole, Step::Whole { unsealed: 0 });
     bench.mem.edit_seals(|seals| drop(seals.remove(&3)));
     bench.mem.edit_audit(|log| log.retain(|seq, _| *seq <= 4));
     assert_eq!(check(&bench).await, Step::Whole { unsealed: 0 });
-    let cut = check_by(&bench.mem, &keys(), told, &bench).await;
+    let cut = check_by(&bench.mem, &keys(), noted, &bench).await;
     assert_eq!(found(cut), (Some(3), None));
     let other = Head::parse(&format!("2:{}", "0".repeat(64)));
     let again = check_by(&bench.mem, &keys(), other, &bench).await;

@@ -190,7 +190,7 @@ async fn an_end_that_is_another_nodes_shard_is_hinted_to_its_holder() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_while_leases_are_asked_for() {
+async fn nothing_is_written_while_leases_are_requested() {
     let bench = Bench::holding().await;
     bench.started(once(1, 1_000), 1_000).await;
     bench.set_pausing(true);

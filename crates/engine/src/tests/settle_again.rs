@@ -113,7 +113,7 @@ async fn a_batch_that_fails_for_its_data_is_halved() {
 }
 
 #[tokio::test]
-async fn a_store_that_panics_over_a_batch_is_asked_again() {
+async fn a_store_that_panics_over_a_batch_is_called_again() {
     let bench = Bench::holding().await;
     let runs = ended(&bench, 2).await;
     let mut settle = bench.settle();

@@ -112,7 +112,7 @@ pub async fn a_failure_says_whether_trying_again_can_help(subject: impl Subject)
     }
 }
 
-pub async fn no_more_output_is_kept_than_was_asked_for(subject: impl Subject) {
+pub async fn no_more_output_is_kept_than_was_requested(subject: impl Subject) {
     let (order, output_max) = subject.flooding();
     let report = report_of(&subject, order).await;
     assert_eq!(
@@ -199,7 +199,7 @@ macro_rules! conformance_suite {
             the_target_learns_whose_attempt_it_is
             a_failure_says_why_in_one_line
             a_failure_says_whether_trying_again_can_help
-            no_more_output_is_kept_than_was_asked_for
+            no_more_output_is_kept_than_was_requested
             a_dropped_delivery_ends_at_its_target
             a_deadline_ends_a_delivery_wherever_it_is
             whatever_a_target_does_a_report_comes_of_it

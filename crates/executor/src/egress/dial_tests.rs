@@ -24,7 +24,7 @@ impl Scripted {
 
 #[async_trait]
 impl Resolve for Scripted {
-    async fn look_up(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+    async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         let mut answers = self.0.lock().unwrap();
         let answer = if answers.len() > 1 {
             answers.pop()
@@ -53,7 +53,7 @@ async fn is_called(listener: &TcpListener) -> bool {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_at_its_next_look_up_is_refused_then() {
+async fn a_name_that_leads_elsewhere_at_its_next_lookup_is_refused_then() {
     let (listener, port) = listener().await;
     // Nobody answers at the first address, which a check at another time than the call would have seen.
     let dialer = dialer("public", &[&["1.1.1.1"], &["127.0.0.1"]]);
@@ -123,7 +123,7 @@ async fn however_an_address_is_spelled_it_is_the_one_that_is_dialled() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_not_allowed_is_refused_before_anything_is_looked_up() {
+async fn a_port_that_is_not_allowed_is_refused_before_anything_is_resolved() {
     let egress = Egress::new("all".parse().unwrap(), "443".parse().unwrap());
     let dialer = Dialer::resolving(Arc::new(egress), Scripted::new(&[]));
     let error = dialer.dial("example.com", 22).await.unwrap_err();

@@ -281,7 +281,7 @@ fn a_refusal_says_which_flag_allows_it() {
 }
 
 #[test]
-fn a_name_is_not_told_where_it_leads_inside() {
+fn an_error_does_not_say_where_a_name_leads_inside() {
     let public = Egress::default();
     let inside = public.check(ip("10.11.12.13"), 80).unwrap_err();
     assert_eq!(

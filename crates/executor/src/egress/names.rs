@@ -16,7 +16,7 @@ use super::DialError;
 #[async_trait]
 pub trait Resolve: Send + Sync {
     /// In the order in which they are to be tried.
-    async fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+    async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
 /// As the system does it: its hosts file, its name servers.
@@ -24,7 +24,7 @@ pub struct System;
 
 #[async_trait]
 impl Resolve for System {
-    async fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+    async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let found = tokio::net::lookup_host((host, 0)).await?;
         Ok(found.map(|address| address.ip()).collect())
     }
@@ -55,7 +55,7 @@ impl Names {
             host: host.to_owned(),
             cause,
         };
-        let mut answer = self.ask(host);
+        let mut answer = self.join_or_start(host);
         let found = match answer.wait_for(Option::is_some).await {
             Ok(found) => found.clone(),
             // The runtime is stopping.
@@ -67,12 +67,12 @@ impl Names {
     }
 
     /// Joins the look-up of `host` that is under way, or starts one.
-    fn ask(&self, host: &str) -> watch::Receiver<Option<Found>> {
+    fn join_or_start(&self, host: &str) -> watch::Receiver<Option<Found>> {
         let mut under_way = lock(&self.under_way);
         if let Some(answer) = under_way.get(host) {
             return answer.clone();
         }
-        let (tell, answer) = watch::channel(None);
+        let (answered, answer) = watch::channel(None);
         under_way.insert(host.to_owned(), answer.clone());
         let entry = Entry {
             under_way: self.under_way.clone(),
@@ -81,11 +81,11 @@ impl Names {
         let resolve = Arc::clone(&self.resolve);
         // A task of its own: whoever asked first may be dropped while others still wait.
         tokio::spawn(async move {
-            let found = resolve.look_up(&entry.host).await;
+            let found = resolve.lookup(&entry.host).await;
             let found = found.map(Arc::from).map_err(Arc::new);
             // Who comes from here on asks anew.
             drop(entry);
-            tell.send_replace(Some(found));
+            answered.send_replace(Some(found));
         });
         answer
     }
@@ -121,10 +121,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_ask_together_share_one_look_up_and_the_next_asks_anew() {
+    async fn callers_at_once_share_one_lookup_and_the_next_has_its_own() {
         let names = Names::new(Arc::new(System));
-        let first = names.ask("localhost");
-        let second = names.ask("localhost");
+        let first = names.join_or_start("localhost");
+        let second = names.join_or_start("localhost");
         assert!(first.same_channel(&second));
         assert!(
             names

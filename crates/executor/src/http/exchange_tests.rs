@@ -88,7 +88,7 @@ async fn an_answer_that_is_longer_than_what_is_kept_says_so() {
 }
 
 /// What an answer comes to under a rule.
-async fn judged(rule: Success, answer: &str) -> Report {
+async fn report_of(rule: Success, answer: &str) -> Report {
     let receiver = Receiver::playing(say(answer)).await;
     let target = HttpTarget {
         success: Some(rule),
@@ -105,18 +105,18 @@ fn statuses(texts: &[&str]) -> Success {
 #[tokio::test]
 async fn the_statuses_of_a_rule_are_success_and_others_are_not() {
     let gone = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
-    let report = judged(statuses(&["404"]), gone).await;
+    let report = report_of(statuses(&["404"]), gone).await;
     assert_eq!(
         (report.outcome, report.status),
         (Outcome::Succeeded, Some(404))
     );
-    let report = judged(statuses(&["404"]), OK).await;
+    let report = report_of(statuses(&["404"]), OK).await;
     assert_eq!(
         (report.outcome, report.retry),
         (Outcome::Failed, RetryHint::Usual)
     );
     // What is not success is as it always was.
-    let report = judged(statuses(&["200"]), gone).await;
+    let report = report_of(statuses(&["200"]), gone).await;
     assert_eq!(
         (report.outcome, report.retry),
         (Outcome::Failed, RetryHint::Never)
@@ -133,13 +133,13 @@ async fn what_the_answer_says_decides_beyond_the_head_that_is_kept() {
         let length = body.len();
         format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")
     };
-    let report = judged(rule(), &say("200 OK", r#"{"a": [1, 2], "ok": true}"#)).await;
+    let report = report_of(rule(), &say("200 OK", r#"{"a": [1, 2], "ok": true}"#)).await;
     assert_eq!(
         (report.outcome, report.truncated),
         (Outcome::Succeeded, true)
     );
     assert_eq!(&report.output[..], br#"{"a""#);
-    let report = judged(rule(), &say("200 OK", r#"{"ok": false}"#)).await;
+    let report = report_of(rule(), &say("200 OK", r#"{"ok": false}"#)).await;
     assert_eq!(
         report.error.as_deref(),
         Some("the answer does not have true at /ok")
@@ -148,10 +148,10 @@ async fn what_the_answer_says_decides_beyond_the_head_that_is_kept() {
         (report.outcome, report.retry),
         (Outcome::Failed, RetryHint::Usual)
     );
-    let report = judged(rule(), &say("500 No", r#"{"ok": true}"#)).await;
+    let report = report_of(rule(), &say("500 No", r#"{"ok": true}"#)).await;
     assert_eq!(report.outcome, Outcome::Failed);
     let long = format!("{{\"ok\": true, \"x\": \"{}\"}}", "x".repeat(65_536));
-    let report = judged(rule(), &say("200 OK", &long)).await;
+    let report = report_of(rule(), &say("200 OK", &long)).await;
     assert!(
         report.error.unwrap().contains("longer than the 65536"),
         "too long"
@@ -193,7 +193,7 @@ async fn a_packed_answer_is_kept_unpacked_and_a_bomb_is_cut() {
 }
 
 #[tokio::test]
-async fn success_is_looked_for_in_what_a_packed_answer_stands_for() {
+async fn success_is_searched_in_what_a_packed_answer_stands_for() {
     let body = packed(br#"{"ok": true}"#);
     let receiver = Receiver::playing(say(gzip_answer(&body))).await;
     let json = Some(JsonEquals::new("/ok", "true".to_owned()).unwrap());

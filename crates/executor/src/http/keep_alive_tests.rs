@@ -54,7 +54,7 @@ async fn an_answer_somewhat_longer_than_what_is_kept_does_not_cost_the_connectio
 }
 
 #[tokio::test]
-async fn a_target_that_closes_after_each_answer_is_called_anew() {
+async fn a_target_that_closes_after_each_answer_is_called_again() {
     let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert_eq!(connections_for(answer, 5).await, 5);
 }
@@ -118,7 +118,7 @@ async fn a_request_that_may_have_been_taken_is_never_sent_twice() {
 }
 
 #[tokio::test]
-async fn words_nobody_asked_for_do_not_become_the_next_answer() {
+async fn unrequested_bytes_do_not_become_the_next_answer() {
     let twice = format!("{OK}HTTP/1.1 500 Smuggled\r\ncontent-length: 0\r\n\r\n");
     let receiver = Receiver::playing(say(twice)).await;
     let executor = executor();

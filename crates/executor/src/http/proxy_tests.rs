@@ -92,7 +92,7 @@ struct Leads(Vec<IpAddr>);
 
 #[async_trait]
 impl Resolve for Leads {
-    async fn look_up(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+    async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Ok(self.0.clone())
     }
 }

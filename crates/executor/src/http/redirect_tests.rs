@@ -100,7 +100,7 @@ async fn a_method_other_than_post_stays_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_request_that_loses_its_body_is_signed_anew() {
+async fn a_request_that_loses_its_body_is_signed_again() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let signer = Arc::new(Signer::new([secret]).unwrap());
     for (status, body) in [(307, "{}"), (303, "")] {

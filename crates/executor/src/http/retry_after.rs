@@ -16,11 +16,11 @@ pub(super) fn hint(headers: &HeaderMap) -> RetryHint {
 }
 
 fn wait(headers: &HeaderMap) -> Option<Duration> {
-    let asked = text(headers, RETRY_AFTER)?;
-    if asked.bytes().all(|byte| byte.is_ascii_digit()) {
-        return asked.parse().ok().map(Duration::from_secs);
+    let header = text(headers, RETRY_AFTER)?;
+    if header.bytes().all(|byte| byte.is_ascii_digit()) {
+        return header.parse().ok().map(Duration::from_secs);
     }
-    let until = httpdate::parse_http_date(asked).ok()?;
+    let until = httpdate::parse_http_date(header).ok()?;
     let now = httpdate::parse_http_date(text(headers, DATE)?).ok()?;
     until.duration_since(now).ok()
 }
@@ -36,13 +36,13 @@ mod tests {
 
     const NOW: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-    fn check(asked: &str, date: Option<&str>, expected: RetryHint) {
+    fn check(header: &str, date: Option<&str>, expected: RetryHint) {
         let mut headers = HeaderMap::new();
-        headers.insert(RETRY_AFTER, asked.parse().unwrap());
+        headers.insert(RETRY_AFTER, header.parse().unwrap());
         if let Some(date) = date {
             headers.insert(DATE, date.parse().unwrap());
         }
-        assert_eq!(hint(&headers), expected, "{asked:?} at {date:?}");
+        assert_eq!(hint(&headers), expected, "{header:?} at {date:?}");
     }
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_ignored() {
-        for asked in [
+        for header in [
             "",
             "-1",
             "+5",
@@ -76,7 +76,7 @@ mod tests {
             "99999999999999999999999",
             "18446744073709551615",
         ] {
-            check(asked, Some(NOW), Usual);
+            check(header, Some(NOW), Usual);
         }
         assert_eq!(hint(&HeaderMap::new()), Usual);
     }

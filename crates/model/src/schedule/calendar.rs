@@ -126,7 +126,7 @@ impl Calendar {
     }
 
     /// The same for a moment in seconds, with the moment until which the answer stays.
-    fn look(&self, moment: i64, zone: &Zone) -> Held {
+    fn held_at(&self, moment: i64, zone: &Zone) -> Held {
         let zone = self.zone.as_ref().unwrap_or(zone);
         let local = moment + zone.offset_at(moment);
         let around = Compiled::of(self).at(local);
@@ -188,13 +188,13 @@ impl Calendars {
     }
 
     /// What becomes of a slot of a schedule that is meant in `zone`.
-    pub fn look(&self, slot: Slot, zone: &Zone) -> Exclusion {
+    pub fn exclusion(&self, slot: Slot, zone: &Zone) -> Exclusion {
         #[cfg(test)]
-        super::compiled::steps::looked();
+        super::compiled::steps::count_lookup();
         let moment = slot.0.as_millis().div_euclid(1_000);
         let mut until = i64::MAX;
         for calendar in &self.exclude {
-            let held = calendar.look(moment, zone);
+            let held = calendar.held_at(moment, zone);
             // Also those before it count: the first that holds a slot is the one to name.
             until = until.min(held.until);
             if held.inside {
@@ -203,7 +203,7 @@ impl Calendars {
         }
         let mut kept = self.only.is_empty();
         for calendar in &self.only {
-            let held = calendar.look(moment, zone);
+            let held = calendar.held_at(moment, zone);
             kept |= held.inside;
             until = until.min(held.until);
         }

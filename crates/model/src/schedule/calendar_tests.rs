@@ -300,7 +300,7 @@ fn what_any_excludes_and_what_none_includes_is_left_out() {
             Arc::new(calendar("december", &["2026-12-01/2026-12-31"])),
         ],
     };
-    let left_out = |moment: &str| calendars.look(Slot(at(moment)), &Zone::utc());
+    let left_out = |moment: &str| calendars.exclusion(Slot(at(moment)), &Zone::utc());
     let by = |moment: &str| left_out(moment).by;
     assert_eq!(by("2026-12-25T12:00:00Z").as_deref(), Some("holidays"));
     assert_eq!(by("2026-12-24T23:00:00Z").as_deref(), Some("nights"));
@@ -388,7 +388,7 @@ fn compare(entries: &[String], zone_name: &str, first: i64, last: i64, step: i64
         let shown = time_zone.to_datetime(jiff::Timestamp::from_second(moment).unwrap());
         let expected = one_by_one(entries, shown);
         if moment >= held.until {
-            held = calendar.look(moment, &zone);
+            held = calendar.held_at(moment, &zone);
             assert!(held.until > moment, "{}", context());
         }
         assert_eq!(held.inside, expected, "{}, until {}", context(), held.until);
@@ -440,22 +440,27 @@ fn every_second_around_a_change_is_held_as_the_slow_reference_says() {
 }
 
 #[test]
-fn an_answer_asked_anywhere_stays_until_it_says() {
+fn an_answer_at_any_moment_holds_until_it_says() {
     let mut chance = Chance(99);
     for round in 0..3_000 {
         let name = ZONES[round % ZONES.len()];
         let moment = 1_760_000_000 + chance.below(60_000_000) as i64;
         let calendars = crate::schedule::samples::random_calendars(&mut chance, moment);
         let zone = zone(name);
-        let look = |moment: i64| calendars.look(Slot(Timestamp::from_millis(moment)), &zone);
+        let exclusion =
+            |moment: i64| calendars.exclusion(Slot(Timestamp::from_millis(moment)), &zone);
         let from = moment * 1_000 + chance.below(1_000) as i64;
-        let found = look(from);
+        let found = exclusion(from);
         let until = found.until.as_millis().min(from + 40 * 86_400_000);
         assert!(until > from);
         for _ in 0..8 {
             let inside = from + chance.below((until - from) as u64) as i64;
-            assert_eq!(look(inside).by, found.by, "{calendars:?} {from} {inside}");
+            assert_eq!(
+                exclusion(inside).by,
+                found.by,
+                "{calendars:?} {from} {inside}"
+            );
         }
-        assert_eq!(look(until - 1).by, found.by, "{calendars:?} {from}");
+        assert_eq!(exclusion(until - 1).by, found.by, "{calendars:?} {from}");
     }
 }

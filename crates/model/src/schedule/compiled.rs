@@ -190,11 +190,11 @@ pub(crate) mod steps {
         /// Spans compared with a time.
         pub(crate) compared: u64,
         /// Slots that all calendars of a schedule were asked about.
-        pub(crate) looks: u64,
+        pub(crate) lookups: u64,
     }
 
     thread_local! {
-        static STEPS: Cell<Steps> = const { Cell::new(Steps { compiled: 0, compared: 0, looks: 0 }) };
+        static STEPS: Cell<Steps> = const { Cell::new(Steps { compiled: 0, compared: 0, lookups: 0 }) };
     }
 
     fn add(change: impl FnOnce(&mut Steps)) {
@@ -211,8 +211,8 @@ pub(crate) mod steps {
         add(|steps| steps.compared += 1);
     }
 
-    pub(in crate::schedule) fn looked() {
-        add(|steps| steps.looks += 1);
+    pub(in crate::schedule) fn count_lookup() {
+        add(|steps| steps.lookups += 1);
     }
 
     /// What something takes.

@@ -20,7 +20,7 @@ fn full() -> Calendar {
     calendar
 }
 
-fn looks(calendar: Calendar) -> Calendars {
+fn calendars_of(calendar: Calendar) -> Calendars {
     Calendars {
         exclude: vec![std::sync::Arc::new(calendar)],
         only: Vec::new(),
@@ -29,12 +29,12 @@ fn looks(calendar: Calendar) -> Calendars {
 
 #[test]
 fn many_entries_are_searched_and_not_read() {
-    let calendars = looks(full());
+    let calendars = calendars_of(full());
     let days = (0..1_000).map(|day| at("2026-06-01T12:00:00Z").plus(DAYS * day));
     let (_, took) = steps::of(|| {
-        days.for_each(|moment| drop(calendars.look(Slot(moment), &Zone::utc())));
+        days.for_each(|moment| drop(calendars.exclusion(Slot(moment), &Zone::utc())));
     });
-    assert_eq!((took.compiled, took.looks), (1, 1_000));
+    assert_eq!((took.compiled, took.lookups), (1, 1_000));
     // The binary logarithm of two thousand spans and of the few windows of a day, and one more for each.
     assert!(took.compared <= 1_000 * (12 + 2), "{took:?}");
 }
@@ -42,7 +42,7 @@ fn many_entries_are_searched_and_not_read() {
 const DAYS: std::time::Duration = std::time::Duration::from_secs(DAY as u64);
 
 #[test]
-fn a_copy_may_be_changed_after_the_original_was_asked() {
+fn a_copy_may_be_changed_after_the_original_was_read() {
     let original = calendar("some", &["2026-12-25"]);
     let christmas = at("2026-12-25T12:00:00Z");
     assert!(original.holds(christmas, &Zone::utc()));
@@ -80,9 +80,9 @@ fn what_overlaps_or_touches_is_one() {
 
 /// For each moment, who leaves it out and until when.
 fn check(entries: &[&str], zone_name: &str, moments: &[(&str, bool, &str)]) {
-    let calendars = looks(calendar("some", entries));
+    let calendars = calendars_of(calendar("some", entries));
     for (moment, inside, until) in moments {
-        let found = calendars.look(Slot(at(moment)), &zone(zone_name));
+        let found = calendars.exclusion(Slot(at(moment)), &zone(zone_name));
         let expected = (*inside, at(until));
         let found = (found.by.is_some(), found.until);
         assert_eq!(found, expected, "{entries:?} in {zone_name} at {moment}");

@@ -175,7 +175,7 @@ fn days_may_be_counted_from_the_end_or_to_working_days() {
 }
 
 #[test]
-fn either_day_field_is_enough_unless_both_are_asked_for() {
+fn either_day_field_is_enough_unless_both_are_required() {
     check(
         "0 0 13 * FRI",
         "2025-01-03T00:00 2025-01-10T00:00 2025-01-13T00:00",
@@ -434,7 +434,7 @@ fn the_refusal_says_what_is_wrong() {
 }
 
 #[test]
-fn a_sixth_field_that_looks_like_a_year_is_refused_with_both_readings() {
+fn a_sixth_field_that_could_be_a_year_is_refused_with_both_readings() {
     assert_eq!(
         refused("0 9 1 1 * 2026"),
         "six fields are read with seconds first, and then day of the week 2026 is out of range 0-7; \

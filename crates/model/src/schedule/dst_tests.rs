@@ -119,7 +119,7 @@ fn a_fixed_time_that_comes_twice_runs_the_first_time() {
 }
 
 #[test]
-fn asked_within_the_second_pass_nothing_runs_again() {
+fn within_the_second_pass_nothing_runs_again() {
     for from in [
         "2026-10-25T00:30:00Z",
         "2026-10-25T00:45:00Z",

@@ -14,13 +14,13 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum Point {
     Moment(Timestamp),
     /// What the clock on the wall shows in the schedule's zone, in seconds since the local epoch.
     Local(i64),
 }
 
-impl Asked {
+impl Point {
     /// Reads RFC 3339 with an offset, an epoch number, or a local time such as `2026-03-29T02:30`.
     pub fn parse(text: &str) -> Result<Self, MomentError> {
         let digits = text.strip_prefix('-').unwrap_or(text);
@@ -92,9 +92,9 @@ impl Step {
 
 impl Schedule {
     /// Why a moment is a slot, or why it is not.
-    pub fn explain(&self, asked: &Asked) -> Explanation {
+    pub fn explain(&self, point: &Point) -> Explanation {
         let zone = self.zone();
-        let place = Place::of(asked, &zone);
+        let place = Place::of(point, &zone);
         let moment = place.moment(|moment| self.is_slot(moment));
         let (mut steps, made_up) = match (moment, place.gap) {
             (Some(moment), _) => (self.steps_at(moment, &zone), None),
@@ -103,7 +103,7 @@ impl Schedule {
         };
         let slot = moment.or(made_up).filter(|moment| self.is_slot(*moment));
         let slot = slot.map(Slot);
-        steps.insert(0, place.step(asked, &zone));
+        steps.insert(0, place.step(point, &zone));
         if let Some(slot) = slot {
             steps.extend(self.of_calendars(slot, &zone));
         } else {
@@ -158,7 +158,7 @@ impl Schedule {
         let start = self.bounds.starts_at.map(|start| {
             let holds = moment >= start;
             let only = if holds { "" } else { "only " };
-            let says = format!("the schedule starts {only}at {}", told(start, zone));
+            let says = format!("the schedule starts {only}at {}", show_moment(start, zone));
             Step::new("starts_at", holds, says)
         });
         let end = self.bounds.ends_at.map(|end| {
@@ -167,7 +167,7 @@ impl Schedule {
             Step::new(
                 "ends_at",
                 holds,
-                format!("the schedule {ends} at {}", told(end, zone)),
+                format!("the schedule {ends} at {}", show_moment(end, zone)),
             )
         });
         start.into_iter().chain(end).collect()
@@ -203,17 +203,17 @@ impl Schedule {
         let before = self.last_before(moment).map(|slot| slot.0);
         let after = self.next_after(moment.minus(MILLISECOND));
         let after = after.map(|slot| slot.0);
-        let told = |moment| format!("{} ({moment})", told(moment, zone));
+        let show_moment = |moment| format!("{} ({moment})", show_moment(moment, zone));
         let says = match (before, after) {
             (Some(before), Some(after)) => {
                 format!(
                     "the slots next to it are {} and {}",
-                    told(before),
-                    told(after)
+                    show_moment(before),
+                    show_moment(after)
                 )
             }
-            (Some(before), None) => format!("the last slot before it is {}", told(before)),
-            (None, Some(after)) => format!("the first slot after it is {}", told(after)),
+            (Some(before), None) => format!("the last slot before it is {}", show_moment(before)),
+            (None, Some(after)) => format!("the first slot after it is {}", show_moment(after)),
             (None, None) => return None,
         };
         Some(Step::new("nearest", false, says))
@@ -243,15 +243,15 @@ struct Place {
 }
 
 impl Place {
-    fn of(asked: &Asked, zone: &Zone) -> Self {
-        match asked {
-            Asked::Moment(moment) => Self {
+    fn of(point: &Point, zone: &Zone) -> Self {
+        match point {
+            Point::Moment(moment) => Self {
                 moments: vec![*moment],
                 local: local_of(*moment, zone),
                 millis: moment.as_millis().rem_euclid(1_000),
                 gap: None,
             },
-            Asked::Local(local) => {
+            Point::Local(local) => {
                 // Changes are more than four days apart, so two offsets are all there can be.
                 let mut offsets = [-2, 2]
                     .map(|days| zone.offset_at(local + days * DAY))
@@ -278,17 +278,17 @@ impl Place {
         slots.next().or(self.moments.first()).copied()
     }
 
-    fn step(&self, asked: &Asked, zone: &Zone) -> Step {
+    fn step(&self, point: &Point, zone: &Zone) -> Step {
         let day = names::weekday(weekday(self.local.div_euclid(DAY)));
         let date = names::date(self.local);
         let local = format!("{} on {date}", names::clock(self.local));
-        let says = match (asked, self.moments.as_slice()) {
-            (Asked::Moment(moment), _) => format!("{moment} is {local}, a {day}, in {zone}"),
-            (Asked::Local(_), [moment]) => format!("{local}, a {day}, in {zone} is {moment}"),
-            (Asked::Local(_), [first, second, ..]) => {
+        let says = match (point, self.moments.as_slice()) {
+            (Point::Moment(moment), _) => format!("{moment} is {local}, a {day}, in {zone}"),
+            (Point::Local(_), [moment]) => format!("{local}, a {day}, in {zone} is {moment}"),
+            (Point::Local(_), [first, second, ..]) => {
                 format!("{local} comes twice in {zone}: {first} and {second}")
             }
-            (Asked::Local(_), []) => match self.gap {
+            (Point::Local(_), []) => match self.gap {
                 Some(gap) => format!(
                     "{local} does not exist in {zone}: the clocks go from {} to {}",
                     clock_on(gap.local_before(), self.local),
@@ -304,7 +304,7 @@ impl Place {
 fn of_every(every: &Every, moment: Timestamp) -> Vec<Step> {
     let Every { anchor, zone, .. } = every;
     let period = words::of_period(every.period);
-    let start = told(*anchor, zone);
+    let start = show_moment(*anchor, zone);
     let (holds, says) = if moment < *anchor {
         (false, format!("counting begins later, at {start}"))
     } else if moment == *anchor {
@@ -370,7 +370,7 @@ fn of_every_within(every: &Every, gap: Shift, local: i64) -> Vec<Step> {
     let slot = every.next_after(end.minus(MILLISECOND)).map(|slot| slot.0);
     let due = slot.is_some_and(|slot| slot.as_millis() / 1_000 == gap.at);
     let (start, period) = (
-        told(every.anchor, &every.zone),
+        show_moment(every.anchor, &every.zone),
         words::of_period(every.period),
     );
     let step = match every.period {
@@ -434,7 +434,7 @@ pub(super) fn local_of(moment: Timestamp, zone: &Zone) -> i64 {
 }
 
 /// "09:00 on 31 January 2026".
-pub(super) fn told(moment: Timestamp, zone: &Zone) -> String {
+pub(super) fn show_moment(moment: Timestamp, zone: &Zone) -> String {
     let local = local_of(moment, zone);
     format!("{} on {}", names::clock(local), names::date(local))
 }

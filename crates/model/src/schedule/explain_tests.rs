@@ -3,8 +3,8 @@ use crate::schedule::reference::Chance;
 use crate::schedule::samples::{ZONES, at, calendar, cron, every, zone};
 use crate::schedule::{Broken, Cron, CronOptions, DstGap, DstOverlap};
 
-fn ask(schedule: &Schedule, text: &str) -> Explanation {
-    schedule.explain(&Asked::parse(text).unwrap())
+fn explain(schedule: &Schedule, text: &str) -> Explanation {
+    schedule.explain(&Point::parse(text).unwrap())
 }
 
 /// The steps as lines: "+" for those that hold.
@@ -17,30 +17,30 @@ fn lines(explanation: &Explanation) -> Vec<String> {
 }
 
 fn check(schedule: &Schedule, text: &str, slot: Option<&str>, expected: &[&str]) {
-    let found = ask(schedule, text);
+    let found = explain(schedule, text);
     assert_eq!(found.slot, slot.map(|slot| Slot(at(slot))), "{text}");
     assert_eq!(lines(&found), expected, "{text}");
 }
 
 #[test]
 fn moments_epochs_and_local_times_are_read() {
-    let moment = |text: &str| Ok(Asked::Moment(at(text)));
+    let moment = |text: &str| Ok(Point::Moment(at(text)));
     let utc = "2026-03-29T00:30:00Z";
-    assert_eq!(Asked::parse("2026-03-29T02:30:00+02:00"), moment(utc));
-    assert_eq!(Asked::parse("1774744200"), moment(utc));
-    assert_eq!(Asked::parse("1774744200000"), moment(utc));
-    let local = Ok(Asked::Local(1_774_751_400));
+    assert_eq!(Point::parse("2026-03-29T02:30:00+02:00"), moment(utc));
+    assert_eq!(Point::parse("1774744200"), moment(utc));
+    assert_eq!(Point::parse("1774744200000"), moment(utc));
+    let local = Ok(Point::Local(1_774_751_400));
     for text in [
         "2026-03-29T02:30",
         "2026-03-29T02:30:00",
         "2026-03-29 02:30",
         "2026-03-29t02:30",
     ] {
-        assert_eq!(Asked::parse(text), local, "{text}");
+        assert_eq!(Point::parse(text), local, "{text}");
     }
     assert_eq!(
-        Asked::parse("2026-03-29T02:30:15"),
-        Ok(Asked::Local(1_774_751_415))
+        Point::parse("2026-03-29T02:30:15"),
+        Ok(Point::Local(1_774_751_415))
     );
     for text in [
         "",
@@ -61,12 +61,12 @@ fn moments_epochs_and_local_times_are_read() {
         "-5",
         "99999999999999999999",
     ] {
-        assert!(Asked::parse(text).is_err(), "{text}");
+        assert!(Point::parse(text).is_err(), "{text}");
     }
 }
 
 #[test]
-fn a_slot_is_told_by_its_expression() {
+fn a_slot_is_explained_by_its_expression() {
     let office = cron("0,30 9 * * MON-FRI", "Europe/Berlin");
     check(
         &office,
@@ -77,7 +77,7 @@ fn a_slot_is_told_by_its_expression() {
             "+ schedule: 0,30 9 * * MON-FRI: every field matches",
         ],
     );
-    let found = ask(&office, "2026-06-01T09:30");
+    let found = explain(&office, "2026-06-01T09:30");
     assert_eq!(found.moments, [at("2026-06-01T07:30:00Z")]);
     assert_eq!(
         (found.local.as_str(), found.zone.as_str()),
@@ -93,7 +93,7 @@ fn a_slot_is_told_by_its_expression() {
 #[test]
 fn the_first_field_that_says_no_is_named() {
     let no = |text: &str, moment: &str| {
-        let found = ask(&cron(text, "UTC"), moment);
+        let found = explain(&cron(text, "UTC"), moment);
         assert_eq!((found.slot, found.kept), (None, false));
         assert!(!found.steps[1].holds);
         let says = found.steps[1].says.clone();
@@ -122,7 +122,7 @@ fn the_first_field_that_says_no_is_named() {
         "the year 2026 is not in every 2nd year from 2030 to 2040"
     );
     assert_eq!(no("@hourly", "2026-06-01T12:15:00Z"), "minute 15 is not 0");
-    let between = ask(&cron("* * * * * *", "UTC"), "2026-06-01T12:15:07.250Z");
+    let between = explain(&cron("* * * * * *", "UTC"), "2026-06-01T12:15:07.250Z");
     assert_eq!(between.local, "2026-06-01T12:15:07.250");
     assert_eq!(
         between.steps[1].says,
@@ -131,7 +131,7 @@ fn the_first_field_that_says_no_is_named() {
 }
 
 #[test]
-fn every_expression_is_asked_and_the_nearest_slots_are_named() {
+fn every_expression_is_tried_and_the_nearest_slots_are_named() {
     let texts = ["0 9 * * *", "0 12 * * SAT"].map(str::to_owned);
     let both = Schedule::from(Cron::parse(&texts, CronOptions::default()).unwrap());
     check(
@@ -146,12 +146,12 @@ fn every_expression_is_asked_and_the_nearest_slots_are_named() {
              09:00 on 6 June 2026 (2026-06-06T09:00:00.000Z)",
         ],
     );
-    let saturday = ask(&both, "2026-06-06T12:00:00Z");
+    let saturday = explain(&both, "2026-06-06T12:00:00Z");
     assert!(saturday.slot.is_some() && !saturday.steps[1].holds && saturday.steps[2].holds);
 }
 
 #[test]
-fn bounds_are_told() {
+fn bounds_are_explained() {
     let bounded = cron("0 9 * * *", "Europe/Berlin")
         .starting("2026-06-01T07:00:00Z")
         .ending("2026-06-03T07:00:00Z");
@@ -167,7 +167,7 @@ fn bounds_are_told() {
             "- nearest: the first slot after it is 09:00 on 1 June 2026 (2026-06-01T07:00:00.000Z)",
         ],
     );
-    let late = ask(&bounded, "2026-06-04T09:00");
+    let late = explain(&bounded, "2026-06-04T09:00");
     assert_eq!(late.slot, None);
     assert_eq!(
         lines(&late)[2..],
@@ -177,7 +177,7 @@ fn bounds_are_told() {
             "- nearest: the last slot before it is 09:00 on 3 June 2026 (2026-06-03T07:00:00.000Z)",
         ]
     );
-    assert!(ask(&bounded, "2026-06-03T09:00").slot.is_some());
+    assert!(explain(&bounded, "2026-06-03T09:00").slot.is_some());
 }
 
 fn strict(text: &str) -> Schedule {
@@ -205,7 +205,7 @@ fn a_time_that_does_not_exist_is_made_up_for_or_left_out() {
             "+ daylight_saving: 02:30 on 29 March 2026 does not exist: what falls into the gap runs once at its end, 03:00",
         ],
     );
-    assert_eq!(ask(&fixed, "2026-03-29T02:30").moments, []);
+    assert_eq!(explain(&fixed, "2026-03-29T02:30").moments, []);
     check(
         &fixed,
         end,
@@ -216,24 +216,24 @@ fn a_time_that_does_not_exist_is_made_up_for_or_left_out() {
             "+ daylight_saving: 02:30 on 29 March 2026 does not exist: what falls into the gap runs once at its end, 03:00",
         ],
     );
-    let skipped = ask(&strict("30 2 * * *"), "2026-03-29T02:30");
+    let skipped = explain(&strict("30 2 * * *"), "2026-03-29T02:30");
     assert_eq!(skipped.slot, None);
     assert_eq!(
         lines(&skipped)[2],
         "- daylight_saving: 02:30 on 29 March 2026 does not exist and is left out"
     );
-    let elapsed = ask(&cron("*/30 2 * * *", "Europe/Berlin"), "2026-03-29T02:30");
+    let elapsed = explain(&cron("*/30 2 * * *", "Europe/Berlin"), "2026-03-29T02:30");
     assert_eq!(
         lines(&elapsed)[2],
         "- daylight_saving: 02:30 on 29 March 2026 does not exist and what follows elapsed time is not made up for"
     );
-    let other = ask(&fixed, "2026-03-29T02:45");
+    let other = explain(&fixed, "2026-03-29T02:45");
     assert_eq!((other.slot, other.steps.len()), (None, 3));
     assert_eq!(
         lines(&other)[1],
         "- schedule: 30 2 * * *: minute 45 is not 30"
     );
-    let apia = ask(&cron("0 9 * * *", "Pacific/Apia"), "2011-12-30T09:00");
+    let apia = explain(&cron("0 9 * * *", "Pacific/Apia"), "2011-12-30T09:00");
     assert_eq!(apia.slot, Some(Slot(at("2011-12-30T10:00:00Z"))));
     assert_eq!(
         apia.steps[0].says,
@@ -256,7 +256,7 @@ fn a_time_that_comes_twice_runs_once_or_twice() {
             "+ daylight_saving: 02:30 comes twice on 25 October 2026, and this is the first time: it runs now only",
         ],
     );
-    let again = ask(&fixed, second);
+    let again = explain(&fixed, second);
     assert_eq!(again.slot, None);
     assert_eq!(
         lines(&again)[2],
@@ -264,7 +264,7 @@ fn a_time_that_comes_twice_runs_once_or_twice() {
     );
     for both in [strict("30 2 * * *"), cron("*/30 * * * *", "Europe/Berlin")] {
         for moment in [first, second] {
-            let found = ask(&both, moment);
+            let found = explain(&both, moment);
             assert_eq!(found.slot, Some(Slot(at(moment))));
             assert_eq!(
                 lines(&found)[2],
@@ -277,7 +277,7 @@ fn a_time_that_comes_twice_runs_once_or_twice() {
 #[test]
 fn the_slot_at_the_end_of_a_gap_is_next_to_every_time_within_it() {
     let nearest = |schedule: &Schedule, moment: &str| {
-        let mut steps = ask(schedule, moment).steps.into_iter();
+        let mut steps = explain(schedule, moment).steps.into_iter();
         steps.find(|it| it.step == "nearest").unwrap().says
     };
     let fixed = cron("30 2 * * *", "Europe/Berlin");
@@ -295,26 +295,26 @@ fn the_slot_at_the_end_of_a_gap_is_next_to_every_time_within_it() {
 
 #[test]
 fn a_repeated_hour_begins_and_ends_on_the_minute() {
-    let told = |text: &str, moment: &str| {
-        let found = ask(&cron(text, "Europe/Berlin"), moment);
+    let passes = |text: &str, moment: &str| {
+        let found = explain(&cron(text, "Europe/Berlin"), moment);
         let mut steps = found.steps.iter();
         (
             found.slot.is_some(),
             steps.any(|it| it.step == DAYLIGHT_SAVING),
         )
     };
-    assert_eq!(told("59 1 * * *", "2026-10-24T23:59:00Z"), (true, false));
-    assert_eq!(told("0 2 * * *", "2026-10-25T00:00:00Z"), (true, true));
-    assert_eq!(told("59 2 * * *", "2026-10-25T00:59:00Z"), (true, true));
-    assert_eq!(told("0 2 * * *", "2026-10-25T01:00:00Z"), (false, true));
-    assert_eq!(told("59 2 * * *", "2026-10-25T01:59:00Z"), (false, true));
-    assert_eq!(told("0 3 * * *", "2026-10-25T02:00:00Z"), (true, false));
+    assert_eq!(passes("59 1 * * *", "2026-10-24T23:59:00Z"), (true, false));
+    assert_eq!(passes("0 2 * * *", "2026-10-25T00:00:00Z"), (true, true));
+    assert_eq!(passes("59 2 * * *", "2026-10-25T00:59:00Z"), (true, true));
+    assert_eq!(passes("0 2 * * *", "2026-10-25T01:00:00Z"), (false, true));
+    assert_eq!(passes("59 2 * * *", "2026-10-25T01:59:00Z"), (false, true));
+    assert_eq!(passes("0 3 * * *", "2026-10-25T02:00:00Z"), (true, false));
 }
 
 #[test]
-fn intervals_tell_how_far_they_have_come() {
+fn intervals_say_how_far_they_have_come() {
     let often = every("15m", "2026-06-01T09:00:00Z", "UTC");
-    let says = |schedule: &Schedule, text: &str| ask(schedule, text).steps[1].says.clone();
+    let says = |schedule: &Schedule, text: &str| explain(schedule, text).steps[1].says.clone();
     assert_eq!(
         says(&often, "2026-06-01T08:59:00Z"),
         "counting begins later, at 09:00 on 1 June 2026"
@@ -350,46 +350,46 @@ fn intervals_tell_how_far_they_have_come() {
 }
 
 #[test]
-fn intervals_tell_of_changes_of_the_clocks_too() {
+fn intervals_name_changes_of_the_clocks_too() {
     let daily = every("P1D", "2026-03-01T01:30:00Z", "Europe/Berlin");
-    let found = ask(&daily, "2026-03-29T02:30");
+    let found = explain(&daily, "2026-03-29T02:30");
     assert_eq!(found.slot, Some(Slot(at("2026-03-29T01:00:00Z"))));
     assert_eq!(
         lines(&found)[1],
         "+ daylight_saving: 02:30 on 29 March 2026 does not exist: what falls into the gap runs once at its end, 03:00"
     );
     assert_eq!(
-        lines(&ask(&daily, "2026-03-29T01:00:00Z"))[2],
+        lines(&explain(&daily, "2026-03-29T01:00:00Z"))[2],
         lines(&found)[1]
     );
-    assert_eq!(ask(&daily, "2026-03-29T02:15").slot, None);
-    let twice = ask(&daily, "2026-10-25T02:30");
+    assert_eq!(explain(&daily, "2026-03-29T02:15").slot, None);
+    let twice = explain(&daily, "2026-10-25T02:30");
     assert_eq!(twice.slot, Some(Slot(at("2026-10-25T00:30:00Z"))));
     assert!(twice.steps[2].holds);
-    let again = ask(&daily, "2026-10-25T01:30:00Z");
+    let again = explain(&daily, "2026-10-25T01:30:00Z");
     assert_eq!((again.slot, again.steps[2].holds), (None, false));
     let hours = every("1h", "2026-03-01T00:00:00Z", "Europe/Berlin");
     assert_eq!(
-        lines(&ask(&hours, "2026-03-29T02:00"))[1],
+        lines(&explain(&hours, "2026-03-29T02:00"))[1],
         "- schedule: every 1 hour is counted in elapsed time: nothing is made up for"
     );
 }
 
 #[test]
-fn one_offs_delays_and_broken_schedules_are_told() {
+fn one_offs_delays_and_broken_schedules_are_explained() {
     let once = Schedule::from(Slot(at("2026-12-24T18:00:00Z")));
-    let found = ask(&once, "2026-12-24T18:00");
+    let found = explain(&once, "2026-12-24T18:00");
     assert_eq!(
         found.steps[1].says,
         "it is due once at 18:00 on 24 December 2026, UTC"
     );
     assert!(found.slot.is_some() && found.steps[1].holds);
-    assert!(ask(&once, "2026-12-24T18:01").slot.is_none());
+    assert!(explain(&once, "2026-12-24T18:01").slot.is_none());
     let mut delay = every("1h", "2026-06-01T00:00:00Z", "UTC");
     if let Kind::Every(every) = &mut delay.kind {
         every.after_completion = true;
     }
-    let found = ask(&delay, "2026-06-01T01:00:00Z");
+    let found = explain(&delay, "2026-06-01T01:00:00Z");
     assert_eq!(
         found.steps[1].says,
         "each slot is set by the end of a run, 1 hour after it"
@@ -399,14 +399,14 @@ fn one_offs_delays_and_broken_schedules_are_told() {
         error: "the zone is gone".to_owned(),
         recurring: true,
     })));
-    let found = ask(&broken, "2026-06-01T01:00");
+    let found = explain(&broken, "2026-06-01T01:00");
     assert_eq!(lines(&found)[1..], ["- schedule: the zone is gone"]);
 }
 
 #[test]
 fn calendars_say_who_leaves_a_slot_out_or_keeps_it() {
     let last = |schedule: &Schedule, text: &str| {
-        let found = ask(schedule, text);
+        let found = explain(schedule, text);
         assert!(found.slot.is_some());
         let step = found.steps.last().unwrap();
         assert_eq!((step.step, step.holds), ("calendars", found.kept));
@@ -440,8 +440,8 @@ fn calendars_say_who_leaves_a_slot_out_or_keeps_it() {
 /// The steps must come to the same as the answer.
 fn agrees(schedule: &Schedule, moment: i64) {
     let moment = Timestamp::from_millis(moment);
-    let asked = Asked::Moment(moment);
-    let found = schedule.explain(&asked);
+    let point = Point::Moment(moment);
+    let found = schedule.explain(&point);
     let before = Timestamp::from_millis(moment.as_millis() - 1);
     let is_slot = schedule.next_after(before) == Some(Slot(moment));
     let context = || format!("{schedule:?} at {moment}: {:#?}", found.steps);
@@ -464,7 +464,7 @@ fn agrees(schedule: &Schedule, moment: i64) {
     // By the clock on the wall it is found again.
     if moment.as_millis() % 1_000 == 0 {
         let local = local_of(moment, &schedule.zone());
-        let by_local = schedule.explain(&Asked::Local(local));
+        let by_local = schedule.explain(&Point::Local(local));
         assert!(by_local.moments.contains(&moment), "{}", context());
         assert_eq!(by_local.local, found.local, "{}", context());
         let first = by_local.moments[0];
@@ -554,12 +554,12 @@ fn local_times_come_as_often_as_jiff_says() {
                     AmbiguousOffset::Gap { .. } => 0,
                     AmbiguousOffset::Fold { .. } => 2,
                 };
-                let asked = Asked::Local(local);
-                let place = Place::of(&asked, &zone);
+                let point = Point::Local(local);
+                let place = Place::of(&point, &zone);
                 assert_eq!(place.moments.len(), expected, "{name} {civil}");
                 assert_eq!(iso(place.local, 0), civil.to_string(), "{name} {civil}");
                 assert_eq!(place.gap.is_some(), expected == 0);
-                assert_eq!(place.step(&asked, &zone).holds, expected > 0);
+                assert_eq!(place.step(&point, &zone).holds, expected > 0);
             }
         }
     }

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{
-    Asked, CalendarName, Cron, CronOptions, DateRange, Day, Dialect, DstGap, DstOverlap, Every,
-    Kind, Schedule, Weekly, Yearly, Zone, parse_span,
+    CalendarName, Cron, CronOptions, DateRange, Day, Dialect, DstGap, DstOverlap, Every, Kind,
+    Point, Schedule, Weekly, Yearly, Zone, parse_span,
 };
 use crate::time::Timestamp;
 
@@ -108,9 +108,9 @@ fn read(bytes: &[u8]) -> bool {
     _ = schedule.shortest_period();
     let last = Timestamp::MAX;
     for moment in [after, if first & 1 == 0 { last } else { now }] {
-        assert!(!schedule.explain(&Asked::Moment(moment)).steps.is_empty());
+        assert!(!schedule.explain(&Point::Moment(moment)).steps.is_empty());
         let local = moment.as_millis() / 1_000;
-        assert!(!schedule.explain(&Asked::Local(local)).steps.is_empty());
+        assert!(!schedule.explain(&Point::Local(local)).steps.is_empty());
     }
     if let Kind::Cron(cron) = &schedule.kind {
         let kept = CronOptions {
@@ -173,7 +173,7 @@ fn no_text_breaks_the_readers_of_calendars() {
         .for_each(|bytes: &[u8]| {
             let part = |byte: &u8| CALENDAR_PARTS[usize::from(*byte) % CALENDAR_PARTS.len()];
             let text: String = bytes.iter().map(part).collect();
-            _ = Asked::parse(&text);
+            _ = Point::parse(&text);
             _ = CalendarName::new(&text);
             let mut count = 0;
             if let Ok(day) = Day::parse(&text) {

@@ -60,26 +60,26 @@ impl Schedule {
         let zone = self.zone();
         let mut left_out = slot;
         for _ in 0..limits::CALENDAR_STEPS_MAX {
-            let look = self.calendars.look(slot, &zone);
-            if look.by.is_none() {
+            let exclusion = self.calendars.exclusion(slot, &zone);
+            if exclusion.by.is_none() {
                 return Found::Kept(slot);
             }
             left_out = slot;
-            if look.until <= slot.0 {
+            if exclusion.until <= slot.0 {
                 // The end of time.
                 break;
             }
             if self.after_completion() {
                 // No other slot depends on this one: it waits until calendars let it.
-                slot = Slot(look.until);
+                slot = Slot(exclusion.until);
                 if !self.bounds.holds(slot) {
                     return Found::Nothing;
                 }
                 continue;
             }
-            match self.next_after(look.until.minus(MILLISECOND)) {
+            match self.next_after(exclusion.until.minus(MILLISECOND)) {
                 Some(next) => slot = next,
-                None => return Found::LeftOut(self.last_from(slot, look.until)),
+                None => return Found::LeftOut(self.last_from(slot, exclusion.until)),
             }
         }
         Found::LeftOut(left_out)
@@ -133,7 +133,7 @@ impl Schedule {
 
     /// Whether calendars keep a slot.
     pub fn keeps(&self, slot: Slot) -> bool {
-        self.calendars.is_empty() || self.calendars.look(slot, &self.zone()).by.is_none()
+        self.calendars.is_empty() || self.calendars.exclusion(slot, &self.zone()).by.is_none()
     }
 
     /// The slots after a moment and up to `until` that calendars leave out, up to the first they keep.
@@ -148,12 +148,12 @@ impl Schedule {
             let Some(slot) = found.next.filter(|slot| slot.0 <= until) else {
                 return found;
             };
-            let look = self.calendars.look(slot, &zone);
-            let Some(name) = look.by else {
+            let exclusion = self.calendars.exclusion(slot, &zone);
+            let Some(name) = exclusion.by else {
                 found.kept = true;
                 return found;
             };
-            let stretch = self.stretch(slot, look.until.minus(MILLISECOND).min(until));
+            let stretch = self.stretch(slot, exclusion.until.minus(MILLISECOND).min(until));
             let full = found.stretches.len() >= limits::SKIPS_MAX;
             match found.stretches.last_mut() {
                 Some((before, by)) if *by == name => {
@@ -170,8 +170,8 @@ impl Schedule {
 
     /// How far the slots from `first`, which calendars keep, go on being kept.
     pub(crate) fn kept_stretch(&self, first: Slot, until: Timestamp) -> Stretch {
-        let look = self.calendars.look(first, &self.zone());
-        self.stretch(first, look.until.minus(MILLISECOND).min(until))
+        let exclusion = self.calendars.exclusion(first, &self.zone());
+        self.stretch(first, exclusion.until.minus(MILLISECOND).min(until))
     }
 }
 
@@ -187,8 +187,8 @@ impl Edges<'_> {
     /// Whether calendars keep a slot, which is none before the last one asked about.
     pub(crate) fn keep(&mut self, slot: Slot) -> bool {
         if slot.0 >= self.until {
-            let look = self.schedule.calendars.look(slot, &self.zone);
-            (self.kept, self.until) = (look.by.is_none(), look.until);
+            let exclusion = self.schedule.calendars.exclusion(slot, &self.zone);
+            (self.kept, self.until) = (exclusion.by.is_none(), exclusion.until);
         }
         self.kept
     }

@@ -52,7 +52,7 @@ pub use cron::{
 };
 pub use error::ScheduleError;
 pub use every::{Every, Period};
-pub use explain::{Asked, Explanation, Step};
+pub use explain::{Explanation, Point, Step};
 pub use field::Field;
 pub use kept::{Found, LeftOut};
 pub use span::{SpanError, format_span, parse_span};

@@ -18,7 +18,7 @@ const AHEAD: i64 = 400 * DAY;
 /// So many stretches that calendars leave out are named.
 const LEFT_OUT_MAX: usize = 3;
 /// Edges of calendars that are looked at to find them.
-const LOOKS_MAX: usize = 1_000;
+const LOOKUPS_MAX: usize = 1_000;
 /// A schedule in many expressions does not get a page of notes.
 const NOTES_MAX: usize = 32;
 
@@ -78,7 +78,7 @@ fn of_left_out(schedule: &Schedule, from: Timestamp) -> Vec<String> {
     let mut after = from;
     let until = Timestamp::from_millis(from.as_millis() + AHEAD * 1_000);
     // Nothing is looked for twice: one step goes from one edge of a calendar to the next.
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..LOOKUPS_MAX {
         let left = schedule.left_out(after, until);
         let stretches = left.stretches.iter();
         notes.extend(stretches.map(|(it, name)| of_stretch(schedule, it, name)));

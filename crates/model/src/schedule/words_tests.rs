@@ -19,7 +19,7 @@ fn check(text: &str, words: &str) {
 }
 
 #[test]
-fn times_of_day_are_told() {
+fn times_of_day_are_described() {
     check("0 9 * * MON-FRI", "at 09:00 on Monday to Friday");
     check("0 9 * * *", "at 09:00 every day");
     check(
@@ -61,7 +61,7 @@ fn times_of_day_are_told() {
 }
 
 #[test]
-fn days_months_and_years_are_told() {
+fn days_months_and_years_are_described() {
     check("0 0 1 * *", "at 00:00 on day 1 of the month");
     check(
         "0 0 1,15,20-25 * *",
@@ -107,7 +107,7 @@ fn days_months_and_years_are_told() {
 }
 
 #[test]
-fn several_expressions_are_told_one_by_one() {
+fn several_expressions_are_described_one_by_one() {
     let texts = ["0 9 * * MON-FRI", "0 12 * * SAT"].map(str::to_owned);
     let cron = Cron::parse(&texts, CronOptions::default()).unwrap();
     assert_eq!(
@@ -126,7 +126,7 @@ fn several_expressions_are_told_one_by_one() {
 }
 
 #[test]
-fn intervals_and_one_offs_are_told() {
+fn intervals_and_one_offs_are_described() {
     check(
         "@every 90s",
         "every 90 seconds, counted from 09:00 on 31 January 2026",
@@ -163,7 +163,7 @@ fn intervals_and_one_offs_are_told() {
 }
 
 #[test]
-fn bounds_are_told_in_the_zone_of_the_schedule() {
+fn bounds_are_described_in_the_zone_of_the_schedule() {
     let daily = || cron("0 9 * * *", "Europe/Berlin");
     assert_eq!(
         daily()
@@ -186,7 +186,7 @@ fn bounds_are_told_in_the_zone_of_the_schedule() {
 }
 
 #[test]
-fn calendars_are_told() {
+fn calendars_are_described() {
     let office = || {
         cron("0 * * * *", "UTC")
             .excluding(calendar("holidays", &["12-25"]))
@@ -204,7 +204,7 @@ fn calendars_are_told() {
 }
 
 #[test]
-fn delays_after_runs_are_told() {
+fn delays_after_runs_are_described() {
     let delay = |text: &str| {
         let mut schedule = every(text, "2026-06-01T00:00:00Z", "Europe/Berlin");
         if let Kind::Every(every) = &mut schedule.kind {

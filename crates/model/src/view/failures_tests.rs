@@ -97,13 +97,13 @@ fn the_last_failure_that_is_let_pass_pauses_the_job_and_says_why() {
 }
 
 #[test]
-fn a_success_begins_anew_and_other_ends_say_nothing() {
+fn a_success_begins_the_count_again_and_other_ends_change_nothing() {
     let mut view = view(Some(2));
     assert_eq!(end(&mut view, BURY), None);
     assert_eq!(end(&mut view, Verdict::Succeed), None);
     assert_eq!(view.job.as_ref().unwrap().failures, Some(0));
     assert_eq!(end(&mut view, BURY), None);
-    assert_eq!(end(&mut view, Verdict::Cancel(Reason::Asked)), None);
+    assert_eq!(end(&mut view, Verdict::Cancel(Reason::Requested)), None);
     assert_eq!(view.job.as_ref().unwrap().failures, Some(1));
     assert!(end(&mut view, BURY).is_some());
 }

@@ -225,8 +225,8 @@ fn the_timeout_ends_it_whatever_is_heard() {
 #[test]
 fn a_cancel_is_announced_with_the_next_heartbeat() {
     let (mut view, id) = handed_over();
-    let asked = view.cancel_run(TenantId::DEFAULT, id, at(20));
-    assert_eq!(asked, Cancelled::Asked);
+    let cancelled = view.cancel_run(TenantId::DEFAULT, id, at(20));
+    assert_eq!(cancelled, Cancelled::Marked);
     assert_eq!(view.effects.handed[&id], HandedChange::Cancel(at(20)));
     // As a store applies it.
     view.handed.get_mut(&id).unwrap().cancel(at(20));
@@ -240,7 +240,7 @@ fn a_cancel_is_announced_with_the_next_heartbeat() {
     let end = lapse(&mut view, id, 80, 80);
     assert_eq!(
         outcome(&end),
-        (Outcome::Cancelled, Verdict::Cancel(Reason::Asked))
+        (Outcome::Cancelled, Verdict::Cancel(Reason::Requested))
     );
     assert_eq!(view.effects.history[&id].state, RunState::Cancelled);
 }

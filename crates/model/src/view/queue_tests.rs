@@ -31,7 +31,7 @@ fn wanted(job: &Job, secs: i64) -> QueueRun {
     QueueRun {
         run: Run {
             slot: Some(slot),
-            ..Run::asked_for(job, RunId::for_slot(job.id, slot), RunKind::Slot, at(700))
+            ..Run::of_request(job, RunId::for_slot(job.id, slot), RunKind::Slot, at(700))
         },
         replay: ReplayId::new(at(650), [2; 10]),
         since: at(650),
@@ -72,7 +72,7 @@ fn accounted(view: &View) -> Vec<i64> {
 }
 
 #[test]
-fn no_slot_disappears_and_none_is_told_twice_whatever_is_run_of_a_stretch() {
+fn no_slot_disappears_and_none_is_recorded_twice_whatever_is_run_of_a_stretch() {
     let job = job(Overlap::Allow);
     for mask in 0..64_u32 {
         let mut view = view(&job, [skipped(&job, 60, 360)]);

@@ -33,7 +33,7 @@ pub enum Cancelled {
     /// It has ended; this is its history entry.
     Done(Box<Run>),
     /// Its holder was asked.
-    Asked,
+    Marked,
     /// It had ended before.
     Ended(RunState),
     Missing,
@@ -42,8 +42,8 @@ pub enum Cancelled {
 impl View {
     /// A manual run or a replay.
     pub fn start(&mut self, start: &StartRun) -> Started {
-        let asked = &start.run;
-        let theirs = |state, tenant| state != JobState::Deleted && tenant == asked.tenant;
+        let requested = &start.run;
+        let theirs = |state, tenant| state != JobState::Deleted && tenant == requested.tenant;
         let Some(job) = self
             .job
             .as_ref()
@@ -51,7 +51,7 @@ impl View {
         else {
             return Started::Missing;
         };
-        if self.live.contains_key(&asked.id) || self.history.named.is_some() {
+        if self.live.contains_key(&requested.id) || self.history.named.is_some() {
             return Started::Repeated;
         }
         let overlap = if start.force {
@@ -59,9 +59,9 @@ impl View {
         } else {
             job.def.overlap.admit(self.living())
         };
-        let entry = self.admit(overlap, asked.due_at);
+        let entry = self.admit(overlap, requested.due_at);
         // It may have replaced a slot's run that its job rested for.
-        self.wake(asked.due_at);
+        self.wake(requested.due_at);
         let (wait, started) = match entry {
             Entry::Moving => (None, Started::Ready),
             Entry::Waiting => (Some(Wait::TURN), Started::Waiting),
@@ -80,7 +80,7 @@ impl View {
             mark: None,
             wait,
             woken_at: None,
-            ..asked.clone()
+            ..requested.clone()
         });
         started
     }
@@ -95,10 +95,10 @@ impl View {
             return Cancelled::Missing;
         }
         if run.claim.is_some() {
-            self.mark_cancelled(id, Reason::Asked, now);
-            return Cancelled::Asked;
+            self.mark_cancelled(id, Reason::Requested, now);
+            return Cancelled::Marked;
         }
-        let Some(ended) = self.cancel(id, Reason::Asked, now) else {
+        let Some(ended) = self.cancel(id, Reason::Requested, now) else {
             return Cancelled::Missing;
         };
         self.free(now);

@@ -140,7 +140,7 @@ async fn measure<T>(notes: &Notes, meanwhile: impl Future<Output = T>) -> (Vec<f
 async fn create(address: SocketAddr) -> Result<Arc<str>, Failure> {
     let mut sender = http::connect(address).await?;
     let request = http::request(Method::POST, "/v1/jobs", address, job_body())?;
-    let (status, body) = http::ask(&mut sender, request).await?;
+    let (status, body) = http::send(&mut sender, request).await?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = body.get("id").and_then(Value::as_str);
     id.map(Arc::from)
@@ -190,7 +190,7 @@ async fn client(
                 http::request(Method::PATCH, &path, address, Bytes::from(body))?
             }
         };
-        let (status, _) = http::ask(&mut sender, request).await?;
+        let (status, _) = http::send(&mut sender, request).await?;
         match status {
             status if status.is_success() => answers.of(wish).fetch_add(1, Ordering::AcqRel),
             // Too many at once for this job: that is an answer, though not the one wished for.

@@ -5,14 +5,20 @@ use std::sync::Arc;
 use executor::{Signer, sign};
 
 use super::figures::Figures;
-use super::http::{self, Asked, Audit, Receiver};
+use super::http::{self, Audit, Credentials, Receiver};
 use super::pairs::Pairs;
 use super::rig::{self, Base};
 use crate::failure::Failure;
 
 /// Creates, and callbacks beside clients that read, of a server that wants a key and of one that does not.
 pub(super) async fn keys(base: &Base) -> Result<Vec<Figures>, Failure> {
-    let asked = |key| if key { Asked::Key } else { Asked::Nothing };
+    let credentials = |key| {
+        if key {
+            Credentials::Key
+        } else {
+            Credentials::Nothing
+        }
+    };
     let pairs = |workload, unit| Pairs {
         workload,
         unit,
@@ -21,11 +27,13 @@ pub(super) async fn keys(base: &Base) -> Result<Vec<Figures>, Failure> {
         least: 0.95,
     };
     let created = pairs("create with keys", "jobs")
-        .measure(async |key| http::created(base, asked(key), Audit::Kept, http::CREATED).await)
+        .measure(async |key| {
+            http::created(base, credentials(key), Audit::Kept, http::CREATED).await
+        })
         .await?;
     let receiver = Receiver::start()?;
     let called = pairs("http with keys", "callbacks")
-        .measure(async |key| http::called(base, &receiver, None, Some(asked(key))).await)
+        .measure(async |key| http::called(base, &receiver, None, Some(credentials(key))).await)
         .await?;
     Ok(vec![created, called])
 }
@@ -40,7 +48,9 @@ pub(super) async fn audit(base: &Base) -> Result<Figures, Failure> {
         without: "unaudited",
         least: 0.90,
     }
-    .measure(async |kept| http::created(base, Asked::Nothing, audit(kept), http::AUDITED).await)
+    .measure(async |kept| {
+        http::created(base, Credentials::Nothing, audit(kept), http::AUDITED).await
+    })
     .await
 }
 

@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_secs(1_000);
 const FEW: usize = 2;
 const MANY: usize = 50;
 /// How long rows are counted. What a connection has read is counted a second later, or ten if it is idle.
-const LOOK: Duration = Duration::from_secs(30);
+const MEASURED_FOR: Duration = Duration::from_secs(30);
 
 /// What so many nodes did in a second.
 struct Fleet {
@@ -27,14 +27,14 @@ struct Fleet {
     high: f64,
 }
 
-pub(super) async fn fleet(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figures, Failure> {
+pub(super) async fn fleet(base: &Base, progress: &dyn Fn(u64, u64)) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let Place::Schema(schema) = &place else {
         return Err(Failure::usage(
             "a fleet needs a database: give one with --store",
         ));
     };
-    load(&place, tell).await?;
+    load(&place, progress).await?;
     schema.rest().await?;
     let few = run(&place, schema, FEW).await?;
     let many = run(&place, schema, MANY).await?;
@@ -52,7 +52,7 @@ pub(super) async fn fleet(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figure
         )))
 }
 
-async fn load(place: &Place, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
+async fn load(place: &Place, progress: &dyn Fn(u64, u64)) -> Result<(), Failure> {
     const PART: usize = 20_000;
     let store = place.open().await?;
     // Due all the time from now on.
@@ -64,7 +64,7 @@ async fn load(place: &Place, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
         };
         let jobs: Vec<_> = (from..from + PART).map(one).collect();
         rig::load(&*store, &jobs).await?;
-        tell((from + PART) as u64, JOBS as u64);
+        progress((from + PART) as u64, JOBS as u64);
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ async fn run(place: &Place, schema: &Schema, count: usize) -> Result<Fleet, Fail
     drop(notes.take());
     let client = schema.client().await?;
     let (begun, before) = (rig::uptime(), rows(&client, schema).await?);
-    rig::pause(LOOK).await;
+    rig::pause(MEASURED_FOR).await;
     let read = rows(&client, schema).await? - before;
     let seconds = rig::uptime().saturating_sub(begun).as_secs_f64();
     let mut late = lateness(&notes.take());

@@ -247,14 +247,15 @@ pub(super) async fn pgbench(schema: &Schema, clients: usize, seconds: u32) -> Re
         .await
         .map_err(failed)?;
     schema.rest().await?;
-    let told = |error: std::io::Error| Failure::refused(format!("cannot run pgbench: {error}"));
+    let cannot_run =
+        |error: std::io::Error| Failure::refused(format!("cannot run pgbench: {error}"));
     let script = std::env::temp_dir().join(format!("punctual-bench-{}.sql", std::process::id()));
     let text = format!(
         "INSERT INTO {}.single VALUES (gen_random_uuid(), (extract(epoch FROM now()) * 1000)::bigint, \
          decode(repeat('78', 100), 'hex'), decode(repeat('79', 60), 'hex'));\n",
         schema.name()
     );
-    std::fs::write(&script, text).map_err(told)?;
+    std::fs::write(&script, text).map_err(cannot_run)?;
     let output = Command::new("pgbench")
         .args(["-n", "-M", "prepared", "-j", "2"])
         .args(["-c", &clients.to_string(), "-T", &seconds.to_string(), "-f"])
@@ -263,7 +264,7 @@ pub(super) async fn pgbench(schema: &Schema, clients: usize, seconds: u32) -> Re
         .stdin(Stdio::null())
         .output();
     let _gone = std::fs::remove_file(&script);
-    let output = output.map_err(told)?;
+    let output = output.map_err(cannot_run)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let rate = text.lines().find_map(|line| line.strip_prefix("tps = "));
     let rate = rate.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());

@@ -154,7 +154,7 @@ impl Post {
 }
 
 /// Sends a request, and waits for all of its answer.
-pub(super) async fn ask(
+pub(super) async fn send(
     sender: &mut SendRequest<Full<Bytes>>,
     request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Bytes), Failure> {
@@ -180,7 +180,7 @@ async fn posts(post: Post, clients_max: usize, count: usize) -> Result<f64, Fail
                 })
                 .is_ok()
             {
-                let (status, _) = ask(&mut sender, post.request()?).await?;
+                let (status, _) = send(&mut sender, post.request()?).await?;
                 if !status.is_success() {
                     return Err(Failure::refused(format!("the server answered {status}")));
                 }
@@ -214,7 +214,7 @@ pub(super) async fn called(
     base: &Base,
     receiver: &Receiver,
     signer: Option<Arc<Signer>>,
-    beside: Option<Asked>,
+    beside: Option<Credentials>,
 ) -> Result<f64, Failure> {
     let place = Place::new(base)?;
     // As a drain begins: what was written with the jobs is at rest, and nothing of it is left to be sealed.
@@ -233,8 +233,8 @@ pub(super) async fn called(
     };
     let registry = Registry::default().with("http", http);
     let begun = rig::uptime();
-    let asked = beside.unwrap_or(Asked::Nothing);
-    let served = Served::on(&place, Arc::clone(&store), registry, asked).await?;
+    let credentials = beside.unwrap_or(Credentials::Nothing);
+    let served = Served::on(&place, Arc::clone(&store), registry, credentials).await?;
     let readers = beside.map(|_| Readers::start(&served));
     let metrics = served.node.handle().metrics().clone();
     rig::wait("the callbacks", async || {
@@ -280,7 +280,7 @@ impl Readers {
                     if let Some(key) = &key {
                         request.headers_mut().insert(AUTHORIZATION, key.clone());
                     }
-                    let (status, _) = ask(&mut sender, request).await?;
+                    let (status, _) = send(&mut sender, request).await?;
                     if !status.is_success() {
                         return Err(Failure::refused(format!("the server answered {status}")));
                     }
@@ -357,19 +357,19 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) async fn start(place: &Place, registry: Registry) -> Result<Self, Failure> {
-        Self::on(place, place.open().await?, registry, Asked::Nothing).await
+        Self::on(place, place.open().await?, registry, Credentials::Nothing).await
     }
 
     pub(super) async fn on(
         place: &Place,
         store: Arc<dyn Store>,
         registry: Registry,
-        asked: Asked,
+        credentials: Credentials,
     ) -> Result<Self, Failure> {
         let node = rig::start_sealing(place, &store, registry).await?;
-        let (access, key) = match asked {
-            Asked::Nothing => (server::Access::for_anyone(), None),
-            Asked::Key => by_key(&store).await?,
+        let (access, key) = match credentials {
+            Credentials::Nothing => (server::Access::for_anyone(), None),
+            Credentials::Key => by_key(&store).await?,
         };
         let access = Arc::new(access);
         // Jobs of the bench call this machine, which a server allows only where it is said.
@@ -432,7 +432,7 @@ pub(super) fn job_body() -> Bytes {
 
 /// What a server asks of those who call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Credentials {
     Nothing,
     Key,
 }
@@ -451,7 +451,7 @@ pub(super) enum Audit {
 /// How many jobs a second are created one by one over REST, from many clients.
 pub(super) async fn created(
     base: &Base,
-    asked: Asked,
+    credentials: Credentials,
     audit: Audit,
     count: usize,
 ) -> Result<f64, Failure> {
@@ -460,7 +460,7 @@ pub(super) async fn created(
         Audit::Kept => place.open().await?,
         Audit::Left => place.open_without_audit().await?,
     };
-    let served = Served::on(&place, store, Registry::default(), asked).await?;
+    let served = Served::on(&place, store, Registry::default(), credentials).await?;
     let post = Post {
         address: served.address,
         path: "/v1/jobs",
@@ -479,7 +479,7 @@ pub(super) async fn created(
 
 /// Creating one by one over REST.
 pub(super) async fn create(base: &Base, with_floor: bool) -> Result<Figures, Failure> {
-    let rate = created(base, Asked::Nothing, Audit::Kept, CREATED).await?;
+    let rate = created(base, Credentials::Nothing, Audit::Kept, CREATED).await?;
     let figures = Figures::new("create").with("jobs", rate, "/s");
     if !with_floor {
         return Ok(figures);

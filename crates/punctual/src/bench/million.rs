@@ -16,7 +16,7 @@ const JOBS: usize = 1_000_000;
 const TURNS: usize = 5;
 
 /// Fills a store with jobs that are due over the coming year.
-async fn fill(place: &Place, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
+async fn fill(place: &Place, progress: &dyn Fn(u64, u64)) -> Result<(), Failure> {
     let store = place.open().await?;
     let from = rig::now().plus(Duration::from_secs(3_600));
     let target = rig::callback("http://127.0.0.1:9/hook")?;
@@ -28,7 +28,7 @@ async fn fill(place: &Place, tell: &dyn Fn(u64, u64)) -> Result<(), Failure> {
             })
             .collect();
         rig::load(&*store, &jobs).await?;
-        tell(((part + 1) * 10_000) as u64, JOBS as u64);
+        progress(((part + 1) * 10_000) as u64, JOBS as u64);
     }
     Ok(())
 }
@@ -43,10 +43,10 @@ async fn serve(place: &Place) -> Result<(f64, f64), Failure> {
 pub(super) async fn million(
     base: &Base,
     with_floor: bool,
-    tell: &dyn Fn(u64, u64),
+    progress: &dyn Fn(u64, u64),
 ) -> Result<Vec<Figures>, Failure> {
     let place = Place::new(base)?;
-    fill(&place, tell).await?;
+    fill(&place, progress).await?;
     place.rest().await?;
     let (ready, resident) = serve(&place).await?;
     let registered = Figures::new("million")

@@ -298,16 +298,20 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
         Workload::HandedOver => vec![outside::handed_over(base).await?],
         Workload::Signing => vec![costs::signing(base).await?],
         Workload::Ingest => {
-            loading(async |tell| ingest::ingest(base, floor, bench.count as usize, tell).await)
-                .await?
+            loading(async |progress| {
+                ingest::ingest(base, floor, bench.count as usize, progress).await
+            })
+            .await?
         }
         Workload::Million => {
-            loading(async |tell| million::million(base, floor, tell).await).await?
+            loading(async |progress| million::million(base, floor, progress).await).await?
         }
         Workload::Tenants => {
-            vec![loading(async |tell| tenants::tenants(base, tell).await).await?]
+            vec![loading(async |progress| tenants::tenants(base, progress).await).await?]
         }
-        Workload::Fleet => vec![loading(async |tell| fleet::fleet(base, tell).await).await?],
+        Workload::Fleet => {
+            vec![loading(async |progress| fleet::fleet(base, progress).await).await?]
+        }
         Workload::Soak => vec![soak::soak(base, bench.minutes).await?],
         Workload::Snapshot => vec![snapshot::snapshot(base, bench.every).await?],
     })

@@ -199,7 +199,7 @@ async fn beat(
                 let token = HeaderValue::try_from(token).map_err(http::broken)?;
                 request.headers_mut().insert("punctual-token", token);
                 request.headers_mut().remove("content-type");
-                let (status, body) = http::ask(&mut sender, request).await?;
+                let (status, body) = http::send(&mut sender, request).await?;
                 if !status.is_success() {
                     let said = String::from_utf8_lossy(&body);
                     output::note(&format!("  a heartbeat was answered {status}: {said}"));

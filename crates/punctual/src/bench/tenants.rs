@@ -14,7 +14,7 @@ use model::{Job, Report, RetryHint, Role, Tenant, TenantId, TenantName, Timestam
 use store::Store;
 
 use super::figures::{Bar, Figures, percentile};
-use super::http::{self, Asked, Served, broken};
+use super::http::{self, Credentials, Served, broken};
 use super::rig::{self, Base, Place};
 use crate::failure::Failure;
 
@@ -40,17 +40,17 @@ const LISTS: [(&str, &str); 7] = [
     ("audit", "/v1/audit?limit=100"),
 ];
 
-pub(super) async fn tenants(base: &Base, tell: &dyn Fn(u64, u64)) -> Result<Figures, Failure> {
+pub(super) async fn tenants(base: &Base, progress: &dyn Fn(u64, u64)) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
     let store = place.open().await?;
-    let tenants = fill(&*store, tell).await?;
+    let tenants = fill(&*store, progress).await?;
     // The first is the tenant that is always there, the second the uneven one.
     let listing = tenants.iter().skip(2).step_by(TENANTS / LISTING);
     let listing: Vec<TenantId> = tenants.iter().take(2).chain(listing).copied().collect();
     let keys = keys(&*store, &listing).await?;
     let runs = Runs::default();
     let registry = Registry::default().with("http", Arc::new(runs.clone()));
-    let served = Served::on(&place, Arc::clone(&store), registry, Asked::Key).await?;
+    let served = Served::on(&place, Arc::clone(&store), registry, Credentials::Key).await?;
     rig::wait("the runs", async || {
         runs.count() >= TENANTS * RUN + UNEVEN && rig::is_settled(&*store).await
     })
@@ -105,7 +105,7 @@ fn job_of(tenant: TenantId, due_at: Timestamp, label: Option<(&str, &str)>) -> A
 }
 
 /// Tenants, and jobs that are created in turn for all of them, as time brings them.
-async fn fill(store: &dyn Store, tell: &dyn Fn(u64, u64)) -> Result<Vec<TenantId>, Failure> {
+async fn fill(store: &dyn Store, progress: &dyn Fn(u64, u64)) -> Result<Vec<TenantId>, Failure> {
     let now = rig::now();
     let total = (JOBS * TENANTS + UNEVEN) as u64;
     let mut tenants = Vec::with_capacity(TENANTS);
@@ -129,7 +129,7 @@ async fn fill(store: &dyn Store, tell: &dyn Fn(u64, u64)) -> Result<Vec<TenantId
         };
         let jobs = tenants.iter().map(|tenant| job_of(*tenant, due_at, label));
         rig::load(store, &jobs.collect::<Vec<_>>()).await?;
-        tell(((round + 1) * TENANTS) as u64, total);
+        progress(((round + 1) * TENANTS) as u64, total);
     }
     let uneven = tenants.get(1).copied().unwrap_or(TenantId::DEFAULT);
     let later = now.plus(Duration::from_millis(1));
@@ -139,7 +139,7 @@ async fn fill(store: &dyn Store, tell: &dyn Fn(u64, u64)) -> Result<Vec<TenantId
     };
     let jobs: Vec<_> = (0..UNEVEN).map(of).collect();
     rig::load(store, &jobs).await?;
-    tell(total, total);
+    progress(total, total);
     Ok(tenants)
 }
 
@@ -165,7 +165,7 @@ async fn listed(served: &Served, path: &str, keys: &[HeaderValue]) -> Result<Vec
         let mut request = http::request(Method::GET, path, served.address, Bytes::new())?;
         request.headers_mut().insert(AUTHORIZATION, key.clone());
         let begun = rig::uptime();
-        let (status, body) = http::ask(&mut sender, request).await?;
+        let (status, body) = http::send(&mut sender, request).await?;
         took.push(rig::uptime().saturating_sub(begun).as_secs_f64() * 1_000.0);
         if !status.is_success() || body.len() < 200 {
             return Err(Failure::refused(format!(

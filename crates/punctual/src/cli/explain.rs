@@ -32,8 +32,8 @@ pub(super) struct Explain {
 impl Explain {
     pub(super) async fn execute(&self, client: &Client, json: bool) -> Result<(), Failure> {
         let path = format!("{}/explain", self.name.path());
-        let asked = with_query(&path, &[("at", self.at.clone())]);
-        let answer = client.send(Call::get(asked)).await?;
+        let uri = with_query(&path, &[("at", self.at.clone())]);
+        let answer = client.send(Call::get(uri)).await?;
         view::print(&answer, json, show)
     }
 }

@@ -172,55 +172,55 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
     let json = remote.json;
     match command {
         Command::Serve(flags) => serve::serve(flags),
-        Command::Job(command) => ask(&remote, async |client| {
+        Command::Job(command) => with_client(&remote, async |client| {
             job::execute(command, &client, json).await
         }),
-        Command::Run(command) => ask(&remote, async |client| {
+        Command::Run(command) => with_client(&remote, async |client| {
             run::execute(command, &client, json).await
         }),
-        Command::Replay(command) => ask(&remote, async |client| {
+        Command::Replay(command) => with_client(&remote, async |client| {
             replay::execute(command, &client, json).await
         }),
-        Command::Calendar(command) => ask(&remote, async |client| {
+        Command::Calendar(command) => with_client(&remote, async |client| {
             calendar::execute(command, &client, json).await
         }),
-        Command::Target(command) => ask(&remote, async |client| {
+        Command::Target(command) => with_client(&remote, async |client| {
             target::execute(command, &client, json).await
         }),
-        Command::Node(command) => ask(&remote, async |client| {
+        Command::Node(command) => with_client(&remote, async |client| {
             node::execute(command, &client, json).await
         }),
-        Command::Overview(it) => ask(&remote, async |client| {
+        Command::Overview(it) => with_client(&remote, async |client| {
             overview::execute(&it, &client, json).await
         }),
-        Command::Forecast(it) => ask(&remote, async |client| {
+        Command::Forecast(it) => with_client(&remote, async |client| {
             forecast::execute(&it, &client, json).await
         }),
-        Command::Events(it) => ask(&remote, async |client| {
+        Command::Events(it) => with_client(&remote, async |client| {
             events::execute(&it, &client, json).await
         }),
-        Command::Tenant(command) => ask(&remote, async |client| {
+        Command::Tenant(command) => with_client(&remote, async |client| {
             tenant::execute(command, &client, json).await
         }),
-        Command::Key(command) => ask(&remote, async |client| {
+        Command::Key(command) => with_client(&remote, async |client| {
             key::execute(command, &client, json).await
         }),
-        Command::User(command) => ask(&remote, async |client| {
+        Command::User(command) => with_client(&remote, async |client| {
             user::execute(command, &client, json).await
         }),
-        Command::Console => ask(&remote, async |client| user::console(&client, json).await),
-        Command::Audit(command) => ask(&remote, async |client| {
+        Command::Console => with_client(&remote, async |client| user::console(&client, json).await),
+        Command::Audit(command) => with_client(&remote, async |client| {
             audit::execute(command, &client, json).await
         }),
-        Command::Secret(command) => ask(&remote, async |client| {
+        Command::Secret(command) => with_client(&remote, async |client| {
             secret::execute(command, &client, json).await
         }),
-        Command::Signing(command) => ask(&remote, async |client| {
+        Command::Signing(command) => with_client(&remote, async |client| {
             signing::execute(command, &client, json).await
         }),
         Command::Login(login) => block_on(login.execute(&remote)),
-        Command::Next(next) if next.needs_server() => ask(&remote, async |client| {
-            next::ask(&next, &client, json).await
+        Command::Next(next) if next.needs_server() => with_client(&remote, async |client| {
+            next::print_next(&next, &client, json).await
         }),
         Command::Next(next) => next::execute(&next, json),
         Command::Backup(backup) => backup::execute(&backup, json),
@@ -232,7 +232,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
 }
 
 /// Runs a command that talks to a server; one thread is enough for that.
-fn ask<F>(remote: &Remote, talk: F) -> Result<(), Failure>
+fn with_client<F>(remote: &Remote, talk: F) -> Result<(), Failure>
 where
     F: AsyncFnOnce(Client) -> Result<(), Failure>,
 {

@@ -149,7 +149,7 @@ pub(super) fn execute(next: &Next, json: bool) -> Result<(), Failure> {
 }
 
 /// Lets the server work them out: calendars are kept there.
-pub(super) async fn ask(next: &Next, client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) async fn print_next(next: &Next, client: &Client, json: bool) -> Result<(), Failure> {
     let now = Clock::now(&SystemClock);
     let (schedule, from) = next.read(now)?;
     let body = request(next, &schedule, from);

@@ -16,7 +16,7 @@ use crate::client::{Call, Client, encode};
 use crate::failure::Failure;
 
 /// How often progress is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 
 const CREATE_HELP: &str = "\
 Dead runs are meant unless --state says otherwise; `punctual run list` and `run groups` take the same filters, and show
@@ -266,7 +266,7 @@ async fn wait_for(client: &Client, mut replay: Value, json: bool) -> Result<(), 
             output::note(&now);
             shown = now;
         }
-        Clock::sleep(&SystemClock, LOOK_EVERY).await;
+        Clock::sleep(&SystemClock, CHECK_EVERY).await;
         replay = view::parse(&client.send(Call::get(path.clone())).await?)?;
     }
     if json {

@@ -45,8 +45,10 @@ impl Slots {
         let mut cursor = None;
         let mut first = true;
         loop {
-            let asked = query(&range, left, cursor.take());
-            let answer = client.send(Call::get(with_query(&path, &asked))).await?;
+            let parameters = query(&range, left, cursor.take());
+            let answer = client
+                .send(Call::get(with_query(&path, &parameters)))
+                .await?;
             let page = view::parse(&answer)?;
             let slots = items(&page["items"]);
             if json {
@@ -84,8 +86,8 @@ fn query(
     let to = range.1.clone().map(|to| ("to", to));
     let limit = ("limit", left.min(limits::PAGE_MAX).to_string());
     let cursor = cursor.map(|cursor| ("cursor", cursor));
-    let asked = from.into_iter().chain(to).chain([limit]).chain(cursor);
-    asked.collect()
+    let parameters = from.into_iter().chain(to).chain([limit]).chain(cursor);
+    parameters.collect()
 }
 
 /// Says if a part of what was asked for is no longer kept.

@@ -289,7 +289,7 @@ fn refused_parts(text: &str) -> String {
 }
 
 #[test]
-fn nodes_of_one_machine_that_share_a_store_are_told_apart() {
+fn nodes_of_one_machine_that_share_a_store_have_names_of_their_own() {
     let postgres = ("store", "postgres://a@127.0.0.1/a");
     let load = |flags: &[(&'static str, &str)]| Config::load(&sources(None, &[], flags).0).unwrap();
     let alone = load(&[]);

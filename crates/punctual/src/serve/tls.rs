@@ -40,7 +40,7 @@ pub(super) async fn open(config: &Config) -> Result<Option<Secure>, Failure> {
         async move {
             let hurried = async {
                 while hangup.recv().await.is_some() {
-                    tls.look();
+                    tls.check_files();
                 }
             };
             tokio::join!(tls.keep(), hurried);

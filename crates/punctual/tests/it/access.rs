@@ -36,7 +36,7 @@ fn the_first_start_makes_one_root_key_and_commands_find_it() {
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
     assert_eq!(server.http().get("/v1/jobs").status, 401);
     assert_eq!(root(&server).get("/v1/jobs").status, 200);
-    server.ask("job create --key a --every 1h --url http://127.0.0.1:9/");
+    server.printed("job create --key a --every 1h --url http://127.0.0.1:9/");
     let elsewhere = TempDir::new().unwrap();
     let data = elsewhere.path().to_str().unwrap();
     let output = server.cli_with(&[("PUNCTUAL_DATA", data)], "job list");
@@ -55,12 +55,12 @@ fn the_first_start_makes_one_root_key_and_commands_find_it() {
 fn a_store_from_before_there_were_keys_gets_one() {
     let own = TempDir::new().unwrap();
     let server = Server::start_in(own.path(), &[]);
-    server.ask("job create --key kept --every 1h --url http://127.0.0.1:9/");
+    server.printed("job create --key kept --every 1h --url http://127.0.0.1:9/");
     assert!(!own.path().join("root.key").exists());
     assert_eq!(server.stop().code(), Some(0));
     let server = Server::start_in(own.path(), &[KEYS]);
     assert!(printed(&server).is_some());
-    assert!(server.ask("job list").contains("kept"));
+    assert!(server.printed("job list").contains("kept"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn keys_are_made_listed_and_revoked() {
         key.starts_with("punctual_") && !said.contains(&key),
         "{said}"
     );
-    let listed = server.ask("key list");
+    let listed = server.printed("key list");
     assert!(
         listed.contains(id) && listed.contains("for tests"),
         "{listed}"
@@ -113,14 +113,14 @@ fn keys_are_made_listed_and_revoked() {
     let create = "job create --every 1h --url http://127.0.0.1:9/";
     fails(&with(create), 1, &["role admin", "role reader"]);
     assert_eq!(
-        server.ask(&format!("key revoke {id}")),
+        server.printed(&format!("key revoke {id}")),
         format!("revoked {id}\n")
     );
     fails(&with("job list"), 1, &["no valid key"]);
     let bad = server.cli("key create --role owner");
     fails(&bad, 1, &["owner", "--role"]);
-    let worker = server.ask("key create --role worker --queue mail --queue gpu");
-    assert!(server.ask("key list").contains("gpu mail"));
+    let worker = server.printed("key create --role worker --queue mail --queue gpu");
+    assert!(server.printed("key list").contains("gpu mail"));
     let with = |line: &str| server.cli_with(&[("PUNCTUAL_KEY", worker.trim())], line);
     fails(&with("job list"), 1, &["role reader", "role worker"]);
     let bad = server.cli("key create --role reader --queue mail");
@@ -195,7 +195,7 @@ fn a_profiles_key_is_sent_to_its_own_server_alone() {
 }
 
 #[test]
-fn metrics_are_shown_to_root_or_when_told_to_everyone() {
+fn metrics_are_shown_to_root_or_when_configured_to_everyone() {
     let server = Server::start_with_keys();
     assert_eq!(server.http().get("/metrics").status, 401);
     assert_eq!(root(&server).get("/metrics").status, 200);
@@ -244,17 +244,17 @@ fn of_a_fleet_that_starts_at_once_one_makes_the_root_key() {
 #[test]
 fn tenants_are_made_and_each_sees_its_own() {
     let server = Server::start_with_keys();
-    let made = server.ask("tenant create team-search --note 'owned by Ann'");
+    let made = server.printed("tenant create team-search --note 'owned by Ann'");
     assert_eq!(made, "created team-search\n");
-    assert!(server.ask("tenant list").contains("owned by Ann"));
+    assert!(server.printed("tenant list").contains("owned by Ann"));
     assert!(
         server
-            .ask("tenant show team-search")
+            .printed("tenant show team-search")
             .contains("team-search")
     );
     let create = "job create --key mine --every 1h --url http://127.0.0.1:9/";
-    server.ask(create);
-    let key = server.ask("key create --tenant team-search --role admin");
+    server.printed(create);
+    let key = server.printed("key create --tenant team-search --role admin");
     let with = |line: &str| server.cli_with(&[("PUNCTUAL_KEY", key.trim())], line);
     fails(&with("job show mine"), 1, &["mine"]);
     let listed = with("job list --json");
@@ -264,44 +264,44 @@ fn tenants_are_made_and_each_sees_its_own() {
     let refused = server.cli("tenant delete team-search");
     fails(&refused, 1, &["team-search has jobs"]);
     assert!(with("job delete mine").status.success());
-    let keys = server.ask("key list --tenant team-search");
+    let keys = server.printed("key list --tenant team-search");
     let id = keys
         .split_whitespace()
         .find(|word| word.starts_with("key_"))
         .unwrap();
-    server.ask(&format!("key revoke {id} --tenant team-search"));
+    server.printed(&format!("key revoke {id} --tenant team-search"));
     assert_eq!(
-        server.ask("tenant edit team-search --note ''"),
+        server.printed("tenant edit team-search --note ''"),
         "changed team-search\n"
     );
     assert_eq!(
-        server.ask("tenant delete team-search"),
+        server.printed("tenant delete team-search"),
         "deleting team-search: 0 jobs are left\n"
     );
-    assert!(server.ask("job show mine").contains("mine"));
+    assert!(server.printed("job show mine").contains("mine"));
 }
 
 #[test]
 fn a_tenant_gets_no_more_than_its_quota_and_goes_with_everything() {
     let server = Server::start_with_keys();
-    server.ask("tenant create team-search --jobs-max 1");
-    let key = server.ask("key create --tenant team-search --role admin --label Ann");
+    server.printed("tenant create team-search --jobs-max 1");
+    let key = server.printed("key create --tenant team-search --role admin --label Ann");
     let as_ann = |line: &str| server.cli_with(&[("PUNCTUAL_KEY", key.trim())], line);
     let create = "job create --every 1h --url http://127.0.0.1:9/";
     assert!(as_ann(create).status.success());
     fails(&as_ann(create), 1, &["1 of at most 1 (jobs_max)"]);
     let listed = as_ann("job list --owner Ann --json");
     assert!(String::from_utf8_lossy(&listed.stdout).contains("Ann"));
-    server.ask("tenant edit team-search --jobs-max 2 --history-days-max 7");
-    let shown = server.ask("tenant show team-search");
+    server.printed("tenant edit team-search --jobs-max 2 --history-days-max 7");
+    let shown = server.printed("tenant show team-search");
     assert!(shown.contains("history_days_max"), "{shown}");
     assert!(as_ann(create).status.success());
-    let said = server.ask("tenant delete team-search --with-everything");
+    let said = server.printed("tenant delete team-search --with-everything");
     assert_eq!(said.trim(), "deleting team-search: 2 jobs are left");
     fails(&as_ann("job list"), 1, &["no valid key"]);
     assert!(
         server
-            .ask("tenant show team-search")
+            .printed("tenant show team-search")
             .contains("deleting_at")
     );
 }
@@ -309,7 +309,7 @@ fn a_tenant_gets_no_more_than_its_quota_and_goes_with_everything() {
 /// Waits until the tenant shows so many runs of today.
 fn wait_runs(server: &Server, count: u64) {
     wait_for("the count of runs", || {
-        let shown = server.ask("tenant show default --json");
+        let shown = server.printed("tenant show default --json");
         let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
         (shown["used"]["runs_day"] == count).then_some(())
     });
@@ -319,10 +319,10 @@ fn wait_runs(server: &Server, count: u64) {
 fn a_tenant_has_so_many_runs_a_day_also_after_a_restart() {
     let own = tempfile::TempDir::new().unwrap();
     let server = Server::start_in(own.path(), &[KEYS]);
-    server.ask("tenant edit default --runs-day-max 3");
-    server.ask("job create --key tick --every 1s --url http://127.0.0.1:9/ --overlap allow");
+    server.printed("tenant edit default --runs-day-max 3");
+    server.printed("job create --key tick --every 1s --url http://127.0.0.1:9/ --overlap allow");
     let skipped = || {
-        let slots = server.ask("job slots tick");
+        let slots = server.printed("job slots tick");
         slots.contains("quota").then_some(())
     };
     wait_for("a slot beyond the quota", skipped);
@@ -351,7 +351,7 @@ fn a_tenant_has_so_many_runs_a_day_also_after_a_restart() {
     wait_for("the node to know of it", || {
         (lines(server.log()).len() == 1).then_some(())
     });
-    let listed = server.ask("run list --job tick --json --all");
+    let listed = server.printed("run list --job tick --json --all");
     let (all, skips) = (
         listed.matches("\"run_").count(),
         listed.matches("\"quota\"").count(),

@@ -20,20 +20,20 @@ struct Node {
 
 /// Makes three changes, each sealed by itself, and answers the head that was logged last.
 fn changed(server: Server) -> Node {
-    let ask = |line: &str| verify(&server, line);
+    let check = |line: &str| verify(&server, line);
     for number in 1..=3 {
         let job = json!({"key": format!("job-{number}"), "schedule": "@yearly", "target": "http://127.0.0.1:9/"});
         assert_eq!(server.http().post("/v1/jobs", &job).status, 201);
         wait_for("the seal", || {
-            let entries = ask("")["entries"].as_u64().unwrap_or(0);
+            let entries = check("")["entries"].as_u64().unwrap_or(0);
             (entries >= number).then_some(())
         });
     }
-    let last = ask("");
+    let last = check("");
     assert_eq!(last["whole"], true, "{last}");
     let head = last["head"].as_str().unwrap().to_owned();
     assert!(server.log().contains(&head), "the head is in the log");
-    assert_eq!(ask(&format!("--head {head}"))["whole"], true);
+    assert_eq!(check(&format!("--head {head}"))["whole"], true);
     let seals = server.log().matches("the audit log was sealed").count();
     Node {
         server,

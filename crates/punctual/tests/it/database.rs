@@ -162,7 +162,7 @@ fn gives_up(address: &str) {
 }
 
 #[test]
-fn clients_that_ask_for_too_much_or_give_up_delay_no_slot() {
+fn clients_that_request_too_much_or_give_up_delay_no_slot() {
     let Some(database) = private() else { return };
     let folder = TempDir::new().unwrap();
     let server = Server::start_in(folder.path(), &["--store", &database.address()]);

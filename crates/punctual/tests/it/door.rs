@@ -77,7 +77,7 @@ fn commands_speak_tls_with_a_server_whose_authority_they_trust() {
     assert!(server.url().starts_with("https://"));
     fails(&server.cli("job list"), 3, &["--server-ca"]);
     let as_one = format!("--server-ca {ca} --client-cert {cert} --client-key {key}");
-    server.ask(&format!("job list {as_one}"));
+    server.printed(&format!("job list {as_one}"));
     let anonymous = server.cli(&format!("job list --server-ca {ca}"));
     assert_eq!(anonymous.status.code(), Some(3), "{anonymous:?}");
     let half = server.cli(&format!("job list --server-ca {ca} --client-cert {cert}"));

@@ -60,22 +60,22 @@ fn nodes_over_one_database_see_each_other() {
         .collect();
     assert_eq!(names.len(), 2, "one machine, two names: {names:?}");
     for node in &seen {
-        let asked = node["name"].as_str().unwrap().ends_with(&port(&one));
-        assert_eq!(node["self"], asked, "{node}");
+        let is_self = node["name"].as_str().unwrap().ends_with(&port(&one));
+        assert_eq!(node["self"], is_self, "{node}");
         let uncertainty = node["clock_uncertainty"].as_str().unwrap();
         let millis: f64 = uncertainty.trim_end_matches("ms").parse().unwrap();
         assert!((0.0..50.0).contains(&millis), "{node}");
     }
-    let listed = other.ask("node list");
+    let listed = other.printed("node list");
     let rows: Vec<&str> = listed.lines().skip(1).collect();
     assert_eq!(rows.len(), 2, "{listed}");
     for row in rows {
-        let asked = row
+        let is_self = row
             .split_whitespace()
             .next()
             .unwrap()
             .ends_with(&port(&other));
-        assert_eq!(row.ends_with('*'), asked, "{listed}");
+        assert_eq!(row.ends_with('*'), is_self, "{listed}");
         assert!(row.contains(" ± "), "{listed}");
     }
     is_ready(&one);

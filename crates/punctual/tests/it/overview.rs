@@ -30,7 +30,7 @@ fn create(http: &Http, body: &Value) -> String {
     reply.json()["id"].as_str().unwrap().to_owned()
 }
 
-fn ask(http: &Http, path: &str) -> Value {
+fn post(http: &Http, path: &str) -> Value {
     let reply = http.post(path, &json!({}));
     let text = String::from_utf8_lossy(&reply.body);
     assert!(reply.status < 300, "{path}: {text}");
@@ -168,23 +168,23 @@ fn day(http: &Http, target: &Receiver) {
         (enough && of(&seen.skipped, "overlap") >= 2 && state == "finished").then_some(())
     });
     between_slots();
-    ask(http, &format!("/v1/jobs/{paused}/pause"));
+    post(http, &format!("/v1/jobs/{paused}/pause"));
     pause(Duration::from_millis(8_000));
     // What the pause passed is recorded when it ends.
     between_slots();
-    ask(http, &format!("/v1/jobs/{paused}/resume"));
-    ask(http, &format!("/v1/jobs/{paused}/pause"));
+    post(http, &format!("/v1/jobs/{paused}/resume"));
+    post(http, &format!("/v1/jobs/{paused}/pause"));
     let never = format_moment(now() + 86_400_000);
     let hangs =
         json!({"schedule": {"at": never}, "target": target.url("/hang"), "overlap": "queue_one"});
     let (one, other) = (create(http, &hangs), create(http, &hangs));
     let run = |job: &str| {
-        let run = ask(http, &format!("/v1/jobs/{job}/run"));
+        let run = post(http, &format!("/v1/jobs/{job}/run"));
         run["id"].as_str().unwrap().to_owned()
     };
     let (first, waits) = (run(&one), run(&one));
-    ask(http, &format!("/v1/runs/{waits}/cancel"));
-    ask(http, &format!("/v1/runs/{first}/cancel"));
+    post(http, &format!("/v1/runs/{waits}/cancel"));
+    post(http, &format!("/v1/runs/{first}/cancel"));
     // One that runs and one that waits go with their job.
     run(&other);
     run(&other);
@@ -219,7 +219,7 @@ fn format_moment(millis: i64) -> String {
     model::Timestamp::from_millis(millis).to_string()
 }
 
-fn tell(start: impl Fn() -> Server) {
+fn check_overview(start: impl Fn() -> Server) {
     let target = target();
     let server = start();
     let http = server.http();
@@ -232,7 +232,7 @@ fn tell(start: impl Fn() -> Server) {
     check_shape(&shown, &truth);
     for run in list(&http, "/v1/runs?state=running&") {
         let id = run["id"].as_str().unwrap();
-        ask(&http, &format!("/v1/runs/{id}/cancel"));
+        post(&http, &format!("/v1/runs/{id}/cancel"));
     }
     // Nobody fires for longer than what is only late.
     let id = seldom(&http, &target);
@@ -246,7 +246,7 @@ fn tell(start: impl Fn() -> Server) {
         happened(&http).skipped.contains_key("missed").then_some(())
     });
     between_slots();
-    ask(&http, &format!("/v1/jobs/{id}/pause"));
+    post(&http, &format!("/v1/jobs/{id}/pause"));
     let (truth, shown) = agree(&http, true);
     assert!(truth.skipped["missed"] >= 1, "{truth:#?}");
     let attention = shown["attention"].as_array().unwrap().iter();
@@ -258,7 +258,7 @@ fn tell(start: impl Fn() -> Server) {
     for span in ["6h", "24h", "7d"] {
         assert_eq!(counted(&overview(&http, span)), truth, "{span}");
     }
-    let said = server.ask("overview --span 24h");
+    let said = server.printed("overview --span 24h");
     let line = format!("fired      {}, ", truth.fired);
     assert!(said.contains(&line), "{said}");
     assert!(server.stop().success());
@@ -309,7 +309,7 @@ fn check_shape(shown: &Value, truth: &Happened) {
 #[test]
 fn every_number_of_the_overview_is_what_happened() {
     let folder = TempDir::new().unwrap();
-    tell(|| Server::start_in(folder.path(), &[]));
+    check_overview(|| Server::start_in(folder.path(), &[]));
 }
 
 #[test]
@@ -319,5 +319,5 @@ fn every_number_of_the_overview_is_what_happened_over_postgres() {
         Err(why) => return skip(&why.to_string()),
     };
     let (store, folder) = (database.fresh_schema(), TempDir::new().unwrap());
-    tell(|| Server::start_in(folder.path(), &["--store", &store]));
+    check_overview(|| Server::start_in(folder.path(), &["--store", &store]));
 }

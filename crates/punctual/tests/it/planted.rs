@@ -142,8 +142,8 @@ fn printed(server: &Server, (job, run): (&str, &str)) -> Vec<String> {
     ];
     let mut printed = Vec::new();
     for line in lines {
-        printed.push(server.ask(&line));
-        printed.push(server.ask(&format!("{line} --json")));
+        printed.push(server.printed(&line));
+        printed.push(server.printed(&format!("{line} --json")));
     }
     printed
 }
@@ -156,7 +156,7 @@ fn plant(server: &Server) -> (Vec<String>, Vec<String>) {
         &["api", "--host", "127.0.0.1"],
         &format!("{SECRET}\n"),
     );
-    let key = server.ask("key create --role reader --label 'a label'");
+    let key = server.printed("key create --role reader --label 'a label'");
     let key = key.trim().to_owned();
     assert_eq!(server.http().with_key(&key).get("/v1/jobs").status, 200);
     let (fails, succeeds) = (parrot(400), parrot(200));

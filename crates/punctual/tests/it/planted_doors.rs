@@ -72,7 +72,7 @@ impl Doors {
     pub(crate) fn open(server: &Server, secret: &str) -> Self {
         let (http, receiver) = (root(server), parrot());
         let mut doors = Self::default();
-        let signing = server.ask("signing create").trim().to_owned();
+        let signing = server.printed("signing create").trim().to_owned();
         doors.nowhere.push(signing.replace("whsec_", ""));
         let reported = doors.report(&http, &receiver, secret);
         let rendered = doors.render(&http, &receiver, secret);

@@ -72,8 +72,8 @@ fn serve(mut socket: TcpStream, log: &Mutex<Vec<String>>) -> Option<()> {
 
 /// A tenant with a key of its own.
 fn team(server: &Server, proxy: &str) -> String {
-    server.ask(&format!("tenant create team --proxy {proxy}"));
-    let key = server.ask("key create --tenant team --role admin --json");
+    server.printed(&format!("tenant create team --proxy {proxy}"));
+    let key = server.printed("key create --tenant team --role admin --json");
     let key: Value = serde_json::from_str(&key).unwrap();
     key["key"].as_str().unwrap().to_owned()
 }
@@ -146,7 +146,7 @@ fn a_tenants_callbacks_go_through_its_proxy_and_nobody_sees_its_password() {
     assert_eq!((receiver.count(), proxy.called().len()), (2, called));
 
     // Another password takes effect at once here, and the proxy refuses it.
-    server.ask(&format!("tenant edit team --proxy {}", proxy.url("wr0ng")));
+    server.printed(&format!("tenant edit team --proxy {}", proxy.url("wr0ng")));
     let refused = run(&team, &theirs);
     let ended = (&refused["state"], &refused["attempt"]);
     assert_eq!(ended, (&json!("dead"), &json!(2)));
@@ -158,7 +158,7 @@ fn a_tenants_callbacks_go_through_its_proxy_and_nobody_sees_its_password() {
     assert_eq!(receiver.count(), 2);
 
     // Without it they leave as all others do.
-    server.ask("tenant edit team --proxy ''");
+    server.printed("tenant edit team --proxy ''");
     assert_eq!(run(&team, &theirs)["state"], "succeeded");
     assert_eq!(receiver.count(), 3);
     let url = proxy.url("s3cret");
@@ -166,8 +166,8 @@ fn a_tenants_callbacks_go_through_its_proxy_and_nobody_sees_its_password() {
         "echo '{url}' | punctual tenant edit team --proxy -"
     ));
     assert!(typed.status.success(), "{typed:?}");
-    let shown = server.ask("tenant show team");
-    let audit = server.ask("audit list --tenant team --json");
+    let shown = server.printed("tenant show team");
+    let audit = server.printed("audit list --tenant team --json");
     for said in [&shown, &audit] {
         assert!(said.contains(&proxy.url("***")), "{said}");
     }
@@ -222,7 +222,7 @@ fn an_attempt_that_waits_for_a_silent_proxy_says_so() {
     let silent = TcpListener::bind("127.0.0.2:0").unwrap();
     let address = silent.local_addr().unwrap();
     let (server, root) = start(&folder, "127.0.0.0/8");
-    server.ask(&format!(
+    server.printed(&format!(
         "tenant edit default --proxy http://ann:s3cret@{address}"
     ));
     let job = json!({"schedule": "@yearly", "target": receiver.url("/"), "timeout": "1s", "retry": {"attempts_max": 1}});

@@ -117,7 +117,7 @@ fn all_about(server: &Server, http: &Http, id: &str) -> Vec<String> {
         "job list",
         &format!("job show {id}"),
     ] {
-        answers.push(server.ask(line));
+        answers.push(server.printed(line));
     }
     answers
 }
@@ -192,12 +192,12 @@ fn the_master_key_is_changed_without_losing_a_secret() {
     let server = Server::start_in(&data, &arguments);
     dead(&root(&server), &id);
     assert_eq!(receiver.count(), 1);
-    let said = server.ask("secret rewrap");
+    let said = server.printed("secret rewrap");
     assert!(
         said.starts_with("1 secrets are under the master key"),
         "{said}"
     );
-    assert!(server.ask("secret rewrap").starts_with("0 secrets"));
+    assert!(server.printed("secret rewrap").starts_with("0 secrets"));
     server.stop();
     fs::write(&key, NEWER).unwrap();
     let server = Server::start_in(&data, &arguments);
@@ -295,11 +295,11 @@ fn the_master_key_is_changed_while_a_job_fires_every_second() {
     let new = master_key_of(&server, "other");
     assert_ne!(new, old);
     // It fails where a seal is not right; those of both keys are there.
-    server.ask("audit verify");
+    server.printed("audit verify");
     // What is no key changes nothing.
     fs::write(&key, "planted").unwrap();
     hang_up(&server, "the master keys stay as they were");
-    let said = server.ask("secret rewrap");
+    let said = server.printed("secret rewrap");
     assert!(said.starts_with("1 secrets"), "{said}");
     assert_eq!(master_key_of(&server, "api"), new);
     fs::write(&key, NEWER).unwrap();

@@ -118,7 +118,7 @@ fn a_second_server_on_the_same_folder_is_refused() {
 fn a_killed_server_lets_go_of_its_folder_and_loses_nothing() {
     let own = TempDir::new().unwrap();
     let server = Server::start_in(own.path(), &[]);
-    server.ask("job create --key kept --cron @daily --url http://127.0.0.1:9/");
+    server.printed("job create --key kept --cron @daily --url http://127.0.0.1:9/");
     server.kill();
     let server = Server::start_in(own.path(), &[]);
     assert_eq!(server.http().get("/v1/jobs/by-key/kept").status, 200);

@@ -20,13 +20,13 @@ fn expected(delivery: &Delivery, secrets: &[&str]) -> String {
 /// Runs the job, and gives what the receiver got of it.
 fn delivered(server: &Server, receiver: &Receiver) -> Delivery {
     let before = receiver.count();
-    server.ask("job run signed");
+    server.printed("job run signed");
     wait_for("the callback", || (receiver.count() > before).then_some(()));
     receiver.deliveries().pop().unwrap()
 }
 
 fn id_of(server: &Server, at: usize) -> String {
-    let listed: Value = serde_json::from_str(&server.ask("signing list --json")).unwrap();
+    let listed: Value = serde_json::from_str(&server.printed("signing list --json")).unwrap();
     listed["items"][at]["id"].as_str().unwrap().to_owned()
 }
 
@@ -36,7 +36,7 @@ fn callbacks_are_signed_while_there_is_a_secret_and_by_both_while_there_are_two(
     let server = Server::start_in(folder.path(), &[KEYS]);
     let receiver = Receiver::start();
     let url = receiver.url("/");
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key signed --cron @yearly --url {url} --payload '{{\"n\": 1}}'"
     ));
     let unsigned = delivered(&server, &receiver);
@@ -47,7 +47,7 @@ fn callbacks_are_signed_while_there_is_a_secret_and_by_both_while_there_are_two(
             .any(|name| name.starts_with("webhook-"))
     );
 
-    let first = server.ask("signing create");
+    let first = server.printed("signing create");
     let first = first.trim();
     let one = delivered(&server, &receiver);
     assert_eq!(one.header("webhook-id"), one.header("punctual-run"));
@@ -55,7 +55,7 @@ fn callbacks_are_signed_while_there_is_a_secret_and_by_both_while_there_are_two(
     assert!((one.at_micros / 1_000_000 - sent).abs() <= 5, "{sent}");
     assert_eq!(one.header("webhook-signature"), expected(&one, &[first]));
 
-    let second = server.ask("signing create");
+    let second = server.printed("signing create");
     let second = second.trim();
     let both = delivered(&server, &receiver);
     assert_eq!(
@@ -65,11 +65,11 @@ fn callbacks_are_signed_while_there_is_a_secret_and_by_both_while_there_are_two(
     let third = server.cli("signing create");
     assert!(!third.status.success());
 
-    server.ask(&format!("signing delete {}", id_of(&server, 0)));
+    server.printed(&format!("signing delete {}", id_of(&server, 0)));
     let last = delivered(&server, &receiver);
     assert_eq!(last.header("webhook-signature"), expected(&last, &[second]));
-    assert!(!server.log().contains("whsec_") && !server.ask("audit list").contains("whsec_"));
-    server.ask(&format!("signing delete {}", id_of(&server, 0)));
+    assert!(!server.log().contains("whsec_") && !server.printed("audit list").contains("whsec_"));
+    server.printed(&format!("signing delete {}", id_of(&server, 0)));
     let unsigned = delivered(&server, &receiver);
     assert!(!unsigned.headers.contains_key("webhook-signature"));
 }
@@ -85,7 +85,7 @@ fn every_attempt_of_a_run_has_the_same_id_and_its_own_moment() {
             Answer::ok()
         }
     });
-    let secret = server.ask("signing create");
+    let secret = server.printed("signing create");
     let job = json!({"schedule": {"in": "0s"}, "target": receiver.url("/"),
         "retry": {"attempts_max": 2, "delay_first": "1100ms", "jitter": 0}});
     assert_eq!(server.http().post("/v1/jobs", &job).status, 201);
@@ -107,7 +107,7 @@ fn a_node_that_cannot_sign_sends_nothing() {
     let folder = TempDir::new().unwrap();
     let receiver = Receiver::start();
     let server = Server::start_in(folder.path(), &[]);
-    server.ask("signing create");
+    server.printed("signing create");
     let job = json!({"key": "signed", "schedule": "@yearly", "target": receiver.url("/"),
         "retry": {"attempts_max": 2, "delay_first": "1ms"}});
     assert_eq!(server.http().post("/v1/jobs", &job).status, 201);
@@ -115,7 +115,7 @@ fn a_node_that_cannot_sign_sends_nothing() {
     let key = folder.path().join("other.key");
     fs::write(&key, "07".repeat(32)).unwrap();
     let server = Server::start_in(folder.path(), &["--master-key-file", key.to_str().unwrap()]);
-    server.ask("job run signed");
+    server.printed("job run signed");
     let run = wait_for("its end", || {
         let runs = list(&server.http(), "/v1/runs?state=dead&");
         runs.into_iter().next()

@@ -39,7 +39,7 @@ fn is_behind_a_key(server: &Server) {
     let root = server.http().with_key(&server.root_key());
     assert_eq!(root.get("/v1/jobs/by-key/kept").status, 200);
     assert_eq!(root.get("/v1/tenants/default").status, 200);
-    assert!(server.ask("job list").contains("kept"));
+    assert!(server.printed("job list").contains("kept"));
 }
 
 const CREATE: &str = "job create --key kept --every 1h --url http://127.0.0.1:9/";
@@ -48,7 +48,7 @@ const CREATE: &str = "job create --key kept --every 1h --url http://127.0.0.1:9/
 fn a_file_from_before_there_were_keys() {
     let (new, old) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let server = Server::start_in(new.path(), &[]);
-    server.ask(CREATE);
+    server.printed(CREATE);
     assert_eq!(server.stop().code(), Some(0));
     let conn = Connection::open(old.path().join("punctual.db")).unwrap();
     for text in migrations("sqlite") {
@@ -85,7 +85,7 @@ fn a_database_from_before_there_were_keys() {
     let (new_name, old_name) = (name(&new), name(&old));
     let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
     let server = Server::start_in(folders[0].path(), &["--store", &new]);
-    server.ask(CREATE);
+    server.printed(CREATE);
     assert_eq!(server.stop().code(), Some(0));
     let mut script = format!(
         "CREATE SCHEMA {old_name}; SET search_path TO {old_name}; CREATE TABLE schema_migrations \

@@ -52,10 +52,10 @@ fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
 fn fields(job: &Job) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     if let Ok(Value::Object(all)) = serde_json::to_value(wire::Job::of(job)) {
-        let told = all
+        let compared = all
             .iter()
             .filter(|(name, _)| !STANDING.contains(&name.as_str()));
-        for (name, value) in told {
+        for (name, value) in compared {
             flatten(name, value, &mut fields);
         }
     }

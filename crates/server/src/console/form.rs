@@ -96,10 +96,10 @@ async fn previewed(
         "only": names(fields.get("only")),
         "count": SLOTS,
     });
-    let asked = wire::preview(body.to_string().as_bytes())?;
+    let request = wire::preview(body.to_string().as_bytes())?;
     let found = match job {
-        Some(job) => preview::of_edit(api, job, asked).await?,
-        None => preview::preview(api, viewer.id(), asked).await?,
+        Some(job) => preview::of_edit(api, job, request).await?,
+        None => preview::preview(api, viewer.id(), request).await?,
     };
     let theirs = Zone::get(fields.get("timezone")).unwrap_or_else(|_| Zone::utc());
     let face = face(viewer);

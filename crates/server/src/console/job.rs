@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use model::schedule::Asked;
+use model::schedule::Point;
 use model::{Job, JobId, JobState, Role};
 use store::{Page, RunFilter};
 
@@ -223,9 +223,9 @@ async fn explained(
     id: JobId,
     text: &str,
 ) -> Result<Explain, PageError> {
-    let asked = Asked::parse(text).or_else(|_| Asked::parse(&text.replace(' ', "+")));
-    let asked = asked.map_err(|error| Problem::new(Kind::ParameterInvalid, error.to_string()))?;
-    let found = explain::explain(api, viewer.id(), id, &asked).await?;
+    let point = Point::parse(text).or_else(|_| Point::parse(&text.replace(' ', "+")));
+    let point = point.map_err(|error| Problem::new(Kind::ParameterInvalid, error.to_string()))?;
+    let found = explain::explain(api, viewer.id(), id, &point).await?;
     let shown = wire::Explained::of(&found);
     let entry = found.found.entry();
     let run = entry.and_then(|entry| match &entry.fate {

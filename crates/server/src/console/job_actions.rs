@@ -46,8 +46,8 @@ pub(super) async fn run(
 ) -> Answer {
     posted.by.needs(Role::Operator)?;
     let job = find(&api, &posted.by, &id).await?;
-    let asked = crate::ops::runs::Asked::default();
-    let run = crate::ops::runs::start(&api, posted.by.id(), job.id, asked).await?;
+    let request = crate::ops::runs::StartRequest::default();
+    let run = crate::ops::runs::start(&api, posted.by.id(), job.id, request).await?;
     Ok(Redirect::to(&format!("/runs/{}?done=started", run.id)).into_response())
 }
 

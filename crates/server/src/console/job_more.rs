@@ -156,8 +156,8 @@ pub(super) async fn slots(
     Query(params): Params,
 ) -> Answer {
     let job = find(&api, &viewer, &id).await?;
-    let asked = Timestamp::parse(param(&params, "day")).unwrap_or(viewer.now);
-    let start = |days| viewer.zone.day_start(asked, days);
+    let moment = Timestamp::parse(param(&params, "day")).unwrap_or(viewer.now);
+    let start = |days| viewer.zone.day_start(moment, days);
     let range = Range {
         from: start(0),
         to: start(1),
@@ -187,8 +187,8 @@ pub(super) async fn slots(
     let head = Head::new(&viewer, &job, "summary");
     let path = |day: Timestamp| format!("/jobs/{id}/slots?day={day}");
     let text = SlotsPage {
-        frame: head.frame(&viewer).with_crumb(face.day(asked), ""),
-        day: face.day(asked),
+        frame: head.frame(&viewer).with_crumb(face.day(moment), ""),
+        day: face.day(moment),
         rows: found.entries.iter().map(row).collect(),
         next: found
             .next

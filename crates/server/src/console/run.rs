@@ -378,17 +378,17 @@ pub(super) async fn replay(
     } else {
         Some(json(text)?)
     };
-    let asked = runs::Asked {
+    let request = runs::StartRequest {
         payload,
-        ..runs::Asked::default()
+        ..runs::StartRequest::default()
     };
-    let new = runs::replay(&api, posted.by.id(), run.id, asked).await?;
+    let new = runs::replay(&api, posted.by.id(), run.id, request).await?;
     Ok(Redirect::to(&format!("/runs/{}?done=replayed", new.id)).into_response())
 }
 
 /// As the API reads it: what is not JSON is refused.
 fn json(text: &str) -> Result<Bytes, PageError> {
     let body = format!("{{\"payload\":{text}}}");
-    let asked = wire::start(body.as_bytes()).map_err(Problem::from)?;
-    Ok(asked.payload.unwrap_or_default())
+    let request = wire::start(body.as_bytes()).map_err(Problem::from)?;
+    Ok(request.payload.unwrap_or_default())
 }

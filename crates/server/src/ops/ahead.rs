@@ -27,7 +27,7 @@ pub(super) struct Walk<'a> {
     until: Timestamp,
     /// What calendars said last; it holds for some time.
     said: Option<Exclusion>,
-    looks: u32,
+    lookups: u32,
 }
 
 impl<'a> Walk<'a> {
@@ -39,7 +39,7 @@ impl<'a> Walk<'a> {
             after,
             until,
             said: None,
-            looks: limits::CALENDAR_STEPS_MAX,
+            lookups: limits::CALENDAR_STEPS_MAX,
         }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
 
     /// Where the walk would go on, if it ended because calendars were asked often enough.
     pub(super) fn stopped_at(&self) -> Option<Slot> {
-        let next = (self.looks == 0).then(|| self.schedule.next_after(self.after));
+        let next = (self.lookups == 0).then(|| self.schedule.next_after(self.after));
         next.flatten().filter(|slot| slot.0 <= self.until)
     }
 
@@ -63,7 +63,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What calendars say about a slot; nothing once they were asked often enough.
-    fn look(&mut self, slot: Slot) -> Option<Exclusion> {
+    fn exclusion(&mut self, slot: Slot) -> Option<Exclusion> {
         if self.schedule.calendars.is_empty() {
             return Some(Exclusion {
                 by: None,
@@ -73,8 +73,8 @@ impl<'a> Walk<'a> {
         if let Some(said) = self.said.as_ref().filter(|said| slot.0 < said.until) {
             return Some(said.clone());
         }
-        self.looks = self.looks.checked_sub(1)?;
-        let said = self.schedule.calendars.look(slot, &self.zone);
+        self.lookups = self.lookups.checked_sub(1)?;
+        let said = self.schedule.calendars.exclusion(slot, &self.zone);
         self.said = Some(said.clone());
         Some(said)
     }
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
     fn left_out(&mut self, first: Slot, by: String, until: Timestamp) -> Part {
         let mut end = until.minus(MILLISECOND).min(self.until);
         while let Some(slot) = self.schedule.next_after(end) {
-            let said = match self.look(slot) {
+            let said = match self.exclusion(slot) {
                 Some(said) if slot.0 <= self.until && said.by.as_ref() == Some(&by) => said,
                 Some(_) | None => break,
             };
@@ -103,7 +103,7 @@ impl Iterator for Walk<'_> {
             if slot.0 > self.until {
                 return None;
             }
-            let said = self.look(slot)?;
+            let said = self.exclusion(slot)?;
             let Some(by) = said.by else {
                 self.after = slot.0;
                 return Some(Part::Kept(slot));

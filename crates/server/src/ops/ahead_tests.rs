@@ -33,7 +33,13 @@ fn slot_by_slot(schedule: &Schedule, from: Timestamp, until: Timestamp) -> Vec<(
     let next = |slot: &Slot| schedule.next_after(slot.0);
     let slots = std::iter::successors(schedule.next_after(from), next);
     let zone = schedule.zone();
-    let by = |slot| schedule.calendars.look(slot, &zone).by.unwrap_or_default();
+    let by = |slot| {
+        schedule
+            .calendars
+            .exclusion(slot, &zone)
+            .by
+            .unwrap_or_default()
+    };
     slots
         .take_while(|slot| slot.0 <= until)
         .map(|slot| (slot, by(slot)))
@@ -60,7 +66,7 @@ fn walked(schedule: &Schedule, from: Timestamp, until: Timestamp) -> Vec<(Slot, 
 }
 
 #[test]
-fn a_walk_finds_what_asking_about_every_slot_finds() {
+fn a_walk_finds_what_a_check_of_every_slot_finds() {
     let weekends = weekly("weekends", "SAT-SUN");
     let nights = weekly("nights", "MON-SUN 22:00-06:00");
     let winter = calendar("winter", |it| {

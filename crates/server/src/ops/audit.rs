@@ -16,7 +16,7 @@ use crate::api::Api;
 /// Entries read from the store at once.
 const READ_MAX: usize = 200;
 /// Entries that one page looks at: where few fit, it is short and has a cursor.
-const LOOKED_AT_MAX: usize = 10_000;
+const SCANNED_MAX: usize = 10_000;
 /// A page ends early when what it holds is this large.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How far entries may be out of the order of their moments: clocks of nodes differ, and transactions take time.
@@ -79,7 +79,7 @@ pub async fn list(
         limit: READ_MAX,
         ..AuditRange::ALL
     };
-    let (mut items, mut looked_at, mut bytes) = (Vec::new(), 0, 0);
+    let (mut items, mut scanned, mut bytes) = (Vec::new(), 0, 0);
     loop {
         let read = api.store.access().list_audit(&range).await?;
         let ended = read.len() < READ_MAX;
@@ -87,12 +87,12 @@ pub async fn list(
             if filter.ends_before(&entry) {
                 return Ok(Listed { items, next: None });
             }
-            if items.len() == limit || looked_at == LOOKED_AT_MAX || bytes > BYTES_MAX {
+            if items.len() == limit || scanned == SCANNED_MAX || bytes > BYTES_MAX {
                 let next = Some(range.before);
                 return Ok(Listed { items, next });
             }
             range.before = entry.seq;
-            looked_at += 1;
+            scanned += 1;
             if filter.fits(&entry) {
                 bytes += size(&entry);
                 items.push(entry);

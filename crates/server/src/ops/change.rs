@@ -133,13 +133,13 @@ pub(super) async fn change(
         match done.map_err(OpError::Write)? {
             JobChanged::Done {
                 job,
-                asked,
+                marked,
                 cancelled,
             } => {
                 drop(turn);
                 let (now, metrics) = (api.engine.now(), api.engine.metrics());
                 metrics.job_changed(now, tenant, &change.skipped, cancelled);
-                return Ok(written(api, &change, compared, (*job, asked)).await);
+                return Ok(written(api, &change, compared, (*job, marked)).await);
             }
             JobChanged::Conflict(found) => before = Arc::new(*found),
             JobChanged::KeyTaken(holder) => return Err(OpError::KeyTaken(holder)),
@@ -168,11 +168,11 @@ async fn written(
     api: &Api,
     change: &JobChange,
     compared: Compared,
-    (job, asked): (Job, Vec<RunId>),
+    (job, marked): (Job, Vec<RunId>),
 ) -> Changed {
     // It is written: whatever comes of the comparison, that is so.
     let slots = compared.difference().await.unwrap_or(None);
-    let (job, runs) = finish(api, job.tenant, change, job, asked).await;
+    let (job, runs) = finish(api, job.tenant, change, job, marked).await;
     Changed {
         job: Arc::new(job),
         runs,
@@ -198,14 +198,14 @@ async fn finish(
     tenant: TenantId,
     change: &JobChange,
     job: Job,
-    asked: Vec<RunId>,
+    marked: Vec<RunId>,
 ) -> (Job, Withdrawn) {
     let wish = match change.runs {
         RunsOfChange::Keep | RunsOfChange::TakeBack => Wish::TakeBack,
         RunsOfChange::Cancel => Wish::Cancel,
     };
-    let moved = !asked.is_empty();
-    let runs = withdraw::confirm(api, tenant, asked, wish).await;
+    let moved = !marked.is_empty();
+    let runs = withdraw::confirm(api, tenant, marked, wish).await;
     let again = if moved {
         api.store.get_job(tenant, job.id).await.ok().flatten()
     } else {

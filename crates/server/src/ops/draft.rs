@@ -97,10 +97,10 @@ pub struct JobDraft {
 
 impl JobDraft {
     /// Who the job is to belong to: as it stands unless something is said, and whoever asks by default.
-    pub fn owner(&self, stands: Option<&Arc<str>>, asks: &Arc<str>) -> Option<Arc<str>> {
+    pub fn owner(&self, stands: Option<&Arc<str>>, caller: &Arc<str>) -> Option<Arc<str>> {
         match &self.owner {
             Patch::Keep => stands.cloned(),
-            Patch::Reset => Some(Arc::clone(asks)),
+            Patch::Reset => Some(Arc::clone(caller)),
             Patch::Set(owner) => Some(Arc::clone(owner)),
         }
     }

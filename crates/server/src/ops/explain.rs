@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::schedule::{Asked, format_span};
+use model::schedule::{Point, format_span};
 use model::{Job, JobId, JobState, Reason, Run, Slot, Stretch, TenantId, Timestamp, Version};
 
 use super::ahead::MILLISECOND;
@@ -78,12 +78,12 @@ pub async fn explain(
     api: &Api,
     tenant: TenantId,
     id: JobId,
-    asked: &Asked,
+    point: &Point,
 ) -> Result<Explained, OpError> {
     let job = Arc::new(jobs::get(api, tenant, id).await?);
-    let (of, asked) = (Arc::clone(&job), *asked);
+    let (of, point) = (Arc::clone(&job), *point);
     let permit = api.permit().await?;
-    let explanation = permit.work(move || of.def.schedule.explain(&asked)).await?;
+    let explanation = permit.work(move || of.def.schedule.explain(&point)).await?;
     let first = explanation.moments.first().copied();
     let at = explanation.slot.map(|slot| slot.0).or(first);
     let seen_from = tenants::history_from(api, tenant).await?;
@@ -387,7 +387,7 @@ impl View<'_> {
             | Reason::Refused
             | Reason::Lost
             | Reason::Poison
-            | Reason::Asked
+            | Reason::Requested
             | Reason::Replaced
             | Reason::JobDeleted
             | Reason::Unreadable

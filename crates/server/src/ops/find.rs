@@ -25,8 +25,8 @@ pub async fn list(
         return runs::list(api, tenant, &find.filter, page).await;
     }
     let from = tenants::history_from(api, tenant).await?;
-    let looks = Looks::new(api, tenant, find, from);
-    let read = |page| looks.read(page).boxed();
+    let scan = Scan::new(api, tenant, find, from);
+    let read = |page| scan.read(page).boxed();
     let weigh = |(run, _): &(Run, bool)| runs::weigh(run);
     let picked = page::pick(page, read, weigh, |(_, wanted)| *wanted).await?;
     Ok(Listed {
@@ -36,7 +36,7 @@ pub async fn list(
 }
 
 /// Reads what a tenant may see, and says which of it is wanted.
-struct Looks<'a> {
+struct Scan<'a> {
     api: &'a Api,
     tenant: TenantId,
     find: &'a RunFind,
@@ -44,7 +44,7 @@ struct Looks<'a> {
     finder: Finder<'a>,
 }
 
-impl<'a> Looks<'a> {
+impl<'a> Scan<'a> {
     fn new(api: &'a Api, tenant: TenantId, find: &'a RunFind, from: Option<Timestamp>) -> Self {
         Self {
             api,
@@ -58,7 +58,7 @@ impl<'a> Looks<'a> {
     async fn read(&self, page: Page<RunId>) -> Result<Vec<(Run, bool)>, StoreError> {
         let filter = &self.find.filter;
         let runs = runs::read(self.api, self.tenant, filter, self.from, page).await?;
-        self.finder.look_at(runs).await
+        self.finder.examine(runs).await
     }
 }
 
@@ -108,7 +108,7 @@ pub struct Groups {
 /// Groups runs by their errors, the newest first, up to a bound of runs, bytes and groups.
 pub async fn groups(api: &Api, tenant: TenantId, find: &RunFind) -> Result<Groups, OpError> {
     let from = tenants::history_from(api, tenant).await?;
-    let looks = Looks::new(api, tenant, find, from);
+    let scan = Scan::new(api, tenant, find, from);
     let mut found = BTreeMap::<GroupKind, Group>::new();
     let (mut groups, mut before, mut bytes) = (Groups::default(), None, 0);
     loop {
@@ -116,7 +116,7 @@ pub async fn groups(api: &Api, tenant: TenantId, find: &RunFind) -> Result<Group
             before,
             limit: READ_MAX,
         };
-        let read = looks.read(page).await?;
+        let read = scan.read(page).await?;
         groups.complete = read.len() < READ_MAX;
         groups.scanned += read.len() as u64;
         for (run, wanted) in read {

@@ -18,9 +18,9 @@ pub struct Listed<T, Id> {
 }
 
 /// Entries of which only some are wanted, and no index says which.
-const LOOKED_AT_MAX: usize = 2_000;
+const SCANNED_MAX: usize = 2_000;
 /// The same, in bytes.
-const LOOKED_AT_BYTES_MAX: usize = 4 * BYTES_MAX;
+const SCANNED_BYTES_MAX: usize = 4 * BYTES_MAX;
 
 /// Reads a page of entries that are wanted. So many are looked at and no more: a page may be short, and the next begins after
 /// the last that was looked at.
@@ -32,7 +32,7 @@ pub(super) async fn pick<'a, T, Id: Copy>(
 ) -> Result<Listed<T, Id>, StoreError> {
     let limit = page.limit.min(limits::PAGE_MAX);
     let (mut last, mut items) = (page.before, Vec::new());
-    let (mut bytes, mut looked, mut looked_bytes) = (0, 0, 0);
+    let (mut bytes, mut scanned, mut scanned_bytes) = (0, 0, 0);
     loop {
         let part = Page {
             before: last,
@@ -40,14 +40,14 @@ pub(super) async fn pick<'a, T, Id: Copy>(
         };
         let read = read(part).await?;
         let ended = read.len() < READ_MAX;
-        looked += read.len();
+        scanned += read.len();
         for item in read {
             let (id, weight) = weigh(&item);
             let wanted = is_wanted(&item);
             if wanted && (items.len() == limit || bytes > BYTES_MAX) {
                 return Ok(Listed { items, next: last });
             }
-            (last, looked_bytes) = (Some(id), looked_bytes + weight);
+            (last, scanned_bytes) = (Some(id), scanned_bytes + weight);
             if wanted {
                 bytes += weight;
                 items.push(item);
@@ -56,7 +56,7 @@ pub(super) async fn pick<'a, T, Id: Copy>(
         if ended {
             return Ok(Listed { items, next: None });
         }
-        if looked >= LOOKED_AT_MAX || looked_bytes >= LOOKED_AT_BYTES_MAX {
+        if scanned >= SCANNED_MAX || scanned_bytes >= SCANNED_BYTES_MAX {
             return Ok(Listed { items, next: last });
         }
     }

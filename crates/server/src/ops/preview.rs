@@ -16,7 +16,7 @@ use crate::permit::Permit;
 
 /// What is asked: a schedule, the calendars that it goes by, and how much of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct PreviewRequest {
     pub schedule: ScheduleDraft,
     pub exclude: Vec<CalendarName>,
     pub only: Vec<CalendarName>,
@@ -40,13 +40,21 @@ pub struct Preview {
 const EXCLUDED_MAX: usize = 20;
 
 /// `count` slots strictly after `from`. Without a job there is no number to choose `H` by: zero stands for it.
-pub async fn preview(api: &Api, tenant: TenantId, asked: Asked) -> Result<Preview, OpError> {
+pub async fn preview(
+    api: &Api,
+    tenant: TenantId,
+    request: PreviewRequest,
+) -> Result<Preview, OpError> {
     let now = api.engine.now();
-    let from = asked.from.unwrap_or(now);
+    let from = request.from.unwrap_or(now);
     // An interval without an anchor is counted from where the preview begins.
-    let repeats = asked.schedule.kind.as_ref().is_some_and(KindDraft::repeats);
+    let repeats = request
+        .schedule
+        .kind
+        .as_ref()
+        .is_some_and(KindDraft::repeats);
     let start = if repeats { from } else { now };
-    let names = asked.exclude.iter().chain(&asked.only);
+    let names = request.exclude.iter().chain(&request.only);
     let known = calendars::known(api, tenant, names).await?;
     let context = Context {
         now: start,
@@ -55,19 +63,19 @@ pub async fn preview(api: &Api, tenant: TenantId, asked: Asked) -> Result<Previe
         target: None,
         known: &known,
     };
-    let mut schedule = asked.schedule.build(context)?;
-    let said = [asked.exclude, asked.only].map(Patch::Set);
+    let mut schedule = request.schedule.build(context)?;
+    let said = [request.exclude, request.only].map(Patch::Set);
     let [exclude, only] = &said;
     schedule.calendars = context.calendars([exclude, only], &schedule.calendars)?;
     let permit = api.permit().await?;
     permit
-        .work(move || look_ahead(&schedule, from, asked.count))
+        .work(move || read_ahead(&schedule, from, request.count))
         .await
 }
 
 /// The same for a job that stands: what is not said is as the job has it.
-pub async fn of_edit(api: &Api, job: &Job, asked: Asked) -> Result<Preview, OpError> {
-    let names = asked.exclude.iter().chain(&asked.only);
+pub async fn of_edit(api: &Api, job: &Job, request: PreviewRequest) -> Result<Preview, OpError> {
+    let names = request.exclude.iter().chain(&request.only);
     let known = calendars::known(api, job.tenant, names).await?;
     let (now, stands) = (api.engine.now(), &job.def.schedule);
     let context = Context {
@@ -77,19 +85,19 @@ pub async fn of_edit(api: &Api, job: &Job, asked: Asked) -> Result<Preview, OpEr
         target: None,
         known: &known,
     };
-    let mut schedule = asked.schedule.amend(stands, context)?;
-    let said = [asked.exclude, asked.only].map(Patch::Set);
+    let mut schedule = request.schedule.amend(stands, context)?;
+    let said = [request.exclude, request.only].map(Patch::Set);
     let [exclude, only] = &said;
     schedule.calendars = context.calendars([exclude, only], &stands.calendars)?;
     let left = job.runs_left().map_or(usize::MAX, |left| left as usize);
-    let (from, count) = (asked.from.unwrap_or(now), asked.count.min(left));
+    let (from, count) = (request.from.unwrap_or(now), request.count.min(left));
     let permit = api.permit().await?;
     permit
-        .work(move || look_ahead(&schedule, from, count))
+        .work(move || read_ahead(&schedule, from, count))
         .await
 }
 
-fn look_ahead(schedule: &Schedule, from: Timestamp, count: usize) -> Preview {
+fn read_ahead(schedule: &Schedule, from: Timestamp, count: usize) -> Preview {
     let count = schedule
         .bounds
         .runs_max
@@ -139,7 +147,7 @@ fn look_ahead(schedule: &Schedule, from: Timestamp, count: usize) -> Preview {
 /// Slots named of each side of a difference.
 const NAMED_MAX: usize = 20;
 /// Slots looked at to find them: two schedules may agree for long.
-const LOOKED_MAX: usize = 1_000;
+const READ_MAX: usize = 1_000;
 
 /// What another schedule means for the slots ahead: the first that go, the first that come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,10 +240,10 @@ impl<'a> Ahead<'a> {
             // The others are set by the ends of runs that have not begun.
             Kind::Every(every) if every.after_completion => job.next_slot.into_iter().collect(),
             Kind::Cron(_) | Kind::Every(_) | Kind::Broken(_) => {
-                walk.kept().take(left.min(LOOKED_MAX)).collect()
+                walk.kept().take(left.min(READ_MAX)).collect()
             }
         };
-        let all = slots.len() < LOOKED_MAX && walk.stopped_at().is_none();
+        let all = slots.len() < READ_MAX && walk.stopped_at().is_none();
         Self {
             schedule,
             slots,
@@ -250,8 +258,8 @@ impl<'a> Ahead<'a> {
     }
 
     fn has(&self, slot: Slot) -> bool {
-        let looked = self.slots.last().is_some_and(|last| slot <= *last);
-        if looked || self.all {
+        let is_read = self.slots.last().is_some_and(|last| slot <= *last);
+        if is_read || self.all {
             return self.slots.binary_search(&slot).is_ok();
         }
         let just_before = slot.0.minus(MILLISECOND);

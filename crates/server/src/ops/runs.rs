@@ -18,7 +18,7 @@ use crate::api::Api;
 
 /// What a request to run something may carry.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Asked {
+pub struct StartRequest {
     /// Instead of the job's own.
     pub payload: Option<Bytes>,
     /// Whatever else is alive.
@@ -117,11 +117,22 @@ pub(super) fn weigh(run: &Run) -> (RunId, usize) {
 }
 
 /// Runs a job now, also while it is paused or finished.
-pub async fn start(api: &Api, tenant: TenantId, id: JobId, asked: Asked) -> Result<Run, OpError> {
+pub async fn start(
+    api: &Api,
+    tenant: TenantId,
+    id: JobId,
+    request: StartRequest,
+) -> Result<Run, OpError> {
     let job = jobs::get(api, tenant, id).await?;
-    let mut run = build(&job, RunKind::Manual, None, asked.payload, api.engine.now());
-    run.trace = traced(api, asked.trace).await?;
-    begin(api, run, asked.force)
+    let mut run = build(
+        &job,
+        RunKind::Manual,
+        None,
+        request.payload,
+        api.engine.now(),
+    );
+    run.trace = traced(api, request.trace).await?;
+    begin(api, run, request.force)
         .await?
         .ok_or(OpError::JobMissing)
 }
@@ -138,7 +149,12 @@ async fn traced(api: &Api, trace: Option<Trace>) -> Result<Option<Box<Trace>>, O
 }
 
 /// A new run made from one that has ended; the old one stays as it was.
-pub async fn replay(api: &Api, tenant: TenantId, id: RunId, asked: Asked) -> Result<Run, OpError> {
+pub async fn replay(
+    api: &Api,
+    tenant: TenantId,
+    id: RunId,
+    request: StartRequest,
+) -> Result<Run, OpError> {
     let old = get(api, tenant, id).await?;
     if old.state.is_live() {
         return Err(OpError::RunAlive(old.state));
@@ -148,9 +164,9 @@ pub async fn replay(api: &Api, tenant: TenantId, id: RunId, asked: Asked) -> Res
         .get_job(tenant, old.job)
         .await?
         .ok_or(OpError::JobOfRunGone(id))?;
-    let payload = asked.payload.or_else(|| old.payload.clone());
+    let payload = request.payload.or_else(|| old.payload.clone());
     let run = build(&job, RunKind::Replay, Some(&old), payload, api.engine.now());
-    begin(api, run, asked.force)
+    begin(api, run, request.force)
         .await?
         .ok_or(OpError::JobOfRunGone(id))
 }
@@ -160,7 +176,7 @@ pub async fn replay_last(
     api: &Api,
     tenant: TenantId,
     id: JobId,
-    asked: Asked,
+    request: StartRequest,
 ) -> Result<Run, OpError> {
     jobs::get(api, tenant, id).await?;
     let filter = RunFilter {
@@ -174,7 +190,7 @@ pub async fn replay_last(
     };
     let dead = list(api, tenant, &filter, one).await?;
     let last = dead.items.first().ok_or(OpError::NoDeadRun)?;
-    replay(api, tenant, last.id, asked).await
+    replay(api, tenant, last.id, request).await
 }
 
 /// The nonce is chosen here, once: a write that is repeated names the same run.
@@ -185,12 +201,12 @@ fn build(
     payload: Option<Bytes>,
     now: Timestamp,
 ) -> Run {
-    let id = RunId::asked(job.id, now, rand::random());
+    let id = RunId::of_request(job.id, now, rand::random());
     Run {
         slot: replay_of.and_then(|old| old.slot),
         replay_of: replay_of.map(|old| old.id),
         payload,
-        ..Run::asked_for(job, id, kind, now)
+        ..Run::of_request(job, id, kind, now)
     }
 }
 
@@ -237,7 +253,7 @@ pub async fn cancel(api: &Api, tenant: TenantId, id: RunId) -> Result<CancelledR
             metrics.rollups.count(api.engine.now(), &[count]);
             Ok(withdrawn(*run))
         }
-        Cancelled::Asked => {
+        Cancelled::Marked => {
             let runs = withdraw::confirm(api, tenant, vec![id], Wish::Cancel).await;
             // It is marked, whether or not it can be read again.
             let run = api.store.get_run(tenant, id).await;

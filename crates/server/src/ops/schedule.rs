@@ -362,7 +362,7 @@ pub(super) fn check_ahead(schedule: &Schedule, now: Timestamp) -> Result<(), Fie
         Found::Nothing => Err(never("schedule", no_slot(&schedule.bounds, now))),
         Found::LeftOut(last) => {
             let first = schedule.next_after(now).unwrap_or(last);
-            let by = schedule.calendars.look(first, &schedule.zone()).by;
+            let by = schedule.calendars.exclusion(first, &schedule.zone()).by;
             let name = by.unwrap_or_default();
             let excludes = |calendar: &Arc<Calendar>| calendar.name.as_str() == name;
             let (field, fix) = if schedule.calendars.exclude.iter().any(excludes) {

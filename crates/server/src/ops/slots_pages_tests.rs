@@ -9,8 +9,8 @@ fn range(from: i64, to: i64, limit: usize) -> Range {
     }
 }
 
-fn told(page: &SlotPage) -> Vec<String> {
-    page.entries.iter().map(tell).collect()
+fn described(page: &SlotPage) -> Vec<String> {
+    page.entries.iter().map(describe).collect()
 }
 
 /// Two pages, with something happening between them.
@@ -20,7 +20,7 @@ fn two_pages(life: &mut Life, limit: usize, between: impl FnOnce(&mut Life)) -> 
     between(life);
     range.cursor = first.next;
     let second = life.page(range);
-    [told(&first), told(&second)]
+    [described(&first), described(&second)]
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn planned_slots_that_a_pause_lets_pass_before_the_next_page_are_on_it() {
 }
 
 #[test]
-fn what_an_older_schedule_told_is_shown_whole() {
+fn what_an_older_schedule_recorded_is_shown_whole() {
     let mut life = Life::of(minutely());
     let [first, second] = two_pages(&mut life, 2, |life| {
         life.now = at(320);
@@ -132,7 +132,7 @@ fn what_others_wrote_is_not_taken_for_a_piece() {
     life.job.next_slot = Some(Slot(at(540)));
     life.job.slot_last = Some(at(480));
     assert_eq!(
-        life.told(0, 500),
+        life.recorded(0, 500),
         [
             "60-120 x2 paused a",
             "180-360 x4 paused b",

@@ -132,13 +132,13 @@ impl Life {
         }
     }
 
-    fn told(&self, from: i64, to: i64) -> Vec<String> {
+    fn recorded(&self, from: i64, to: i64) -> Vec<String> {
         let entries = self.list(at(from), at(to), 3);
-        entries.iter().map(tell).collect()
+        entries.iter().map(describe).collect()
     }
 }
 
-fn tell(entry: &Entry) -> String {
+fn describe(entry: &Entry) -> String {
     let secs = |slot: Slot| (slot.0.as_millis() - BASE) / 1_000;
     let Stretch { first, last, count } = entry.slots;
     let fate = match &entry.fate {
@@ -187,7 +187,7 @@ fn a_day_in_the_life_of_a_job_is_accounted_for() {
     life.change(paused);
     life.now = at(560);
     assert_eq!(
-        life.told(0, 700),
+        life.recorded(0, 700),
         [
             "60 ran",
             "120 overlap",
@@ -197,40 +197,40 @@ fn a_day_in_the_life_of_a_job_is_accounted_for() {
             "600-660 x2 paused rain",
         ]
     );
-    assert_eq!(life.told(430, 500), ["420-540 x3 paused rain"]);
+    assert_eq!(life.recorded(430, 500), ["420-540 x3 paused rain"]);
     life.change(life.job.resumed(at(560), false, &me()));
     life.now = at(605);
     assert_eq!(
-        life.told(400, 700),
+        life.recorded(400, 700),
         ["420-540 x3 paused rain", "600 overdue", "660 planned"]
     );
     paused = life.job.deleted(at(605), &me());
     life.change(paused);
-    assert_eq!(life.told(600, 700), ["600 job_deleted"]);
-    assert_eq!(life.told(700, 7_000), [""; 0]);
+    assert_eq!(life.recorded(600, 700), ["600 job_deleted"]);
+    assert_eq!(life.recorded(700, 7_000), [""; 0]);
 }
 
 #[test]
-fn what_calendars_leave_out_is_told_before_and_after_it_is_written() {
+fn what_calendars_leave_out_is_shown_before_and_after_it_is_written() {
     let mut schedule = minutely();
     // 1772600000 is a Wednesday, 04:53:20 UTC.
     schedule.calendars.exclude = vec![calendar("early", "WED 04:55-04:58")];
     let mut life = Life::of(schedule);
     let before = ["60 planned", "120-240 x3 calendar early", "300 planned"];
-    assert_eq!(life.told(0, 360), before);
+    assert_eq!(life.recorded(0, 360), before);
     life.now = at(60);
     life.fire(false);
     life.now = at(200);
     let meanwhile = ["60 ran", "120-240 x3 calendar early", "300 planned"];
-    assert_eq!(life.told(0, 360), meanwhile);
-    assert_eq!(life.told(130, 200), ["180 calendar early"]);
+    assert_eq!(life.recorded(0, 360), meanwhile);
+    assert_eq!(life.recorded(130, 200), ["180 calendar early"]);
     life.now = at(305);
     let late = ["60 ran", "120-240 x3 calendar early", "300 overdue"];
-    assert_eq!(life.told(0, 360), late);
+    assert_eq!(life.recorded(0, 360), late);
     life.fire(false);
     let after = ["60 ran", "120-240 x3 calendar early", "300 ran"];
-    assert_eq!(life.told(0, 360), after);
-    assert_eq!(life.told(130, 200), ["120-240 x3 calendar early"]);
+    assert_eq!(life.recorded(0, 360), after);
+    assert_eq!(life.recorded(130, 200), ["120-240 x3 calendar early"]);
 }
 
 #[test]
@@ -242,20 +242,20 @@ fn only_as_many_slots_are_planned_as_runs_are_left() {
     };
     let mut life = Life::of(schedule);
     assert_eq!(
-        life.told(0, 600),
+        life.recorded(0, 600),
         ["60 planned", "120 planned", "180 planned"]
     );
-    assert_eq!(life.told(150, 600), ["180 planned"]);
+    assert_eq!(life.recorded(150, 600), ["180 planned"]);
     life.now = at(60);
     life.fire(true);
-    assert_eq!(life.told(200, 600), ["240 planned"]);
+    assert_eq!(life.recorded(200, 600), ["240 planned"]);
     for secs in [120, 180, 240, 300] {
         life.now = at(secs);
         life.fire(false);
     }
     assert_eq!(life.job.state, JobState::Finished);
     assert_eq!(
-        life.told(0, 600),
+        life.recorded(0, 600),
         ["60 overlap", "120 ran", "180 ran", "240 ran"]
     );
 }
@@ -264,14 +264,14 @@ fn only_as_many_slots_are_planned_as_runs_are_left() {
 fn a_job_that_rests_has_no_slot_to_come() {
     let every = Every::parse("1m", at(0), model::schedule::Zone::utc());
     let mut life = Life::of(Schedule::from(every.unwrap().after_completion()));
-    assert_eq!(life.told(0, 600), ["60 planned"]);
+    assert_eq!(life.recorded(0, 600), ["60 planned"]);
     life.now = at(60);
     life.fire(false);
-    assert_eq!(life.told(0, 600), ["60 ran"]);
+    assert_eq!(life.recorded(0, 600), ["60 ran"]);
     life.job = life.job.rested(at(75));
-    assert_eq!(life.told(0, 600), ["60 ran", "135 planned"]);
+    assert_eq!(life.recorded(0, 600), ["60 ran", "135 planned"]);
     life.change(life.job.paused(at(80), None, &me()));
-    assert_eq!(life.told(0, 600), ["60 ran"]);
+    assert_eq!(life.recorded(0, 600), ["60 ran"]);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn an_invalid_job_lets_its_slots_pass() {
         format!("120-180 x2 {reason}"),
         format!("240-300 x2 {reason}"),
     ];
-    assert_eq!(life.told(0, 330), expected);
+    assert_eq!(life.recorded(0, 330), expected);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_slot_that_nobody_decided_is_not_left_out() {
         history_from: Timestamp::MIN,
     };
     let (page, moved) = view.page(life.written(&range));
-    let told: Vec<String> = page.entries.iter().map(tell).collect();
+    let recorded: Vec<String> = page.entries.iter().map(describe).collect();
     let expected = [
         "60 ran",
         "120 unknown",
@@ -321,32 +321,32 @@ fn a_slot_that_nobody_decided_is_not_left_out() {
         "240-300 x2 unknown",
         "360 planned",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(recorded, expected);
     assert!(moved, "it is looked at again before it is told");
     let kept = View {
         history_from: at(200),
         ..view
     };
     let (page, _) = kept.page(life.written(&range));
-    let told: Vec<String> = page.entries.iter().map(tell).collect();
+    let recorded: Vec<String> = page.entries.iter().map(describe).collect();
     assert_eq!(
-        told,
+        recorded,
         ["60 ran", "180 ran", "240-300 x2 unknown", "360 planned"]
     );
 }
 
 #[test]
-fn what_was_decided_after_the_job_was_read_is_told_once() {
+fn what_was_decided_after_the_job_was_read_is_shown_once() {
     let mut life = Life::of(minutely());
     let read = life.job.clone();
     life.now = at(60);
     life.fire(false);
     life.job = read;
-    assert_eq!(life.told(0, 150), ["60 ran", "120 planned"]);
+    assert_eq!(life.recorded(0, 150), ["60 ran", "120 planned"]);
 }
 
 #[test]
-fn a_year_of_seconds_is_told_page_by_page() {
+fn a_year_of_seconds_is_shown_page_by_page() {
     let mut life = Life::of(cron("* * * * * *"));
     life.job.def = Arc::new(Definition {
         schedule: Schedule {
@@ -387,14 +387,14 @@ fn check(life: &Life, from: Timestamp, to: Timestamp, limit: usize) {
     let after = from.minus(MILLISECOND).max(at(0));
     let nominal = std::iter::successors(schedule.next_after(after), next);
     let nominal: Vec<Slot> = nominal.take_while(|slot| slot.0 < to).collect();
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     for entry in &entries {
-        assert_ne!(entry.fate, Fate::Unknown, "{}", tell(entry));
+        assert_ne!(entry.fate, Fate::Unknown, "{}", describe(entry));
         let Stretch { first, last, count } = entry.slots;
         let slots = std::iter::successors(Some(first), next);
         let slots: Vec<Slot> = slots.take_while(|slot| *slot <= last).collect();
-        assert_eq!(slots.len() as u64, count, "{}", tell(entry));
-        told.extend(
+        assert_eq!(slots.len() as u64, count, "{}", describe(entry));
+        recorded.extend(
             slots
                 .into_iter()
                 .filter(|slot| slot.0 >= from && slot.0 < to),
@@ -405,19 +405,19 @@ fn check(life: &Life, from: Timestamp, to: Timestamp, limit: usize) {
             .iter()
             .filter(|it| matches!(it.fate, Fate::Planned { .. }));
         assert!(coming.count() <= left as usize);
-        assert!(nominal.starts_with(&told), "{told:?}");
+        assert!(nominal.starts_with(&recorded), "{recorded:?}");
     } else {
         assert_eq!(
-            told,
+            recorded,
             nominal,
             "{:?}",
-            entries.iter().map(tell).collect::<Vec<_>>()
+            entries.iter().map(describe).collect::<Vec<_>>()
         );
     }
 }
 
 #[test]
-fn whatever_happens_every_slot_is_told_once() {
+fn whatever_happens_every_slot_is_shown_once() {
     for seed in 0..150 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut schedule = match seed % 3 {

@@ -34,17 +34,17 @@ pub struct Withdrawn {
 pub(super) async fn confirm(
     api: &Api,
     tenant: TenantId,
-    asked: Vec<RunId>,
+    marked: Vec<RunId>,
     wish: Wish,
 ) -> Withdrawn {
     let mut answer = Withdrawn::default();
-    if asked.is_empty() {
+    if marked.is_empty() {
         return answer;
     }
     api.engine.nudge_holder();
     let clock = api.engine.clock();
     let since = clock.uptime();
-    let mut waiting = asked;
+    let mut waiting = marked;
     let mut pause = POLL_FIRST;
     loop {
         let ids: Vec<_> = waiting.iter().map(|id| (tenant, *id)).collect();

@@ -31,7 +31,7 @@ const FILTERS: [&str; 7] = [
 ];
 
 /// Whose entries, and which of them.
-async fn asked(
+async fn tenant_and_filter(
     api: &Api,
     caller: Caller,
     params: &Params,
@@ -85,7 +85,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Answer {
     params.known(&[&["cursor", "limit"], FILTERS.as_slice()].concat())?;
-    let (tenant, filter) = asked(&api, caller, &params).await?;
+    let (tenant, filter) = tenant_and_filter(&api, caller, &params).await?;
     let listed = audit::list(&api, tenant, &filter, answer::page(&params)?).await?;
     let mut names = Names::default();
     names.learn(&api, &listed.items).await?;
@@ -124,7 +124,7 @@ pub(super) async fn export(
     params: Params,
 ) -> Answer {
     params.known(&FILTERS)?;
-    let (tenant, filter) = asked(&api, caller, &params).await?;
+    let (tenant, filter) = tenant_and_filter(&api, caller, &params).await?;
     let permit = permit(&api)?;
     let (pieces, receiver) = mpsc::channel(PIECES_MAX);
     let answer = ndjson(&api, caller, receiver);

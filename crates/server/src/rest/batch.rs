@@ -306,7 +306,7 @@ async fn write(api: Arc<Api>, caller: Caller, chunk: Chunk) -> Bytes {
                 None => Err(Problem::new(Kind::Internal, "the line was not answered")),
             },
         };
-        tell(&mut text, line, outcome);
+        write_line(&mut text, line, outcome);
     }
     Bytes::from(text)
 }
@@ -316,12 +316,12 @@ fn unwritten(lines: &[u64]) -> Bytes {
     let mut text = String::new();
     for line in lines {
         let problem = Problem::new(Kind::Internal, "the line may or may not have been written");
-        tell(&mut text, *line, Err(problem));
+        write_line(&mut text, *line, Err(problem));
     }
     Bytes::from(text)
 }
 
-fn tell(text: &mut String, line: u64, outcome: Result<(model::JobId, bool), Problem>) {
+fn write_line(text: &mut String, line: u64, outcome: Result<(model::JobId, bool), Problem>) {
     // Writing to a string cannot fail.
     let _ = match outcome {
         Ok((id, false)) => writeln!(text, r#"{{"line":{line},"status":201,"id":"{id}"}}"#),

@@ -26,7 +26,7 @@ pub(super) async fn preview(
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let asked = wire::preview(&body)?;
-    let preview = ops::preview::preview(&api, tenant, asked).await?;
+    let request = wire::preview(&body)?;
+    let preview = ops::preview::preview(&api, tenant, request).await?;
     answer::json(StatusCode::OK, &wire::Preview::of(preview))
 }

@@ -182,11 +182,11 @@ pub(super) async fn start(
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let asked = runs::Asked {
+    let request = runs::StartRequest {
         trace: trace_of(&headers),
         ..wire::start(&body)?
     };
-    started(&runs::start(&api, caller.tenant, id, asked).await?)
+    started(&runs::start(&api, caller.tenant, id, request).await?)
 }
 
 /// The caller's trace. As W3C wants it, one that is not valid, or is said twice, is none.
@@ -213,8 +213,8 @@ pub(super) async fn replay_last(
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let asked = wire::start(&body)?;
-    started(&runs::replay_last(&api, caller.tenant, id, asked).await?)
+    let request = wire::start(&body)?;
+    started(&runs::replay_last(&api, caller.tenant, id, request).await?)
 }
 
 /// Replay a run that has ended: a new run, the old one stays as it was. `/retry` is the same.
@@ -233,8 +233,8 @@ pub(super) async fn replay(
     _: NoParams,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let asked = wire::start(&body)?;
-    started(&runs::replay(&api, caller.tenant, id, asked).await?)
+    let request = wire::start(&body)?;
+    started(&runs::replay(&api, caller.tenant, id, request).await?)
 }
 
 fn started(run: &Run) -> Answer {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::Timestamp;
-use model::schedule::{Asked, format_span};
+use model::schedule::{Point, format_span};
 
 use super::answer::{self, Answer};
 use super::extract::{JobPath, Params, refuse};
@@ -105,8 +105,8 @@ pub(super) async fn explain(
     let text = params.one("at")?;
     let text = text.ok_or_else(|| refuse("at", format!("at is missing: {example}")))?;
     // An offset's plus, sent as it is, arrives as a space.
-    let asked = Asked::parse(text).or_else(|_| Asked::parse(&text.replace(' ', "+")));
-    let asked = asked.map_err(|error| refuse("at", format!("{error}; {example}")))?;
-    let explained = explain::explain(&api, tenant, id, &asked).await?;
+    let point = Point::parse(text).or_else(|_| Point::parse(&text.replace(' ', "+")));
+    let point = point.map_err(|error| refuse("at", format!("{error}; {example}")))?;
+    let explained = explain::explain(&api, tenant, id, &point).await?;
     answer::json(StatusCode::OK, &wire::Explained::of(&explained))
 }

@@ -48,9 +48,9 @@ pub(super) async fn healthz(State(api): State<Arc<Api>>) -> Answer {
         };
         return answer::json(StatusCode::OK, &answer);
     }
-    let looked = format_span(health.looked);
+    let measured = format_span(health.measured);
     let detail = format!(
-        "the oldest slot or run that nobody holds was due {oldest} ago, as seen {looked} ago; the bound is {bound}"
+        "the oldest slot or run that nobody holds was due {oldest} ago, as seen {measured} ago; the bound is {bound}"
     );
     Err(Problem::new(Kind::Unwell, detail)
         .with("oldest_due_age", oldest)

@@ -68,7 +68,7 @@ impl Bounds {
     }
 
     /// How often to look whether anything has moved.
-    pub(super) fn idle_look(&self) -> Duration {
+    pub(super) fn idle_check_every(&self) -> Duration {
         self.idle_max / 9
     }
 }

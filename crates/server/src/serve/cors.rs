@@ -73,8 +73,8 @@ impl Cors {
 
     /// What a browser asks before it sends what a page wants to send.
     pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
-        let asks = header::ACCESS_CONTROL_REQUEST_METHOD;
-        request.method() == Method::OPTIONS && request.headers().contains_key(asks)
+        let preflight = header::ACCESS_CONTROL_REQUEST_METHOD;
+        request.method() == Method::OPTIONS && request.headers().contains_key(preflight)
     }
 
     pub(super) fn preflight() -> Response {

@@ -80,7 +80,7 @@ pub(super) struct Watch {
     /// How many reads and writes there were, and since when.
     moved: (u64, Duration),
     /// How many requests there were, and since when none is under way.
-    asked: (u64, Duration),
+    used: (u64, Duration),
 }
 
 impl Watch {
@@ -88,7 +88,7 @@ impl Watch {
         let now = SystemClock.uptime();
         Self {
             moved: (activity.count(), now),
-            asked: (0, now),
+            used: (0, now),
             activity,
             requests,
             bounds,
@@ -100,7 +100,7 @@ impl Watch {
         let clock = SystemClock;
         let over = |since: Duration| clock.uptime().saturating_sub(since) >= self.bounds.idle_max;
         loop {
-            clock.sleep(self.bounds.idle_look()).await;
+            clock.sleep(self.bounds.idle_check_every()).await;
             let now = clock.uptime();
             let moved = self.activity.count();
             if moved != self.moved.0 {
@@ -111,10 +111,10 @@ impl Watch {
             // In this order: one that ends in between is under way still.
             let ended = self.requests.ended.load(Ordering::Relaxed);
             let begun = self.requests.begun.load(Ordering::Relaxed);
-            if begun != ended || begun != self.asked.0 {
-                self.asked = (begun, now);
-            } else if over(self.asked.1) {
-                self.asked.1 = now;
+            if begun != ended || begun != self.used.0 {
+                self.used = (begun, now);
+            } else if over(self.used.1) {
+                self.used.1 = now;
                 return Idle::Unused;
             }
         }

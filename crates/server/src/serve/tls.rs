@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the certificates are, all of them PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Tls {
     }
 
     /// Looks at the files now instead of within a second.
-    pub fn look(&self) {
+    pub fn check_files(&self) {
         self.hurry.notify_one();
     }
 
@@ -102,7 +102,7 @@ impl Tls {
             tokio::select! {
                 biased;
                 () = self.hurry.notified() => {}
-                () = clock.sleep(LOOK) => {}
+                () = clock.sleep(CHECK_EVERY) => {}
             }
         }
     }

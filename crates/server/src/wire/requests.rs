@@ -5,7 +5,7 @@ use model::limits;
 use super::job_in::payload;
 use super::read::{self, Path, Read, Value};
 use super::schedule_in::{beside, calendars, schedule};
-use crate::ops::runs::Asked;
+use crate::ops::runs::StartRequest;
 use crate::ops::{Fault, FieldError, Patch, ScheduleDraft, preview};
 
 pub const PAUSE_FIELDS: [&str; 1] = ["note"];
@@ -71,19 +71,19 @@ pub fn nothing(body: &[u8]) -> Read<()> {
 }
 
 /// What a manual run or a replay may carry.
-pub fn start(body: &[u8]) -> Read<Asked> {
+pub fn start(body: &[u8]) -> Read<StartRequest> {
     if body.is_empty() {
-        return Ok(Asked::default());
+        return Ok(StartRequest::default());
     }
     let fields = read::document(body, &START_FIELDS)?;
-    Ok(Asked {
+    Ok(StartRequest {
         payload: fields.get("payload", payload)?,
         force: fields.get("force", Value::boolean)?.unwrap_or(false),
         trace: None,
     })
 }
 
-pub fn preview(body: &[u8]) -> Read<preview::Asked> {
+pub fn preview(body: &[u8]) -> Read<preview::PreviewRequest> {
     let fields = read::document(body, &PREVIEW_FIELDS)?;
     let schedule = fields.get("schedule", schedule)?.ok_or_else(|| {
         FieldError::new(
@@ -94,7 +94,7 @@ pub fn preview(body: &[u8]) -> Read<preview::Asked> {
     })?;
     let most = limits::PREVIEW_MAX as i64;
     let count = fields.get("count", |value, path| value.integer(path, 1, most))?;
-    Ok(preview::Asked {
+    Ok(preview::PreviewRequest {
         schedule: merge(schedule, beside(&fields)?)?,
         exclude: fields.get("exclude", calendars)?.unwrap_or_default(),
         only: fields.get("only", calendars)?.unwrap_or_default(),

@@ -208,7 +208,7 @@ async fn a_key_revoked_elsewhere_opens_nothing_here() {
 
 /// Nobody hints: the store is changed behind everyone's back.
 #[tokio::test]
-async fn a_node_that_hears_no_hint_looks_for_itself() {
+async fn a_node_that_hears_no_hint_reads_for_itself() {
     let world = World::with_keys().await;
     let minted = Minted::new(TenantId::DEFAULT, Role::Reader, now());
     let (tenant, id) = (minted.key.tenant, minted.key.id);

@@ -104,7 +104,7 @@ async fn calendars_that_a_put_does_not_name_are_gone() {
 }
 
 #[tokio::test]
-async fn a_calendar_that_does_not_exist_is_asked_for() {
+async fn a_calendar_that_does_not_exist_is_refused_by_name() {
     let world = World::new().await;
     let body = json!({"schedule": "@daily", "target": OK, "exclude": ["holidays"]});
     let reply = world.post("/v1/jobs", body).await;
@@ -258,7 +258,7 @@ async fn a_job_rests_while_its_run_lives() {
 }
 
 #[tokio::test]
-async fn who_paused_a_job_and_why_is_told_until_it_is_resumed() {
+async fn who_paused_a_job_and_why_is_shown_until_it_is_resumed() {
     let world = World::new().await;
     let job = world.job(OK).await;
     let path = format!("/v1/jobs/{job}");
@@ -396,14 +396,14 @@ async fn every_line_of_a_batch_may_name_calendars() {
     let reply = world.call("POST", "/v1/jobs/batch", &ndjson, body).await;
     let read = |line: &str| serde_json::from_str::<Value>(line).unwrap();
     let answers: Vec<Value> = reply.is(200).text.lines().map(read).collect();
-    let told = |answer: &Value| {
+    let kinds = |answer: &Value| {
         let problem = answer["error"]["type"].as_str().unwrap_or("made");
         problem.replace("/problems/", "")
     };
-    let told: Vec<String> = answers.iter().map(told).collect();
+    let kinds: Vec<String> = answers.iter().map(kinds).collect();
     let (unknown, never) = ("calendar-unknown", "schedule-never");
     assert_eq!(
-        told,
+        kinds,
         ["made", unknown, "made", "made", never, unknown, "made"]
     );
     for (line, expected) in [

@@ -25,7 +25,12 @@ async fn served_with(door: Door) -> Served {
 }
 
 /// Sends a request whose answer ends the connection; the answer.
-pub async fn ask(served: &Served, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+pub async fn exchange(
+    served: &Served,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> String {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let bytes = request(method, path, headers);
     stream.write_all(&bytes).await.unwrap();
@@ -85,20 +90,20 @@ async fn every_answer_names_its_request() {
     let served = served().await;
     for (host, path, status) in ANSWERS {
         let given = [("host", host), ("x-request-id", "order-7")];
-        let named = ask(&served, "GET", path, &given).await;
+        let named = exchange(&served, "GET", path, &given).await;
         assert!(named.starts_with(&format!("HTTP/1.1 {status}")), "{named}");
         assert_eq!(header(&named, "x-request-id"), Some("order-7"), "{named}");
-        let unnamed = ask(&served, "GET", path, &[("host", host)]).await;
+        let unnamed = exchange(&served, "GET", path, &[("host", host)]).await;
         let made = header(&unnamed, "x-request-id").unwrap();
         assert_eq!((made.len(), made.as_bytes()[14]), (36, b'7'), "{unnamed}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_tells_browsers_to_run_nothing_of_it() {
+async fn every_answer_forbids_browsers_to_run_anything_of_it() {
     let served = served().await;
     for (host, path, _) in ANSWERS {
-        let reply = ask(&served, "GET", path, &[("host", host)]).await;
+        let reply = exchange(&served, "GET", path, &[("host", host)]).await;
         let said = |name: &str| header(&reply, name).unwrap_or_default();
         assert_eq!(said("x-content-type-options"), "nosniff", "{path}");
         assert_eq!(said("x-frame-options"), "DENY", "{path}");
@@ -121,9 +126,9 @@ async fn pages_of_listed_origins_may_read_answers_and_no_others() {
     let app = "https://app.example";
     let door = Door::default().with_origins(vec![app.parse().unwrap()]);
     let served = served_with(door).await;
-    let asks = ("access-control-request-method", "DELETE");
-    let before = [("origin", app), asks];
-    let reply = ask(&served, "OPTIONS", "/v1/jobs/x", &before).await;
+    let preflight = ("access-control-request-method", "DELETE");
+    let before = [("origin", app), preflight];
+    let reply = exchange(&served, "OPTIONS", "/v1/jobs/x", &before).await;
     assert!(reply.starts_with("HTTP/1.1 204"), "{reply}");
     assert_eq!(header(&reply, "access-control-allow-origin"), Some(app));
     let methods = header(&reply, "access-control-allow-methods").unwrap();
@@ -131,7 +136,7 @@ async fn pages_of_listed_origins_may_read_answers_and_no_others() {
     let headers = header(&reply, "access-control-allow-headers").unwrap();
     assert!(headers.contains("authorization"), "{headers}");
     for (path, status) in [("/v1/jobs", "200"), ("/v1/jobs/none", "404")] {
-        let reply = ask(&served, "GET", path, &[("origin", app)]).await;
+        let reply = exchange(&served, "GET", path, &[("origin", app)]).await;
         assert!(reply.starts_with(&format!("HTTP/1.1 {status}")), "{reply}");
         assert_eq!(header(&reply, "access-control-allow-origin"), Some(app));
         assert_eq!(header(&reply, "vary"), Some("origin"));
@@ -143,9 +148,9 @@ async fn pages_of_listed_origins_may_read_answers_and_no_others() {
         "null",
         "*",
     ] {
-        let get = ask(&served, "GET", "/v1/jobs", &[("origin", origin)]).await;
-        let before = [("origin", origin), asks];
-        let before = ask(&served, "OPTIONS", "/v1/jobs", &before).await;
+        let get = exchange(&served, "GET", "/v1/jobs", &[("origin", origin)]).await;
+        let before = [("origin", origin), preflight];
+        let before = exchange(&served, "OPTIONS", "/v1/jobs", &before).await;
         assert!(before.starts_with("HTTP/1.1 405"), "{before}");
         for reply in [get, before] {
             assert_eq!(header(&reply, "access-control-allow-origin"), None);
@@ -372,7 +377,7 @@ async fn without_keys_a_page_of_another_origin_changes_nothing() {
     let door = Door::default().with_origins(vec![app.parse().unwrap()]);
     let served = served_with(door).await;
     let post = async |header: (&str, &str)| {
-        ask(&served, "POST", "/v1/jobs/key:hello/run", &[header]).await
+        exchange(&served, "POST", "/v1/jobs/key:hello/run", &[header]).await
     };
     for foreign in [
         ("origin", "https://evil.example"),
@@ -383,7 +388,7 @@ async fn without_keys_a_page_of_another_origin_changes_nothing() {
         let reply = post(foreign).await;
         assert!(reply.starts_with("HTTP/1.1 403"), "{foreign:?}: {reply}");
         assert!(reply.contains("\"field\":\"Origin\""), "{reply}");
-        let read = ask(&served, "GET", "/v1/jobs", &[foreign]).await;
+        let read = exchange(&served, "GET", "/v1/jobs", &[foreign]).await;
         assert!(read.starts_with("HTTP/1.1 200"), "{read}");
     }
     for ours in [
@@ -408,6 +413,6 @@ async fn with_a_key_the_origin_of_a_page_does_not_matter() {
     let headers = headers
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
-    let reply = ask(&served, "POST", "/v1/jobs/key:hello/run", &headers).await;
+    let reply = exchange(&served, "POST", "/v1/jobs/key:hello/run", &headers).await;
     assert!(reply.starts_with("HTTP/1.1 404"), "{reply}");
 }

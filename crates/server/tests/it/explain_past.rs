@@ -41,7 +41,7 @@ async fn from_noon_ago(world: &World, days: i64, text: &str, paused: bool) -> (S
 }
 
 #[tokio::test]
-async fn a_moment_within_a_stretch_of_an_older_schedule_cannot_be_told() {
+async fn a_moment_within_a_stretch_of_an_older_schedule_cannot_be_explained() {
     let world = World::new().await;
     let (job, made) = from_noon(&world, "* * * * *", true).await;
     let minute = |minutes: u64| made.plus(Duration::from_secs(minutes * 60)).to_string();

@@ -197,7 +197,7 @@ async fn world(fault: Fault, left: usize) -> World {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_told_without_its_secrets() {
+async fn an_error_of_the_store_shows_none_of_its_secrets() {
     for (fault, status, problem, retry_after) in [
         (Fault::Full, 507, "storage-full", Some("30")),
         (Fault::Away, 503, "store-unavailable", Some("1")),

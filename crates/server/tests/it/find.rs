@@ -81,7 +81,7 @@ async fn dead_runs_are_found_by_time_label_error_target_and_reason() {
 }
 
 #[tokio::test]
-async fn a_page_of_runs_that_are_looked_at_may_be_short_and_goes_on() {
+async fn a_page_of_runs_that_are_filtered_may_be_short_and_goes_on() {
     let world = World::new().await;
     let (ops, dev) = (
         job(&world, FAIL, "ops").await,

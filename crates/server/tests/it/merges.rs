@@ -58,7 +58,7 @@ async fn what_stands_beside_an_expression_changes_without_it() {
 }
 
 #[tokio::test]
-async fn an_interval_keeps_its_anchor_unless_it_is_counted_anew() {
+async fn an_interval_keeps_its_anchor_unless_it_is_counted_again() {
     let anchor = "2026-01-01T00:05:00.000Z";
     let stands = json!({"every": "15m", "anchor": anchor, "after_completion": true});
     let after = edited(stands.clone(), json!({"every": "30m"})).await;

@@ -145,7 +145,7 @@ async fn nodes_that_share_a_store_list_each_other_by_name() {
 }
 
 #[tokio::test]
-async fn what_was_heard_last_is_told_with_its_age() {
+async fn what_was_heard_last_is_shown_with_its_age() {
     let world = World::new().await;
     let before = nodes_once(&world, |items| items.len() == 1).await;
     let router = world.crash();

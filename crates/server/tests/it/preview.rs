@@ -63,7 +63,7 @@ async fn options_stand_within_the_schedule_or_beside_it() {
 }
 
 #[tokio::test]
-async fn a_preview_has_ten_slots_unless_told() {
+async fn a_preview_has_ten_slots_by_default() {
     let world = World::new().await;
     assert_eq!(
         slots(&world, json!({"schedule": "@hourly"})).await.len(),

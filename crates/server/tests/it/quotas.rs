@@ -61,8 +61,11 @@ async fn going_over_a_quota_is_refused_with_what_there_is() {
     let refused = world.post("/v1/jobs", job("123456789")).await;
     refused.refused(403, "quota-exceeded");
     let said = refused.json();
-    let told = [&said["quota"], &said["limit"], &said["used"]];
-    assert_eq!(told, [&json!("payload_bytes_max"), &json!(20), &json!(10)]);
+    let reported = [&said["quota"], &said["limit"], &said["used"]];
+    assert_eq!(
+        reported,
+        [&json!("payload_bytes_max"), &json!(20), &json!(10)]
+    );
     let path = format!("/v1/jobs/{}", made.get("id"));
     let grown = world
         .patch(&path, json!({"payload": "1234567890123456789"}))
@@ -235,15 +238,15 @@ async fn old_run(world: &World, job: &str, at: Timestamp) -> String {
         .await
         .unwrap()
         .unwrap();
-    let asked = world.run(&job.id.to_string()).await.parse().unwrap();
+    let manual = world.run(&job.id.to_string()).await.parse().unwrap();
     let run = world
         .store
-        .get_run(TenantId::DEFAULT, asked)
+        .get_run(TenantId::DEFAULT, manual)
         .await
         .unwrap()
         .unwrap();
     let run = Run {
-        id: RunId::asked(job.id, at, rand::random()),
+        id: RunId::of_request(job.id, at, rand::random()),
         state: RunState::Ready,
         // Not before the test has ended.
         due_at: now().plus(Duration::from_secs(3_600)),

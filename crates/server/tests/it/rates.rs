@@ -4,7 +4,7 @@
 use model::{Role, TenantId};
 use server::{Door, RatesMax};
 
-use crate::door::{ask, header};
+use crate::door::{exchange, header};
 use crate::sockets::{Served, served_by};
 use crate::world::{World, pause};
 
@@ -18,7 +18,7 @@ async fn served(max: RatesMax) -> Served {
 async fn until(served: &Served, path: &str, key: &str, status: u16) -> String {
     let bearer = format!("Bearer {key}");
     for _ in 0..TRIES {
-        let reply = ask(served, "GET", path, &[("authorization", &bearer)]).await;
+        let reply = exchange(served, "GET", path, &[("authorization", &bearer)]).await;
         if reply.starts_with(&format!("HTTP/1.1 {status}")) {
             return reply;
         }
@@ -48,7 +48,7 @@ fn is_refused(reply: &str, bound: &str, max: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_calls_too_fast_is_told_when_to_come_back_and_others_are_served() {
+async fn a_key_that_calls_too_fast_learns_when_to_come_back_and_others_are_served() {
     let max = RatesMax {
         of_key: 1,
         ..RatesMax::default()
@@ -60,13 +60,13 @@ async fn a_key_that_calls_too_fast_is_told_when_to_come_back_and_others_are_serv
     is_refused(&until(&served, "/v1/jobs", &key, 429).await, "key", 1);
     let other = served.world.key(TenantId::DEFAULT, Role::Reader).await;
     let bearer = format!("Bearer {other}");
-    let reply = ask(&served, "GET", "/v1/jobs", &[("authorization", &bearer)]).await;
+    let reply = exchange(&served, "GET", "/v1/jobs", &[("authorization", &bearer)]).await;
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     until(&served, "/v1/jobs", &key, 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_calls_too_fast_is_refused_whatever_it_asks_but_health() {
+async fn an_address_that_calls_too_fast_is_refused_whatever_it_calls_but_health() {
     let max = RatesMax {
         of_address: 1,
         ..RatesMax::default()
@@ -79,7 +79,7 @@ async fn an_address_that_calls_too_fast_is_refused_whatever_it_asks_but_health()
     for path in ["/docs", "/v1/jobs", "/nowhere"] {
         is_refused(&until(&served, path, "", 429).await, "address", 1);
         for path in ["/healthz", "/readyz"] {
-            let reply = ask(&served, "GET", path, &[]).await;
+            let reply = exchange(&served, "GET", path, &[]).await;
             // Whether it is well or ready by now is another question.
             assert!(!reply.starts_with("HTTP/1.1 429"), "{reply}");
         }
@@ -94,16 +94,16 @@ async fn whoever_tries_keys_is_refused_and_valid_keys_of_its_address_are_not() {
     };
     let served = served(max).await;
     let key = served.world.key(TenantId::DEFAULT, Role::Reader).await;
-    let first = ask(&served, "GET", "/v1/jobs", &[]).await;
+    let first = exchange(&served, "GET", "/v1/jobs", &[]).await;
     assert!(first.starts_with("HTTP/1.1 401"), "{first}");
     let bearer = format!("Bearer {key}");
     for _ in 0..10 {
         let wrong = until(&served, "/v1/jobs", "wrong", 429).await;
         is_refused(&wrong, "refused", 1);
-        let valid = ask(&served, "GET", "/v1/jobs", &[("authorization", &bearer)]).await;
+        let valid = exchange(&served, "GET", "/v1/jobs", &[("authorization", &bearer)]).await;
         assert!(valid.starts_with("HTTP/1.1 200"), "{valid}");
     }
-    let open = ask(&served, "GET", "/docs", &[]).await;
+    let open = exchange(&served, "GET", "/docs", &[]).await;
     assert!(open.starts_with("HTTP/1.1 200"), "{open}");
     until(&served, "/v1/jobs", "wrong", 401).await;
 }

@@ -259,7 +259,7 @@ async fn unknown_fields_are_named_with_the_nearest_known() {
 }
 
 #[tokio::test]
-async fn fields_that_must_be_there_are_asked_for() {
+async fn fields_that_must_be_there_are_named() {
     let world = World::new().await;
     for (body, field) in [
         (json!({}), "schedule"),

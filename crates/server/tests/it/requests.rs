@@ -245,7 +245,7 @@ async fn small_requests_are_checked_as_well() {
 }
 
 #[tokio::test]
-async fn states_that_do_not_fit_are_told() {
+async fn states_that_do_not_fit_are_named() {
     let world = World::new().await;
     let body = json!({"schedule": {"in": "0s"}, "target": OK});
     let job = world.post("/v1/jobs", body).await.is(201).get("id");

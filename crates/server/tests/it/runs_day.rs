@@ -49,8 +49,8 @@ async fn a_run_beyond_the_quota_is_refused_with_what_there_is() {
         let refused = world.post(&path, json!({})).await;
         refused.refused(403, "quota-exceeded");
         let said = refused.json();
-        let told = [&said["quota"], &said["limit"], &said["used"]];
-        assert_eq!(told, [&json!("runs_day_max"), &json!(2), &json!(2)]);
+        let reported = [&said["quota"], &said["limit"], &said["used"]];
+        assert_eq!(reported, [&json!("runs_day_max"), &json!(2), &json!(2)]);
     }
     world.wait_runs(2).await;
     let listed = world.get(&format!("/v1/jobs/{job}/runs")).await.json();

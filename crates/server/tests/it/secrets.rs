@@ -141,7 +141,7 @@ async fn what_is_wrong_with_a_secret_is_said_without_its_value() {
 }
 
 #[tokio::test]
-async fn a_header_asks_for_a_secret_and_what_is_kept_holds_none() {
+async fn a_header_names_a_secret_and_what_is_kept_holds_none() {
     let world = World::new().await;
     put(&world, "a", secret(&["target.example"])).await.is(201);
     let created = world

@@ -208,7 +208,7 @@ async fn slots_that_passed_without_a_node_are_missed() {
 }
 
 #[tokio::test]
-async fn a_paused_job_tells_what_it_lets_pass() {
+async fn a_paused_job_shows_what_it_lets_pass() {
     let world = World::new().await;
     let body = json!({"schedule": {"every": "1s"}, "target": OK});
     let job = world.post("/v1/jobs", body).await.is(201).get("id");
@@ -247,7 +247,7 @@ async fn a_paused_job_tells_what_it_lets_pass() {
 }
 
 #[tokio::test]
-async fn what_calendars_leave_out_is_told_ahead() {
+async fn what_calendars_leave_out_is_shown_ahead() {
     let world = World::new().await;
     // Three days, so that midnight may pass.
     let day = |days: u64| {

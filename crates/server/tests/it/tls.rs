@@ -175,7 +175,7 @@ async fn a_new_certificate_is_for_new_connections_and_open_ones_go_on() {
     // Half a pair is none.
     copy(&authority.path("two.pem"), &authority.path("one.pem"));
     for _ in 0..3 {
-        tls.look();
+        tls.check_files();
         pause(100).await;
         let mut other = connect(&served, &authority, "http/1.1", None)
             .await
@@ -200,7 +200,7 @@ async fn a_new_certificate_is_for_new_connections_and_open_ones_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_certificates_are_asked_for_nobody_gets_in_without() {
+async fn where_certificates_are_required_nobody_gets_in_without() {
     let (authority, other) = (Authority::new(), Authority::new());
     for name in ["one", "client"] {
         authority.sign(name);

@@ -89,7 +89,7 @@ fn blame_node(passed: &Passed, living: Living) -> Result<(), &'static str> {
         | Reason::Refused
         | Reason::Lost
         | Reason::Poison
-        | Reason::Asked
+        | Reason::Requested
         | Reason::Replaced
         | Reason::JobDeleted
         | Reason::Unreadable
@@ -114,7 +114,7 @@ fn blame_change(passed: &Passed, from: JobState, to: JobState) -> Result<(), &'s
         | Reason::Refused
         | Reason::Lost
         | Reason::Poison
-        | Reason::Asked
+        | Reason::Requested
         | Reason::Replaced
         | Reason::Unreadable
         | Reason::Quota => false,

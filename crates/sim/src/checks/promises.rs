@@ -16,7 +16,7 @@ impl End<'_> {
         for (job, _) in &world.accepted {
             let stands = self.jobs.get(&job.id);
             let is_gone = stands.is_none_or(|job| job.state == JobState::Deleted);
-            let deleted = world.asked.deleted.contains(&job.id);
+            let deleted = world.requests.deleted.contains(&job.id);
             let age = world.latest.since(job.created_at);
             let ends = !job.def.schedule.is_recurring() || stands.is_none();
             let forgotten = ends && age > limits::FINISHED_KEEP;
@@ -43,7 +43,7 @@ impl End<'_> {
                 }
             }
         }
-        for (job, version, state) in &self.world.asked.changed {
+        for (job, version, state) in &self.world.requests.changed {
             let eras = book.record.eras.get(job);
             let is_it = |era: &Era| (era.job.version, era.job.state) == (*version, *state);
             if !eras.is_some_and(|eras| eras.iter().any(is_it)) {
@@ -59,11 +59,11 @@ impl End<'_> {
     /// A run by hand that was accepted is there; one that had ended as cancelled is not delivered any more.
     pub(super) fn accepted_runs_are_kept(&mut self) {
         let known: BTreeSet<RunId> = self.runs.iter().map(|run| run.id).collect();
-        let asked = &self.world.asked;
-        let lost = asked.started.keys().filter(|run| !known.contains(run));
+        let requests = &self.world.requests;
+        let lost = requests.started.keys().filter(|run| !known.contains(run));
         let mut seen: Vec<String> = lost.map(|run| format!("{run} is gone")).collect();
         for delivery in &self.deliveries {
-            let cancelled = asked.cancelled.get(&delivery.run).copied();
+            let cancelled = requests.cancelled.get(&delivery.run).copied();
             if cancelled.is_some_and(|cancelled| cancelled < delivery.from) {
                 let (run, from) = (delivery.run, delivery.from);
                 seen.push(format!("{run} was cancelled, and delivered at {from:?}"));
@@ -80,7 +80,7 @@ impl End<'_> {
         let jobs: BTreeMap<JobId, &Job> = unedited.map(|(job, _)| (job.id, &**job)).collect();
         let mut other = Vec::new();
         for delivery in &self.deliveries {
-            let own = self.world.asked.started.get(&delivery.run).cloned();
+            let own = self.world.requests.started.get(&delivery.run).cloned();
             let Some(job) = jobs.get(&delivery.job) else {
                 continue;
             };

@@ -62,9 +62,9 @@ impl End<'_> {
     pub(super) fn every_slot_decided_once(&mut self, accepted: &Job, edited: bool, runs: &[Run]) {
         let decided = decided(accepted, edited, runs, &mut self.broken);
         // Slots that only the end of a run sets cannot be told beforehand.
-        let told = !edited && !accepted.def.schedule.after_completion();
+        let is_foreseeable = !edited && !accepted.def.schedule.after_completion();
         let now = self.jobs.get(&accepted.id).cloned();
-        let Some(now) = now.filter(|_| told) else {
+        let Some(now) = now.filter(|_| is_foreseeable) else {
             return;
         };
         // Everything up to the last decided slot has an answer.

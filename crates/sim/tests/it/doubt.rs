@@ -65,7 +65,7 @@ async fn visit(after: Duration, cut: Duration) -> u16 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shards_given_up_by_a_write_whose_answer_was_lost_are_asked_for_again() {
+async fn shards_given_up_by_a_write_whose_answer_was_lost_are_leased_again() {
     for after in 1..11 {
         for cut in (100..2_500).step_by(200) {
             let (after, cut) = (Duration::from_millis(after), Duration::from_millis(cut));

@@ -288,7 +288,7 @@ async fn clock_and_hands_may_be_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_busy_node_cannot_start_is_taken_by_one_with_hands_free() {
+async fn what_a_busy_node_cannot_start_is_claimed_by_one_with_hands_free() {
     let fleet = Fleet::new(Duration::from_secs(3));
     let busy = fleet
         .node_with(NodeConfig {

@@ -75,7 +75,7 @@ fn nothing_breaks_in_an_hour() {
 }
 
 #[test]
-fn the_same_seed_tells_the_same_story() {
+fn the_same_seed_gives_the_same_story() {
     for seed in [1, 42, 1_234] {
         for plan in [Plan::new(seed), Plan::fleet(seed)] {
             let (first, second) = (run(plan), run(plan));
@@ -135,7 +135,7 @@ fn a_node_that_trusts_its_own_broken_beats_is_found() {
 }
 
 #[test]
-fn a_node_that_does_not_ask_itself_whether_it_is_present_is_found() {
+fn a_node_that_does_not_check_whether_it_is_present_is_found() {
     let engine_flaw = engine::Flaw::SkipPresenceCheck;
     finds("barred_dispatches_nothing", |seed| Plan {
         engine_flaw,

@@ -91,13 +91,13 @@ async fn a_run_that_is_under_way_was_dispatched_when_history_says() {
     base.sleep(Duration::from_secs(5)).await;
 
     clock.tick();
-    let asked_at = Clock::now(&base);
+    let requested_at = Clock::now(&base);
     let run = Run {
-        id: RunId::asked(id, asked_at, 1),
+        id: RunId::of_request(id, requested_at, 1),
         kind: RunKind::Manual,
         slot: None,
-        due_at: asked_at,
-        ..Run::of_slot(&job, Slot(asked_at))
+        due_at: requested_at,
+        ..Run::of_slot(&job, Slot(requested_at))
     };
     let run_id = run.id;
     mem.start_run(&StartRun { run, force: true }).await.unwrap();

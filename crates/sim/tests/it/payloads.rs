@@ -253,7 +253,7 @@ async fn a_run_by_hand_makes_plan_read_its_job_alone() {
     for nonce in 1..=RUNS {
         let now = Clock::now(&clock);
         let run = Run {
-            id: RunId::asked(job.id, now, u64::from(nonce)),
+            id: RunId::of_request(job.id, now, u64::from(nonce)),
             kind: RunKind::Manual,
             slot: None,
             due_at: now,

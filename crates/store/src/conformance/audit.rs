@@ -131,7 +131,7 @@ pub async fn a_batch_of_jobs_is_entered_job_by_job(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn an_entry_says_who_asked_and_no_secret(subject: Subject) -> Kept {
+pub async fn an_entry_says_who_acted_and_no_secret(subject: Subject) -> Kept {
     let http = HttpTarget::new("https://example.com/", None)?
         .header("authorization", "Bearer planted")?
         .header("x-team", "ops")?;

@@ -100,7 +100,7 @@ pub async fn a_slot_that_makes_no_run_does_not_count(subject: Subject) -> Kept {
 pub async fn a_run_by_hand_does_not_count(subject: Subject) -> Kept {
     let job = subject.put(limited(1, 1, Overlap::Allow)?).await?;
     let run = Run {
-        id: RunId::asked(job.id, at(5), 1),
+        id: RunId::of_request(job.id, at(5), 1),
         kind: RunKind::Manual,
         slot: None,
         ..Run::of_slot(&job, slot(5))
@@ -110,7 +110,7 @@ pub async fn a_run_by_hand_does_not_count(subject: Subject) -> Kept {
     assert_eq!(subject.job(job.id).await?.runs_made, 0);
     subject.claimed(job.id).await?;
     let another = Run {
-        id: RunId::asked(job.id, at(70), 2),
+        id: RunId::of_request(job.id, at(70), 2),
         ..start.run
     };
     let start = StartRun {
@@ -134,11 +134,11 @@ pub async fn a_run_taken_back_counts_again(subject: Subject) -> Kept {
         );
         let def = Definition::clone(&job.def);
         let edited = stands.edited(None, def, at(58), &someone());
-        let (_, asked) = subject
+        let (_, marked) = subject
             .change(&stands, edited, RunsOfChange::TakeBack)
             .await?;
-        assert_eq!(asked.len(), usize::from(claim));
-        for run in asked {
+        assert_eq!(marked.len(), usize::from(claim));
+        for run in marked {
             let taken_back = Withdrawal {
                 run,
                 taken_back: true,

@@ -154,7 +154,7 @@ pub async fn a_calendar_is_written_over_the_version_named(subject: Subject) -> K
     Ok(())
 }
 
-pub async fn calendars_come_in_the_order_asked_for(subject: Subject) -> Kept {
+pub async fn calendars_come_in_the_order_requested(subject: Subject) -> Kept {
     let (a, b) = (calendar("a", 1)?, calendar("b", 1)?);
     subject.put_calendar(&a).await?;
     subject.put_calendar(&b).await?;

@@ -50,7 +50,7 @@ pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
         changed,
         JobChanged::Done {
             job: Box::new(after.clone()),
-            asked: vec![],
+            marked: vec![],
             cancelled: 0,
         }
     );

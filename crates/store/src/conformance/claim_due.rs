@@ -43,7 +43,7 @@ fn names(taken: &[(Run, Arc<Job>)]) -> Vec<RunId> {
     taken.iter().map(|(run, _)| run.id).collect()
 }
 
-pub async fn the_earliest_are_taken_first(subject: Subject) -> Kept {
+pub async fn the_earliest_are_claimed_first(subject: Subject) -> Kept {
     let other = subject.other.presence;
     let mut runs = Vec::new();
     for (number, secs) in [(1, 40), (2, 10), (3, 30), (4, 20), (5, 10)] {
@@ -77,7 +77,7 @@ pub async fn each_lane_has_its_own_room(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn a_run_is_taken_once(subject: Subject) -> Kept {
+pub async fn a_run_is_claimed_once(subject: Subject) -> Kept {
     let other = subject.other.presence;
     let job = subject.put(job(1)?).await?;
     let ready = subject.ready(job.id).await?;
@@ -96,7 +96,7 @@ pub async fn a_run_is_taken_once(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn only_runs_of_the_shards_asked_for_are_taken(subject: Subject) -> Kept {
+pub async fn only_runs_of_the_given_shards_are_claimed(subject: Subject) -> Kept {
     let Subject { store, other, .. } = &subject;
     let mut runs = BTreeSet::new();
     for number in 1..=6 {
@@ -119,7 +119,7 @@ pub async fn only_runs_of_the_shards_asked_for_are_taken(subject: Subject) -> Ke
     Ok(())
 }
 
-pub async fn what_is_due_later_is_not_taken(subject: Subject) -> Kept {
+pub async fn what_is_due_later_is_not_claimed(subject: Subject) -> Kept {
     let other = subject.other.presence;
     let run = subject.due_once(1, 10, Lane::Critical).await?;
     assert_eq!(subject.claim_due(other, 9, MUCH).await?, []);
@@ -127,7 +127,7 @@ pub async fn what_is_due_later_is_not_taken(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn runs_that_wait_or_are_held_are_not_taken(subject: Subject) -> Kept {
+pub async fn runs_that_wait_or_are_held_are_not_claimed(subject: Subject) -> Kept {
     let other = subject.other.presence;
     let job = subject
         .put(job_with(1, |def| def.overlap = Overlap::QueueOne)?)
@@ -144,7 +144,7 @@ pub async fn runs_that_wait_or_are_held_are_not_taken(subject: Subject) -> Kept 
     Ok(())
 }
 
-pub async fn a_fenced_presence_takes_nothing(subject: Subject) -> Kept {
+pub async fn a_fenced_presence_claims_nothing(subject: Subject) -> Kept {
     let run = subject.due_once(1, 1, Lane::Standard).await?;
     subject.fence_first().await?;
     for gone in [subject.presence(), PresenceId::new(at(9), [9; 10])] {
@@ -158,7 +158,7 @@ pub async fn a_fenced_presence_takes_nothing(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn what_is_taken_is_an_attempt_at_the_job_as_it_stands(subject: Subject) -> Kept {
+pub async fn what_is_claimed_is_an_attempt_at_the_job_as_it_stands(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.ready(job.id).await?;
     let stands = subject.job(job.id).await?;
@@ -179,7 +179,7 @@ pub async fn what_is_taken_is_an_attempt_at_the_job_as_it_stands(subject: Subjec
     Ok(())
 }
 
-pub async fn retries_are_taken_under_their_next_number(subject: Subject) -> Kept {
+pub async fn retries_are_claimed_under_their_next_number(subject: Subject) -> Kept {
     let other = subject.other.presence;
     let job = subject.put(job(1)?).await?;
     let first = subject.claimed(job.id).await?;
@@ -196,7 +196,7 @@ pub async fn retries_are_taken_under_their_next_number(subject: Subject) -> Kept
     Ok(())
 }
 
-pub async fn whoever_takes_a_run_settles_it(subject: Subject) -> Kept {
+pub async fn whoever_claims_a_run_settles_it(subject: Subject) -> Kept {
     let other = subject.other.presence;
     subject.due_once(1, 1, Lane::Batch).await?;
     let taken = subject.claim_due(other, 1, MUCH).await?;

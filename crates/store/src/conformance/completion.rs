@@ -37,7 +37,7 @@ pub(super) fn woken(due_at: Timestamp) -> Settled {
 
 pub(super) fn by_hand(job: &Job, secs: i64) -> StartRun {
     let run = Run {
-        id: RunId::asked(job.id, at(secs), 1),
+        id: RunId::of_request(job.id, at(secs), 1),
         kind: RunKind::Manual,
         slot: None,
         due_at: at(secs),
@@ -112,7 +112,7 @@ pub async fn every_verdict_that_ends_a_run_wakes_its_job(subject: Subject) -> Ke
     for (number, verdict) in [
         (1, Verdict::Succeed),
         (2, Verdict::Bury(Reason::AttemptsSpent)),
-        (3, Verdict::Cancel(Reason::Asked)),
+        (3, Verdict::Cancel(Reason::Requested)),
     ] {
         let mut job = resting(number, Overlap::Skip)?;
         Arc::make_mut(&mut job.def).spread = spread;
@@ -186,7 +186,7 @@ pub async fn a_run_that_nobody_holds_wakes_its_job_when_it_is_cancelled(subject:
 
 pub async fn a_held_run_wakes_its_job_when_its_holder_ends_it(subject: Subject) -> Kept {
     for (number, verdict, due_at) in [
-        (1, Verdict::Cancel(Reason::Asked), at(121)),
+        (1, Verdict::Cancel(Reason::Requested), at(121)),
         (2, Verdict::RetryAt(at(300)), at(121)),
         // No attempt says when it ended: the store's moment.
         (3, Verdict::Release, at(130)),
@@ -196,11 +196,11 @@ pub async fn a_held_run_wakes_its_job_when_its_holder_ends_it(subject: Subject) 
         if number == 3 {
             subject.clock.advance(Duration::from_secs(70));
         }
-        let asked = subject
+        let cancelled = subject
             .store
             .cancel_run(TenantId::DEFAULT, run.id, at(61))
             .await?;
-        assert_eq!(asked, Cancelled::Asked);
+        assert_eq!(cancelled, Cancelled::Marked);
         subject.rests(job.id).await?;
         let settled = subject.settle(settlement(&run, verdict)).await?;
         assert_eq!(settled, woken(due_at), "{verdict:?}");
@@ -234,17 +234,17 @@ pub async fn a_lost_run_that_is_buried_wakes_its_job(subject: Subject) -> Kept {
 }
 
 /// The ways a run is taken back: with the edit, by its holder's answer, by a holder that leaves.
-pub async fn a_run_taken_back_leaves_its_slot_to_be_decided_anew(subject: Subject) -> Kept {
+pub async fn a_run_taken_back_leaves_its_slot_to_be_decided_again(subject: Subject) -> Kept {
     for (number, claim) in [(1, false), (2, true), (3, true)] {
         let job = subject.put(resting(number, Overlap::Skip)?).await?;
         subject.fire(job.id, claim).await?;
         let schedule = job.def.schedule.clone();
-        let (edited, asked) = subject.edit_to(job.id, 58, schedule).await?;
+        let (edited, marked) = subject.edit_to(job.id, 58, schedule).await?;
         if claim {
             assert_eq!(edited.next_slot, None);
             subject.rests(job.id).await?;
         }
-        for run in asked {
+        for run in marked {
             let answers = [Withdrawal {
                 run,
                 taken_back: true,
@@ -303,15 +303,17 @@ pub async fn the_end_of_a_run_by_hand_wakes_nobody(subject: Subject) -> Kept {
     let start = by_hand(&job, 70);
     assert_eq!(subject.store.start_run(&start).await?, Started::Ready);
     subject.claim(&subject.leases, start.run.id).await?;
-    let asked = subject.run(start.run.id).await?;
+    let manual = subject.run(start.run.id).await?;
     assert_eq!(
-        subject.settle(settlement(&asked, Verdict::Succeed)).await?,
+        subject
+            .settle(settlement(&manual, Verdict::Succeed))
+            .await?,
         DONE
     );
     subject.rests(job.id).await?;
     let another = StartRun {
         run: Run {
-            id: RunId::asked(job.id, at(80), 2),
+            id: RunId::of_request(job.id, at(80), 2),
             ..start.run
         },
         force: false,
@@ -343,7 +345,7 @@ pub async fn a_slot_skipped_by_overlap_goes_on_from_the_slot(subject: Subject) -
         (JobState::Active, Some(slot(120)))
     );
     let run = subject.run(id).await?;
-    let cancel = settlement(&run, Verdict::Cancel(Reason::Asked));
+    let cancel = settlement(&run, Verdict::Cancel(Reason::Requested));
     subject.settle(cancel).await?;
     subject.wakes(job.id, 120).await
 }

@@ -117,7 +117,7 @@ pub async fn exactly_the_last_failure_pauses_and_says_why(subject: Subject) -> K
     Ok(())
 }
 
-pub async fn a_success_between_failures_begins_the_count_anew(subject: Subject) -> Kept {
+pub async fn a_success_between_failures_begins_the_count_again(subject: Subject) -> Kept {
     for (number, overlap) in [(1, Overlap::Allow), (2, Overlap::QueueOne)] {
         let job = job_with(number, |def| {
             def.overlap = overlap;
@@ -125,7 +125,7 @@ pub async fn a_success_between_failures_begins_the_count_anew(subject: Subject) 
         })?;
         let job = subject.put(job).await?;
         assert_eq!(subject.ends(job.id, BURY).await?, DONE);
-        let cancel = Verdict::Cancel(Reason::Asked);
+        let cancel = Verdict::Cancel(Reason::Requested);
         assert_eq!(subject.ends(job.id, cancel).await?, DONE);
         assert_eq!(subject.job(job.id).await?.failures, Some(1), "no failure");
         assert_eq!(subject.ends(job.id, Verdict::Succeed).await?, DONE);

@@ -411,23 +411,23 @@ pub async fn a_cancel_is_announced_with_the_next_heartbeat(subject: Subject) -> 
     let run = subject.handed(1).await?;
     let tenant = TenantId::DEFAULT;
     for now in [70, 75] {
-        let asked = subject.store.cancel_run(tenant, run.id, at(now)).await?;
-        assert_eq!(asked, Cancelled::Asked);
+        let cancelled = subject.store.cancel_run(tenant, run.id, at(now)).await?;
+        assert_eq!(cancelled, Cancelled::Marked);
     }
     let until = at(130);
     for now in [80, 129] {
-        let told = Beaten::Done {
+        let beaten = Beaten::Done {
             cancel: true,
             until,
         };
-        assert_eq!(subject.beat_at(&run, now).await?, told);
+        assert_eq!(subject.beat_at(&run, now).await?, beaten);
     }
     let silent = subject.lapsing(130).await?;
     let [handed] = &silent[..] else {
         return Err(format!("{silent:?}").into());
     };
     let end = subject.lapse_at(lapse(handed), 131).await?;
-    let expected = (Outcome::Cancelled, Verdict::Cancel(Reason::Asked));
+    let expected = (Outcome::Cancelled, Verdict::Cancel(Reason::Requested));
     assert_eq!(outcome(&end), Some(expected));
     assert_eq!(subject.run(run.id).await?.state, RunState::Cancelled);
     Ok(())
@@ -442,10 +442,10 @@ pub async fn a_deleted_job_cancels_what_is_handed_over(subject: Subject) -> Kept
         .await?;
     let stands = subject.run(run.id).await?;
     assert_eq!(stands.mark, Some(Mark::Cancel(Reason::JobDeleted)));
-    let told = subject.beat_at(&run, 75).await?;
+    let beaten = subject.beat_at(&run, 75).await?;
     assert!(
-        matches!(told, Beaten::Done { cancel: true, .. }),
-        "{told:?}"
+        matches!(beaten, Beaten::Done { cancel: true, .. }),
+        "{beaten:?}"
     );
     subject
         .report(reported(&run, Report::failed("stopped")), 80)

@@ -26,7 +26,7 @@ fn keyed(number: u8, key: &str) -> Result<Arc<Job>, BoxError> {
     }))
 }
 
-fn asked(job: &Arc<Job>, key: &str, digest: u8) -> NewJob {
+fn posted(job: &Arc<Job>, key: &str, digest: u8) -> NewJob {
     let idempotency = Some(Idempotency {
         key: key.to_owned(),
         digest: [digest; 32],
@@ -168,7 +168,7 @@ pub async fn a_job_as_large_as_may_be_is_kept(subject: Subject) -> Kept {
     let jobs = [widest(1)?, widest(2)?].map(Arc::new);
     let requests = jobs.each_ref().map(|job| {
         let key = format!("{}#{}", "k".repeat(limits::NAME_MAX), u64::MAX);
-        asked(job, &format!("{key}{}", job.id), 1)
+        posted(job, &format!("{key}{}", job.id), 1)
     });
     let created = subject.store.create_jobs(&requests).await?;
     assert_eq!(created, [Created::Done, Created::Done]);
@@ -187,7 +187,7 @@ pub async fn text_of_any_characters_is_kept(subject: Subject) -> Kept {
     job.paused_by = Some(Arc::from(odd));
     job.owner = Some(Arc::from(odd));
     let job = Arc::new(job);
-    let request = [asked(&job, odd, 1)];
+    let request = [posted(&job, odd, 1)];
     let Subject { store, .. } = &subject;
     assert_eq!(store.create_jobs(&request).await?, [Created::Done]);
     let again = store.create_jobs(&request).await?;
@@ -209,8 +209,8 @@ pub async fn a_job_that_cannot_be_kept_stops_no_other(subject: Subject) -> Kept 
     let jobs = [Arc::new(job(1)?), Arc::new(odd), keyed(3, "a")?];
     let batch = [
         new(&jobs[0]),
-        asked(&jobs[1], "request", 1),
-        asked(&jobs[2], "request", 1),
+        posted(&jobs[1], "request", 1),
+        posted(&jobs[2], "request", 1),
     ];
     let Subject { store, .. } = &subject;
     let created = store.create_jobs(&batch).await?;
@@ -274,7 +274,7 @@ pub async fn a_key_is_taken_by_an_earlier_job_of_the_same_batch(subject: Subject
 pub async fn a_repeated_request_answers_the_same_job(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let (first, second) = (keyed(1, "a")?, keyed(2, "a")?);
-    let batch = [asked(&first, "request", 1), asked(&second, "request", 1)];
+    let batch = [posted(&first, "request", 1), posted(&second, "request", 1)];
     let created = store.create_jobs(&batch).await?;
     assert_eq!(created, [Created::Done, Created::Repeated(first.id)]);
     let again = store.create_jobs(&batch).await?;
@@ -290,10 +290,10 @@ pub async fn an_idempotency_key_with_another_body_is_a_mismatch(subject: Subject
     let Subject { store, .. } = &subject;
     let (first, second) = (Arc::new(job(1)?), Arc::new(job(2)?));
     assert_eq!(
-        store.create_jobs(&[asked(&first, "request", 1)]).await?,
+        store.create_jobs(&[posted(&first, "request", 1)]).await?,
         [Created::Done]
     );
-    let created = store.create_jobs(&[asked(&second, "request", 2)]).await?;
+    let created = store.create_jobs(&[posted(&second, "request", 2)]).await?;
     assert_eq!(created, [Created::Mismatch]);
     assert_eq!(store.get_job(TenantId::DEFAULT, second.id).await?, None);
     Ok(())
@@ -305,14 +305,14 @@ pub async fn an_idempotency_key_belongs_to_its_tenant(subject: Subject) -> Kept 
         tenant: STRANGER,
         ..job(2)?
     });
-    let batch = [asked(&first, "request", 1), asked(&second, "request", 2)];
+    let batch = [posted(&first, "request", 1), posted(&second, "request", 2)];
     let created = subject.store.create_jobs(&batch).await?;
     assert_eq!(created, [Created::Done, Created::Done]);
     Ok(())
 }
 
 /// The id is chosen before the first try, so that a create whose answer was lost can be asked again.
-pub async fn a_create_asked_again_makes_no_second_job(subject: Subject) -> Kept {
+pub async fn a_repeated_create_makes_no_second_job(subject: Subject) -> Kept {
     let jobs = [keyed(1, "a")?, Arc::new(job(2)?)];
     let batch = jobs.each_ref().map(new);
     assert_eq!(
@@ -339,8 +339,8 @@ pub async fn a_refused_create_leaves_its_idempotency_key_free(subject: Subject) 
     let (first, second, third) = (keyed(1, "a")?, keyed(2, "a")?, keyed(3, "b")?);
     let batch = [
         new(&first),
-        asked(&second, "request", 1),
-        asked(&third, "request", 2),
+        posted(&second, "request", 1),
+        posted(&third, "request", 2),
     ];
     let created = store.create_jobs(&batch).await?;
     assert_eq!(

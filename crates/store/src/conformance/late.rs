@@ -239,17 +239,17 @@ pub async fn a_run_that_ended_meanwhile_counts_for_skip_alone(subject: Subject) 
 pub async fn a_manual_run_that_came_and_ended_since_plan_counts(subject: Subject) -> Kept {
     let planned = put(&subject, 1, Overlap::Skip).await?;
     let run = Run {
-        id: RunId::asked(planned.id, at(59), 1),
+        id: RunId::of_request(planned.id, at(59), 1),
         kind: RunKind::Manual,
         slot: None,
         due_at: at(59),
         ..Run::of_slot(&planned, slot(59))
     };
-    let asked = run.id;
+    let manual = run.id;
     let start = StartRun { run, force: false };
     subject.store.start_run(&start).await?;
-    subject.claim(&subject.leases, asked).await?;
-    end(&subject, asked, at(59), millis(60, 500)).await?;
+    subject.claim(&subject.leases, manual).await?;
+    end(&subject, manual, at(59), millis(60, 500)).await?;
     let batch = [firing(&planned, at(62))];
     let fired = subject.store.fire(&subject.leases, &batch).await?;
     assert_eq!(fired, [Fired::Skipped(Reason::Overlap)]);
@@ -369,20 +369,23 @@ pub async fn what_another_node_holds_counts_when_it_says_so(subject: Subject) ->
     let run = id(&job, 60);
     let theirs = subject.hand_over().await?;
     let stands = subject.job(job.id).await?;
-    let ask = async |now: Timestamp| -> Result<Fired, BoxError> {
+    let fire_at = async |now: Timestamp| -> Result<Fired, BoxError> {
         let batch = [firing(&stands, now)];
         let fired = subject.store.fire(&theirs, &batch).await?;
         Ok(fired.into_iter().next().ok_or("no answer")?)
     };
-    assert_eq!(ask(at(61)).await?, Fired::Early(millis(61, 250)));
+    assert_eq!(fire_at(at(61)).await?, Fired::Early(millis(61, 250)));
     let marks = [(run, at(60))];
     subject
         .store
         .mark_running(subject.presence(), &marks)
         .await?;
     // Its end may be on the way.
-    assert_eq!(ask(at(61)).await?, Fired::Early(millis(61, 250)));
-    assert_eq!(ask(millis(61, 250)).await?, Fired::Skipped(Reason::Overlap));
+    assert_eq!(fire_at(at(61)).await?, Fired::Early(millis(61, 250)));
+    assert_eq!(
+        fire_at(millis(61, 250)).await?,
+        Fired::Skipped(Reason::Overlap)
+    );
     Ok(())
 }
 

@@ -64,7 +64,7 @@ pub async fn a_run_in_backoff_counts_as_living(subject: Subject) -> Kept {
         .settle(settlement(&first, Verdict::RetryAt(at(300))))
         .await?;
     assert_eq!(
-        asked(&subject, &job, 121).await?,
+        fire_one(&subject, &job, 121).await?,
         Fired::Skipped(Reason::Overlap)
     );
     Ok(())
@@ -166,7 +166,7 @@ pub async fn a_newer_run_replaces_those_that_nobody_holds(subject: Subject) -> K
     let retry = settlement(&first, Verdict::RetryAt(at(300)));
     subject.settle(retry).await?;
     assert_eq!(
-        asked(&subject, &job, 121).await?,
+        fire_one(&subject, &job, 121).await?,
         Fired::Claimed(id(&job, 120))
     );
     let replaced = subject.run(first.id).await?;
@@ -236,7 +236,7 @@ pub async fn a_cancelled_run_frees_the_one_that_waits(subject: Subject) -> Kept 
 
 /// A run by hand that waits for a slot's run ahead of its time.
 async fn queued_by_hand(subject: &Subject, job: &model::Job) -> Result<Run, BoxError> {
-    let id = RunId::asked(job.id, at(5), 1);
+    let id = RunId::of_request(job.id, at(5), 1);
     let (kind, slot) = (model::RunKind::Manual, None);
     let run = Run {
         id,
@@ -259,20 +259,20 @@ async fn queued_by_hand(subject: &Subject, job: &model::Job) -> Result<Run, BoxE
 pub async fn a_run_taken_back_frees_the_one_that_waits(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::QueueOne).await?;
     subject.ready(job.id).await?;
-    let asked = queued_by_hand(&subject, &job).await?;
+    let manual = queued_by_hand(&subject, &job).await?;
     let stands = subject.job(job.id).await?;
     let edited = stands.edited(None, Definition::clone(&job.def), at(58), &someone());
     subject
         .change(&stands, edited, RunsOfChange::TakeBack)
         .await?;
-    assert_eq!(subject.due_run_ids(at(999)).await?, [asked.id]);
+    assert_eq!(subject.due_run_ids(at(999)).await?, [manual.id]);
     Ok(())
 }
 
 pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::QueueOne).await?;
     let held = subject.claimed(job.id).await?;
-    let asked = queued_by_hand(&subject, &job).await?;
+    let manual = queued_by_hand(&subject, &job).await?;
     let stands = subject.job(job.id).await?;
     let edited = stands.edited(None, Definition::clone(&job.def), at(58), &someone());
     subject
@@ -287,12 +287,12 @@ pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept 
         .store
         .withdraw(subject.presence(), &[answer], at(59))
         .await?;
-    assert_eq!(subject.due_run_ids(at(999)).await?, [asked.id]);
+    assert_eq!(subject.due_run_ids(at(999)).await?, [manual.id]);
     Ok(())
 }
 
 /// What is asked at `now` about a job's next slot, to be claimed at birth.
-async fn asked(subject: &Subject, job: &model::Job, now: i64) -> Result<Fired, BoxError> {
+async fn fire_one(subject: &Subject, job: &model::Job, now: i64) -> Result<Fired, BoxError> {
     let job = subject.job(job.id).await?;
     let batch = [Firing {
         knows: subject.knows(job.id).await?,
@@ -320,12 +320,12 @@ pub async fn a_slot_in_the_way_of_another_is_not_skipped_before_it_is_due(
         let due = 120 + 60 * queued;
         for ahead in [2, 1] {
             let early = Fired::Early(at(due));
-            assert_eq!(asked(&subject, &job, due - ahead).await?, early);
+            assert_eq!(fire_one(&subject, &job, due - ahead).await?, early);
             assert_eq!(subject.job(job.id).await?, stands, "nothing is decided");
             let entry = subject.store.get_run(TenantId::DEFAULT, id(&job, due));
             assert_eq!(entry.await?, None);
         }
-        assert_eq!(asked(&subject, &job, due).await?, Fired::Skipped(reason));
+        assert_eq!(fire_one(&subject, &job, due).await?, Fired::Skipped(reason));
         assert_eq!(
             subject.job(job.id).await?.slot_last,
             Some(at(due)),
@@ -338,16 +338,16 @@ pub async fn a_slot_in_the_way_of_another_is_not_skipped_before_it_is_due(
 pub async fn a_run_is_not_replaced_before_the_next_is_due(subject: Subject) -> Kept {
     let job = put(&subject, Overlap::CancelRunning).await?;
     let held = subject.claimed(job.id).await?;
-    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early(at(120)));
+    assert_eq!(fire_one(&subject, &job, 119).await?, Fired::Early(at(120)));
     assert_eq!(subject.run(held.id).await?, held, "nobody is asked to stop");
     let second = id(&job, 120);
-    assert_eq!(asked(&subject, &job, 120).await?, Fired::Waiting(second));
+    assert_eq!(fire_one(&subject, &job, 120).await?, Fired::Waiting(second));
     let mark = Some(Mark::Cancel(Reason::Replaced));
     assert_eq!(subject.run(held.id).await?.mark, mark);
     let free = subject.put(job_with(2, |def| def.overlap = Overlap::CancelRunning)?);
     let free = free.await?;
     let ready = subject.ready(free.id).await?;
-    assert_eq!(asked(&subject, &free, 119).await?, Fired::Early(at(120)));
+    assert_eq!(fire_one(&subject, &free, 119).await?, Fired::Early(at(120)));
     assert_eq!(subject.run(ready.id).await?, ready, "nothing is cancelled");
     Ok(())
 }
@@ -359,12 +359,12 @@ pub async fn a_slot_that_may_wait_or_start_is_decided_ahead(subject: Subject) ->
     let skips = subject.put(number(3, Overlap::Skip)?).await?;
     for job in [&allows, &queues, &skips] {
         let first = Fired::Claimed(id(job, 60));
-        assert_eq!(asked(&subject, job, 58).await?, first, "nothing lives");
+        assert_eq!(fire_one(&subject, job, 58).await?, first, "nothing lives");
     }
     let second = Fired::Claimed(id(&allows, 120));
-    assert_eq!(asked(&subject, &allows, 118).await?, second);
+    assert_eq!(fire_one(&subject, &allows, 118).await?, second);
     let second = Fired::Waiting(id(&queues, 120));
-    assert_eq!(asked(&subject, &queues, 118).await?, second);
+    assert_eq!(fire_one(&subject, &queues, 118).await?, second);
     Ok(())
 }
 
@@ -409,9 +409,9 @@ pub async fn a_slot_that_was_early_starts_when_nothing_is_in_its_way_any_more(
 ) -> Kept {
     let job = put(&subject, Overlap::Skip).await?;
     let first = subject.claimed(job.id).await?;
-    assert_eq!(asked(&subject, &job, 119).await?, Fired::Early(at(120)));
+    assert_eq!(fire_one(&subject, &job, 119).await?, Fired::Early(at(120)));
     subject.settle(settlement(&first, Verdict::Succeed)).await?;
     let second = Fired::Claimed(id(&job, 120));
-    assert_eq!(asked(&subject, &job, 119).await?, second);
+    assert_eq!(fire_one(&subject, &job, 119).await?, second);
     Ok(())
 }

@@ -112,7 +112,7 @@ pub async fn a_payload_is_read_at_the_version_it_belongs_to(subject: Subject) ->
 /// A run by hand with its own payload.
 fn by_hand(job: &Job, nonce: u64, payload: usize) -> StartRun {
     let run = Run {
-        id: RunId::asked(job.id, at(30), nonce),
+        id: RunId::of_request(job.id, at(30), nonce),
         kind: RunKind::Manual,
         slot: None,
         due_at: at(30),

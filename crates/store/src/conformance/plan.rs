@@ -159,7 +159,7 @@ pub async fn only_active_jobs_are_planned(subject: Subject) -> Kept {
     Ok(())
 }
 
-pub async fn only_jobs_of_the_shards_asked_for_are_planned(subject: Subject) -> Kept {
+pub async fn only_jobs_of_the_given_shards_are_planned(subject: Subject) -> Kept {
     let mut jobs = Vec::new();
     for number in 1..=8 {
         jobs.push(subject.put(job(number)?).await?);

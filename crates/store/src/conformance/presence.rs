@@ -389,7 +389,7 @@ pub async fn orphans_are_the_claims_of_those_who_are_gone(subject: Subject) -> K
     Ok(())
 }
 
-pub async fn orphans_come_by_shard_and_at_most_as_many_as_asked(subject: Subject) -> Kept {
+pub async fn orphans_come_by_shard_and_at_most_as_many_as_requested(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     let mut runs = Vec::new();
     for number in 1..=4 {
@@ -436,7 +436,7 @@ pub async fn claims_are_read_page_by_page(subject: Subject) -> Kept {
     store
         .cancel_run(TenantId::DEFAULT, expected[2].run, at(0))
         .await?;
-    expected[2].mark = Some(Mark::Cancel(Reason::Asked));
+    expected[2].mark = Some(Mark::Cancel(Reason::Requested));
     assert_eq!(store.claims(leases.presence, None, 9).await?, expected);
     assert_eq!(store.claims(leases.presence, None, 2).await?, expected[..2]);
     let after = Some(expected[1].run);

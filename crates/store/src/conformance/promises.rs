@@ -21,7 +21,7 @@ macro_rules! conformance_promises {
                 a_clock_that_went_back_leaves_no_claim_in_doubt
                 leaving_twice_is_leaving_once
                 orphans_are_the_claims_of_those_who_are_gone
-                orphans_come_by_shard_and_at_most_as_many_as_asked
+                orphans_come_by_shard_and_at_most_as_many_as_requested
                 claims_are_read_page_by_page
                 opening_again_keeps_everything_but_presences
             }
@@ -58,7 +58,7 @@ macro_rules! conformance_promises {
                 every_change_of_a_job_is_entered_once
                 what_changes_nothing_enters_nothing
                 a_batch_of_jobs_is_entered_job_by_job
-                an_entry_says_who_asked_and_no_secret
+                an_entry_says_who_acted_and_no_secret
                 changes_of_calendars_keys_and_tenants_are_entered
                 changes_of_secrets_are_entered_without_their_values
                 what_a_job_comes_to_by_itself_is_entered_for_the_system
@@ -104,7 +104,7 @@ macro_rules! conformance_promises {
                 a_repeated_request_answers_the_same_job
                 an_idempotency_key_with_another_body_is_a_mismatch
                 an_idempotency_key_belongs_to_its_tenant
-                a_create_asked_again_makes_no_second_job
+                a_repeated_create_makes_no_second_job
                 a_refused_create_leaves_its_idempotency_key_free
                 a_tenant_sees_only_its_own_jobs
                 jobs_read_together_come_as_they_were_named
@@ -148,7 +148,7 @@ macro_rules! conformance_promises {
             calendars {
                 a_calendar_reads_back_whole
                 a_calendar_is_written_over_the_version_named
-                calendars_come_in_the_order_asked_for
+                calendars_come_in_the_order_requested
                 calendars_are_listed_by_name
                 a_tenant_has_its_own_calendars
                 a_calendar_counts_the_jobs_that_name_it
@@ -182,7 +182,7 @@ macro_rules! conformance_promises {
                 due_pages_neither_repeat_nor_lose
                 due_pages_of_some_shards_neither_repeat_nor_lose
                 only_active_jobs_are_planned
-                only_jobs_of_the_shards_asked_for_are_planned
+                only_jobs_of_the_given_shards_are_planned
                 spread_is_part_of_when_a_job_is_due
                 due_runs_are_those_that_anyone_may_claim
                 what_is_due_of_one_job_is_read_alone
@@ -194,7 +194,7 @@ macro_rules! conformance_promises {
                 jobs_are_counted_by_state_page_by_page
             }
             failures {
-                exactly_the_last_failure_pauses_and_says_why a_success_between_failures_begins_the_count_anew
+                exactly_the_last_failure_pauses_and_says_why a_success_between_failures_begins_the_count_again
                 a_resumed_job_counts_from_nothing of_overlapping_runs_that_fail_at_once_one_pauses
                 an_edit_between_failures_loses_none a_bound_that_an_edit_brings_counts_the_runs_that_live
                 what_is_fired_ahead_is_taken_back_with_the_pause a_job_without_the_bound_counts_nothing
@@ -229,7 +229,7 @@ macro_rules! conformance_promises {
                 the_end_of_a_pause_is_one_entry
                 a_pause_that_is_to_catch_up_leaves_its_slots_to_be_decided
                 a_long_pause_is_an_entry_for_each_day
-                what_was_passed_over_before_a_run_taken_back_is_decided_anew
+                what_was_skipped_before_a_run_taken_back_is_decided_again
                 a_skip_never_takes_the_place_of_a_run
             }
             bounds {
@@ -299,16 +299,16 @@ macro_rules! conformance_promises {
                 a_clock_that_went_back_unheard_leaves_no_claim_in_doubt
             }
             claim_due {
-                the_earliest_are_taken_first
+                the_earliest_are_claimed_first
                 each_lane_has_its_own_room
-                a_run_is_taken_once
-                only_runs_of_the_shards_asked_for_are_taken
-                what_is_due_later_is_not_taken
-                runs_that_wait_or_are_held_are_not_taken
-                a_fenced_presence_takes_nothing
-                what_is_taken_is_an_attempt_at_the_job_as_it_stands
-                retries_are_taken_under_their_next_number
-                whoever_takes_a_run_settles_it
+                a_run_is_claimed_once
+                only_runs_of_the_given_shards_are_claimed
+                what_is_due_later_is_not_claimed
+                runs_that_wait_or_are_held_are_not_claimed
+                a_fenced_presence_claims_nothing
+                what_is_claimed_is_an_attempt_at_the_job_as_it_stands
+                retries_are_claimed_under_their_next_number
+                whoever_claims_a_run_settles_it
             }
             payloads {
                 plan_and_claims_leave_large_payloads_in_the_store
@@ -339,7 +339,7 @@ macro_rules! conformance_promises {
                 a_manual_run_replaces_like_any_other
             }
             withdraw {
-                a_taken_back_run_is_decided_anew
+                a_taken_back_run_is_decided_again
                 a_run_ahead_that_nobody_holds_goes_back_with_the_edit
                 runs_go_back_in_any_order
                 what_is_past_or_by_hand_or_retried_is_not_taken_back
@@ -351,7 +351,7 @@ macro_rules! conformance_promises {
                 a_deleted_job_cancels_its_runs
                 a_marked_run_of_a_deleted_job_ends_when_its_holder_says
                 a_run_that_nobody_holds_is_cancelled_at_once
-                a_held_run_is_cancelled_by_asking
+                a_held_run_is_marked_to_be_cancelled
                 a_cancel_is_never_weakened_to_a_take_back
                 an_ended_run_cannot_be_cancelled
                 a_tenant_cancels_only_its_own_runs
@@ -377,14 +377,14 @@ macro_rules! conformance_promises {
                 a_released_run_keeps_its_number
                 a_released_retry_is_still_a_retry
                 a_released_run_that_was_to_be_cancelled_ends
-                a_released_run_that_was_asked_back_is_decided_anew
+                a_released_run_that_was_marked_is_decided_again
                 each_settlement_of_a_batch_has_its_own_answer
             }
             waits {
                 a_run_that_waits_has_no_holder_and_is_due_nowhere
                 a_run_is_woken_when_its_wait_is_over_and_keeps_its_number
                 named_runs_are_woken_at_once_and_those_that_do_not_wait_stay
-                a_client_wakes_its_own_runs_and_is_told_why_not
+                a_client_wakes_its_own_runs_and_learns_why_not
                 a_run_that_waits_is_alive_to_overlap
                 a_run_that_waits_is_cancelled_and_marks_that_it_had_are_followed
                 an_edit_of_the_target_wakes_and_any_other_does_not
@@ -423,7 +423,7 @@ macro_rules! conformance_promises {
                 a_run_that_nobody_holds_wakes_its_job_when_it_is_cancelled
                 a_held_run_wakes_its_job_when_its_holder_ends_it
                 a_lost_run_that_is_buried_wakes_its_job
-                a_run_taken_back_leaves_its_slot_to_be_decided_anew
+                a_run_taken_back_leaves_its_slot_to_be_decided_again
                 a_run_that_is_replaced_by_hand_wakes_its_job
                 a_held_run_that_is_replaced_wakes_its_job_at_its_end
                 the_end_of_a_run_by_hand_wakes_nobody
@@ -456,7 +456,7 @@ macro_rules! conformance_promises {
             slots {
                 slots_come_oldest_first_whatever_came_of_them
                 a_range_of_slots_has_its_beginning_and_not_its_end
-                so_many_slots_are_listed_as_were_asked_for
+                so_many_slots_are_listed_as_were_requested
                 a_stretch_is_listed_where_it_covers_the_beginning
                 a_stretch_that_began_days_before_is_found
                 slots_of_many_days_are_one_list
@@ -472,7 +472,7 @@ macro_rules! conformance_promises {
                 what_lives_and_what_is_not_active_is_counted
             }
             retention {
-                history_is_dropped_by_whole_days
+                history_is_dropped_by_whole_partitions
                 a_run_that_lives_long_keeps_no_history
                 a_straggler_keeps_its_partition
                 opening_again_keeps_a_stragglers_partition

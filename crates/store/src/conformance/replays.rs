@@ -205,12 +205,12 @@ pub async fn replays_that_ended_are_forgotten_in_time(subject: Subject) -> Kept 
 
 /// A run that a replay asked for at second 500 makes of another.
 fn again(job: &Job, number: u64) -> QueueRun {
-    let old = RunId::asked(job.id, at(30), number);
+    let old = RunId::of_request(job.id, at(30), number);
     let run = Run {
         slot: Some(slot(-60)),
         replay_of: Some(old),
         payload: Some(Bytes::from_static(b"[\"\0\"]")),
-        ..Run::asked_for(
+        ..Run::of_request(
             job,
             RunId::replayed(job.id, at(500), id(1), old),
             RunKind::Replay,
@@ -288,7 +288,7 @@ fn backfilled(job: &Job, secs: i64) -> QueueRun {
     let name = RunId::for_slot(job.id, slot(secs));
     queued(Run {
         slot: Some(slot(secs)),
-        ..Run::asked_for(job, name, RunKind::Slot, at(501))
+        ..Run::of_request(job, name, RunKind::Slot, at(501))
     })
 }
 

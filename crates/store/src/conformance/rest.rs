@@ -95,8 +95,8 @@ pub async fn a_run_taken_back_beside_another_leaves_the_job_resting(subject: Sub
             subject.claimed(job.id).await?,
             subject.claimed(job.id).await?,
         );
-        let (_, asked) = subject.edit_to(job.id, 59, after_completion(60)?).await?;
-        assert_eq!(asked, [left.id, ahead.id]);
+        let (_, marked) = subject.edit_to(job.id, 59, after_completion(60)?).await?;
+        assert_eq!(marked, [left.id, ahead.id]);
         let answers = [(left.id, false), (ahead.id, true)]
             .map(|(run, taken_back)| Withdrawal { run, taken_back });
         let by = subject.presence();

@@ -38,7 +38,7 @@ impl Subject {
         let mut sum = Retained::default();
         loop {
             let step = self.store.retain(&keep(now)).await?;
-            sum.ranges += step.ranges;
+            sum.partitions += step.partitions;
             sum.jobs += step.jobs;
             if !step.more {
                 return Ok(sum);
@@ -59,7 +59,7 @@ impl Subject {
     }
 }
 
-pub async fn history_is_dropped_by_whole_days(subject: Subject) -> Kept {
+pub async fn history_is_dropped_by_whole_partitions(subject: Subject) -> Kept {
     assert_eq!(at(MIDNIGHT).as_millis() % (DAY * 1_000), 0);
     let first = subject.ran(1, MIDNIGHT).await?;
     let last = subject.ran(2, MIDNIGHT + DAY - 1).await?;
@@ -72,7 +72,7 @@ pub async fn history_is_dropped_by_whole_days(subject: Subject) -> Kept {
         "the day is not over yet"
     );
     let retained = subject.retain(ends).await?;
-    assert!(retained.ranges >= 1, "{retained:?}");
+    assert!(retained.partitions >= 1, "{retained:?}");
     assert!(!subject.has(first).await? && !subject.has(last).await?);
     assert!(subject.has(next).await?);
     assert_eq!(subject.runs().await?.len(), 1);
@@ -266,7 +266,7 @@ pub async fn retention_works_in_bounded_steps(subject: Subject) -> Kept {
 }
 
 pub async fn an_idempotency_key_is_forgotten_after_a_day(subject: Subject) -> Kept {
-    let asked = |number: u8, digest: u8| -> Result<[NewJob; 1], BoxError> {
+    let requested = |number: u8, digest: u8| -> Result<[NewJob; 1], BoxError> {
         let idempotency = Some(Idempotency {
             key: "request".to_owned(),
             digest: [digest; 32],
@@ -277,12 +277,15 @@ pub async fn an_idempotency_key_is_forgotten_after_a_day(subject: Subject) -> Ke
         }])
     };
     let Subject { store, .. } = &subject;
-    assert_eq!(store.create_jobs(&asked(1, 1)?).await?, [Created::Done]);
+    assert_eq!(store.create_jobs(&requested(1, 1)?).await?, [Created::Done]);
     let day = at(0).plus(IDEMPOTENCY_KEEP);
     subject.retain(day.minus(Duration::from_millis(1))).await?;
-    assert_eq!(store.create_jobs(&asked(2, 2)?).await?, [Created::Mismatch]);
+    assert_eq!(
+        store.create_jobs(&requested(2, 2)?).await?,
+        [Created::Mismatch]
+    );
     subject.retain(day).await?;
-    assert_eq!(store.create_jobs(&asked(2, 2)?).await?, [Created::Done]);
+    assert_eq!(store.create_jobs(&requested(2, 2)?).await?, [Created::Done]);
     Ok(())
 }
 

@@ -392,7 +392,7 @@ pub async fn a_run_to_be_cancelled_is_not_tried_again(subject: Subject) -> Kept 
     let ended = subject.run(run.id).await?;
     assert_eq!(
         (ended.state, ended.reason),
-        (RunState::Cancelled, Some(Reason::Asked))
+        (RunState::Cancelled, Some(Reason::Requested))
     );
     assert_eq!(ended.attempts, [attempt(&run, Outcome::Failed)]);
     Ok(())
@@ -444,7 +444,7 @@ pub async fn a_released_run_that_was_to_be_cancelled_ends(subject: Subject) -> K
     let ended = subject.run(run.id).await?;
     assert_eq!(
         (ended.state, ended.reason),
-        (RunState::Cancelled, Some(Reason::Asked))
+        (RunState::Cancelled, Some(Reason::Requested))
     );
     assert_eq!(
         (ended.attempts.len(), ended.settled_at),
@@ -454,7 +454,7 @@ pub async fn a_released_run_that_was_to_be_cancelled_ends(subject: Subject) -> K
     Ok(())
 }
 
-pub async fn a_released_run_that_was_asked_back_is_decided_anew(subject: Subject) -> Kept {
+pub async fn a_released_run_that_was_marked_is_decided_again(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     let stands = subject.job(job.id).await?;

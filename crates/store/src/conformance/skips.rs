@@ -242,7 +242,7 @@ pub async fn a_long_pause_is_an_entry_for_each_day(subject: Subject) -> Kept {
     let resumed = stands.resumed(now, false, &someone());
     subject.change(&stands, resumed, RunsOfChange::Keep).await?;
     let entries = subject.runs().await?;
-    let told = entries.iter().map(|run| (run.slot, run.stretch));
+    let recorded = entries.iter().map(|run| (run.slot, run.stretch));
     let days = [
         (60, 6_360, 106),
         (6_420, 92_760, 1_440),
@@ -252,7 +252,7 @@ pub async fn a_long_pause_is_an_entry_for_each_day(subject: Subject) -> Kept {
         let (first, last) = (slot(first), slot(last));
         (Some(first), Some(Stretch { first, last, count }))
     });
-    assert!(told.eq(days), "{entries:?}");
+    assert!(recorded.eq(days), "{entries:?}");
     for entry in &entries {
         assert_eq!(entry.note.as_deref(), Some("holidays"));
         assert_eq!(
@@ -264,9 +264,7 @@ pub async fn a_long_pause_is_an_entry_for_each_day(subject: Subject) -> Kept {
 }
 
 /// The clock went back: slots that were passed over, and the run after them, lie ahead again.
-pub async fn what_was_passed_over_before_a_run_taken_back_is_decided_anew(
-    subject: Subject,
-) -> Kept {
+pub async fn what_was_skipped_before_a_run_taken_back_is_decided_again(subject: Subject) -> Kept {
     for (number, claim) in [(1, false), (2, true), (3, true)] {
         let schedule = every(1)?;
         let job = job_with(number, |def| def.schedule = schedule)?;
@@ -294,10 +292,10 @@ pub async fn what_was_passed_over_before_a_run_taken_back_is_decided_anew(
         subject.store.fire(&subject.leases, &[firing]).await?;
         let stands = subject.job(job.id).await?;
         let paused = stands.paused(at(60), None, &someone());
-        let (_, asked) = subject
+        let (_, marked) = subject
             .change(&stands, paused, RunsOfChange::TakeBack)
             .await?;
-        for run in asked {
+        for run in marked {
             let by = subject.presence();
             if number == 2 {
                 let answer = Withdrawal {
@@ -312,12 +310,12 @@ pub async fn what_was_passed_over_before_a_run_taken_back_is_decided_anew(
         }
         let stands = subject.job(job.id).await?;
         assert_eq!(stands.slot_last, Some(at(60)));
-        let told = [
+        let recorded = [
             of_seconds(58, 58, Reason::Missed),
             of_seconds(59, 60, Reason::Calendar),
         ];
-        let told = told.map(|skip| Run::skipped(&job, &skip, at(64)));
-        assert_eq!(subject.slots(job.id, 0, 999).await?, told);
+        let recorded = recorded.map(|skip| Run::skipped(&job, &skip, at(64)));
+        assert_eq!(subject.slots(job.id, 0, 999).await?, recorded);
     }
     Ok(())
 }

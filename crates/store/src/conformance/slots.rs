@@ -52,7 +52,7 @@ pub async fn slots_come_oldest_first_whatever_came_of_them(subject: Subject) -> 
     for verdict in [
         Verdict::Succeed,
         Verdict::Bury(Reason::Refused),
-        Verdict::Cancel(Reason::Asked),
+        Verdict::Cancel(Reason::Requested),
         Verdict::RetryAt(at(999)),
     ] {
         let run = subject.claimed(job.id).await?;
@@ -62,7 +62,7 @@ pub async fn slots_come_oldest_first_whatever_came_of_them(subject: Subject) -> 
     subject.claimed(job.id).await?;
     subject.ready(job.id).await?;
     let slots = subject.slots(job.id, 0, 9_999).await?;
-    let told: Vec<_> = slots.iter().map(|run| (second(run), run.state)).collect();
+    let listed: Vec<_> = slots.iter().map(|run| (second(run), run.state)).collect();
     let expected = [
         (60, RunState::Succeeded),
         (120, RunState::Dead),
@@ -72,7 +72,7 @@ pub async fn slots_come_oldest_first_whatever_came_of_them(subject: Subject) -> 
         (420, RunState::Ready),
         (480, RunState::Ready),
     ];
-    assert_eq!(told, expected.map(|(secs, state)| (Some(secs), state)));
+    assert_eq!(listed, expected.map(|(secs, state)| (Some(secs), state)));
     assert_eq!(slots, subject.runs().await?, "each of them whole");
     Ok(())
 }
@@ -105,7 +105,7 @@ pub async fn a_range_of_slots_has_its_beginning_and_not_its_end(subject: Subject
     Ok(())
 }
 
-pub async fn so_many_slots_are_listed_as_were_asked_for(subject: Subject) -> Kept {
+pub async fn so_many_slots_are_listed_as_were_requested(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let job = subject.put(strict(1)?).await?;
     subject.missed(job.id, 191).await?;
@@ -226,13 +226,13 @@ pub async fn runs_by_hand_are_no_slots(subject: Subject) -> Kept {
         .await?;
     let inserted = Run::of_slot(&job, slot(60));
     let manual = Run {
-        id: RunId::asked(job.id, at(61), 1),
+        id: RunId::of_request(job.id, at(61), 1),
         kind: RunKind::Manual,
         slot: None,
         ..inserted.clone()
     };
     let replay = Run {
-        id: RunId::asked(job.id, at(62), 2),
+        id: RunId::of_request(job.id, at(62), 2),
         kind: RunKind::Replay,
         replay_of: Some(dead.id),
         ..inserted

@@ -11,7 +11,7 @@ use crate::{Claimed, RunsOfChange, StartRun, Started};
 /// A run by hand, asked for at second 30.
 fn by_hand(job: &Job, nonce: u64) -> StartRun {
     let run = Run {
-        id: RunId::asked(job.id, at(30), nonce),
+        id: RunId::of_request(job.id, at(30), nonce),
         kind: RunKind::Manual,
         slot: None,
         due_at: at(30),

@@ -273,10 +273,10 @@ impl Subject {
             runs,
         };
         let changed = self.store.change_job(&change).await?;
-        let JobChanged::Done { job, asked, .. } = changed else {
+        let JobChanged::Done { job, marked, .. } = changed else {
             return Err(format!("changed as {changed:?}").into());
         };
-        Ok((*job, asked))
+        Ok((*job, marked))
     }
 
     /// Lets so many seconds pass while these beat.

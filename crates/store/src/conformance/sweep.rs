@@ -163,7 +163,7 @@ pub async fn a_tenant_stays_while_a_run_of_it_lives(subject: Subject) -> Kept {
     let Subject { store, leases, .. } = &subject;
     let jobs = found(&**store, 2).await?;
     let run = Run {
-        id: RunId::asked(jobs[0].id, at(5), 1),
+        id: RunId::of_request(jobs[0].id, at(5), 1),
         kind: RunKind::Manual,
         slot: None,
         due_at: at(5),

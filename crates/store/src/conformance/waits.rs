@@ -138,7 +138,7 @@ pub async fn named_runs_are_woken_at_once_and_those_that_do_not_wait_stay(
     Ok(())
 }
 
-pub async fn a_client_wakes_its_own_runs_and_is_told_why_not(subject: Subject) -> Kept {
+pub async fn a_client_wakes_its_own_runs_and_learns_why_not(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let job = subject
         .put(job_with(1, |def| def.overlap = Overlap::QueueOne)?)
@@ -225,10 +225,10 @@ pub async fn a_run_that_waits_is_cancelled_and_marks_that_it_had_are_followed(
     assert_eq!((ended.state, ended.wait), (RunState::Cancelled, None));
     assert_eq!(subject.run(waits.id).await?, *ended);
     let held = subject.claimed(job.id).await?;
-    let asked = store
+    let cancelled = store
         .cancel_run(TenantId::DEFAULT, held.id, at(121))
         .await?;
-    assert_eq!(asked, Cancelled::Asked);
+    assert_eq!(cancelled, Cancelled::Marked);
     subject
         .settle(settlement(&held, Verdict::Wait(breaker())))
         .await?;

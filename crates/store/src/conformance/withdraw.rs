@@ -51,11 +51,11 @@ fn quick(number: u8) -> Result<Job, BoxError> {
     Ok(Job::new(job.id, job.tenant, None, def, at(57)))
 }
 
-pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
+pub async fn a_taken_back_run_is_decided_again(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
-    let (edited, asked) = subject.edit(job.id, 57).await?;
-    assert_eq!((edited.next_slot, asked), (Some(slot(120)), vec![run.id]));
+    let (edited, marked) = subject.edit(job.id, 57).await?;
+    assert_eq!((edited.next_slot, marked), (Some(slot(120)), vec![run.id]));
     let beat = subject
         .store
         .beat(subject.presence(), &NodeStatus::default())
@@ -78,8 +78,8 @@ pub async fn a_taken_back_run_is_decided_anew(subject: Subject) -> Kept {
 pub async fn a_run_ahead_that_nobody_holds_goes_back_with_the_edit(subject: Subject) -> Kept {
     let job = subject.put(quick(1)?).await?;
     let runs = [subject.ready(job.id).await?, subject.ready(job.id).await?];
-    let (edited, asked) = subject.edit(job.id, 57).await?;
-    assert_eq!((edited.next_slot, asked), (Some(slot(58)), vec![]));
+    let (edited, marked) = subject.edit(job.id, 57).await?;
+    assert_eq!((edited.next_slot, marked), (Some(slot(58)), vec![]));
     assert_eq!(
         *subject.job(job.id).await?,
         edited,
@@ -98,8 +98,8 @@ pub async fn runs_go_back_in_any_order(subject: Subject) -> Kept {
         for _ in 0..3 {
             runs.push(subject.claimed(job.id).await?.id);
         }
-        let (_, asked) = subject.edit(job.id, 57).await?;
-        assert_eq!(asked, runs, "oldest first");
+        let (_, marked) = subject.edit(job.id, 57).await?;
+        assert_eq!(marked, runs, "oldest first");
         for index in order {
             subject.withdraw(runs[index], true).await?;
         }
@@ -125,7 +125,7 @@ pub async fn what_is_past_or_by_hand_or_retried_is_not_taken_back(subject: Subje
         .settle(settlement(&retried, Verdict::RetryAt(at(300))))
         .await?;
     let (kind, slot) = (RunKind::Manual, None);
-    let id = RunId::asked(job.id, at(300), 1);
+    let id = RunId::of_request(job.id, at(300), 1);
     let by_hand = Run {
         id,
         kind,
@@ -141,8 +141,8 @@ pub async fn what_is_past_or_by_hand_or_retried_is_not_taken_back(subject: Subje
         })
         .await?;
     let before = subject.runs().await?;
-    let (edited, asked) = subject.edit(job.id, 60).await?;
-    assert_eq!((edited.next_slot, asked), (Some(super::slot(240)), vec![]));
+    let (edited, marked) = subject.edit(job.id, 60).await?;
+    assert_eq!((edited.next_slot, marked), (Some(super::slot(240)), vec![]));
     assert_eq!(subject.runs().await?, before);
     assert_eq!(
         past.slot,
@@ -161,10 +161,10 @@ pub async fn a_run_more_than_a_lead_ahead_is_not_taken_back(subject: Subject) ->
     let before = at(60).minus(lead).minus(Duration::from_millis(1));
     let def = Definition::clone(&job.def);
     let edited = stands.edited(None, def, before, &someone());
-    let (edited, asked) = subject
+    let (edited, marked) = subject
         .change(&stands, edited, RunsOfChange::TakeBack)
         .await?;
-    assert_eq!((edited.next_slot, asked), (Some(slot(180)), vec![]));
+    assert_eq!((edited.next_slot, marked), (Some(slot(180)), vec![]));
     assert_eq!(subject.runs().await?, runs);
     Ok(())
 }
@@ -186,9 +186,9 @@ pub async fn a_run_that_had_left_is_too_late(subject: Subject) -> Kept {
 
 pub async fn only_the_holder_answers_for_a_run(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
-    let (asked, unasked) = (subject.claimed(job.id).await?, subject.ready(job.id).await?);
+    let (marked, unmarked) = (subject.claimed(job.id).await?, subject.ready(job.id).await?);
     subject.edit(job.id, 57).await?;
-    let answers = [asked.id, unasked.id].map(|run| Withdrawal {
+    let answers = [marked.id, unmarked.id].map(|run| Withdrawal {
         run,
         taken_back: true,
     });
@@ -196,7 +196,7 @@ pub async fn only_the_holder_answers_for_a_run(subject: Subject) -> Kept {
         .store
         .withdraw(subject.other.presence, &answers, at(58))
         .await?;
-    assert_eq!(subject.run(asked.id).await?.mark, Some(Mark::TakeBack));
+    assert_eq!(subject.run(marked.id).await?.mark, Some(Mark::TakeBack));
     let never = RunId::for_slot(job.id, slot(9_999));
     subject.withdraw(never, true).await?;
     Ok(())
@@ -229,10 +229,10 @@ pub async fn a_paused_slot_goes_back_to_the_pause(subject: Subject) -> Kept {
     let ready = subject.ready(job.id).await?;
     let stands = subject.job(job.id).await?;
     let paused = stands.paused(at(57), None, &someone());
-    let (_, asked) = subject
+    let (_, marked) = subject
         .change(&stands, paused, RunsOfChange::TakeBack)
         .await?;
-    assert_eq!(asked, [held.id]);
+    assert_eq!(marked, [held.id]);
     subject.withdraw(held.id, true).await?;
     assert!(subject.is_gone(ready.id).await? && subject.is_gone(held.id).await?);
     let (_, passed) = subject
@@ -260,10 +260,10 @@ pub async fn a_deleted_job_cancels_its_runs(subject: Subject) -> Kept {
     let waiting = RunId::for_slot(job.id, slot(120));
     let stands = subject.job(job.id).await?;
     let deleted = stands.deleted(at(100), &someone());
-    let (gone, asked) = subject
+    let (gone, marked) = subject
         .change(&stands, deleted, RunsOfChange::Cancel)
         .await?;
-    assert_eq!((gone.state, asked), (JobState::Deleted, vec![held.id]));
+    assert_eq!((gone.state, marked), (JobState::Deleted, vec![held.id]));
     let cancelled = subject.run(waiting).await?;
     let ended = (RunState::Cancelled, Some(Reason::JobDeleted), Some(at(100)));
     assert_eq!(
@@ -315,7 +315,7 @@ pub async fn a_run_that_nobody_holds_is_cancelled_at_once(subject: Subject) -> K
         let cancelled = store.cancel_run(TenantId::DEFAULT, run.id, at(90)).await?;
         let ended = Run {
             state: RunState::Cancelled,
-            reason: Some(Reason::Asked),
+            reason: Some(Reason::Requested),
             settled_at: Some(at(90)),
             wait: None,
             ..run
@@ -327,19 +327,19 @@ pub async fn a_run_that_nobody_holds_is_cancelled_at_once(subject: Subject) -> K
     Ok(())
 }
 
-pub async fn a_held_run_is_cancelled_by_asking(subject: Subject) -> Kept {
+pub async fn a_held_run_is_marked_to_be_cancelled(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let job = subject.put(job(1)?).await?;
     let held = subject.claimed(job.id).await?;
     assert_eq!(
         store.cancel_run(TenantId::DEFAULT, held.id, at(90)).await?,
-        Cancelled::Asked
+        Cancelled::Marked
     );
     assert_eq!(
         store.cancel_run(TenantId::DEFAULT, held.id, at(91)).await?,
-        Cancelled::Asked
+        Cancelled::Marked
     );
-    let mark = Mark::Cancel(Reason::Asked);
+    let mark = Mark::Cancel(Reason::Requested);
     assert_eq!(
         store
             .beat(subject.presence(), &NodeStatus::default())
@@ -348,12 +348,12 @@ pub async fn a_held_run_is_cancelled_by_asking(subject: Subject) -> Kept {
         [(held.id, mark)]
     );
     subject
-        .settle(settlement(&held, Verdict::Cancel(Reason::Asked)))
+        .settle(settlement(&held, Verdict::Cancel(Reason::Requested)))
         .await?;
     let ended = subject.run(held.id).await?;
     assert_eq!(
         (ended.state, ended.reason),
-        (RunState::Cancelled, Some(Reason::Asked))
+        (RunState::Cancelled, Some(Reason::Requested))
     );
     assert_eq!(ended.mark, None);
     Ok(())
@@ -366,12 +366,12 @@ pub async fn a_cancel_is_never_weakened_to_a_take_back(subject: Subject) -> Kept
         .store
         .cancel_run(TenantId::DEFAULT, held.id, at(50))
         .await?;
-    let (_, asked) = subject.edit(job.id, 57).await?;
-    assert_eq!(asked, [held.id]);
+    let (_, marked) = subject.edit(job.id, 57).await?;
+    assert_eq!(marked, [held.id]);
     subject.withdraw(held.id, true).await?;
     assert_eq!(
         subject.run(held.id).await?.mark,
-        Some(Mark::Cancel(Reason::Asked))
+        Some(Mark::Cancel(Reason::Requested))
     );
     Ok(())
 }
@@ -417,8 +417,8 @@ impl Subject {
     async fn paused_ahead_of(&self, runs: &[&Run]) -> Kept {
         let stands = self.job(runs[0].job).await?;
         let paused = stands.paused(at(57), None, &someone());
-        let (_, asked) = self.change(&stands, paused, RunsOfChange::TakeBack).await?;
-        assert!(asked.iter().eq(runs.iter().map(|run| &run.id)));
+        let (_, marked) = self.change(&stands, paused, RunsOfChange::TakeBack).await?;
+        assert!(marked.iter().eq(runs.iter().map(|run| &run.id)));
         Ok(())
     }
 
@@ -432,11 +432,11 @@ impl Subject {
             .list_slots(TenantId::DEFAULT, id, at(0), at(100), 100);
         let skipped = found.await?.into_iter();
         let skipped = skipped.filter(|run| run.state == RunState::Skipped);
-        let told = |run: Run| {
+        let recorded = |run: Run| {
             let first = run.slot?.0.since(at(0)).as_secs() as i64;
             Some((first, run.stretch.map_or(1, |stretch| stretch.count)))
         };
-        Ok(skipped.filter_map(told).collect())
+        Ok(skipped.filter_map(recorded).collect())
     }
 }
 
@@ -478,8 +478,8 @@ pub async fn an_edit_decides_its_own_slots_around_those_that_ran(subject: Subjec
     let job = subject.put(quick(1)?).await?;
     let first = subject.claimed(job.id).await?;
     let second = subject.claimed(job.id).await?;
-    let (_, asked) = subject.edit(job.id, 57).await?;
-    assert_eq!(asked, [first.id, second.id]);
+    let (_, marked) = subject.edit(job.id, 57).await?;
+    assert_eq!(marked, [first.id, second.id]);
     subject.withdraw(first.id, false).await?;
     let settled = settlement(&first, Verdict::Succeed);
     assert_eq!(subject.settle(settled).await?, DONE);

@@ -57,7 +57,7 @@ impl State {
     }
 
     pub(super) fn retain(&mut self, keep: &Keep) -> Retained {
-        let ranges = self.drop_partitions(keep.now.minus(keep.history));
+        let partitions = self.drop_partitions(keep.now.minus(keep.history));
         let forgotten = keep.now.minus(IDEMPOTENCY_KEEP);
         self.requests.retain(|_, request| request.at > forgotten);
         let jobs = self.drop_jobs(keep.now.minus(keep.finished));
@@ -67,7 +67,7 @@ impl State {
         self.drop_rollups(keep.now);
         self.sweep_outside(keep.now.minus(keep.history));
         Retained {
-            ranges,
+            partitions,
             jobs: jobs as u32,
             more: jobs == RETENTION_BATCH_MAX || swept,
         }

@@ -20,10 +20,10 @@ impl State {
         if let Some(why) = cannot_be_kept(job) {
             return Created::Refused(why);
         }
-        if let Some(asked) = &new.idempotency
-            && let Some(before) = self.requests.get(&(job.tenant, asked.key.clone()))
+        if let Some(idempotency) = &new.idempotency
+            && let Some(before) = self.requests.get(&(job.tenant, idempotency.key.clone()))
         {
-            return if before.digest == asked.digest {
+            return if before.digest == idempotency.digest {
                 Created::Repeated(before.job)
             } else {
                 Created::Mismatch
@@ -42,14 +42,14 @@ impl State {
         if let Err(exceeded) = self.count(job.tenant, Usage::default(), Usage::by(job)) {
             return Created::QuotaExceeded(exceeded);
         }
-        if let Some(asked) = &new.idempotency {
+        if let Some(idempotency) = &new.idempotency {
             let request = Request {
-                digest: asked.digest,
+                digest: idempotency.digest,
                 job: job.id,
                 at: job.created_at,
             };
             self.requests
-                .insert((job.tenant, asked.key.clone()), request);
+                .insert((job.tenant, idempotency.key.clone()), request);
         }
         if let Ok(stored) = doc::encode_definition(job.id, &job.def) {
             self.audit(Change::job_created(job, &stored));
@@ -89,13 +89,13 @@ impl State {
         self.put_job(Job::clone(after));
         let mut view = self.view(after.id);
         view.history = self.read_history(after.id, view.needs_to_change(change));
-        let asked = view.change(change);
+        let marked = view.change(change);
         let cancelled = view.effects.runs_cancelled();
         self.apply(after.id, view.effects);
         let job = self.jobs.get(&after.id).unwrap_or(after);
         JobChanged::Done {
             job: Box::new(Job::clone(job)),
-            asked,
+            marked,
             cancelled,
         }
     }

@@ -44,7 +44,7 @@ impl State {
             hints: Vec::new(),
             beaten: uptime,
             mark: BeatMark::at(uptime),
-            told: now,
+            clock_read: now,
             ended_at: None,
         };
         self.presences.insert(id, presence);
@@ -82,7 +82,7 @@ impl State {
         presence.beaten = uptime;
         presence.mark = presence.mark.next(uptime);
         let now = Timestamp::from_millis(now_micros.div_euclid(1_000));
-        presence.told = presence.told.max(now);
+        presence.clock_read = presence.clock_read.max(now);
         let held = self.live.runs.values().filter(|run| run.claim == Some(id));
         let marks = held.filter_map(|run| Some((run.id, run.mark?))).collect();
         let living = self
@@ -195,7 +195,7 @@ impl State {
             let presence = self.presences.get_mut(id);
             let silent = presence.filter(|it| it.ended_at.is_none() && it.mark == *mark);
             if let Some(presence) = silent {
-                presence.ended_at = Some(silent_presence_end(now, self.seen, presence.told));
+                presence.ended_at = Some(silent_presence_end(now, self.seen, presence.clock_read));
                 fenced.push(*id);
             }
         }

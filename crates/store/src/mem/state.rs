@@ -68,7 +68,7 @@ pub(super) struct Presence {
     pub beaten: Duration,
     pub mark: BeatMark,
     /// The latest moment that its beats were told.
-    pub told: Timestamp,
+    pub clock_read: Timestamp,
     pub ended_at: Option<Timestamp>,
 }
 

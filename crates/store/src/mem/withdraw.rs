@@ -22,7 +22,7 @@ impl State {
         view.history = self.read_history(job, needs);
         let cancelled = view.cancel_run(tenant, id, now);
         self.apply(job, view.effects);
-        if matches!(cancelled, Cancelled::Done(_) | Cancelled::Asked) {
+        if matches!(cancelled, Cancelled::Done(_) | Cancelled::Marked) {
             self.audit(Change::run_cancelled(tenant, job, id));
         }
         cancelled

@@ -191,7 +191,7 @@ pub(super) struct Wanted<'a> {
 
 /// What a call brings, and the runs that nobody can ever work on.
 #[derive(Default)]
-struct Taken {
+struct ClaimedDue {
     runs: Vec<(Run, Arc<Job>)>,
     unreadable: Vec<(RunId, PresenceId)>,
 }
@@ -202,12 +202,12 @@ impl PgStore {
         presence: PresenceId,
         wanted: &Wanted<'_>,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        let taken = self.call(|| self.try_claim_due(presence, wanted)).await?;
-        self.bury(taken.unreadable).await?;
-        Ok(taken.runs)
+        let claimed_due = self.call(|| self.try_claim_due(presence, wanted)).await?;
+        self.bury(claimed_due.unreadable).await?;
+        Ok(claimed_due.runs)
     }
 
-    async fn try_claim_due(&self, presence: PresenceId, wanted: &Wanted<'_>) -> Done<Taken> {
+    async fn try_claim_due(&self, presence: PresenceId, wanted: &Wanted<'_>) -> Done<ClaimedDue> {
         let conn = self.pool.begin().await?;
         let held = self.hold(&conn, presence).await?;
         let (no, now) = held.ok_or(StoreError::Fenced)?;
@@ -216,7 +216,7 @@ impl PgStore {
         let names = free.iter().filter(|(_, job)| jobs.contains_key(job));
         let names: Vec<Uuid> = names.map(|(run, _)| run.0).collect();
         if names.is_empty() {
-            return Ok(Taken::default());
+            return Ok(ClaimedDue::default());
         }
         let by = (presence, no);
         let live = if self.fast_paths {
@@ -229,15 +229,15 @@ impl PgStore {
         };
         let live: BTreeMap<RunId, LiveRow> =
             live.into_iter().map(|row| (row.run.id, row)).collect();
-        let mut taken = Taken::default();
+        let mut claimed_due = ClaimedDue::default();
         for row in names.iter().filter_map(|id| live.get(&RunId(*id))) {
             let job = jobs.get(&row.run.job).cloned().flatten();
             match row.decode().ok().zip(job) {
-                Some(claimed) => taken.runs.push(claimed),
-                None => taken.unreadable.push((row.run.id, presence)),
+                Some(claimed) => claimed_due.runs.push(claimed),
+                None => claimed_due.unreadable.push((row.run.id, presence)),
             }
         }
-        Ok(taken)
+        Ok(claimed_due)
     }
 }
 

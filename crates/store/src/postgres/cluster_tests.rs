@@ -128,7 +128,7 @@ async fn start_and_withdraw(store: &PgStore, leases: &Leases, ids: &[JobId], tur
     for (id, nonce) in ids.iter().zip(turn * 100..) {
         let job = read(store, *id).await;
         let run = Run {
-            id: RunId::asked(*id, at(1), nonce),
+            id: RunId::of_request(*id, at(1), nonce),
             kind: RunKind::Manual,
             slot: None,
             ..Run::of_slot(&job, slot(1))
@@ -180,7 +180,7 @@ async fn cancel(store: &PgStore) {
 
 /// Runs that nobody holds, and eight who take them through two stores while their jobs are fired and edited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_takes_at_once_takes_different_runs() {
+async fn claims_at_once_are_of_different_runs() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let stores = [
@@ -458,7 +458,7 @@ async fn a_firing_that_waits_while_a_run_is_started_by_hand_sees_it() {
         };
         let start = StartRun {
             run: Run {
-                id: RunId::asked(job.id, at(5), 5),
+                id: RunId::of_request(job.id, at(5), 5),
                 kind: RunKind::Manual,
                 slot: None,
                 ..Run::of_slot(&job, slot(5))
@@ -470,8 +470,8 @@ async fn a_firing_that_waits_while_a_run_is_started_by_hand_sees_it() {
             job.id.0
         );
         locker.batch_execute(&lock).await.unwrap();
-        let (starter, asked) = (store.clone(), start.clone());
-        let started = tokio::spawn(async move { starter.start_run(&asked).await });
+        let (starter, request) = (store.clone(), start.clone());
+        let started = tokio::spawn(async move { starter.start_run(&request).await });
         until_waiting(&server, &locker, 1).await;
         let (firer, leases) = (store.clone(), leases.clone());
         let fired = tokio::spawn(async move { firer.fire(&leases, &[firing]).await });

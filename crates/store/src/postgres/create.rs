@@ -147,7 +147,7 @@ impl PgStore {
         let conn = self.clients.begin().await?;
         let mut before = Before::read(&conn, rows).await?;
         let mut answers = Vec::with_capacity(rows.len());
-        let (mut new, mut asked, mut entered) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut new, mut requested, mut entered) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             let answer = match &row.put {
                 Err(error) => Created::Refused(error.to_string()),
@@ -155,7 +155,7 @@ impl PgStore {
                     let answer = before.create(row.new);
                     if answer == Created::Done {
                         new.push(put);
-                        asked.push(row.new);
+                        requested.push(row.new);
                         entered.extend(row.entered().filter(|_| self.audits_creates));
                     }
                     answer
@@ -174,7 +174,7 @@ impl PgStore {
             .await?;
         before.calendars.doubt(&conn, &jobs).await?;
         put_labels(&conn, &jobs).await?;
-        put_requests(&conn, &asked).await?;
+        put_requests(&conn, &requested).await?;
         let mut entries = EntryColumns::default();
         for (acting, change) in &entered {
             entries.push(change, acting);
@@ -217,11 +217,11 @@ impl Before {
         for row in &conn.rows(exists, &[&ids]).await? {
             before.jobs.insert(JobId(row.try_get(0)?));
         }
-        let asked = jobs.iter().filter_map(|new| {
-            let asked = new.idempotency.as_ref()?;
-            Some((new.job.tenant.0, text(&asked.key)))
+        let requested = jobs.iter().filter_map(|new| {
+            let requested = new.idempotency.as_ref()?;
+            Some((new.job.tenant.0, text(&requested.key)))
         });
-        let (tenants, keys): (Vec<Uuid>, Vec<Cow<'_, str>>) = asked.unzip();
+        let (tenants, keys): (Vec<Uuid>, Vec<Cow<'_, str>>) = requested.unzip();
         if !keys.is_empty() {
             let sql = include_str!("sql/find_requests.sql");
             for row in &conn.rows(sql, &[&tenants, &keys]).await? {
@@ -249,11 +249,12 @@ impl Before {
     fn create(&mut self, new: &NewJob) -> Created {
         let job = &new.job;
         let request = new.idempotency.as_ref();
-        let request = request.map(|asked| ((job.tenant, text(&asked.key).into_owned()), asked));
-        if let Some((key, asked)) = &request
+        let request =
+            request.map(|requested| ((job.tenant, text(&requested.key).into_owned()), requested));
+        if let Some((key, requested)) = &request
             && let Some((digest, id)) = self.requests.get(key)
         {
-            return if *digest == asked.digest {
+            return if *digest == requested.digest {
                 Created::Repeated(*id)
             } else {
                 Created::Mismatch
@@ -280,7 +281,7 @@ impl Before {
             return Created::QuotaExceeded(exceeded);
         }
         self.keys.extend(key.map(|key| (key, job.id)));
-        let request = request.map(|(key, asked)| (key, (asked.digest, job.id)));
+        let request = request.map(|(key, requested)| (key, (requested.digest, job.id)));
         self.requests.extend(request);
         self.jobs.insert(job.id);
         Created::Done
@@ -308,10 +309,10 @@ async fn put_requests(conn: &Conn, new: &[&NewJob]) -> Done<()> {
     let (mut tenants, mut keys, mut digests) = (vec![], vec![], vec![]);
     let (mut ids, mut moments) = (vec![], vec![]);
     for NewJob { job, idempotency } in new {
-        if let Some(asked) = idempotency {
+        if let Some(requested) = idempotency {
             tenants.push(job.tenant.0);
-            keys.push(text(&asked.key));
-            digests.push(asked.digest.as_slice());
+            keys.push(text(&requested.key));
+            digests.push(requested.digest.as_slice());
             ids.push(job.id.0);
             moments.push(job.created_at.as_millis());
         }

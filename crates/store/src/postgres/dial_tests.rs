@@ -162,14 +162,14 @@ async fn beaten(store: &PgStore, me: PresenceId) -> Duration {
 /// Whether two stores hear each other soon.
 async fn hear_each_other(one: &PgStore, other: &PgStore) {
     let nobody = PresenceId::new(at(0), [0; 10]);
-    let told = async {
+    let hinting = async {
         loop {
             one.hint(&[Hint::Ready]);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     tokio::select! {
-        () = told => {}
+        () = hinting => {}
         heard = timeout(SOON, other.hints(nobody)) => {
             heard.expect("it heard nothing").unwrap();
         }

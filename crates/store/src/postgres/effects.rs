@@ -56,9 +56,9 @@ impl Views {
         let entered: Vec<_> = entered
             .flat_map(|it| it.values().map(Run::partition))
             .collect();
-        if !entered.iter().all(|entry| store.days.take(*entry)) {
+        if !entered.iter().all(|entry| store.partitions.take(*entry)) {
             conn.rollback().await?;
-            store.open_days(entered.into_iter()).await?;
+            store.open_partitions(entered.into_iter()).await?;
             return Err(Fault::Overtaken);
         }
         let ended = self.ended()?;

@@ -4,7 +4,7 @@ use model::view::PAST_BACK;
 use model::{JobState, RunId, Slot, Timestamp, Version, limits};
 use uuid::Uuid;
 
-use super::fire::{is_exclusive, looks};
+use super::fire::{is_exclusive, needs_runs};
 use super::put::columns;
 use crate::Firing;
 use crate::code::Code;
@@ -43,7 +43,7 @@ columns! {
         finished_at: Option<i64> = finished.then(|| millis(stands.state_at)),
         run: Option<Uuid> = firing.name().map(|id| id.0),
         lane: i16 = job.def.lane.code(),
-        looks: bool = looks(job),
+        needs_runs: bool = needs_runs(job),
         manual_runs: i32 = job.manual_runs.cast_signed(),
         late: Option<Uuid> = late(firing),
     ]
@@ -113,7 +113,7 @@ columns! {
         due_at: Option<i64> = decision.start.map(|slot| millis(job.due_at(slot))),
         lane: i16 = job.def.lane.code(),
         claim: bool = *claim,
-        looks: bool = looks(job),
+        needs_runs: bool = needs_runs(job),
         exclusive: bool = is_exclusive(job),
         slot_last: Option<i64> = firing.slot_last().map(millis),
         manual_runs: i32 = job.manual_runs.cast_signed(),

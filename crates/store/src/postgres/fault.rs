@@ -33,7 +33,7 @@ impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Store(error) => error,
-            Fault::Sql(error) => told(error),
+            Fault::Sql(error) => classify(error),
             Fault::Overtaken => Self::unavailable("others changed the same rows again and again"),
         }
     }
@@ -48,7 +48,7 @@ impl Fault {
     }
 
     /// Whether a day of history has no partition: retention was faster. Any other check has a name.
-    pub(super) fn is_missing_day(&self) -> bool {
+    pub(super) fn is_missing_partition(&self) -> bool {
         let said = match self {
             Self::Sql(error) => error.as_db_error(),
             Self::Store(_) | Self::Overtaken => None,
@@ -87,7 +87,7 @@ fn class(state: &SqlState) -> &str {
     state.code().get(..2).unwrap_or_default()
 }
 
-fn told(error: Error) -> StoreError {
+fn classify(error: Error) -> StoreError {
     let Some(state) = error.code() else {
         // No word from the server: the connection, or a value that did not fit its column.
         return StoreError::unavailable(error);

@@ -220,7 +220,7 @@ async fn a_row_that_cannot_be_read_hides_no_other() {
 }
 
 #[tokio::test]
-async fn a_day_that_another_node_has_dropped_is_made_again() {
+async fn a_partition_that_another_node_has_dropped_is_made_again() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let (first, second) = (store(&address).await, store(&address).await);
@@ -244,7 +244,7 @@ async fn a_day_that_another_node_has_dropped_is_made_again() {
             history: Duration::from_secs(86_400),
             finished: Duration::from_secs(1_000 * 86_400),
         };
-        assert_eq!(second.retain(&keep).await.unwrap().ranges, 1);
+        assert_eq!(second.retain(&keep).await.unwrap().partitions, 1);
         assert_eq!(first.get_run(TenantId::DEFAULT, *id).await.unwrap(), None);
     }
 }

@@ -22,7 +22,7 @@ use crate::row::Payloads;
 use crate::{Fired, Firing, Leases, StoreError};
 
 /// Whether a firing has to know what lives of its job. A job that was edited may have been anything before.
-pub(super) fn looks(job: &Job) -> bool {
+pub(super) fn needs_runs(job: &Job) -> bool {
     job.def.overlap != Overlap::Allow || is_exclusive(job) || job.version > Version::FIRST
 }
 
@@ -196,7 +196,7 @@ pub(super) async fn held(
 async fn views(conn: &Conn, no: i32, firings: &[&Firing]) -> Done<Views> {
     let ids: Vec<Uuid> = firings.iter().map(|firing| firing.job.id.0).collect();
     let (alone, others): (Vec<&Firing>, Vec<&Firing>) =
-        firings.iter().copied().partition(|it| looks(&it.job));
+        firings.iter().copied().partition(|it| needs_runs(&it.job));
     let alone: Vec<Uuid> = alone.iter().map(|firing| firing.job.id.0).collect();
     let lock = if alone.is_empty() {
         Lock::Jobs

@@ -22,7 +22,7 @@ const BATCH_MAX: usize = 1_000;
 pub(super) type Answer = Result<Vec<Created>, StoreError>;
 
 /// A call that waits for its answer.
-pub(super) struct Asked {
+pub(super) struct Call {
     jobs: Vec<NewJob>,
     acting: Arc<Acting>,
     answer: oneshot::Sender<Answer>,
@@ -33,7 +33,7 @@ pub(super) struct Asked {
 pub(super) struct Gather {
     /// What all creates that wait may hold, those that share no write among them.
     pub(super) budget: Budget,
-    waiting: Mutex<Vec<Asked>>,
+    waiting: Mutex<Vec<Call>>,
     permits: Semaphore,
 }
 
@@ -50,7 +50,7 @@ impl Default for Gather {
 impl Gather {
     pub(super) fn request(&self, jobs: &[NewJob], held: Held) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked {
+        let call = Call {
             jobs: jobs.to_vec(),
             acting: Acting::now(),
             answer,
@@ -59,18 +59,18 @@ impl Gather {
         self.waiting
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(asked);
+            .push(call);
         answered
     }
 
     /// Those who wait, as many as fit in one write, in the order they came.
-    pub(super) fn take(&self) -> Vec<Asked> {
+    pub(super) fn take(&self) -> Vec<Call> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut jobs, mut bytes) = (0, 0);
-        let fits = |asked: &Asked| {
+        let fits = |call: &Call| {
             let is_first = jobs == 0;
-            jobs += asked.jobs.len();
-            bytes += asked.jobs.iter().map(payload).sum::<usize>();
+            jobs += call.jobs.len();
+            bytes += call.jobs.iter().map(payload).sum::<usize>();
             is_first || (jobs <= BATCH_MAX && bytes <= limits::SHARED_WRITE_BYTES_MAX)
         };
         let count = waiting.iter().map(fits).take_while(|fits| *fits).count();
@@ -106,13 +106,13 @@ impl PgStore {
                 };
             }
             // Those that one statement can write do not wait for a look at what the others name.
-            let plain = |asked: &Asked| asked.jobs.iter().all(|new| self.is_plain(new));
+            let plain = |call: &Call| call.jobs.iter().all(|new| self.is_plain(new));
             let (plain, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(plain);
             tokio::join!(self.create_for(plain), self.create_for(others));
         }
     }
 
-    async fn create_for(&self, batch: Vec<Asked>) {
+    async fn create_for(&self, batch: Vec<Call>) {
         if batch.is_empty() {
             return;
         }
@@ -124,7 +124,7 @@ impl PgStore {
             Ok(created) => created.into_iter(),
             Err(error) => return fail(batch, &error),
         };
-        for Asked { jobs, answer, .. } in batch {
+        for Call { jobs, answer, .. } in batch {
             // Whoever does not wait any more will ask again, or does not care.
             let _gone = answer.send(Ok(created.by_ref().take(jobs.len()).collect()));
         }
@@ -132,8 +132,8 @@ impl PgStore {
 }
 
 /// The write failed for all of them: a job that is refused fails nobody else.
-fn fail(batch: Vec<Asked>, error: &StoreError) {
-    for Asked { answer, .. } in batch {
+fn fail(batch: Vec<Call>, error: &StoreError) {
+    for Call { answer, .. } in batch {
         let same = match error {
             StoreError::Unavailable(why) => StoreError::unavailable(why.to_string()),
             StoreError::Full => StoreError::Full,

@@ -30,19 +30,19 @@ fn new(number: u64, key: Option<&str>) -> NewJob {
 async fn creates_that_share_a_write_are_answered_each_by_itself() {
     let server = PgServer::shared().unwrap();
     let store = Arc::new(store(&server.fresh_schema()).await);
-    let mut asked = Vec::new();
+    let mut calls = Vec::new();
     for number in 0..200 {
         // Every fourth wants the same key, and every job is asked for twice.
         let new = new(number / 2, (number % 8 < 2).then_some("wanted"));
         let store = Arc::clone(&store);
-        asked.push(tokio::spawn(async move {
+        calls.push(tokio::spawn(async move {
             let id = new.job.id;
             (id, store.create_jobs(&[new]).await.unwrap().remove(0))
         }));
     }
     let (mut done, mut holders) = (BTreeSet::new(), BTreeSet::new());
-    for asked in asked {
-        let (id, created) = asked.await.unwrap();
+    for call in calls {
+        let (id, created) = call.await.unwrap();
         match created {
             Created::Done => assert!(done.insert(id), "{id} was made twice"),
             Created::Repeated(made) => assert_eq!(made, id),
@@ -146,7 +146,7 @@ async fn whoever_shares_a_write_with_a_bad_job_is_served() {
     let address = server.fresh_schema();
     let store = Arc::new(store(&address).await);
     rules_of_others(&server, &address, &new(7, None)).await;
-    let mut asked = Vec::new();
+    let mut calls = Vec::new();
     for number in 0..100 {
         let key = format!("k{number}");
         let job = new(number, (number % 3 == 0).then_some(&key));
@@ -154,10 +154,10 @@ async fn whoever_shares_a_write_with_a_bad_job_is_served() {
         let job = if bad { heavy(&job, 9_000) } else { job };
         let store = Arc::clone(&store);
         let call = async move { (bad, store.create_jobs(&[job]).await.unwrap().remove(0)) };
-        asked.push(tokio::spawn(call));
+        calls.push(tokio::spawn(call));
     }
-    for asked in asked {
-        match asked.await.unwrap() {
+    for call in calls {
+        match call.await.unwrap() {
             (true, created) => assert!(refused(&created, ""), "{created:?}"),
             (false, created) => assert_eq!(created, Created::Done),
         }
@@ -169,20 +169,20 @@ async fn whoever_waits_for_a_writer_that_is_cut_off_is_served_all_the_same() {
     let server = PgServer::shared().unwrap();
     let store = Arc::new(store(&server.fresh_schema()).await);
     for turn in 0..20 {
-        let mut asked = Vec::new();
+        let mut calls = Vec::new();
         for number in 0..32 {
             let (store, new) = (Arc::clone(&store), new(turn * 100 + number, None));
-            asked.push(tokio::spawn(async move {
+            calls.push(tokio::spawn(async move {
                 let id = new.job.id;
                 store.create_jobs(&[new]).await.unwrap();
                 id
             }));
         }
         tokio::task::yield_now().await;
-        let cut = asked.iter().step_by(2);
-        cut.for_each(|asked| asked.abort());
-        for asked in asked.into_iter().skip(1).step_by(2) {
-            let id = asked.await.unwrap();
+        let cut = calls.iter().step_by(2);
+        cut.for_each(|call| call.abort());
+        for call in calls.into_iter().skip(1).step_by(2) {
+            let id = call.await.unwrap();
             assert!(
                 store
                     .get_job(TenantId::DEFAULT, id)
@@ -264,7 +264,7 @@ async fn creates_that_would_hold_too_many_bytes_are_refused_while_the_database_i
         400_usize,
         limits::WRITES_BYTES_MAX / (limits::PAYLOAD_MAX + limits::WRITE_BYTES_MIN),
     );
-    let mut asked = tokio::task::JoinSet::new();
+    let mut calls = tokio::task::JoinSet::new();
     for number in 0..many {
         let mut job = Job::clone(&new(number as u64, None).job);
         let mut def = model::Definition::clone(&job.def);
@@ -275,17 +275,17 @@ async fn creates_that_would_hold_too_many_bytes_are_refused_while_the_database_i
             idempotency: None,
         };
         let store = Arc::clone(&store);
-        asked.spawn(async move { store.create_jobs(&[new]).await });
+        calls.spawn(async move { store.create_jobs(&[new]).await });
     }
     for _ in 0..many - fit {
-        let refused = asked.join_next().await.unwrap().unwrap();
+        let refused = calls.join_next().await.unwrap().unwrap();
         assert!(
             matches!(refused, Err(StoreError::Overloaded)),
             "{refused:?}"
         );
     }
     other.batch_execute("COMMIT").await.unwrap();
-    while let Some(created) = asked.join_next().await {
+    while let Some(created) = calls.join_next().await {
         assert_eq!(created.unwrap().unwrap(), [Created::Done]);
     }
     // What was written holds nothing any more.

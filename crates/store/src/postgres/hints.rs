@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn many_jobs_are_told_by_their_shards() {
+    fn many_jobs_are_announced_by_their_shards() {
         let tenant = TenantId(Uuid::from_u128(9));
         let many: Vec<_> = (0..10_000)
             .map(|number| Hint::Job(tenant, JobId(Uuid::from_u128(number << 40 | number))))
@@ -211,8 +211,9 @@ mod tests {
         assert_eq!(shards.len(), arrived.len());
         for hint in &many {
             let Hint::Job(_, id) = hint else { continue };
-            let told = shards.contains(&Hint::Shard(Shard::of(*id))) || shards.contains(hint);
-            assert!(told, "{hint:?}");
+            let is_announced =
+                shards.contains(&Hint::Shard(Shard::of(*id))) || shards.contains(hint);
+            assert!(is_announced, "{hint:?}");
         }
         assert!(arrived.len() <= Shard::COUNT + JOBS_MAX);
     }

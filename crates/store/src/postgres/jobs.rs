@@ -153,7 +153,7 @@ impl PgStore {
             Err(error) => return Ok(JobChanged::Refused(error.to_string())),
         };
         match self.retried(|| self.try_change(change, &put)).await {
-            Err(fault) if fault.is_about_data() && !fault.is_missing_day() => {
+            Err(fault) if fault.is_about_data() && !fault.is_missing_partition() => {
                 Ok(JobChanged::Refused(fault.why()))
             }
             changed => changed.map_err(StoreError::from),
@@ -201,7 +201,7 @@ impl PgStore {
         let needs = views.view(after.id).needs_to_change(change);
         views.read_history(&conn, &[(after.id, needs)]).await?;
         let view = views.view(after.id);
-        let asked = view.change(change);
+        let marked = view.change(change);
         let cancelled = view.effects.runs_cancelled();
         let job = view.job.clone();
         views.flush(self, &conn).await?;
@@ -212,7 +212,7 @@ impl PgStore {
         self.zones_known(zones);
         Ok(JobChanged::Done {
             job: Box::new(job.unwrap_or_else(|| Job::clone(after))),
-            asked,
+            marked,
             cancelled,
         })
     }

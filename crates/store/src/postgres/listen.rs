@@ -38,7 +38,7 @@ pub(super) struct Listener {
 struct Shared {
     dialer: Arc<Dialer>,
     outgoing: Mutex<Gathered>,
-    told: Notify,
+    announced: Notify,
     to_hear: Mutex<Gathered>,
     heard: Notify,
 }
@@ -49,7 +49,7 @@ impl Listener {
         let shared = Shared {
             dialer: Arc::clone(dialer),
             outgoing: Mutex::default(),
-            told: Notify::new(),
+            announced: Notify::new(),
             to_hear: Mutex::default(),
             heard: Notify::new(),
         };
@@ -68,7 +68,7 @@ impl Listener {
         let mut outgoing = lock(&self.shared.outgoing);
         hints.iter().for_each(|hint| outgoing.add(*hint));
         drop(outgoing);
-        self.shared.told.notify_one();
+        self.shared.announced.notify_one();
     }
 
     /// Waits until there is something to hear.
@@ -180,7 +180,7 @@ impl Shared {
         loop {
             let text = lock(&self.outgoing).write();
             if text.is_empty() {
-                self.told.notified().await;
+                self.announced.notified().await;
                 continue;
             }
             if let Err(error) = client.execute(&notify, &[&channel, &text]).await {

@@ -14,8 +14,8 @@
 use std::time::Duration;
 
 use super::fault::{Done, Fault, detail};
+use super::partitions::{is_in_use, patience};
 use super::pool::{Conn, Pool};
-use super::ranges::{is_in_use, patience};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
@@ -266,7 +266,7 @@ async fn make_index(conn: &Conn, name: &str, statement: &str) -> Done<()> {
 /// Days that come meanwhile get theirs when they become a part of history.
 async fn make_of_days(conn: &Conn, name: &str, statement: &str) -> Done<()> {
     let all = name.replace("{day}_", "");
-    let sql = include_str!("sql/unindexed_days.sql");
+    let sql = include_str!("sql/unindexed_partitions.sql");
     for row in &conn.rows(sql, &[&all]).await? {
         let day = row.try_get::<_, i64>(0)?.to_string();
         let name = name.replace(OF_DAY, &day);

@@ -63,8 +63,8 @@ async fn old_nodes_beat_on_while_a_migration_waits_for_a_reader() {
     let server = PgServer::shared().unwrap();
     let (address, old) = version_two(&server).await;
     let reader = inside(&server, &address).await;
-    let look = "BEGIN; SELECT count(*) FROM presences";
-    reader.batch_execute(look).await.unwrap();
+    let reading = "BEGIN; SELECT count(*) FROM presences";
+    reader.batch_execute(reading).await.unwrap();
     let over = AtomicBool::new(false);
     let opens = async {
         let opened = connect(&address).await;
@@ -126,8 +126,8 @@ async fn a_migration_gives_up_some_time_and_says_for_whom() {
     let server = PgServer::shared().unwrap();
     let (address, old) = version_two(&server).await;
     let reader = inside(&server, &address).await;
-    let look = "SET application_name = 'a long look'; BEGIN; SELECT count(*) FROM presences";
-    reader.batch_execute(look).await.unwrap();
+    let reading = "SET application_name = 'a long look'; BEGIN; SELECT count(*) FROM presences";
+    reader.batch_execute(reading).await.unwrap();
     // A connection that is set up as ours are.
     let other = connect(&server.fresh_schema()).await.unwrap();
     let conn = other.makers.get().await.unwrap();
@@ -221,7 +221,7 @@ async fn parts_of(client: &Client, index: &str) -> (Option<bool>, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn days_that_were_there_get_the_indexes_of_new_ones() {
+async fn partitions_that_were_there_get_the_indexes_of_new_ones() {
     let server = PgServer::shared().unwrap();
     let (address, old) = version_two(&server).await;
     for day in [1, 2] {
@@ -256,7 +256,7 @@ async fn days_that_were_there_get_the_indexes_of_new_ones() {
     assert_eq!(parts_of(&old, "history_tenant").await, (Some(true), 2));
     let day = model::Partition(3);
     store
-        .open_days([(day, day.ends_at())].into_iter())
+        .open_partitions([(day, day.ends_at())].into_iter())
         .await
         .unwrap();
     for index in ["history_ends", "history_tenant"] {

@@ -7,7 +7,7 @@
 //!
 //! In reading order: `config`, `tls`, `dial`, `pool`, `migrate` (the way to the database), `store`, `statement`, `rows` (words
 //! as columns), `batch`, `put`, `views` and `effects`; then the steps: `presence`, `listen` (and `hints`), `jobs`, `create` (and
-//! `gather`), `calendars`, `access` (and `tenants`), `audit` (and `versions`), `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `handed`, `history`, `overview`, `ranges`, `retain`.
+//! `gather`), `calendars`, `access` (and `tenants`), `audit` (and `versions`), `rules`, `plan`, `fire` (and `fast_path`), `claim`, `settle`, `handed`, `history`, `overview`, `partitions`, `retain`.
 //! Statements are in `sql/`, named after the method they belong to. `server` starts a real server for tests.
 //!
 //! What runs all the time leaves the planner one way to its rows, because statistics may say anything: of a table that is full
@@ -34,12 +34,12 @@ mod jobs;
 mod listen;
 mod migrate;
 mod overview;
+mod partitions;
 mod place;
 mod plan;
 mod pool;
 mod presence;
 mod put;
-mod ranges;
 mod replays;
 mod retain;
 mod rows;

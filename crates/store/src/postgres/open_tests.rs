@@ -93,7 +93,7 @@ async fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
     let address = server.fresh_schema();
     let store = store(&address).await;
     store
-        .open_days([(Partition(1), Partition(1).ends_at())].into_iter())
+        .open_partitions([(Partition(1), Partition(1).ends_at())].into_iter())
         .await
         .unwrap();
     let client = client(&server).await;
@@ -241,7 +241,7 @@ async fn a_database_that_cannot_hold_every_text_is_refused() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_refused_is_not_told() {
+async fn a_password_that_is_refused_is_not_shown() {
     let server = PgServer::shared().unwrap();
     let address = format!(
         "postgres://nobody:s3cret@127.0.0.1:{}/postgres?sslmode=disable",
@@ -296,7 +296,7 @@ pub(super) fn set_up_tls(server: &PgServer) {
 }
 
 #[tokio::test]
-async fn tls_is_used_and_the_certificate_checked_as_asked() {
+async fn tls_is_used_and_the_certificate_checked_as_configured() {
     let server = PgServer::private(Mode::Fast).unwrap();
     server.stop(Stop::Fast).unwrap();
     set_up_tls(&server);
@@ -362,7 +362,7 @@ async fn nodes_of_the_version_before_may_go_on() {
 
 /// What is due is found by an index of its own, for everyone and lane by lane.
 #[tokio::test]
-async fn whoever_looks_for_runs_walks_along_an_index() {
+async fn every_search_for_runs_walks_along_an_index() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let store = store(&address).await;

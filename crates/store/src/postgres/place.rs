@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn few_shards_are_looked_up_and_far_ones_only_where_something_is() {
+    fn few_shards_are_read_alone_and_far_ones_only_where_something_is() {
         let few: ShardSet = Shard::all().take(FEW).collect();
         let many: ShardSet = Shard::all().take(FEW + 1).collect();
         let at = Timestamp::from_millis;

@@ -138,7 +138,7 @@ async fn what_runs_all_the_time_finds_its_rows_by_the_index_meant_for_it() {
     let store = super::store(&address).await;
     let day = Partition(1);
     let entry = (day, day.ends_at());
-    store.open_days([entry].into_iter()).await.unwrap();
+    store.open_partitions([entry].into_iter()).await.unwrap();
     let (ours, other) = (client(&server).await, client(&server).await);
     ours.batch_execute(&settings(&schema)).await.unwrap();
     ours.batch_execute("SET statement_timeout = 0")
@@ -183,7 +183,7 @@ async fn no_list_of_runs_reads_all_of_history() {
     let store = super::store(&address).await;
     let days = [Partition(1), Partition(2)];
     let entries = days.map(|day| (day, day.ends_at()));
-    store.open_days(entries.into_iter()).await.unwrap();
+    store.open_partitions(entries.into_iter()).await.unwrap();
     let ours = client(&server).await;
     ours.batch_execute(&settings(&schema)).await.unwrap();
     ours.batch_execute("SET statement_timeout = 0")
@@ -256,7 +256,7 @@ async fn what_overviews_read_grows_with_neither_history_nor_other_tenants() {
     let store = super::store(&address).await;
     let day = Partition(1);
     let entry = (day, day.ends_at());
-    store.open_days([entry].into_iter()).await.unwrap();
+    store.open_partitions([entry].into_iter()).await.unwrap();
     let ours = client(&server).await;
     ours.batch_execute(&settings(&schema)).await.unwrap();
     for fill in ["", &FILL.replace("$n", "30000"), COUNTED] {
@@ -300,7 +300,7 @@ async fn open_jobs_of_a_tenant_are_found_among_any_number_of_finished_ones() {
     let store = super::store(&address).await;
     let day = Partition(1);
     let entry = (day, day.ends_at());
-    store.open_days([entry].into_iter()).await.unwrap();
+    store.open_partitions([entry].into_iter()).await.unwrap();
     let ours = client(&server).await;
     ours.batch_execute(&settings(&schema)).await.unwrap();
     for fill in ["", &FILL.replace("$n", "30000"), FINISHED] {

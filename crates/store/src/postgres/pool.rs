@@ -287,9 +287,9 @@ impl Conn {
     }
 
     /// Waits for an answer. One that is not waited for to its end stays under way.
-    async fn answer<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Done<T> {
+    async fn answer<T>(&self, query: impl Future<Output = Result<T, Error>>) -> Done<T> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        let answer = asked.await;
+        let answer = query.await;
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         answer.map_err(|error| {
             self.failed.store(true, Ordering::Relaxed);

@@ -83,7 +83,7 @@ async fn a_write_that_was_given_up_is_in_nobodys_way() {
     holder.batch_execute(&lock).await.unwrap();
     let by_hand = StartRun {
         run: Run {
-            id: RunId::asked(slow.id, at(5), 5),
+            id: RunId::of_request(slow.id, at(5), 5),
             kind: RunKind::Manual,
             slot: None,
             ..Run::of_slot(&slow, slot(5))
@@ -189,7 +189,7 @@ async fn readers_that_wait_hold_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_read_that_takes_too_long_is_given_up_and_the_reader_told() {
+async fn a_read_that_takes_too_long_is_given_up_and_answered() {
     let server = PgServer::shared().unwrap();
     let (store, name) = named(&server.fresh_schema(), 1).await;
     let conn = store.readers.get().await.unwrap();

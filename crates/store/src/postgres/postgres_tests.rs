@@ -98,7 +98,7 @@ mod claiming;
 #[path = "cluster_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod cluster;
-#[path = "days_tests.rs"]
+#[path = "partitions_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod days;
 #[path = "dial_tests.rs"]

@@ -30,7 +30,7 @@ impl PgStore {
         self.now();
         // Whoever reads history holds up what is dropped, which must not hold up what is needed.
         self.open_ahead(keep.now).await?;
-        let ranges = self.drop_days(keep.now.minus(keep.history)).await?;
+        let partitions = self.drop_partitions(keep.now.minus(keep.history)).await?;
         let requests = self.drop_requests(keep.now.minus(IDEMPOTENCY_KEEP)).await?;
         let jobs = self.drop_jobs(keep.now.minus(keep.finished)).await?;
         self.drop_replays(keep.now.minus(keep.finished)).await?;
@@ -40,7 +40,7 @@ impl PgStore {
         self.forget_presences().await?;
         self.drop_run_counts(Day::of(keep.now).before()).await?;
         Ok(Retained {
-            ranges,
+            partitions,
             jobs: u32::try_from(jobs).unwrap_or(u32::MAX),
             more: swept
                 || more_rollups

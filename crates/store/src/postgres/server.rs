@@ -199,9 +199,9 @@ impl PgServer {
 
     /// What the server answers to a query: one line for a row.
     pub fn query(&self, query: &str) -> Result<String, BoxError> {
-        let mut ask = as_user("psql")?;
-        ask.args(["-X", "-A", "-t", "-q", "-c", query]);
-        Ok(said(ask.arg(self.address()))?.trim().to_owned())
+        let mut psql = as_user("psql")?;
+        psql.args(["-X", "-A", "-t", "-q", "-c", query]);
+        Ok(said(psql.arg(self.address()))?.trim().to_owned())
     }
 
     /// Starts it, after [`PgServer::stop`] again on the same port.

@@ -63,7 +63,7 @@ impl PgStore {
             if let Some((state, reason)) = settlement.end().filter(|_| ours) {
                 let run = settlement.ended(state, reason, Timestamp::MIN);
                 // The slow path makes days, and notes stragglers that end. One that cannot be encoded is refused there.
-                let known = self.days.take(run.partition());
+                let known = self.partitions.take(run.partition());
                 if let Some(row) = EndedRow::new(run).ok().filter(|_| known) {
                     rows.entry(row.run.id).or_insert((index, row));
                 }
@@ -217,7 +217,7 @@ impl PgStore {
                 views.read_concerned(&conn).await?;
                 let answer = views.view(job).cancel_run(tenant, id, now);
                 views.flush(self, &conn).await?;
-                if matches!(answer, Cancelled::Done(_) | Cancelled::Asked) {
+                if matches!(answer, Cancelled::Done(_) | Cancelled::Marked) {
                     let change = Change::run_cancelled(tenant, job, id);
                     self.audit(&conn, &[change]).await?;
                 }

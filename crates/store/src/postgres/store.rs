@@ -14,8 +14,8 @@ use super::fault::{Done, Fault};
 use super::gather::Gather;
 use super::listen::Listener;
 use super::migrate::migrate;
+use super::partitions::Partitions;
 use super::pool::{Conn, Pool};
-use super::ranges::Days;
 use crate::{StoreClock, StoreError};
 
 /// How often a call is done again because others were faster.
@@ -36,7 +36,7 @@ pub struct PgStore {
     /// And dropped, which may have to wait for whoever reads them.
     pub(super) droppers: Pool,
     pub(super) hints: Listener,
-    pub(super) days: Days,
+    pub(super) partitions: Partitions,
     /// Creates that wait for the next write.
     pub(super) creates: Gather,
     /// Zones that are known to have a row.
@@ -98,7 +98,7 @@ impl PgStore {
             hints: Listener::new(&dialer),
             makers,
             droppers: Pool::new(&dialer, 1),
-            days: Days::default(),
+            partitions: Partitions::default(),
             creates: Gather::default(),
             zones: Mutex::default(),
             clear: Mutex::default(),
@@ -165,11 +165,11 @@ impl PgStore {
 
     /// Whether a call that failed so is to be made again at once.
     fn again(&self, fault: &Fault, tries: u32) -> bool {
-        if fault.is_missing_day() {
+        if fault.is_missing_partition() {
             // Another node has dropped it.
-            self.days.forget();
+            self.partitions.forget();
         }
-        (fault.is_collision() || fault.is_missing_day()) && tries < TRIES_MAX
+        (fault.is_collision() || fault.is_missing_partition()) && tries < TRIES_MAX
     }
 
     /// Holds a presence that lives until the transaction ends: its number, and the time.

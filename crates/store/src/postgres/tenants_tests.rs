@@ -124,7 +124,7 @@ async fn with_many_tenants_rows_are_found_by_the_same_indexes() {
     ours.batch_execute(first).await.unwrap();
     let day = Partition(1);
     store
-        .open_days([(day, day.ends_at())].into_iter())
+        .open_partitions([(day, day.ends_at())].into_iter())
         .await
         .unwrap();
     ours.batch_execute(TENANTS).await.unwrap();

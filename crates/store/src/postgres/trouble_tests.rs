@@ -29,7 +29,7 @@ fn schema(address: &str) -> String {
 }
 
 #[tokio::test]
-async fn whoever_gets_no_connection_is_told_so_and_beats_go_on() {
+async fn a_call_without_a_connection_is_answered_and_beats_go_on() {
     let server = PgServer::shared().unwrap();
     let store = small(&server.fresh_schema(), 2).await;
     let me = store.join(&node("a")).await.unwrap();
@@ -63,8 +63,8 @@ async fn clients_that_have_taken_all_their_connections_hold_up_nothing_else() {
     let leases = leader(&store).await;
     let job = put(&store, job(1).unwrap()).await;
     let _held = store.clients.get().await.unwrap();
-    let asked = store.get_job(job.tenant, job.id).await.unwrap_err();
-    assert!(asked.is_transient(), "{asked:?}");
+    let refused = store.get_job(job.tenant, job.id).await.unwrap_err();
+    assert!(refused.is_transient(), "{refused:?}");
     let fired = store
         .fire(&leases, &[on_time(&job).unwrap()])
         .await
@@ -222,11 +222,16 @@ impl Proxy {
                 let server = TcpStream::connect(("127.0.0.1", to)).await;
                 let Ok(server) = server else { continue };
                 let (armed, deaf) = (Arc::clone(&armed), Arc::new(AtomicBool::new(false)));
-                let (asks, hears) = client.into_split();
-                let (answers, is_asked) = server.into_split();
-                let asked = questions(asks, is_asked, Arc::clone(&armed), Arc::clone(&deaf));
+                let (from_client, hears) = client.into_split();
+                let (answers, to_server) = server.into_split();
+                let passed_on = questions(
+                    from_client,
+                    to_server,
+                    Arc::clone(&armed),
+                    Arc::clone(&deaf),
+                );
                 tokio::spawn(async move {
-                    tokio::select! { () = asked => {}, () = passed_back(answers, hears, deaf) => {} }
+                    tokio::select! { () = passed_on => {}, () = passed_back(answers, hears, deaf) => {} }
                 });
             }
         });
@@ -349,20 +354,20 @@ async fn what_was_written_unanswered_is_not_written_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_started_or_taken_unanswered_is_there_when_asked_for_again() {
+async fn what_was_started_or_claimed_unanswered_is_there_when_repeated() {
     let server = PgServer::shared().unwrap();
     let (proxy, store, _) = behind_a_proxy(&server).await;
     let leases = leader(&store).await;
     let by = leases.presence;
     let job = put(&store, job(1).unwrap()).await;
-    let asked = Run {
-        id: RunId::asked(job.id, at(5), 5),
+    let manual = Run {
+        id: RunId::of_request(job.id, at(5), 5),
         kind: RunKind::Manual,
         slot: None,
         ..Run::of_slot(&job, slot(5))
     };
     let start = StartRun {
-        run: asked.clone(),
+        run: manual.clone(),
         force: false,
     };
     unanswered(&proxy, AT_COMMIT, store.start_run(&start)).await;
@@ -371,8 +376,11 @@ async fn what_was_started_or_taken_unanswered_is_there_when_asked_for_again() {
     let take = store.claim_due(by, &ShardSet::ALL, at(60), [9; Lane::COUNT]);
     unanswered(&proxy, AT_COMMIT, take).await;
     let held = store.claims(by, None, 9).await.unwrap();
-    assert!(held.iter().any(|claim| claim.run == asked.id), "it is ours");
-    let claimed = store.claim(&leases, &[asked.id]).await.unwrap();
+    assert!(
+        held.iter().any(|claim| claim.run == manual.id),
+        "it is ours"
+    );
+    let claimed = store.claim(&leases, &[manual.id]).await.unwrap();
     assert!(matches!(&claimed[..], [Claimed::Ours(..)]), "{claimed:?}");
 }
 

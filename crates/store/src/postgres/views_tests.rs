@@ -220,7 +220,7 @@ async fn a_run_that_is_claimed_while_its_lock_is_waited_for_is_marked_and_not_en
     };
     let cancel = store.cancel_run(TenantId::DEFAULT, *id, at(30));
     let (cancelled, ()) = tokio::join!(cancel, commit);
-    assert_eq!(cancelled.unwrap(), Cancelled::Asked);
+    assert_eq!(cancelled.unwrap(), Cancelled::Marked);
 }
 
 #[tokio::test]

@@ -13,28 +13,28 @@ use crate::row::EndedRow;
 
 /// The days of UTC that have a table of history.
 #[derive(Default)]
-pub(super) struct Ranges {
+pub(super) struct Partitions {
     pub days: BTreeSet<i64>,
     /// From when the keep time of those counts that stragglers were written to.
     noted: BTreeMap<i64, Timestamp>,
 }
 
-impl Ranges {
+impl Partitions {
     pub(super) fn read(conn: &Connection) -> Done<Self> {
-        let mut select = conn.prepare_cached(include_str!("sql/ranges.sql"))?;
-        let mut ranges = Self::default();
+        let mut select = conn.prepare_cached(include_str!("sql/partitions.sql"))?;
+        let mut partitions = Self::default();
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
             let (day, noted): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
-            ranges.days.insert(day);
+            partitions.days.insert(day);
             let noted = noted.map(Timestamp::from_millis);
-            ranges.noted.extend(noted.map(|noted| (day, noted)));
+            partitions.noted.extend(noted.map(|noted| (day, noted)));
         }
-        Ok(ranges)
+        Ok(partitions)
     }
 
     /// The day that a run's history belongs to.
-    pub(super) fn day_of(run: RunId) -> i64 {
+    pub(super) fn partition_of(run: RunId) -> i64 {
         Partition::of(run).0
     }
 
@@ -62,13 +62,13 @@ impl Ranges {
 }
 
 /// A statement about one day, kept for the next call that is about the same day.
-pub(super) struct OfDay<'a> {
+pub(super) struct OfPartition<'a> {
     conn: &'a Connection,
     template: &'static str,
     open: Option<(i64, CachedStatement<'a>)>,
 }
 
-impl<'a> OfDay<'a> {
+impl<'a> OfPartition<'a> {
     pub(super) fn new(conn: &'a Connection, template: &'static str) -> Self {
         Self {
             conn,
@@ -80,7 +80,9 @@ impl<'a> OfDay<'a> {
     pub(super) fn get(&mut self, day: i64) -> Done<&mut CachedStatement<'a>> {
         let statement = match self.open.take() {
             Some((open, statement)) if open == day => statement,
-            Some(_) | None => self.conn.prepare_cached(&Ranges::sql(self.template, day))?,
+            Some(_) | None => self
+                .conn
+                .prepare_cached(&Partitions::sql(self.template, day))?,
         };
         Ok(&mut self.open.insert((day, statement)).1)
     }
@@ -88,25 +90,25 @@ impl<'a> OfDay<'a> {
 
 /// The way into history, for one call: days are opened, and made, as runs arrive.
 pub(super) struct Archive<'a> {
-    ranges: &'a mut Ranges,
-    insert: OfDay<'a>,
+    partitions: &'a mut Partitions,
+    insert: OfPartition<'a>,
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn new(conn: &'a Connection, ranges: &'a mut Ranges) -> Self {
+    pub(super) fn new(conn: &'a Connection, partitions: &'a mut Partitions) -> Self {
         Self {
-            ranges,
-            insert: OfDay::new(conn, include_str!("sql/put_ended.sql")),
+            partitions,
+            insert: OfPartition::new(conn, include_str!("sql/put_ended.sql")),
         }
     }
 
     pub(super) fn put(&mut self, row: &EndedRow) -> Done<()> {
         let (Partition(day), kept_from) = row.run.partition();
-        if !self.ranges.days.contains(&day) {
+        if !self.partitions.days.contains(&day) {
             self.make(day)?;
         }
         insert_ended(self.insert.get(day)?, row)?;
-        if kept_from > self.ranges.kept_from(day) {
+        if kept_from > self.partitions.kept_from(day) {
             self.note(day, kept_from)?;
         }
         Ok(())
@@ -114,13 +116,13 @@ impl<'a> Archive<'a> {
 
     pub(super) fn make(&mut self, day: i64) -> Done<()> {
         let conn = self.insert.conn;
-        let sql = Ranges::sql(include_str!("sql/create_range.sql"), day);
+        let sql = Partitions::sql(include_str!("sql/create_partition.sql"), day);
         conn.execute_batch(&sql)?;
         if has_others(conn)? {
-            let sql = Ranges::sql(include_str!("sql/index_default.sql"), day);
+            let sql = Partitions::sql(include_str!("sql/index_default.sql"), day);
             conn.execute_batch(&sql)?;
         }
-        self.ranges.days.insert(day);
+        self.partitions.days.insert(day);
         Ok(())
     }
 
@@ -129,7 +131,7 @@ impl<'a> Archive<'a> {
         let sql = include_str!("sql/note_straggler.sql");
         let mut update = self.insert.conn.prepare_cached(sql)?;
         update.execute(params![day, kept_from.as_millis()])?;
-        self.ranges.noted.insert(day, kept_from);
+        self.partitions.noted.insert(day, kept_from);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::Timestamp;
 use rusqlite::{CachedStatement, Connection, params};
 
-use super::archive::{Archive, Ranges};
+use super::archive::{Archive, Partitions};
 use super::counting::Counting;
 use super::fault::Done;
 use super::presence::{LeaseTable, Presences};
@@ -75,7 +75,7 @@ pub(super) struct Db {
     pub conn: Connection,
     pub shared: Arc<Shared>,
     pub leases: LeaseTable,
-    pub ranges: Ranges,
+    pub partitions: Partitions,
     /// Live runs, this transaction included.
     pub live: u64,
     /// Whether any run may be waiting for another to end; nearly always none is, and then settle
@@ -118,7 +118,7 @@ impl Db {
             conn,
             shared,
             leases: LeaseTable::default(),
-            ranges: Ranges::default(),
+            partitions: Partitions::default(),
             live,
             crowded: true,
             resting: Resting::default(),
@@ -197,7 +197,7 @@ impl Db {
         self.shared.presences().learn(&self.conn)?;
         self.leases = LeaseTable::read(&self.conn)?;
         self.shared.presences().count(&self.leases);
-        self.ranges = Ranges::read(&self.conn)?;
+        self.partitions = Partitions::read(&self.conn)?;
         self.resting = Resting::read(&self.conn)?;
         self.counting = Counting::read(&self.conn)?;
         self.zones = Zones::read(&self.conn)?;
@@ -223,7 +223,7 @@ impl Db {
     }
 
     pub(super) fn put_ended(&mut self, row: &EndedRow) -> Done<()> {
-        Archive::new(&self.conn, &mut self.ranges).put(row)
+        Archive::new(&self.conn, &mut self.partitions).put(row)
     }
 
     pub(super) fn remove_live(&mut self, run: model::RunId) -> Done<()> {

@@ -44,12 +44,12 @@ impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Store(error) => error,
-            Fault::Sql(error) => told(error),
+            Fault::Sql(error) => classify(error),
         }
     }
 }
 
-fn told(error: Error) -> StoreError {
+fn classify(error: Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {

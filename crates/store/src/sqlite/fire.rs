@@ -6,7 +6,7 @@ use model::view::{PAST_BACK, PAST_MAX};
 use model::{Job, JobId, JobState, Overlap, Run, RunId, Shard, Slot, Timestamp, Version, limits};
 use rusqlite::{CachedStatement, Connection, params};
 
-use super::archive::{OfDay, Ranges};
+use super::archive::{OfPartition, Partitions};
 use super::db::{Db, insert_live};
 use super::fault::Done;
 use super::rest::Resting;
@@ -110,10 +110,10 @@ struct Fire<'a> {
     swap: CachedStatement<'a>,
     insert: CachedStatement<'a>,
     has_live_run: CachedStatement<'a>,
-    has_past: OfDay<'a>,
+    has_past: OfPartition<'a>,
     live: &'a mut u64,
     resting: &'a mut Resting,
-    ranges: &'a Ranges,
+    partitions: &'a Partitions,
     /// The number of the presence that fires.
     no: i64,
 }
@@ -146,10 +146,10 @@ impl Db {
             swap: conn.prepare_cached(include_str!("sql/fire.sql"))?,
             insert: conn.prepare_cached(include_str!("sql/put_live.sql"))?,
             has_live_run: conn.prepare_cached(include_str!("sql/has_live_run.sql"))?,
-            has_past: OfDay::new(conn, include_str!("sql/has_past_day.sql")),
+            has_past: OfPartition::new(conn, include_str!("sql/has_past_partition.sql")),
             live: &mut self.live,
             resting: &mut self.resting,
-            ranges: &self.ranges,
+            partitions: &self.partitions,
             no,
         };
         for row in rows {
@@ -221,8 +221,8 @@ impl Fire<'_> {
     fn has_past(&mut self, job: JobId, moment: Timestamp) -> Done<bool> {
         let first = RunId::least_at(moment.minus(PAST_BACK));
         let end = RunId::least_at(moment);
-        let days = Ranges::day_of(first)..=Ranges::day_of(end);
-        for day in self.ranges.days.range(days) {
+        let days = Partitions::partition_of(first)..=Partitions::partition_of(end);
+        for day in self.partitions.days.range(days) {
             let (at, most) = (moment.as_millis(), PAST_MAX as u64);
             let ids = (job.as_bytes(), first.as_bytes(), end.as_bytes());
             let past = params![ids.0, ids.1, ids.2, at, most.cast_signed()];

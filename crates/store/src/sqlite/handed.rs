@@ -105,7 +105,7 @@ impl Db {
         let live = live_row(&self.conn, run, Payloads::Small)?;
         let Some(job) = live.map(|row| row.run.job) else {
             let mut view = View::default();
-            view.history.outside = ended_run(&self.conn, &self.ranges, run)?.map(Box::new);
+            view.history.outside = ended_run(&self.conn, &self.partitions, run)?.map(Box::new);
             view.handed
                 .extend(get(&self.conn, run)?.map(|it| (run, it)));
             let answer = decide(&mut view);

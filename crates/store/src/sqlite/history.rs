@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{JobId, Run, RunId, RunState, TenantId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::archive::Ranges;
+use super::archive::Partitions;
 use super::fault::Done;
 use super::rows::{RunRow, Tenant};
 use crate::code::{Code, of_row};
@@ -26,12 +26,16 @@ pub(super) fn live_run(conn: &Connection, id: RunId, payloads: Payloads) -> Done
     Ok(row.map(RunRow::decode).transpose()?)
 }
 
-pub(super) fn ended_row(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<RunRow>> {
-    let day = Ranges::day_of(id);
-    if !ranges.days.contains(&day) {
+pub(super) fn ended_row(
+    conn: &Connection,
+    partitions: &Partitions,
+    id: RunId,
+) -> Done<Option<RunRow>> {
+    let day = Partitions::partition_of(id);
+    if !partitions.days.contains(&day) {
         return Ok(None);
     }
-    let sql = Ranges::sql(include_str!("sql/get_run_ended.sql"), day);
+    let sql = Partitions::sql(include_str!("sql/get_run_ended.sql"), day);
     let mut select = conn.prepare_cached(&sql)?;
     let row = select
         .query_row([id.as_bytes()], RunRow::read_ended)
@@ -39,24 +43,28 @@ pub(super) fn ended_row(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<O
     Ok(row)
 }
 
-pub(super) fn ended_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
-    Ok(ended_row(conn, ranges, id)?
+pub(super) fn ended_run(
+    conn: &Connection,
+    partitions: &Partitions,
+    id: RunId,
+) -> Done<Option<Run>> {
+    Ok(ended_row(conn, partitions, id)?
         .map(RunRow::decode)
         .transpose()?)
 }
 
 /// A slot that was decided again is alive and in history; what is alive counts.
-fn any_run(conn: &Connection, ranges: &Ranges, id: RunId) -> Done<Option<Run>> {
+fn any_run(conn: &Connection, partitions: &Partitions, id: RunId) -> Done<Option<Run>> {
     match live_run(conn, id, Payloads::All)? {
         Some(run) => Ok(Some(run)),
-        None => ended_run(conn, ranges, id),
+        None => ended_run(conn, partitions, id),
     }
 }
 
 pub(super) fn get_runs(conn: &Connection, wanted: &[(TenantId, RunId)]) -> Done<Vec<Found<Run>>> {
-    let ranges = Ranges::read(conn)?;
+    let partitions = Partitions::read(conn)?;
     let read = |(tenant, id): &(TenantId, RunId)| {
-        let run = of_row(any_run(conn, &ranges, *id))?;
+        let run = of_row(any_run(conn, &partitions, *id))?;
         Ok(run.map(|run| run.filter(|run| run.tenant == *tenant)))
     };
     wanted.iter().map(read).collect()
@@ -95,9 +103,9 @@ pub(super) fn list_runs(
         waiting: Some(waiting).filter(|bits| *bits != 0),
         limit: page.limit,
     };
-    let ranges = Ranges::read(conn)?;
+    let partitions = Partitions::read(conn)?;
     let live = listing.live(conn)?;
-    let ended = listing.ended(conn, &ranges, before)?;
+    let ended = listing.ended(conn, &partitions, before)?;
     let mut found: BTreeMap<RunId, bool> = ended.into_iter().map(|id| (id, false)).collect();
     found.extend(live.into_iter().map(|id| (id, true)));
     let mut runs = Vec::new();
@@ -105,7 +113,7 @@ pub(super) fn list_runs(
         let run = if alive {
             live_run(conn, id, Payloads::All)?
         } else {
-            ended_run(conn, &ranges, id)?
+            ended_run(conn, &partitions, id)?
         };
         runs.extend(run);
     }
@@ -145,15 +153,20 @@ impl Listing {
     }
 
     /// Days from the newest on, until the page is full.
-    fn ended(&self, conn: &Connection, ranges: &Ranges, before: Option<RunId>) -> Done<Vec<RunId>> {
+    fn ended(
+        &self,
+        conn: &Connection,
+        partitions: &Partitions,
+        before: Option<RunId>,
+    ) -> Done<Vec<RunId>> {
         let ended: Vec<_> = RunState::ALL
             .into_iter()
             .filter(|s| !s.is_live() && self.wants(*s))
             .collect();
         let mut found = Vec::new();
-        let newest = before.map_or(i64::MAX, Ranges::day_of);
-        let oldest = Ranges::day_of(self.least);
-        for day in ranges.days.iter().rev() {
+        let newest = before.map_or(i64::MAX, Partitions::partition_of);
+        let oldest = Partitions::partition_of(self.least);
+        for day in partitions.days.iter().rev() {
             if !(oldest..=newest).contains(day) {
                 continue;
             }
@@ -174,20 +187,20 @@ impl Listing {
         states: &[RunState],
         limit: usize,
     ) -> Done<Vec<RunId>> {
-        let sql = |template| Ranges::sql(template, day);
+        let sql = |template| Partitions::sql(template, day);
         if self.job.is_some() {
-            let sql = sql(include_str!("sql/list_runs_day_job.sql"));
+            let sql = sql(include_str!("sql/list_runs_partition_job.sql"));
             return self.ids(conn, &sql, self.states, limit);
         }
         if states.contains(&RunState::Succeeded) {
             let sql = if self.tenant == TenantId::DEFAULT {
-                sql(include_str!("sql/list_runs_day.sql"))
+                sql(include_str!("sql/list_runs_partition.sql"))
             } else {
-                sql(include_str!("sql/list_runs_day_tenant.sql"))
+                sql(include_str!("sql/list_runs_partition_tenant.sql"))
             };
             return self.ids(conn, &sql, self.states, limit);
         }
-        let sql = sql(include_str!("sql/list_runs_day_rare.sql"));
+        let sql = sql(include_str!("sql/list_runs_partition_rare.sql"));
         let mut found = Vec::new();
         for state in states {
             found.extend(self.ids(conn, &sql, state.code().into(), limit)?);

@@ -20,7 +20,7 @@ use crate::{Created, Found, Idempotency, JobChange, JobChanged, NewJob};
 /// A create, encoded before it reaches the writer; or why it cannot be.
 pub(super) struct CreateRow {
     put: Result<JobToPut, DocError>,
-    asked: Option<Idempotency>,
+    idempotency: Option<Idempotency>,
     entered: Option<Change>,
 }
 
@@ -31,7 +31,7 @@ impl CreateRow {
         let entered = entered.map(JobToPut::created);
         Self {
             put,
-            asked: new.idempotency.clone(),
+            idempotency: new.idempotency.clone(),
             entered,
         }
     }
@@ -136,7 +136,7 @@ impl Db {
             zones.know(conn, job.def.schedule.zone_followed().map(Zone::name))?;
             resting.follow(job);
             counting.follow(job);
-            put_request(conn, job, row.asked.as_ref())?;
+            put_request(conn, job, row.idempotency.as_ref())?;
             answers.push(Created::Done);
         }
         uses.write(conn)?;
@@ -179,13 +179,13 @@ impl Db {
         self.put_job(&job, after)?;
         let mut view = self.view(id)?;
         view.history = self.read_history(id, view.needs_to_change(change))?;
-        let asked = view.change(change);
+        let marked = view.change(change);
         let cancelled = view.effects.runs_cancelled();
         self.apply(id, view.effects)?;
         let job = load_job(&self.conn, id)?.unwrap_or_else(|| Job::clone(&after.job));
         Ok(JobChanged::Done {
             job: Box::new(job),
-            asked,
+            marked,
             cancelled,
         })
     }
@@ -270,15 +270,15 @@ fn answered_before(conn: &Connection, row: &CreateRow) -> Done<Option<Created>> 
         Ok(put) => &put.job,
         Err(error) => return Ok(Some(Created::Refused(error.to_string()))),
     };
-    if let Some(asked) = &row.asked {
+    if let Some(idempotency) = &row.idempotency {
         let mut select = conn.prepare_cached(include_str!("sql/find_request.sql"))?;
         let found = select
-            .query_row(params![Tenant(job.tenant), asked.key], |row| {
+            .query_row(params![Tenant(job.tenant), idempotency.key], |row| {
                 Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?))
             })
             .optional()?;
         if let Some((digest, id)) = found {
-            let same = digest == asked.digest;
+            let same = digest == idempotency.digest;
             let repeated = Created::Repeated(JobId::from_bytes(id));
             return Ok(Some(if same { repeated } else { Created::Mismatch }));
         }
@@ -322,15 +322,15 @@ pub(super) fn drop_labels(conn: &Connection, job: JobId) -> Done<()> {
     Ok(())
 }
 
-fn put_request(conn: &Connection, job: &Job, asked: Option<&Idempotency>) -> Done<()> {
-    let Some(asked) = asked else {
+fn put_request(conn: &Connection, job: &Job, idempotency: Option<&Idempotency>) -> Done<()> {
+    let Some(idempotency) = idempotency else {
         return Ok(());
     };
     let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_request.sql"))?;
     insert.execute(params![
         Tenant(job.tenant),
-        asked.key,
-        asked.digest,
+        idempotency.key,
+        idempotency.digest,
         job.id.as_bytes(),
         job.created_at.as_millis(),
     ])?;

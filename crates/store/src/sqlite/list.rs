@@ -16,7 +16,7 @@ use crate::{JobFilter, Page};
 const RARE: [JobState; 3] = [JobState::Paused, JobState::Invalid, JobState::Deleted];
 
 /// How many of the newest jobs are looked at before an index is asked; few in tests, so that both happen.
-const LOOK_MIN: usize = if cfg!(test) { 8 } else { 2_000 };
+const SCAN_MIN: usize = if cfg!(test) { 8 } else { 2_000 };
 
 /// A filter as the statements want it.
 struct Listing<'a> {
@@ -110,16 +110,16 @@ impl Listing<'_> {
 
     /// Fitting ones among the newest jobs; and the last one looked at, if there may be more.
     fn near(&self, conn: &Connection) -> Done<(Vec<JobId>, Option<JobId>)> {
-        let look = i64::try_from(self.limit.max(LOOK_MIN)).unwrap_or(i64::MAX);
+        let scan = i64::try_from(self.limit.max(SCAN_MIN)).unwrap_or(i64::MAX);
         let mut select = conn.prepare_cached(include_str!("sql/list_jobs_near.sql"))?;
         let mut rows = select.query(params![
             self.tenant,
             self.before,
             self.bits,
             self.part,
-            look
+            scan
         ])?;
-        let (mut found, mut looked, mut last) = (Vec::new(), 0, None);
+        let (mut found, mut scanned, mut last) = (Vec::new(), 0, None);
         while let Some(row) = rows.next()? {
             if found.len() == self.limit {
                 return Ok((found, None));
@@ -128,11 +128,11 @@ impl Listing<'_> {
             if fits == Some(true) {
                 found.push(id);
             }
-            looked += 1;
+            scanned += 1;
             last = Some(id);
         }
         let full = found.len() == self.limit;
-        Ok((found, last.filter(|_| looked == look && !full)))
+        Ok((found, last.filter(|_| scanned == scan && !full)))
     }
 
     fn far(&self, conn: &Connection, before: JobId, limit: usize) -> Done<Vec<JobId>> {

@@ -65,7 +65,7 @@ fn ended(conn: &Connection, slot: Slot, state: i64, stretch_last: Option<i64>) -
                VALUES (?1, ?2, 0, 0, 1, ?3, 1, 0, 1, ?4, ?5, iif(?5, 2, NULL))";
     let settled_at = slot.0.as_millis();
     conn.execute(
-        &Ranges::sql(sql, Ranges::day_of(run)),
+        &Partitions::sql(sql, Partitions::partition_of(run)),
         params![
             run.as_bytes(),
             id(3).as_bytes(),
@@ -122,8 +122,8 @@ fn version_1(folder: &Path) -> Connection {
     )
     .unwrap();
     for secs in [FIRST, SECOND] {
-        let day = Ranges::day_of(RunId::least_at(at(secs)));
-        conn.execute_batch(&Ranges::sql(RANGE, day)).unwrap();
+        let day = Partitions::partition_of(RunId::least_at(at(secs)));
+        conn.execute_batch(&Partitions::sql(RANGE, day)).unwrap();
     }
     ended(&conn, slot(FIRST), 3, None);
     ended(&conn, slot(60), 6, Some(at(119).as_millis()));
@@ -190,7 +190,7 @@ async fn a_file_of_the_first_version_has_everything_afterwards() {
 }
 
 #[tokio::test]
-async fn zones_of_an_earlier_version_are_to_be_followed_anew() {
+async fn zones_of_an_earlier_version_are_to_be_followed_again() {
     let folder = folder();
     drop(version_1(folder.path()));
     let store = open(folder.path()).unwrap();
@@ -247,7 +247,7 @@ async fn calendars_that_were_there_are_found_by_their_zone() {
 }
 
 #[tokio::test]
-async fn a_day_that_was_there_before_takes_what_is_new() {
+async fn a_partition_that_was_there_before_takes_what_is_new() {
     let folder = folder();
     drop(version_1(folder.path()));
     let store = open(folder.path()).unwrap();
@@ -292,9 +292,9 @@ fn is_version_1(path: &Path) {
         "SELECT runs_made FROM jobs",
         "SELECT zone FROM defs",
         "SELECT * FROM calendars",
-        &Ranges::sql(
+        &Partitions::sql(
             "SELECT note FROM history_{day}",
-            Ranges::day_of(RunId::least_at(at(FIRST))),
+            Partitions::partition_of(RunId::least_at(at(FIRST))),
         ),
     ] {
         assert!(conn.prepare(new).is_err(), "{new}");
@@ -332,7 +332,7 @@ fn a_crash_in_the_middle_of_a_migration_leaves_the_version_before() {
     conn.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let (once, range) = MIGRATIONS[1].split_once(RANGE_PART).unwrap();
     conn.execute_batch(once).unwrap();
-    let day = Ranges::day_of(RunId::least_at(at(FIRST)));
+    let day = Partitions::partition_of(RunId::least_at(at(FIRST)));
     conn.execute_batch(&range.replace("{day}", &day.to_string()))
         .unwrap();
     let crashed = super::super::tests::folder();

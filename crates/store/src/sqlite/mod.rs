@@ -75,7 +75,7 @@ pub use store::SqliteStore;
 
 /// The statements that make the table of one day of history, for whoever writes such a file by hand.
 pub fn range_schema(day: i64) -> String {
-    archive::Ranges::sql(include_str!("sql/create_range.sql"), day)
+    archive::Partitions::sql(include_str!("sql/create_partition.sql"), day)
 }
 
 #[async_trait]
@@ -117,8 +117,8 @@ impl EngineStore for SqliteStore {
 
     async fn orphans(&self, shards: &ShardSet, limit: usize) -> Result<Vec<Orphan>, StoreError> {
         let (shared, shards) = (self.shared.clone(), *shards);
-        let look = move |conn: &_| plan::orphans(conn, &shared, &shards, limit);
-        let plan::Orphans { found, unreadable } = self.read(By::Engine, look).await?;
+        let read = move |conn: &_| plan::orphans(conn, &shared, &shards, limit);
+        let plan::Orphans { found, unreadable } = self.read(By::Engine, read).await?;
         if !unreadable.is_empty() {
             self.write(By::Engine, unreadable.len(), move |db| {
                 db.bury_unreadable(&unreadable)

@@ -11,7 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::archive::Ranges;
+use super::archive::Partitions;
 use super::fault::{Done, Fault};
 use super::tenants::index_default;
 use crate::StoreError;
@@ -153,7 +153,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
         return Err(unusable(format!("{shown} is damaged: its end is missing")));
     }
     drop(file);
-    look_inside(path)
+    check_readable(path)
 }
 
 /// Whether a file of SQLite's lies beside the database, with something in it.
@@ -183,7 +183,7 @@ fn refuse_newer(path: &Path, version: i64) -> Result<(), StoreError> {
 
 /// What only SQLite can see: a newer schema that is still in the log, and tables that cannot be read.
 /// The connection cannot write.
-fn look_inside(path: &Path) -> Result<(), StoreError> {
+fn check_readable(path: &Path) -> Result<(), StoreError> {
     let damaged = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
             Err(unusable(format!("{} is damaged: {error}", path.display())))
@@ -296,7 +296,7 @@ fn migrate_to(conn: &Connection, version: i64, migration: &'static str) -> Done<
             .query_map([], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         for day in days {
-            conn.execute_batch(&Ranges::sql(range, day))?;
+            conn.execute_batch(&Partitions::sql(range, day))?;
         }
     }
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;

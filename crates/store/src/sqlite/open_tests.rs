@@ -212,18 +212,19 @@ async fn a_backup_is_of_one_moment_while_others_write() {
     let writing = tokio::spawn(write_pairs(store.clone(), stop.clone()));
     let copy = super::super::tests::folder();
     let target = copy.path().join(FILE);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let bytes = backup(folder.path(), &target, &mut |done, all| {
-        told.push((done, all))
+        reported.push((done, all))
     })
     .unwrap();
     stop.store(true, Ordering::Relaxed);
     writing.await.unwrap();
     assert_eq!(bytes, fs::metadata(&target).unwrap().len());
     assert!(
-        told.last()
+        reported
+            .last()
             .is_some_and(|(done, all)| done == all && *all > 0),
-        "{told:?}"
+        "{reported:?}"
     );
     let restored = open(copy.path()).unwrap();
     let page = Page {

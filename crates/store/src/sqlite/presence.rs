@@ -42,7 +42,7 @@ struct Known {
     beaten: Duration,
     mark: BeatMark,
     /// The latest moment that its beats were told.
-    told: Timestamp,
+    clock_read: Timestamp,
 }
 
 impl super::SqliteStore {
@@ -72,7 +72,7 @@ impl Presences {
             let (node_status, beaten, mark) = heard.map_or_else(Default::default, |known| {
                 (known.node_status, known.beaten, known.mark)
             });
-            let told = heard.map_or(joined_at, |known| known.told);
+            let clock_read = heard.map_or(joined_at, |known| known.clock_read);
             let node = NodeInfo {
                 name: row.get(3)?,
                 version: row.get(4)?,
@@ -91,7 +91,7 @@ impl Presences {
                     ended_at,
                     beaten,
                     mark,
-                    told,
+                    clock_read,
                 },
             );
         }
@@ -143,7 +143,7 @@ impl Presences {
         known.node_status = *node_status;
         known.beaten = uptime;
         known.mark = known.mark.next(uptime);
-        known.told = known.told.max(now);
+        known.clock_read = known.clock_read.max(now);
         let no = known.no;
         let known = self.known.iter();
         let living = known.filter(|(_, known)| known.ended_at.is_none());
@@ -175,7 +175,7 @@ impl Presences {
             let known = self.known.get_mut(id);
             let silent = known.filter(|known| known.ended_at.is_none() && known.mark == *mark);
             if let Some(known) = silent {
-                let at = ended_at(known.told);
+                let at = ended_at(known.clock_read);
                 known.ended_at = Some(at);
                 ended.push((*id, known.no, at));
             }
@@ -198,7 +198,7 @@ impl Presences {
             ended_at: None,
             beaten: uptime,
             mark: BeatMark::at(uptime),
-            told: joined_at,
+            clock_read: joined_at,
         };
         self.known.insert(id, known);
     }
@@ -379,7 +379,7 @@ impl Db {
 
     pub(super) fn fence(&mut self, by: PresenceId, lapsed: &[LastBeat]) -> Done<Vec<PresenceId>> {
         let now = self.shared.see();
-        let ended_at = |told| silent_presence_end(now, self.shared.seen(), told);
+        let ended_at = |clock_read| silent_presence_end(now, self.shared.seen(), clock_read);
         let lapsed = self.shared.presences().end_lapsed(by, lapsed, ended_at);
         self.write_ends(lapsed.iter().map(|(_, no, at)| (*no, *at)))?;
         Ok(lapsed.into_iter().map(|(id, _, _)| id).collect())

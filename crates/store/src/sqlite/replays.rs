@@ -198,7 +198,7 @@ impl Db {
         view.job = load_job(&self.conn, job)?;
         let needs = QueueRun::needs(runs.iter().copied());
         for name in needs.names {
-            if ended_row(&self.conn, &self.ranges, name)?.is_some() {
+            if ended_row(&self.conn, &self.partitions, name)?.is_some() {
                 view.history.ended.insert(name);
             }
         }

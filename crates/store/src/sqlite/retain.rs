@@ -18,7 +18,7 @@ use model::runs_day::Day as RunsDay;
 use model::{JobId, TenantId, Timestamp, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::archive::Ranges;
+use super::archive::Partitions;
 use super::calendars::unname_calendars;
 use super::db::Db;
 use super::fault::Done;
@@ -60,13 +60,13 @@ pub(super) fn find_over(conn: &Connection, keep: &Keep) -> Done<Over> {
         jobs.push(id?);
     }
     let until = keep.now.minus(keep.history);
-    let day = Ranges::read(conn)?.oldest_over(until);
+    let day = Partitions::read(conn)?.oldest_over(until);
     let day = day.map(|day| measure(conn, day)).transpose()?;
     Ok(Over { jobs, day })
 }
 
 fn measure(conn: &Connection, day: i64) -> Done<Day> {
-    let sql = Ranges::sql(include_str!("sql/is_large.sql"), day);
+    let sql = Partitions::sql(include_str!("sql/is_large.sql"), day);
     let is_large = conn.prepare(&sql)?.exists([ROWS_MAX])?;
     Ok(Day { day, is_large })
 }
@@ -103,7 +103,7 @@ impl Db {
         self.forget_presences()?;
         self.drop_run_counts(RunsDay::of(keep.now).before())?;
         Ok(Retained {
-            ranges: 0,
+            partitions: 0,
             jobs,
             more: more_requests || more_rollups || swept || over.jobs.len() == RETENTION_BATCH_MAX,
         })
@@ -125,18 +125,18 @@ impl Db {
             return Ok(Some(step));
         }
         // Only now: a straggler may have come since it was found.
-        let over = over.filter(|it| self.ranges.oldest_over(until) == Some(it.day));
+        let over = over.filter(|it| self.partitions.oldest_over(until) == Some(it.day));
         let Some(Day { day, is_large }) = over else {
             return Ok(None);
         };
         if is_large {
-            let table = Ranges::sql("history_{day}", day);
+            let table = Partitions::sql("history_{day}", day);
             shrink(&self.conn, &table, ROWS_INDEXED)?;
         } else {
-            let sql = Ranges::sql(include_str!("sql/detach_partition.sql"), day);
+            let sql = Partitions::sql(include_str!("sql/detach_partition.sql"), day);
             self.conn.execute_batch(&sql)?;
-            self.ranges.remove(day);
-            step.ranges = 1;
+            self.partitions.remove(day);
+            step.partitions = 1;
         }
         Ok(Some(step))
     }
@@ -145,13 +145,13 @@ impl Db {
     fn drop_rows(&mut self, day: i64) -> Done<()> {
         let clock = self.shared.clock.clone();
         let begun = clock.uptime();
-        let table = Ranges::sql("gone_{day}", day);
+        let table = Partitions::sql("gone_{day}", day);
         while shrink(&self.conn, &table, ROWS)? {
             if clock.uptime().saturating_sub(begun) >= STEP {
                 return Ok(());
             }
         }
-        let sql = Ranges::sql(include_str!("sql/drop_partition.sql"), day);
+        let sql = Partitions::sql(include_str!("sql/drop_partition.sql"), day);
         self.conn.execute_batch(&sql)?;
         Ok(())
     }

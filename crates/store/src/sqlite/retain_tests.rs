@@ -50,14 +50,14 @@ async fn fill(store: &SqliteStore, day: Partition, rows: i64) {
     let put = move |db: &mut Db| {
         let midnight = day.ends_at().as_millis() - DAY * 1_000;
         db.conn.execute_batch(&super::super::range_schema(day.0))?;
-        db.ranges.days.insert(day.0);
+        db.partitions.days.insert(day.0);
         let sql = "WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n + 1 < ?2)
                    INSERT INTO history_{day} (id, job, tenant, kind, lane, state, attempt, lost, version, settled_at)
                    SELECT CAST(unhex(printf('%012x', ?1 + n)) || randomblob(10) AS BLOB), randomblob(16), 0, 0, 1, 3 + n % 2, 1, 0, 1, ?1 + n
                    FROM n";
         Ok(db
             .conn
-            .execute(&Ranges::sql(sql, day.0), params![midnight, rows])?)
+            .execute(&Partitions::sql(sql, day.0), params![midnight, rows])?)
     };
     assert_eq!(
         store.write(By::Client, 1, put).await.unwrap(),
@@ -87,18 +87,18 @@ fn gone(day: Partition) -> String {
 }
 
 #[tokio::test]
-async fn a_day_goes_in_steps_whatever_happens_between_them() {
+async fn a_partition_goes_in_steps_whatever_happens_between_them() {
     let folder = folder();
     let store = open(folder.path());
     let day = Partition::at(at(DAY));
     fill(&store, day, 1_100).await;
     let keep = keep(day.ends_at().plus(Duration::from_secs(7 * 86_400)));
     let step = store.retain(&keep).await.unwrap();
-    assert_eq!((step.ranges, step.more), (1, true));
+    assert_eq!((step.partitions, step.more), (1, true));
     assert_eq!(rows(&store, history(day)).await, None, "out of history");
     assert_eq!(rows(&store, gone(day)).await, Some(1_100));
     let step = store.retain(&keep).await.unwrap();
-    assert_eq!((step.ranges, step.more), (0, true));
+    assert_eq!((step.partitions, step.more), (0, true));
     assert_eq!(rows(&store, gone(day)).await, Some(900));
     drop(store);
     let store = open(folder.path());
@@ -112,7 +112,7 @@ async fn a_day_goes_in_steps_whatever_happens_between_them() {
 }
 
 #[tokio::test]
-async fn a_straggler_makes_a_day_again_that_is_still_going() {
+async fn a_straggler_makes_a_partition_again_that_is_still_going() {
     let folder = folder();
     let store = open(folder.path());
     let day = Partition::at(at(DAY));
@@ -124,7 +124,7 @@ async fn a_straggler_makes_a_day_again_that_is_still_going() {
     assert_eq!(Partition::of(run.id), day);
     fill(&store, day, 1_000).await;
     let now = day.ends_at().plus(Duration::from_secs(8 * 86_400));
-    assert_eq!(store.retain(&keep(now)).await.unwrap().ranges, 1);
+    assert_eq!(store.retain(&keep(now)).await.unwrap().partitions, 1);
     let mut end = settlement(&run, Verdict::Succeed);
     if let Some(attempt) = &mut end.attempt {
         attempt.settled_at = now;
@@ -139,7 +139,7 @@ async fn a_straggler_makes_a_day_again_that_is_still_going() {
 
 /// Its indexes cannot go at once.
 #[tokio::test]
-async fn a_day_of_too_many_rows_loses_some_first() {
+async fn a_partition_of_too_many_rows_loses_some_first() {
     let folder = folder();
     let store = open(folder.path());
     let day = Partition::at(at(DAY));
@@ -150,10 +150,10 @@ async fn a_day_of_too_many_rows_loses_some_first() {
     for left in [many - step, many - 2 * step, many - 3 * step] {
         assert_eq!(rows(&store, gone(day)).await, None);
         let step = store.retain(&keep).await.unwrap();
-        assert_eq!((step.ranges, step.more), (0, true));
+        assert_eq!((step.partitions, step.more), (0, true));
         assert_eq!(rows(&store, history(day)).await, Some(left));
     }
-    assert_eq!(store.retain(&keep).await.unwrap().ranges, 1);
+    assert_eq!(store.retain(&keep).await.unwrap().partitions, 1);
     assert_eq!(rows(&store, gone(day)).await, Some(ROWS_MAX));
     let oldest = RunId::least_at(day.ends_at().minus(Duration::from_secs(86_400)));
     let found = store.get_run(TenantId::DEFAULT, oldest).await.unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::{JobId, Run, RunId, TenantId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::archive::Ranges;
+use super::archive::Partitions;
 use super::fault::Done;
 use super::history::{ended_run, live_run};
 use super::rows::Tenant;
@@ -15,7 +15,7 @@ use crate::row::Payloads;
 /// A job, and the ids of a span of its slots.
 struct Slots<'a> {
     conn: &'a Connection,
-    ranges: Ranges,
+    partitions: Partitions,
     tenant: TenantId,
     job: JobId,
     from: RunId,
@@ -32,7 +32,7 @@ pub(super) fn list_slots(
 ) -> Done<Vec<Run>> {
     let slots = Slots {
         conn,
-        ranges: Ranges::read(conn)?,
+        partitions: Partitions::read(conn)?,
         tenant,
         job,
         from: RunId::least_at(from),
@@ -42,7 +42,7 @@ pub(super) fn list_slots(
     if limit > 0
         && let Some(id) = slots.covering(from)?
     {
-        runs.extend(ended_run(conn, &slots.ranges, id)?);
+        runs.extend(ended_run(conn, &slots.partitions, id)?);
     }
     let limit = limit.saturating_sub(runs.len());
     let mut found: BTreeMap<RunId, bool> = BTreeMap::new();
@@ -53,7 +53,7 @@ pub(super) fn list_slots(
         runs.extend(if alive {
             live_run(conn, id, Payloads::All)?
         } else {
-            ended_run(conn, &slots.ranges, id)?
+            ended_run(conn, &slots.partitions, id)?
         });
     }
     Ok(runs)
@@ -66,13 +66,13 @@ impl Slots<'_> {
         if self.from >= self.to {
             return Ok(found);
         }
-        let days = Ranges::day_of(self.from)..=Ranges::day_of(self.to);
-        for day in self.ranges.days.range(days) {
+        let days = Partitions::partition_of(self.from)..=Partitions::partition_of(self.to);
+        for day in self.partitions.days.range(days) {
             let left = limit.saturating_sub(found.len());
             if left == 0 {
                 break;
             }
-            let sql = Ranges::sql(include_str!("sql/list_slots_day.sql"), *day);
+            let sql = Partitions::sql(include_str!("sql/list_slots_partition.sql"), *day);
             found.extend(self.ids(&sql, left)?);
         }
         Ok(found)
@@ -106,11 +106,16 @@ impl Slots<'_> {
         ];
         let live = select.query_row(before, |row| row.get(0).map(RunId::from_bytes));
         let live = live.optional()?;
-        for day in self.ranges.days.range(..=Ranges::day_of(self.from)).rev() {
-            if live.is_some_and(|live| *day < Ranges::day_of(live)) {
+        for day in self
+            .partitions
+            .days
+            .range(..=Partitions::partition_of(self.from))
+            .rev()
+        {
+            if live.is_some_and(|live| *day < Partitions::partition_of(live)) {
                 return Ok(None);
             }
-            let sql = Ranges::sql(include_str!("sql/list_slots_day_before.sql"), *day);
+            let sql = Partitions::sql(include_str!("sql/list_slots_partition_before.sql"), *day);
             let mut select = self.conn.prepare_cached(&sql)?;
             let last = select.query_row(before, |row| {
                 Ok((RunId::from_bytes(row.get(0)?), row.get(1)?))

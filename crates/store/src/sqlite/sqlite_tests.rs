@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use tempfile::TempDir;
 
-use super::archive::Ranges;
+use super::archive::Partitions;
 use super::writer::By;
 use super::*;
 use crate::conformance::{
@@ -100,8 +100,11 @@ fn rows(conn: &Connection) -> Vec<String> {
     };
     let mut tables = vec!["jobs".to_owned(), "live".to_owned()];
     let kept = ["handed", "checkpoints", "run_logs"];
-    let days = Ranges::read(conn).unwrap().days;
-    tables.extend(days.iter().map(|day| Ranges::sql("history_{day}", *day)));
+    let days = Partitions::read(conn).unwrap().days;
+    tables.extend(
+        days.iter()
+            .map(|day| Partitions::sql("history_{day}", *day)),
+    );
     let of = |table: &str, key| all(&format!("SELECT '{table}', * FROM {table} ORDER BY {key}"));
     let decided = tables.iter().flat_map(|table| of(table, "id"));
     decided
@@ -187,7 +190,7 @@ pub(super) fn fresh_schema() -> Connection {
 
 /// What makes and drops the tables of days.
 const OF_DAYS: [&str; 4] = [
-    "create_range",
+    "create_partition",
     "index_default",
     "detach_partition",
     "drop_partition",
@@ -260,7 +263,7 @@ fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
         "presences",
         "ended_presences",
         "leases",
-        "ranges",
+        "partitions",
         "orphans",
         "resting",
         "rules_changed",

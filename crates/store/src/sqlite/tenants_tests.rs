@@ -4,7 +4,7 @@ use model::TenantId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, StatementStatus, params_from_iter};
 
-use super::archive::{Archive, Ranges};
+use super::archive::{Archive, Partitions};
 
 const DAY: i64 = 19_675;
 
@@ -64,28 +64,28 @@ fn read(conn: &Connection, text: &str, of: TenantId, states: i64) -> (String, us
 /// A statement, who lists, which states, the index that it is found by, and how many there are.
 const LISTS: [(&str, u8, i64, &str, usize); 8] = [
     (
-        include_str!("sql/list_runs_day_tenant.sql"),
+        include_str!("sql/list_runs_partition_tenant.sql"),
         7,
         255,
         "history_19675_tenant",
         10,
     ),
     (
-        include_str!("sql/list_runs_day.sql"),
+        include_str!("sql/list_runs_partition.sql"),
         0,
         255,
         "history_19675_default",
         10,
     ),
     (
-        include_str!("sql/list_runs_day_rare.sql"),
+        include_str!("sql/list_runs_partition_rare.sql"),
         7,
         4,
         "history_19675_rare",
         1,
     ),
     (
-        include_str!("sql/list_runs_day_rare.sql"),
+        include_str!("sql/list_runs_partition_rare.sql"),
         0,
         4,
         "history_19675_rare",
@@ -124,7 +124,7 @@ const LISTS: [(&str, u8, i64, &str, usize); 8] = [
 #[test]
 fn what_a_tenant_lists_is_read_past_nobody_elses() {
     let conn = super::tests::fresh_schema();
-    let schema = Ranges::sql(include_str!("sql/index_default.sql"), DAY);
+    let schema = Partitions::sql(include_str!("sql/index_default.sql"), DAY);
     conn.execute_batch(&schema).unwrap();
     conn.execute_batch(include_str!("sql/index_default_audit.sql"))
         .unwrap();
@@ -145,23 +145,23 @@ fn what_a_tenant_lists_is_read_past_nobody_elses() {
 
 /// Most stores have one tenant, and pay nothing for an index.
 #[test]
-fn a_day_has_an_index_of_the_first_tenant_once_there_are_others() {
+fn a_partition_has_an_index_of_the_first_tenant_once_there_are_others() {
     let conn = super::tests::fresh_schema();
-    let mut ranges = Ranges::default();
+    let mut partitions = Partitions::default();
     let indexes = |day: i64| -> Vec<String> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?1 AND sql IS NOT NULL ORDER BY 1";
         let mut select = conn.prepare(sql).unwrap();
         let names = select.query_map([format!("history_{day}")], |row| row.get(0));
         names.unwrap().map(Result::unwrap).collect()
     };
-    Archive::new(&conn, &mut ranges).make(1).unwrap();
+    Archive::new(&conn, &mut partitions).make(1).unwrap();
     assert_eq!(
         indexes(1),
         ["history_1_job", "history_1_rare", "history_1_tenant"]
     );
     let other = "INSERT INTO tenants (id, name, created_at) VALUES (x'01', 'other', 0)";
     conn.execute_batch(other).unwrap();
-    Archive::new(&conn, &mut ranges).make(2).unwrap();
+    Archive::new(&conn, &mut partitions).make(2).unwrap();
     assert_eq!(
         indexes(2),
         [

@@ -7,7 +7,7 @@ use model::view::{Changed, Effects, History, Needs, PAST_BACK, PAST_MAX, Past, S
 use model::{Job, JobId, PresenceId, Run, RunId, Slot, Stretch, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::archive::Ranges;
+use super::archive::Partitions;
 use super::db::{Db, insert_live, waiting_column};
 use super::fault::{Done, Fault};
 use super::history::ended_row;
@@ -76,7 +76,7 @@ impl Db {
         } = needs;
         let mut history = History::default();
         if let Some(id) = named {
-            let found = ended_row(&self.conn, &self.ranges, id)?;
+            let found = ended_row(&self.conn, &self.partitions, id)?;
             history.named = found.map(|row| (row.run.state, row.run.reason));
         }
         if let Some(moment) = past {
@@ -99,7 +99,7 @@ impl Db {
             return Ok(found);
         }
         for day in self.days(first, end) {
-            let sql = Ranges::sql(include_str!("sql/ran_day.sql"), day);
+            let sql = Partitions::sql(include_str!("sql/ran_partition.sql"), day);
             let mut select = self.conn.prepare_cached(&sql)?;
             let span = params![job.as_bytes(), first.as_bytes(), end.as_bytes()];
             let ids = select.query_map(span, |row| row.get(0).map(RunId::from_bytes))?;
@@ -114,10 +114,10 @@ impl Db {
     /// day.
     fn skips(&self, job: JobId, first: Timestamp) -> Done<Vec<(RunId, Stretch)>> {
         let after = RunId::least_at(first.plus(MILLISECOND));
-        let today = Ranges::day_of(RunId::least_at(first));
+        let today = Partitions::partition_of(RunId::least_at(first));
         let mut found = Vec::new();
         let mut read = |sql, day| -> Done<()> {
-            let mut select = self.conn.prepare_cached(&Ranges::sql(sql, day))?;
+            let mut select = self.conn.prepare_cached(&Partitions::sql(sql, day))?;
             let mut rows = select.query(params![job.as_bytes(), after.as_bytes()])?;
             while let Some(row) = rows.next()? {
                 let id = RunId::from_bytes(row.get(0)?);
@@ -127,10 +127,10 @@ impl Db {
             }
             Ok(())
         };
-        for day in self.ranges.days.range(today..) {
-            read(include_str!("sql/skips_day.sql"), *day)?;
+        for day in self.partitions.days.range(today..) {
+            read(include_str!("sql/skips_partition.sql"), *day)?;
             if *day == today {
-                read(include_str!("sql/skips_day_before.sql"), *day)?;
+                read(include_str!("sql/skips_partition_before.sql"), *day)?;
             }
         }
         Ok(found)
@@ -142,7 +142,7 @@ impl Db {
         let end = RunId::least_at(moment);
         let mut read: Vec<Option<Past>> = Vec::new();
         for day in self.days(first, end).into_iter().rev() {
-            let sql = Ranges::sql(include_str!("sql/past_day.sql"), day);
+            let sql = Partitions::sql(include_str!("sql/past_partition.sql"), day);
             let mut select = self.conn.prepare_cached(&sql)?;
             let left = PAST_MAX.saturating_sub(read.len()) as u64;
             let span = params![
@@ -160,8 +160,8 @@ impl Db {
 
     /// The days of history that ids of a span belong to, oldest first.
     fn days(&self, first: RunId, end: RunId) -> Vec<i64> {
-        let days = Ranges::day_of(first)..=Ranges::day_of(end);
-        self.ranges.days.range(days).copied().collect()
+        let days = Partitions::partition_of(first)..=Partitions::partition_of(end);
+        self.partitions.days.range(days).copied().collect()
     }
 
     /// Writes what was decided about a job.
@@ -233,14 +233,14 @@ impl Db {
 
     /// A skip record goes, or ends earlier.
     fn shorten_skip(&self, id: RunId, left: Option<Stretch>) -> Done<()> {
-        let day = Ranges::day_of(id);
+        let day = Partitions::partition_of(id);
         if let Some(left) = left {
-            let sql = Ranges::sql(include_str!("sql/shorten_skip_day.sql"), day);
+            let sql = Partitions::sql(include_str!("sql/shorten_skip_partition.sql"), day);
             let (last, count) = stretch_columns(left.several());
             let row = params![id.as_bytes(), last, count];
             self.conn.prepare_cached(&sql)?.execute(row)?;
         } else {
-            let sql = Ranges::sql(include_str!("sql/delete_skip_day.sql"), day);
+            let sql = Partitions::sql(include_str!("sql/delete_skip_partition.sql"), day);
             self.conn.prepare_cached(&sql)?.execute([id.as_bytes()])?;
         }
         Ok(())

@@ -31,7 +31,7 @@ async fn attempts_that_cannot_be_read_stay_as_they_are_when_their_run_is_marked(
     let spoil = |db: &mut Db| Ok(db.conn.execute("UPDATE live SET attempts = x'00'", [])?);
     assert_eq!(store.writer.call(By::Client, 1, spoil).await.unwrap(), 1);
     let cancelled = store.cancel_run(TenantId::DEFAULT, run.id, at(71)).await;
-    assert_eq!(cancelled.unwrap(), Cancelled::Asked);
+    assert_eq!(cancelled.unwrap(), Cancelled::Marked);
     let read = |db: &mut Db| {
         let sql = "SELECT attempts FROM live WHERE ask IS NOT NULL";
         Ok(db.conn.query_row(sql, [], |row| row.get::<_, Vec<u8>>(0))?)

@@ -34,7 +34,7 @@ impl Db {
     fn wake_run(&mut self, tenant: TenantId, id: RunId, now: Timestamp) -> Done<Woken> {
         let live = live_row(&self.conn, id, Payloads::Small)?;
         let ended = match &live {
-            None => ended_row(&self.conn, &self.ranges, id)?,
+            None => ended_row(&self.conn, &self.partitions, id)?,
             Some(_) => None,
         };
         let named = Some(id).filter(|_| ended.is_some());
@@ -94,8 +94,8 @@ impl WaitStore for SqliteStore {
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError> {
         let shards = *shards;
-        let look = move |conn: &_| over(conn, &shards, now, limit);
-        let over = self.read(By::Engine, look).await?;
+        let read = move |conn: &_| over(conn, &shards, now, limit);
+        let over = self.read(By::Engine, read).await?;
         if over.is_empty() {
             return Ok(Vec::new());
         }

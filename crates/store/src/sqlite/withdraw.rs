@@ -19,7 +19,7 @@ impl Db {
         now: Timestamp,
     ) -> Done<Cancelled> {
         let found = match live_row(&self.conn, id, Payloads::Small)? {
-            None => ended_row(&self.conn, &self.ranges, id)?,
+            None => ended_row(&self.conn, &self.partitions, id)?,
             live => live,
         };
         let Some(run) = found.map(|row| row.run).filter(|run| run.tenant == tenant) else {
@@ -33,7 +33,7 @@ impl Db {
         view.history = self.read_history(run.job, needs)?;
         let cancelled = view.cancel_run(tenant, id, now);
         self.apply(run.job, view.effects)?;
-        if matches!(cancelled, Cancelled::Done(_) | Cancelled::Asked) {
+        if matches!(cancelled, Cancelled::Done(_) | Cancelled::Marked) {
             self.audit(&Change::run_cancelled(tenant, run.job, id))?;
         }
         Ok(cancelled)

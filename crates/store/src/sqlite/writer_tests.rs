@@ -20,7 +20,7 @@ async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
     tokio::spawn(async move {
         let work = move |_: &mut Db| {
             begun.take().map(|begun| begun.send(()));
-            let _told = wait.lock().unwrap().recv();
+            let _released = wait.lock().unwrap().recv();
             Ok(())
         };
         held.writer.call(By::Client, 1, work).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_beat_is_refused_only_once_the_end_is_written() {
         let work = move |db: &mut Db| -> Done<()> {
             db.leave(me)?;
             ended.take().map(|ended| ended.send(()));
-            let _told = wait.lock().unwrap().recv();
+            let _released = wait.lock().unwrap().recv();
             Err(StoreError::unavailable("no room").into())
         };
         writer.writer.call(By::Engine, 1, work).await
@@ -142,7 +142,7 @@ async fn a_call_that_fails_takes_back_its_own_writes_and_no_others() {
     assert_eq!(last.await.unwrap().unwrap(), [Created::Done]);
     assert!(exists(&store, 1).await && exists(&store, 2).await);
     assert_eq!(store.count_live().await.unwrap(), 0);
-    let days = |db: &mut Db| Ok(db.ranges.days.len());
+    let days = |db: &mut Db| Ok(db.partitions.days.len());
     assert_eq!(store.writer.call(By::Client, 1, days).await.unwrap(), 0);
 }
 
@@ -342,7 +342,7 @@ async fn creates_that_would_hold_too_many_bytes_are_refused_while_the_writer_is_
     let store = Arc::new(open(folder.path()).unwrap());
     let go = hold(&store).await;
     let many = 600;
-    let asked: Vec<_> = (0..many)
+    let calls: Vec<_> = (0..many)
         .map(|number| {
             let store = store.clone();
             tokio::spawn(async move { store.create_jobs(&[large(number)]).await })
@@ -350,12 +350,12 @@ async fn creates_that_would_hold_too_many_bytes_are_refused_while_the_writer_is_
         .collect();
     settle_down().await;
     let fit = limits::WRITES_BYTES_MAX / (limits::PAYLOAD_MAX + limits::WRITE_BYTES_MIN);
-    let ended = asked.iter().filter(|it| it.is_finished()).count();
+    let ended = calls.iter().filter(|it| it.is_finished()).count();
     assert_eq!(ended, usize::from(many) - fit, "refused at once");
     drop(go);
     let (mut written, mut refused) = (0, 0);
-    for asked in asked {
-        match asked.await.unwrap() {
+    for call in calls {
+        match call.await.unwrap() {
             Ok(created) => {
                 assert_eq!(created, [Created::Done]);
                 written += 1;

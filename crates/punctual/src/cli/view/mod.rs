@@ -116,8 +116,8 @@ pub(super) async fn list_with(
             .cloned()
             .chain(limit)
             .chain(cursor.map(|cursor| ("cursor", cursor)));
-        let asked = with_query(path, &parts.collect::<Vec<_>>());
-        let answer = client.send(Call::get(asked)).await?;
+        let uri = with_query(path, &parts.collect::<Vec<_>>());
+        let answer = client.send(Call::get(uri)).await?;
         let read = parse(&answer)?;
         if json {
             output::json(&answer)?;

@@ -67,9 +67,9 @@ impl Acknowledged {
 fn change_each(
     jobs: &[Planned],
     seed: u64,
-    ask: impl Fn(&Planned) -> Value + Sync,
+    request: impl Fn(&Planned) -> Value + Sync,
 ) -> Vec<Acknowledged> {
-    let ask = &ask;
+    let request = &request;
     thread::scope(|scope| {
         let threads: Vec<_> = jobs
             .iter()
@@ -80,7 +80,7 @@ fn change_each(
                     let slot = job.first + (now() - job.first) / 1_000 * 1_000 + 2_000;
                     let moment = slot + random.random_range(-70..10);
                     pause(Duration::from_millis((moment - now()).max(0) as u64));
-                    Acknowledged::of(&ask(job))
+                    Acknowledged::of(&request(job))
                 })
             })
             .collect();

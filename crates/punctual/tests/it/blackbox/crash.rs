@@ -66,10 +66,10 @@ fn unacknowledged(planned: &[Planned], history: &[Entry], url: &str) -> Vec<Plan
 /// Whoever starts a run by hand finds what came of it under their own trace, whatever happens before its first attempt.
 #[test]
 fn the_trace_of_a_run_by_hand_survives_kill_9() {
-    let asked = AtomicBool::new(false);
+    let requested = AtomicBool::new(false);
     // The first attempt hangs, and what was started behind it waits.
     let receiver = Receiver::answering(move |_| {
-        let is_first = !asked.swap(true, Ordering::Relaxed);
+        let is_first = !requested.swap(true, Ordering::Relaxed);
         Answer::ok().after(Duration::from_secs(if is_first { 20 } else { 0 }))
     });
     let folder = TempDir::new().unwrap();

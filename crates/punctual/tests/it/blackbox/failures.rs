@@ -25,7 +25,7 @@ fn metric(server: &Server) -> String {
 }
 
 #[test]
-fn a_job_that_fails_three_times_in_a_row_is_paused_and_a_resume_begins_anew() {
+fn a_job_that_fails_three_times_in_a_row_is_paused_and_a_resume_begins_again() {
     let healthy = Arc::new(AtomicBool::new(false));
     let is_healthy = Arc::clone(&healthy);
     let target = Receiver::answering(move |_| {
@@ -36,7 +36,7 @@ fn a_job_that_fails_three_times_in_a_row_is_paused_and_a_resume_begins_anew() {
         }
     });
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key broken --every 1s --url {} --attempts-max 1 --pause-after-failures 3",
         target.url("/")
     ));
@@ -53,7 +53,7 @@ fn a_job_that_fails_three_times_in_a_row_is_paused_and_a_resume_begins_anew() {
     assert!(note.starts_with(why) && note.contains("503"), "{job}");
     assert_eq!(job["paused_by"], "system", "{job}");
     assert_eq!(job["pause_after_failures"], 3, "{job}");
-    let shown = server.ask("job show broken");
+    let shown = server.printed("job show broken");
     assert!(shown.contains(why), "{shown}");
     let audit = server.http().get("/v1/audit?action=job.pause").json();
     assert_eq!(audit["items"][0]["actor"], "system", "{audit}");
@@ -70,12 +70,12 @@ fn a_job_that_fails_three_times_in_a_row_is_paused_and_a_resume_begins_anew() {
     assert_eq!(ended(&server, "key:broken", "dead").len(), dead);
     assert!((3..=4).contains(&dead), "{dead}");
 
-    server.ask("job resume broken");
+    server.printed("job resume broken");
     let job = paused(2);
     assert!(job["note"].as_str().unwrap().starts_with(why), "{job}");
 
     healthy.store(true, Ordering::SeqCst);
-    server.ask("job resume broken");
+    server.printed("job resume broken");
     wait_for("three successes", || {
         (ended(&server, "key:broken", "succeeded").len() >= 3).then_some(())
     });

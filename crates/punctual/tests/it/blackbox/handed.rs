@@ -209,8 +209,8 @@ fn silence_loses_an_attempt_and_the_next_finds_its_checkpoint() {
         .post(&format!("/v1/runs/{run}/cancel"), &json!({}));
     assert_eq!(cancelled.status, 200);
     pause(Duration::from_millis(50));
-    let told = say(&server.http(), &run, "heartbeat", &second, &json!({}));
-    assert_eq!(told.json()["cancel"], true, "{}", told.json());
+    let beaten = say(&server.http(), &run, "heartbeat", &second, &json!({}));
+    assert_eq!(beaten.json()["cancel"], true, "{}", beaten.json());
     let stopped = json!({"outcome": "failed", "error": "stopped"});
     say(&server.http(), &run, "report", &second, &stopped);
     assert_eq!(run_of(&server, &run)["state"], "cancelled");

@@ -45,9 +45,9 @@ fn a_stop_lets_work_finish_and_hands_back_what_does_not() {
     create(&server.http(), &mut sturdy);
     wait_for("deliveries", || (receiver.count() == 65).then_some(()));
 
-    let asked = now();
+    let stopped_at = now();
     assert_eq!(server.stop().code(), Some(0));
-    let took = Duration::from_millis((now() - asked).unsigned_abs());
+    let took = Duration::from_millis((now() - stopped_at).unsigned_abs());
     eprintln!("stopped within {took:?}");
     assert!(took >= GRACE, "{took:?}");
     assert!(took < GRACE + MARGIN, "{took:?}");

@@ -206,7 +206,7 @@ fn a_node_that_is_fenced_is_named() {
 }
 
 #[test]
-fn a_run_asked_for_by_hand_reads_running_once_it_is_dispatched() {
+fn a_manual_run_reads_running_once_it_is_dispatched() {
     let answer = Answer::ok().after(Duration::from_secs(3));
     let target = Receiver::answering(move |_| answer.clone());
     let server = Server::start();
@@ -246,8 +246,8 @@ fn a_held_node_answers_and_fires_nothing() {
         (held.http().get("/readyz").status == 200).then_some(())
     });
     assert!(held.log().contains("nothing fires here"), "{}", held.log());
-    let asked = held.http().post(&format!("/v1/jobs/{job}/run"), &json!({}));
-    assert!(asked.status < 300, "{}", asked.json());
+    let reply = held.http().post(&format!("/v1/jobs/{job}/run"), &json!({}));
+    assert!(reply.status < 300, "{}", reply.json());
     pause(Duration::from_secs(5));
     let health = held.http().get("/healthz");
     assert_eq!(
@@ -258,7 +258,7 @@ fn a_held_node_answers_and_fires_nothing() {
         (target.count(), runs(&held, &job).len()),
         (before.0, before.1 + 1)
     );
-    let path = format!("/v1/runs/{}", asked.json()["id"].as_str().unwrap());
+    let path = format!("/v1/runs/{}", reply.json()["id"].as_str().unwrap());
     assert_eq!(held.http().get(&path).json()["state"], "ready");
     assert!(held.stop().success());
     let server = Server::start_in(folder.path(), &[]);

@@ -154,12 +154,12 @@ pub fn stop_all(http: &Http, receiver: &Receiver, planned: &mut [Planned], ahead
         }
         pause(Duration::from_millis(200));
     }
-    let asked = now() + ahead;
+    let last = now() + ahead;
     let replies = post_each(http, planned, "pause");
     for (reply, job) in replies.iter().zip(planned.iter_mut()) {
         let body = String::from_utf8_lossy(&reply.body);
         assert_eq!(reply.status, 200, "{body}");
-        job.until = asked - 2 * BEHIND;
+        job.until = last - 2 * BEHIND;
     }
 }
 

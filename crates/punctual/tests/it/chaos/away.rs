@@ -45,10 +45,10 @@ fn a_stop_without_the_database_ends_in_time_and_loses_nothing() {
     pause(Duration::from_millis((from + SPAN / 2 - now()) as u64));
 
     database.stop(Stop::Fast).unwrap();
-    let asked = now();
+    let stopped_at = now();
     server.signal(Signal::SIGTERM);
     assert_eq!(server.wait().code(), Some(0));
-    let took = Duration::from_millis((now() - asked).unsigned_abs());
+    let took = Duration::from_millis((now() - stopped_at).unsigned_abs());
     let log = server.log();
     eprintln!("stopped within {took:?}\n{log}");
     assert!(took < GRACE + MARGIN, "{took:?}");

@@ -99,7 +99,7 @@ impl Database {
     }
 
     /// What the database itself says; for the record of a run that went wrong.
-    pub fn ask(&self, query: &str) -> String {
+    pub fn query(&self, query: &str) -> String {
         let answer = self.primary.query(query);
         answer.unwrap_or_else(|error| format!("no answer: {error}"))
     }

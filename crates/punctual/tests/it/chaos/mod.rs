@@ -257,5 +257,5 @@ fn write_down(
     }
     let activity = "SELECT pid, application_name, state, wait_event_type, wait_event, query_start, query \
                     FROM pg_stat_activity WHERE datname IS NOT NULL";
-    write("database", vec![database.ask(activity)]);
+    write("database", vec![database.query(activity)]);
 }

@@ -13,12 +13,12 @@ const URL: &str = "--url http://127.0.0.1:9/";
 #[test]
 fn a_calendar_is_written_read_and_deleted() {
     let server = Server::start();
-    let stored = server.ask(
+    let stored = server.printed(
         "calendar put holidays --yearly 12-25 --yearly 12-26 --date 2027-04-05 --weekly 'SAT-SUN' \
          --range 2026-12-24T18:00/2027-01-02 --timezone Europe/Berlin --note 'nobody works'",
     );
     assert_eq!(stored, "stored holidays, version 1: 5 entries\n");
-    let shown = server.ask("calendar show holidays");
+    let shown = server.printed("calendar show holidays");
     for part in [
         "holidays",
         "nobody works",
@@ -31,22 +31,25 @@ fn a_calendar_is_written_read_and_deleted() {
     ] {
         assert!(shown.contains(part), "{shown} does not say {part:?}");
     }
-    let listed = server.ask("calendar list");
+    let listed = server.printed("calendar list");
     assert!(
         listed.starts_with("NAME") && listed.contains("holidays"),
         "{listed}"
     );
 
     // What the server says of it can be written again; only the parts that are the author's.
-    let read = value(&server.ask("calendar show holidays --json"));
+    let read = value(&server.printed("calendar show holidays --json"));
     let again =
         json!({ "weekly": read["weekly"], "ranges": read["ranges"], "timezone": read["timezone"] });
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("calendar.json");
     fs::write(&path, again.to_string()).unwrap();
     let put = format!("calendar put holidays --file {}", path.display());
-    assert_eq!(server.ask(&put), "stored holidays, version 2: 2 entries\n");
-    let changed = value(&server.ask("calendar show holidays --json"));
+    assert_eq!(
+        server.printed(&put),
+        "stored holidays, version 2: 2 entries\n"
+    );
+    let changed = value(&server.printed("calendar show holidays --json"));
     assert_eq!(changed["weekly"], read["weekly"]);
     assert_eq!(changed["ranges"], read["ranges"]);
     assert_eq!(changed["dates"], json!([]), "it is written as a whole");
@@ -57,9 +60,12 @@ fn a_calendar_is_written_read_and_deleted() {
         1,
         &["version"],
     );
-    assert_eq!(server.ask("calendar delete holidays"), "deleted holidays\n");
+    assert_eq!(
+        server.printed("calendar delete holidays"),
+        "deleted holidays\n"
+    );
     fails(&server.cli("calendar show holidays"), 1, &["calendar"]);
-    assert_eq!(server.ask("calendar list"), "");
+    assert_eq!(server.printed("calendar list"), "");
 }
 
 #[test]
@@ -94,7 +100,7 @@ fn a_calendar_that_cannot_be_read_is_refused() {
             .code(),
         Some(2)
     );
-    assert_eq!(server.ask("calendar list"), "");
+    assert_eq!(server.printed("calendar list"), "");
 }
 
 #[test]
@@ -102,11 +108,11 @@ fn a_calendar_that_jobs_name_stays() {
     let server = Server::start();
     let create = format!("job create --key daily --cron '0 12 * * *' --exclude weekend {URL}");
     fails(&server.cli(&create), 1, &["weekend", "(--exclude)"]);
-    server.ask("calendar put weekend --weekly SAT-SUN");
-    server.ask(&create);
-    let job = value(&server.ask("job show daily --json"));
+    server.printed("calendar put weekend --weekly SAT-SUN");
+    server.printed(&create);
+    let job = value(&server.printed("job show daily --json"));
     assert_eq!(job["exclude"], json!(["weekend"]));
-    let shown = server.ask("job show daily");
+    let shown = server.printed("job show daily");
     assert!(
         shown
             .lines()
@@ -116,33 +122,33 @@ fn a_calendar_that_jobs_name_stays() {
     let id = job["id"].as_str().unwrap();
     fails(&server.cli("calendar delete weekend"), 1, &["1 job", id]);
     assert_eq!(
-        value(&server.ask("calendar show weekend --json"))["jobs"],
+        value(&server.printed("calendar show weekend --json"))["jobs"],
         1
     );
 
-    server.ask("calendar put always --weekly MON-SUN");
+    server.printed("calendar put always --weekly MON-SUN");
     let never = server.cli("job edit daily --exclude always");
     fails(&never, 1, &["always", "leaves out every slot"]);
-    server.ask("job edit daily --exclude ''");
+    server.printed("job edit daily --exclude ''");
     assert_eq!(
-        value(&server.ask("job show daily --json"))["exclude"],
+        value(&server.printed("job show daily --json"))["exclude"],
         json!([])
     );
-    server.ask("calendar delete weekend");
+    server.printed("calendar delete weekend");
 }
 
 #[test]
 fn slots_ahead_know_calendars_by_the_server() {
     let server = Server::start();
-    server.ask("calendar put weekend --weekly SAT-SUN");
+    server.printed("calendar put weekend --weekly SAT-SUN");
     // The 3rd of January 2099 is a Saturday.
     let line = "next '0 12 * * *' --from 2099-01-01T13:00:00Z --count 2 --exclude weekend";
-    let next = value(&server.ask(&format!("{line} --json")));
+    let next = value(&server.printed(&format!("{line} --json")));
     assert_eq!(
         next["slots"],
         json!(["2099-01-02T12:00:00.000Z", "2099-01-05T12:00:00.000Z"])
     );
-    let shown = server.ask(line);
+    let shown = server.printed(line);
     assert!(
         shown.contains("LEFT OUT") && shown.contains("2099-01-03T12:00:00.000Z"),
         "{shown}"
@@ -161,10 +167,10 @@ fn slots_ahead_know_calendars_by_the_server() {
     fails(&absent, 3, &["punctual serve"]);
 
     let slots = {
-        server.ask(&format!(
+        server.printed(&format!(
             "job create --key noon --cron '0 12 * * *' --exclude weekend {URL}"
         ));
-        server.ask("job slots noon --from 2099-01-02T00:00:00Z --to 2099-01-06T00:00:00Z")
+        server.printed("job slots noon --from 2099-01-02T00:00:00Z --to 2099-01-06T00:00:00Z")
     };
     let rows: Vec<&str> = slots.lines().skip(1).collect();
     assert_eq!(rows.len(), 3, "{slots}");

@@ -10,16 +10,16 @@ use crate::support::{Answer, Receiver, Server, punctual, wait_for};
 const URL: &str = "--url http://127.0.0.1:9/";
 
 fn job(server: &Server, name: &str) -> Value {
-    value(&server.ask(&format!("job show {name} --json")))
+    value(&server.printed(&format!("job show {name} --json")))
 }
 
 #[test]
 fn a_dry_run_shows_what_would_change_and_changes_nothing() {
     let server = Server::start();
-    server.ask(CREATE);
+    server.printed(CREATE);
     let before = job(&server, "team/hello");
     let edit = "job edit team/hello --cron '0 10 * * MON-FRI' --lane critical --ends-at 2099-01-01T00:00:00Z --dry-run";
-    let shown = server.ask(edit);
+    let shown = server.printed(edit);
     assert!(shown.starts_with("would change job_"), "{shown}");
     for part in [
         "0 9 * * MON-FRI → 0 10 * * MON-FRI",
@@ -35,9 +35,9 @@ fn a_dry_run_shows_what_would_change_and_changes_nothing() {
     assert!(shown.ends_with("\nnothing was changed\n"), "{shown}");
     assert_eq!(job(&server, "team/hello"), before);
 
-    let same = server.ask("job edit team/hello --lane batch --dry-run");
+    let same = server.printed("job edit team/hello --lane batch --dry-run");
     assert!(same.contains("no field would change"), "{same}");
-    let json = value(&server.ask(&format!("{edit} --json")));
+    let json = value(&server.printed(&format!("{edit} --json")));
     assert_eq!(json["dry_run"], true);
     assert_eq!(json["lane"], "critical");
     assert_eq!(job(&server, "team/hello"), before);
@@ -48,7 +48,7 @@ fn a_dry_run_shows_what_would_change_and_changes_nothing() {
 #[test]
 fn a_dry_run_creates_nothing() {
     let server = Server::start();
-    let shown = server.ask(&format!(
+    let shown = server.printed(&format!(
         "job create --key dry --cron @daily {URL} --dry-run"
     ));
     assert!(
@@ -58,12 +58,12 @@ fn a_dry_run_creates_nothing() {
     assert!(shown.contains("@daily"), "{shown}");
     assert!(shown.ends_with("nothing was changed\n"), "{shown}");
     let put = format!("job create --key dry --or-update --every 1h {URL}");
-    let shown = server.ask(&format!("{put} --dry-run"));
+    let shown = server.printed(&format!("{put} --dry-run"));
     assert!(shown.starts_with("would create a job (dry)"), "{shown}");
-    assert_eq!(server.ask("job list"), "");
+    assert_eq!(server.printed("job list"), "");
 
-    server.ask(&put);
-    let shown = server.ask(&format!("{put} --lane batch --dry-run"));
+    server.printed(&put);
+    let shown = server.printed(&format!("{put} --lane batch --dry-run"));
     assert!(shown.starts_with("would change job_"), "{shown}");
     assert!(shown.contains("standard → batch"), "{shown}");
     assert_eq!(job(&server, "dry")["lane"], "standard");
@@ -76,11 +76,11 @@ fn a_dry_run_creates_nothing() {
 #[test]
 fn bounds_reach_the_job_and_can_be_taken_away() {
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key bounded --every 1h --after-completion --runs-max 3 --tz Europe/Berlin {URL} \
          --starts-at 2098-01-01T00:00:00Z --ends-at 2099-01-01T00:00:00Z"
     ));
-    let shown = server.ask("job show bounded");
+    let shown = server.printed("job show bounded");
     for part in [
         "starts_at",
         "2099-01-01T00:00:00.000Z",
@@ -94,7 +94,7 @@ fn bounds_reach_the_job_and_can_be_taken_away() {
     assert_eq!(bounded["runs_left"], 3);
     assert_eq!(bounded["schedule"]["after_completion"], true);
 
-    server.ask("job edit bounded --every 2h --runs-max '' --after-completion=false");
+    server.printed("job edit bounded --every 2h --runs-max '' --after-completion=false");
     let schedule = &job(&server, "bounded")["schedule"];
     assert_eq!(schedule["every"], "2h");
     assert_eq!(
@@ -118,37 +118,37 @@ fn bounds_reach_the_job_and_can_be_taken_away() {
 fn a_job_that_waits_for_its_run_says_so() {
     let receiver = Receiver::answering(|_| Answer::ok().after(Duration::from_secs(20)));
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key slow --every 1s --after-completion --url {}",
         receiver.url("/")
     ));
     wait_for("the delivery", || (receiver.count() == 1).then_some(()));
-    let shown = server.ask("job show slow");
+    let shown = server.printed("job show slow");
     let resting = shown.lines().find(|line| line.starts_with("resting"));
     assert!(resting.unwrap().contains("the end of its run"), "{shown}");
-    let listed = server.ask("job list");
+    let listed = server.printed("job list");
     assert!(listed.contains("after its run"), "{listed}");
-    let edited = server.ask("job edit slow --lane batch");
+    let edited = server.printed("job edit slow --lane batch");
     assert!(edited.contains("next due after its run"), "{edited}");
 }
 
 #[test]
-fn what_a_pause_let_pass_is_caught_up_when_asked() {
+fn what_a_pause_let_pass_is_caught_up_when_requested() {
     let receiver = Receiver::start();
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key tick --every 1s --catch-up all --overlap allow --url {}",
         receiver.url("/")
     ));
-    server.ask("job pause tick --note 'until noon'");
-    let paused = server.ask("job show tick");
+    server.printed("job pause tick --note 'until noon'");
+    let paused = server.printed("job show tick");
     assert!(
         paused.contains("until noon") && paused.contains("paused_by"),
         "{paused}"
     );
     let before = receiver.count();
     let passed = wait_for("three slots to pass", || {
-        let slots = value(&server.ask("job slots tick --json"));
+        let slots = value(&server.printed("job slots tick --json"));
         let items = slots["items"].as_array().unwrap();
         let paused: Vec<_> = items
             .iter()
@@ -160,7 +160,7 @@ fn what_a_pause_let_pass_is_caught_up_when_asked() {
     });
     assert_eq!(receiver.count(), before, "a paused job does not run");
 
-    let resumed = server.ask("job resume tick --catch-up");
+    let resumed = server.printed("job resume tick --catch-up");
     assert!(resumed.starts_with("resumed"), "{resumed}");
     wait_for("the slots that passed", || {
         (receiver.count() >= before + 3).then_some(())
@@ -172,7 +172,7 @@ fn what_a_pause_let_pass_is_caught_up_when_asked() {
             .any(|delivery| passed == delivery.header("punctual-slot")),
         "{passed} has not run"
     );
-    let listed = server.ask("run list --job tick --state skipped --json");
+    let listed = server.printed("run list --job tick --state skipped --json");
     assert_eq!(value(&listed)["items"], json!([]), "nothing was skipped");
 }
 

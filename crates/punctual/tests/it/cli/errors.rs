@@ -85,7 +85,7 @@ fn errors_speak_of_flags_and_commands() {
             assert!(!error.contains(word), "{line}: {error}");
         }
     };
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key a --cron @yearly --url {}",
         receiver.url("/")
     ));
@@ -109,13 +109,13 @@ fn errors_speak_of_flags_and_commands() {
     refused("run list --limit 0", &["(--limit)"]);
     refused("run show nonsense", &["nonsense"]);
     refused("job explain a --at someday", &["--at 20", "(--at)"]);
-    server.ask("job run a");
+    server.printed("job run a");
     wait_for("the delivery", || (receiver.count() == 1).then_some(()));
     refused("job run a", &["--force"]);
 }
 
 #[test]
-fn a_file_at_fault_is_told_by_its_field() {
+fn a_file_at_fault_is_named_by_its_field() {
     let server = Server::start();
     let script = "echo '{\"schedule\": {\"cron\": \"75 * * * *\"}, \"target\": \"http://a/\"}' | punctual job create --file -";
     fails(&server.bash(script), 1, &["75", "(schedule.cron)"]);
@@ -134,19 +134,19 @@ fn a_dead_run_is_replayed_by_its_job_and_its_answer_is_shown() {
         _ => Answer::status(400).saying(&answer),
     });
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key bad --in 0s --url {}",
         receiver.url("/")
     ));
     let dead = |count: usize| {
         wait_for("the dead runs", || {
-            let runs = value(&server.ask("run list --job key:bad --state dead --json"));
+            let runs = value(&server.printed("run list --job key:bad --state dead --json"));
             let items = runs["items"].as_array().unwrap();
             (items.len() == count).then(|| items[0]["id"].as_str().unwrap().to_owned())
         })
     };
     let first = dead(1);
-    let shown = server.ask(&format!("run show {first}"));
+    let shown = server.printed(&format!("run show {first}"));
     for part in [
         "\nkey ",
         "\nduration ",
@@ -154,31 +154,35 @@ fn a_dead_run_is_replayed_by_its_job_and_its_answer_is_shown() {
     ] {
         assert!(shown.contains(part), "{shown} does not say {part:?}");
     }
-    let started = server.ask("job retry bad --payload '\"short\"'");
+    let started = server.printed("job retry bad --payload '\"short\"'");
     assert!(started.contains(&format!(" from {first}")), "{started}");
     let second = dead(2);
-    let shown = server.ask(&format!("run show {second}"));
+    let shown = server.printed(&format!("run show {second}"));
     assert!(
         shown.ends_with("answer (6 bytes, all of it):\n  no\n  way\n"),
         "{shown}"
     );
-    assert!(server.ask(&format!("run retry {second}")).contains(&second));
+    assert!(
+        server
+            .printed(&format!("run retry {second}"))
+            .contains(&second)
+    );
 }
 
 #[test]
 fn a_deleted_job_breaks_its_running_run_off_as_the_help_says() {
     let receiver = Receiver::answering(|_| Answer::ok().after(Duration::from_secs(20)));
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key slow --in 0s --url {}",
         receiver.url("/")
     ));
     wait_for("the delivery", || (receiver.count() == 1).then_some(()));
-    let runs = value(&server.ask("run list --job slow --json"));
+    let runs = value(&server.printed("run list --job slow --json"));
     let run = runs["items"][0]["id"].as_str().unwrap().to_owned();
-    server.ask("job delete slow");
+    server.printed("job delete slow");
     wait_for("its end", || {
-        let run = value(&server.ask(&format!("run show {run} --json")));
+        let run = value(&server.printed(&format!("run show {run} --json")));
         (run["state"] == "cancelled").then_some(())
     });
     let help = String::from_utf8(punctual("job delete --help").stdout).unwrap();

@@ -11,7 +11,7 @@ use crate::support::Server;
 const URL: &str = "--url http://127.0.0.1:9/";
 
 fn job(server: &Server, name: &str) -> Value {
-    value(&server.ask(&format!("job show {name} --json")))
+    value(&server.printed(&format!("job show {name} --json")))
 }
 
 /// What a job is, without what only the server says of it.
@@ -25,8 +25,8 @@ fn definition(mut job: Value) -> Value {
 #[test]
 fn what_show_prints_can_be_created_again() {
     let server = Server::start();
-    server.ask(CREATE);
-    server.ask(&format!(
+    server.printed(CREATE);
+    server.printed(&format!(
         "job create --key ticks --every 15m --anchor 2026-01-01T00:05:00Z --overlap queue_all {URL}"
     ));
     for key in ["team/hello", "ticks"] {
@@ -62,7 +62,7 @@ fn nothing_beside_a_file_is_ignored() {
     )
     .unwrap();
     let file = file.display();
-    server.ask(&format!("job create --file {file} --key b"));
+    server.printed(&format!("job create --file {file} --key b"));
     assert_eq!(
         job(&server, "b")["key"],
         "b",
@@ -114,11 +114,11 @@ fn nothing_beside_a_file_is_ignored() {
 fn an_update_keeps_what_is_not_said() {
     let server = Server::start();
     let create = "job create --key k --or-update";
-    let made = server.ask(&format!(
+    let made = server.printed(&format!(
         "{create} --cron '0 9 * * *' --timezone Asia/Tokyo {URL} --header 'X-A: 1' --label a=1 --dst-gap skip"
     ));
     assert!(made.starts_with("created job_"), "{made}");
-    let changed = server.ask(&format!(
+    let changed = server.printed(&format!(
         "{create} --cron '0 10 * * *' --header 'X-B: 2' --label b=2"
     ));
     assert!(changed.starts_with("changed job_"), "{changed}");
@@ -131,7 +131,7 @@ fn an_update_keeps_what_is_not_said() {
         json!({"x-a": "1", "x-b": "2"})
     );
     assert_eq!(after["labels"], json!({"a": "1", "b": "2"}));
-    server.ask("job edit k --timezone Europe/Berlin --label a= --header X-A:");
+    server.printed("job edit k --timezone Europe/Berlin --label a= --header X-A:");
     let after = job(&server, "k");
     assert_eq!(after["schedule"]["timezone"], "Europe/Berlin");
     assert_eq!(after["target"]["http"]["headers"], json!({"x-b": "2"}));
@@ -151,7 +151,7 @@ fn an_update_keeps_what_is_not_said() {
 #[test]
 fn every_field_of_a_schedule_has_its_flag() {
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key q --cron '0 30 2 ? * 2' --dialect quartz --dst-gap skip --dst-overlap both {URL}"
     ));
     let schedule = &job(&server, "q")["schedule"];
@@ -165,14 +165,14 @@ fn every_field_of_a_schedule_has_its_flag() {
     );
     let refused = server.cli(&format!("job create --cron @daily --dst-gap never {URL}"));
     fails(&refused, 1, &["never", "(--dst-gap)"]);
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key e --every 15m --anchor 2026-01-01T00:05:00Z {URL}"
     ));
     assert_eq!(
         job(&server, "e")["schedule"]["anchor"],
         "2026-01-01T00:05:00.000Z"
     );
-    server.ask("job edit e --every 30m");
+    server.printed("job edit e --every 30m");
     assert_eq!(
         job(&server, "e")["schedule"]["anchor"],
         "2026-01-01T00:05:00.000Z"

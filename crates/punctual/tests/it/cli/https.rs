@@ -62,11 +62,11 @@ fn a_server_is_spoken_to_over_tls_if_its_certificate_is_trusted() {
     let port = in_front_of(server.address.clone());
     let ca = format!("--server-ca {FIXTURES}/authority.pem");
     let create = "job create --key far --cron @daily --url http://127.0.0.1:9/";
-    let made = server.ask(&format!("{create} --server https://localhost:{port} {ca}"));
+    let made = server.printed(&format!("{create} --server https://localhost:{port} {ca}"));
     assert!(made.starts_with("created"), "{made}");
     assert!(
         server
-            .ask(&format!("job list --server https://localhost:{port}/ {ca}"))
+            .printed(&format!("job list --server https://localhost:{port}/ {ca}"))
             .contains("far")
     );
 

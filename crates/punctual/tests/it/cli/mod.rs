@@ -44,10 +44,10 @@ const CREATE: &str = "job create --key team/hello --cron '0 9 * * MON-FRI' --tim
 #[test]
 fn every_flag_reaches_the_job() {
     let server = Server::start();
-    let created = server.ask(CREATE);
+    let created = server.printed(CREATE);
     assert!(created.starts_with("created job_"), "{created}");
     assert!(created.contains("(team/hello), next due 2"), "{created}");
-    let shown = server.ask("job show team/hello --json");
+    let shown = server.printed("job show team/hello --json");
     assert!(shown.contains(r#"{"n": 1.0}"#), "byte for byte: {shown}");
     let job = value(&shown);
     assert_eq!(job["schedule"]["cron"], "0 9 * * MON-FRI");
@@ -66,23 +66,23 @@ fn every_flag_reaches_the_job() {
 #[test]
 fn a_job_lives_its_life_by_key_and_by_id() {
     let server = Server::start();
-    server.ask(CREATE);
-    let state = |job: &str| value(&server.ask(&format!("job show {job} --json")));
+    server.printed(CREATE);
+    let state = |job: &str| value(&server.printed(&format!("job show {job} --json")));
     let id = state("team/hello")["id"].as_str().unwrap().to_owned();
-    let shown = server.ask(&format!("job show {id}"));
+    let shown = server.printed(&format!("job show {id}"));
     assert!(
         shown.contains("team/hello") && shown.contains("active"),
         "{shown}"
     );
-    let list = server.ask("job list --label team=ops");
+    let list = server.printed("job list --label team=ops");
     assert!(list.starts_with("ID"), "{list}");
     assert!(
         list.contains(&id) && list.contains("0 9 * * MON-FRI Europe/Berlin"),
         "{list}"
     );
-    assert_eq!(server.ask("job list --q nothing-like-it"), "");
+    assert_eq!(server.printed("job list --q nothing-like-it"), "");
 
-    let edited = server.ask("job edit team/hello --method GET --retries 0");
+    let edited = server.printed("job edit team/hello --method GET --retries 0");
     assert!(edited.starts_with("changed"), "{edited}");
     let edited = state(&id);
     assert_eq!(edited["target"]["http"]["method"], "GET");
@@ -93,15 +93,19 @@ fn a_job_lives_its_life_by_key_and_by_id() {
     let stale = server.cli(&format!("job edit {id} --if-match 1 --lane critical"));
     fails(&stale, 1, &["version"]);
 
-    assert!(server.ask("job pause team/hello").starts_with("paused"));
+    assert!(server.printed("job pause team/hello").starts_with("paused"));
     assert_eq!(state(&id)["state"], "paused");
     assert!(
         server
-            .ask(&format!("job resume {id}"))
+            .printed(&format!("job resume {id}"))
             .starts_with("resumed")
     );
     assert_eq!(state(&id)["state"], "active");
-    assert!(server.ask("job delete team/hello").starts_with("deleted"));
+    assert!(
+        server
+            .printed("job delete team/hello")
+            .starts_with("deleted")
+    );
     fails(&server.cli("job show team/hello"), 1, &[]);
 }
 
@@ -109,13 +113,13 @@ fn a_job_lives_its_life_by_key_and_by_id() {
 fn a_job_fires_and_its_run_can_be_seen() {
     let receiver = Receiver::start();
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key now --in 0s --url {} --payload [1]",
         receiver.url("/hook")
     ));
     wait_for("the delivery", || (receiver.count() == 1).then_some(()));
     let run = wait_for("the run's end", || {
-        let runs = value(&server.ask("run list --job now --state succeeded --json"));
+        let runs = value(&server.printed("run list --job now --state succeeded --json"));
         runs["items"][0]["id"].as_str().map(str::to_owned)
     });
     let delivery = receiver.deliveries().remove(0);
@@ -130,7 +134,7 @@ fn a_job_fires_and_its_run_can_be_seen() {
         delivery.at_micros >= slot.as_millis() * 1_000,
         "never early"
     );
-    let list = server.ask("run list");
+    let list = server.printed("run list");
     assert!(list.contains(&run) && list.contains("succeeded"), "{list}");
     let head: Vec<&str> = list.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(head[..3], ["ID", "KEY", "SLOT"], "{list}");
@@ -141,14 +145,14 @@ fn a_job_fires_and_its_run_can_be_seen() {
         ["now", delivery.header("punctual-slot")],
         "{list}"
     );
-    let shown = server.ask(&format!("run show {run}"));
+    let shown = server.printed(&format!("run show {run}"));
     assert!(
         shown.contains("ATTEMPT") && shown.contains("200"),
         "{shown}"
     );
     fails(&server.cli(&format!("run cancel {run}")), 1, &[]);
 
-    let started = server.ask("job run now --payload [2]");
+    let started = server.printed("job run now --payload [2]");
     assert!(started.starts_with("started run_"), "{started}");
     wait_for("the manual run", || (receiver.count() == 2).then_some(()));
     assert_eq!(receiver.deliveries().remove(1).body, b"[2]");
@@ -166,29 +170,33 @@ fn a_dead_run_can_be_replayed_and_a_living_one_cancelled() {
     let receiver =
         Receiver::answering(move |delivery| Answer::status(400).after(slow(&delivery.path)));
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key bad --in 0s --url {}",
         receiver.url("/")
     ));
     let dead = wait_for("the dead run", || {
-        let runs = value(&server.ask("run list --state dead --json"));
+        let runs = value(&server.printed("run list --state dead --json"));
         runs["items"][0]["id"].as_str().map(str::to_owned)
     });
-    assert!(server.ask(&format!("run replay {dead}")).contains(&dead));
+    assert!(
+        server
+            .printed(&format!("run replay {dead}"))
+            .contains(&dead)
+    );
     wait_for("the replay", || (receiver.count() == 2).then_some(()));
 
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key slow --in 0s --url {}",
         receiver.url("/slow")
     ));
     wait_for("the slow delivery", || {
         (receiver.count() == 3).then_some(())
     });
-    let runs = value(&server.ask("run list --job slow --json"));
+    let runs = value(&server.printed("run list --job slow --json"));
     let run = runs["items"][0]["id"].as_str().unwrap();
-    server.ask(&format!("run cancel {run}"));
+    server.printed(&format!("run cancel {run}"));
     wait_for("its end", || {
-        let run = value(&server.ask(&format!("run show {run} --json")));
+        let run = value(&server.printed(&format!("run show {run} --json")));
         (run["state"] == "cancelled").then_some(())
     });
 }
@@ -201,9 +209,9 @@ fn json_is_exactly_what_the_server_says() {
     let job = r#"{"key": "a", "schedule": "@daily", "target": "http://127.0.0.1:9/"}"#;
     fs::write(&path, job).unwrap();
     let path = path.display();
-    let created = server.ask(&format!("job create --file {path} --json"));
+    let created = server.printed(&format!("job create --file {path} --json"));
     assert_eq!(created.lines().count(), 1, "{created}");
-    let shown = server.ask("--json job show a");
+    let shown = server.printed("--json job show a");
     let served = server.http().get("/v1/jobs/by-key/a");
     assert_eq!(served.header("content-type"), Some("application/json"));
     assert_eq!(shown.trim_end().as_bytes(), served.body.trim_ascii_end());
@@ -212,7 +220,8 @@ fn json_is_exactly_what_the_server_says() {
         1,
         &["key"],
     );
-    let stored = server.ask("job create --key a --or-update --every 1h --url http://127.0.0.1:9/");
+    let stored =
+        server.printed("job create --key a --or-update --every 1h --url http://127.0.0.1:9/");
     assert!(stored.starts_with("changed"), "{stored}");
 }
 
@@ -228,15 +237,15 @@ fn many_jobs_are_created_at_once_and_listed_page_by_page() {
     };
     fs::write(&path, (0..25).map(line).collect::<String>()).unwrap();
     let create = format!("job create --batch {}", path.display());
-    assert_eq!(server.ask(&create), "25 created, 0 refused\n");
+    assert_eq!(server.printed(&create), "25 created, 0 refused\n");
     let list = server.cli("job list --limit 10");
     assert_eq!(String::from_utf8_lossy(&list.stdout).lines().count(), 11);
     assert!(String::from_utf8_lossy(&list.stderr).contains("--cursor"));
-    let all = server.ask("job list --limit 10 --all");
+    let all = server.printed("job list --limit 10 --all");
     assert_eq!(all.lines().count(), 26, "{all}");
     assert_eq!(
         server
-            .ask("job list --limit 10 --all --json")
+            .printed("job list --limit 10 --all --json")
             .lines()
             .count(),
         3
@@ -354,7 +363,7 @@ fn a_closed_pipe_is_no_error() {
 fn a_backup_is_taken_while_the_server_works_and_can_be_served_from() {
     let server = Server::start();
     let create = |key: &str| {
-        server.ask(&format!(
+        server.printed(&format!(
             "job create --key {key} --cron @daily --url http://127.0.0.1:9/"
         ));
     };
@@ -366,7 +375,7 @@ fn a_backup_is_taken_while_the_server_works_and_can_be_served_from() {
         copy.display(),
         server.folder().display()
     );
-    assert!(server.ask(&backup).contains(copy.to_str().unwrap()));
+    assert!(server.printed(&backup).contains(copy.to_str().unwrap()));
     fails(&server.cli(&backup), 2, &[copy.to_str().unwrap()]);
     create("later");
     assert_eq!(server.stop().code(), Some(0));

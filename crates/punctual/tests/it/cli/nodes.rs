@@ -7,7 +7,7 @@ use crate::support::{Server, punctual, wait_for};
 fn a_node_alone_is_listed() {
     let server = Server::start();
     let listed = wait_for("its shards", || {
-        let listed = server.ask("node list");
+        let listed = server.printed("node list");
         listed.contains(" 256 ").then_some(listed)
     });
     let (head, row) = listed.trim_end().split_once('\n').unwrap();
@@ -22,7 +22,7 @@ fn a_node_alone_is_listed() {
         row.contains("api,schedule,execute") && row.ends_with('*'),
         "{row}"
     );
-    let json = server.ask("node list --json");
+    let json = server.printed("node list --json");
     assert_eq!(json.lines().count(), 1, "{json}");
     let list = value(&json);
     assert_eq!(list["items"][0]["self"], true);

@@ -13,38 +13,44 @@ fn dead_runs_are_found_grouped_and_replayed() {
         }
     });
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key sad --cron '0 0 1 1 *' --overlap allow --label team=ops --url {}",
         receiver.url("/")
     ));
     for _ in 0..3 {
-        server.ask("job run sad");
+        server.printed("job run sad");
     }
     wait_for("dead runs", || {
-        let runs = value(&server.ask("run list --state dead --since 1h --label team=ops --json"));
+        let runs =
+            value(&server.printed("run list --state dead --since 1h --label team=ops --json"));
         (runs["items"].as_array().unwrap().len() == 3).then_some(())
     });
-    let none = server.ask("run list --state dead --since 1h --target api.example.com");
+    let none = server.printed("run list --state dead --since 1h --target api.example.com");
     assert_eq!(none, "");
-    let groups = server.ask("run groups --since 1h --error 400");
+    let groups = server.printed("run groups --since 1h --error 400");
     let words: Vec<&str> = groups.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(words.get(..2), Some(&["3", "1"][..]), "{groups}");
     fails(&server.cli("run list --since soon"), 2, &["--since"]);
 
-    let done = server.ask("replay create --job sad --since 1h --payload '[1]' --rate 100 --wait");
+    let done =
+        server.printed("replay create --job sad --since 1h --payload '[1]' --rate 100 --wait");
     assert!(done.contains("is done: 3 started, 0 skipped"), "{done}");
     wait_for("the replays' end", || {
-        let runs = value(&server.ask("run list --state succeeded --json"));
+        let runs = value(&server.printed("run list --state succeeded --json"));
         (runs["items"].as_array().unwrap().len() == 3).then_some(())
     });
-    let list = server.ask("replay list");
+    let list = server.printed("replay list");
     assert!(list.contains("replay") && list.contains("done"), "{list}");
-    let id = value(&server.ask("replay list --json"))["items"][0]["id"].to_string();
+    let id = value(&server.printed("replay list --json"))["items"][0]["id"].to_string();
     let id = id.trim_matches('"');
-    assert!(server.ask(&format!("replay show {id}")).contains("started"));
     assert!(
         server
-            .ask(&format!("replay cancel {id}"))
+            .printed(&format!("replay show {id}"))
+            .contains("started")
+    );
+    assert!(
+        server
+            .printed(&format!("replay cancel {id}"))
             .contains("is done")
     );
     fails(
@@ -59,14 +65,14 @@ fn dead_runs_are_found_grouped_and_replayed() {
 fn past_slots_are_run_on_purpose() {
     let receiver = Receiver::start();
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key daily --cron '0 9 * * *' --url {}",
         receiver.url("/")
     ));
     let range = "--from 2024-01-01T00:00:00Z --to 2024-01-04T00:00:00Z";
-    let dry = server.ask(&format!("job backfill daily {range} --dry-run"));
+    let dry = server.printed(&format!("job backfill daily {range} --dry-run"));
     assert!(dry.starts_with("3 slots from 2024-01-01"), "{dry}");
-    let done = server.ask(&format!("job backfill daily {range} --rate 50 --wait"));
+    let done = server.printed(&format!("job backfill daily {range} --rate 50 --wait"));
     assert!(done.contains("is done: 3 started"), "{done}");
     wait_for("three slots", || (receiver.count() == 3).then_some(()));
     let slots = receiver.deliveries();

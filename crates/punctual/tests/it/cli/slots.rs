@@ -11,10 +11,10 @@ const URL: &str = "--url http://127.0.0.1:9/";
 #[test]
 fn a_gap_of_daylight_saving_is_explained() {
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key night --cron '30 2 * * *' --tz Europe/Berlin {URL}"
     ));
-    let explain = |at: &str| server.ask(&format!("job explain night --at {at}"));
+    let explain = |at: &str| server.printed(&format!("job explain night --at {at}"));
     // The clocks go from 02:00 to 03:00: 02:30 does not exist, and the slot is where the gap ends.
     let gap = explain("2099-03-29T02:30");
     let first = gap.lines().next().unwrap();
@@ -39,7 +39,7 @@ fn a_gap_of_daylight_saving_is_explained() {
     assert!(no.lines().next().unwrap().ends_with("is no slot"), "{no}");
     assert!(no.contains("\nno "), "{no}");
 
-    let json = value(&server.ask("job explain night --at 2099-03-30T02:31 --json"));
+    let json = value(&server.printed("job explain night --at 2099-03-30T02:31 --json"));
     assert_eq!(json["slot"], false);
     assert!(json["steps"].is_array());
     fails(
@@ -58,17 +58,17 @@ fn a_gap_of_daylight_saving_is_explained() {
 fn the_slots_of_a_paused_job_are_one_line_that_says_why() {
     let receiver = Receiver::start();
     let server = Server::start();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key tick --every 1s --url {}",
         receiver.url("/")
     ));
     let settled = wait_for("a run", || {
-        let runs = value(&server.ask("run list --job tick --state succeeded --json"));
+        let runs = value(&server.printed("run list --job tick --state succeeded --json"));
         runs["items"][0]["id"].as_str().map(str::to_owned)
     });
-    server.ask("job pause tick --note 'new database'");
+    server.printed("job pause tick --note 'new database'");
     let paused = wait_for("two slots to pass", || {
-        let slots = server.ask("job slots tick");
+        let slots = server.printed("job slots tick");
         let is_stretch = |line: &&str| line.contains(" … ") && line.contains(" paused ");
         // Two stretches: what has passed, and what will if nothing changes.
         let passed = slots.lines().filter(is_stretch).count() == 2;
@@ -85,14 +85,14 @@ fn the_slots_of_a_paused_job_are_one_line_that_says_why() {
     assert!(ran.contains(" ran ") && ran.contains("succeeded"), "{ran}");
     assert!(!paused.contains("unknown"), "{paused}");
 
-    server.ask("job resume tick");
+    server.printed("job resume tick");
     let listed = wait_for("the skipped entry", || {
-        let runs = server.ask("run list --job tick --state skipped");
+        let runs = server.printed("run list --job tick --state skipped");
         runs.contains("paused: new database, by anonymous")
             .then_some(runs)
     });
     let id = listed.lines().nth(1).unwrap().split(' ').next().unwrap();
-    let shown = server.ask(&format!("run show {id}"));
+    let shown = server.printed(&format!("run show {id}"));
     let says = |name: &str, what: &str| {
         let line = shown.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line.contains(what), "{shown}");
@@ -104,10 +104,10 @@ fn the_slots_of_a_paused_job_are_one_line_that_says_why() {
 #[test]
 fn slots_come_page_by_page_up_to_the_limit() {
     let server = Server::start();
-    server.ask(&format!("job create --key often --cron '* * * * *' {URL}"));
+    server.printed(&format!("job create --key often --cron '* * * * *' {URL}"));
     let from = Timestamp::parse("2099-01-01T00:00:00Z").unwrap();
     let range = "--from 2099-01-01T00:00:00Z --to 2099-01-02T12:00:00Z";
-    let many = server.ask(&format!("job slots often {range} --limit 1500"));
+    let many = server.printed(&format!("job slots often {range} --limit 1500"));
     let slots: Vec<&str> = many.lines().skip(1).collect();
     assert_eq!(slots.len(), 1_500);
     assert!(
@@ -123,7 +123,7 @@ fn slots_come_page_by_page_up_to_the_limit() {
     let few = server.cli(&format!("job slots often {range} --limit 5"));
     assert_eq!(String::from_utf8_lossy(&few.stdout).lines().count(), 6);
     assert!(String::from_utf8_lossy(&few.stderr).contains("there are more"));
-    let pages = server.ask(&format!("job slots often {range} --limit 1500 --json"));
+    let pages = server.printed(&format!("job slots often {range} --limit 1500 --json"));
     assert_eq!(pages.lines().count(), 2);
     let backwards =
         server.cli("job slots often --from 2099-01-02T00:00:00Z --to 2099-01-01T00:00:00Z");

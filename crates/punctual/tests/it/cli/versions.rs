@@ -11,11 +11,11 @@ const SECRET: &str = "Bearer of-the-first-version";
 fn changed(receiver: &Receiver) -> Server {
     let server = Server::start_with_keys();
     let url = receiver.url("/hook");
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key hello --every 1h --url {url} --header 'Authorization: {SECRET}'"
     ));
-    server.ask("job edit hello --every 2h");
-    server.ask("job edit hello --header 'Authorization: Bearer of-another'");
+    server.printed("job edit hello --every 2h");
+    server.printed("job edit hello --header 'Authorization: Bearer of-another'");
     server
 }
 
@@ -23,7 +23,7 @@ fn changed(receiver: &Receiver) -> Server {
 fn a_job_goes_back_to_a_version_with_what_is_not_shown_of_it() {
     let receiver = Receiver::start();
     let server = changed(&receiver);
-    let listed = server.ask("job versions hello");
+    let listed = server.printed("job versions hello");
     let numbers: Vec<&str> = listed
         .lines()
         .skip(1)
@@ -31,27 +31,30 @@ fn a_job_goes_back_to_a_version_with_what_is_not_shown_of_it() {
         .collect();
     assert_eq!(numbers, ["3", "2", "1"], "{listed}");
     assert!(listed.contains("schedule"), "{listed}");
-    let first = server.ask("job show hello --version 1 --json");
+    let first = server.printed("job show hello --version 1 --json");
     assert_eq!(value(&first)["job"]["schedule"]["every"], "1h", "{first}");
     let all = format!(
         "{listed}{first}{}",
-        server.ask("job show hello --version 1")
+        server.printed("job show hello --version 1")
     );
     assert!(!all.contains("of-the-first-version"), "{all}");
 
     let stale = server.cli("job revert hello --to 1 --if-match 2");
     fails(&stale, 1, &["version"]);
-    let shown = server.ask("job revert hello --to 1 --dry-run");
+    let shown = server.printed("job revert hello --to 1 --dry-run");
     assert!(shown.contains("2h → 1h"), "{shown}");
     assert!(shown.ends_with("nothing was changed\n"), "{shown}");
-    assert_eq!(value(&server.ask("job show hello --json"))["version"], 3);
-    server.ask("job revert hello --to 1 --if-match 3");
-    let job = value(&server.ask("job show hello --json"));
+    assert_eq!(
+        value(&server.printed("job show hello --json"))["version"],
+        3
+    );
+    server.printed("job revert hello --to 1 --if-match 3");
+    let job = value(&server.printed("job show hello --json"));
     assert_eq!(
         (&job["version"], &job["schedule"]["every"]),
         (&Value::from(4), &Value::from("1h"))
     );
-    server.ask("job run hello");
+    server.printed("job run hello");
     let delivery = wait_for("the run", || receiver.deliveries().pop());
     assert_eq!(delivery.header("authorization"), SECRET);
     fails(&server.cli("job revert hello --to 9"), 1, &["version 9"]);
@@ -60,11 +63,11 @@ fn a_job_goes_back_to_a_version_with_what_is_not_shown_of_it() {
 #[test]
 fn the_audit_log_is_listed_and_exported_without_secrets() {
     let server = changed(&Receiver::start());
-    server.ask("job pause hello");
-    let listed = server.ask("audit list --action job.edit");
+    server.printed("job pause hello");
+    let listed = server.printed("audit list --action job.edit");
     assert_eq!(listed.matches("job.edit").count(), 2, "{listed}");
     assert!(listed.contains("127.0.0.1"), "{listed}");
-    let exported = server.ask("audit export");
+    let exported = server.printed("audit export");
     let actions: Vec<String> = exported
         .lines()
         .map(|line| value(line)["action"].as_str().unwrap().to_owned())

@@ -137,7 +137,7 @@ impl Browser {
     }
 
     /// As wide as this, in this colour scheme.
-    pub fn look(&self, width: u32, height: u32, scheme: &str) {
+    pub fn resize(&self, width: u32, height: u32, scheme: &str) {
         let feature = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.devtools("Emulation.setEmulatedMedia", json!({"features": feature}));
         let size =

@@ -19,7 +19,7 @@ fn the_overview_and_a_run_follow_what_happens_without_a_load() {
         return;
     };
     let world = World::new();
-    browser.look(1200, 900, "light");
+    browser.resize(1200, 900, "light");
     world.log_in(&browser);
     browser.wait_text("Live");
     browser.js(MARK);
@@ -31,18 +31,18 @@ fn the_overview_and_a_run_follow_what_happens_without_a_load() {
     browser.js("document.querySelector('main a[href=\"/dead\"]').focus()");
     let focus = "return document.activeElement.getAttribute('href')";
     assert_eq!(browser.js(focus), "/dead");
-    world.server.ask("job run orders-export");
+    world.server.printed("job run orders-export");
     wait_for("the second dead run", || {
         (browser.js(dead) == "2").then_some(())
     });
     assert!(is_same_page(&browser));
     assert_eq!(browser.js(focus), "/dead");
 
-    world.server.ask(&format!(
+    world.server.printed(&format!(
         "job create --key slow --every 24h --timeout 30s --url {}",
         world.receiver.url("/slow")
     ));
-    let started = world.server.ask("--json job run slow");
+    let started = world.server.printed("--json job run slow");
     let started: serde_json::Value = serde_json::from_str(&started).unwrap();
     let run = started["id"].as_str().unwrap();
     browser.go(&world.url(&format!("/runs/{run}")));
@@ -69,12 +69,12 @@ fn a_server_that_is_killed_and_comes_back_is_said_and_the_page_goes_on() {
     let receiver = Receiver::answering(|_| Answer::ok());
     let server = Server::start_in(folder.path(), &[KEYS]);
     let address = server.url().trim_start_matches("http://").to_owned();
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key one --every 24h --url {}",
         receiver.url("/ok")
     ));
-    let link = server.ask("console");
-    browser.look(1200, 900, "light");
+    let link = server.printed("console");
+    browser.resize(1200, 900, "light");
     browser.go(link.trim());
     browser.wait_text("Overview");
     browser.wait_text("Live");
@@ -84,12 +84,12 @@ fn a_server_that_is_killed_and_comes_back_is_said_and_the_page_goes_on() {
     browser.wait_text("The server does not answer.");
     check(&browser, "overview-away", 1200);
     browser.screenshot(&screenshots().join("overview-away-1200-light.png"));
-    browser.look(320, 700, "dark");
+    browser.resize(320, 700, "dark");
     check(&browser, "overview-away", 320);
     browser.screenshot(&screenshots().join("overview-away-320-dark.png"));
-    browser.look(1200, 900, "light");
+    browser.resize(1200, 900, "light");
     let server = Server::start_in(folder.path(), &[KEYS, "--listen", &address]);
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key two --every 24h --url {}",
         receiver.url("/ok")
     ));

@@ -39,22 +39,22 @@ impl World {
         let receiver = Receiver::answering(answer);
         let server = Server::start_with_keys();
         let url = |path: &str| receiver.url(path);
-        server.ask(&format!("job create --key invoices-sync --cron '*/15 * * * *' --timezone Europe/Berlin --url {} --label team=billing", url("/ok")));
-        server.ask(&format!(
+        server.printed(&format!("job create --key invoices-sync --cron '*/15 * * * *' --timezone Europe/Berlin --url {} --label team=billing", url("/ok")));
+        server.printed(&format!(
             "job create --key ledger-close --cron '30 2 * * *' --timezone Europe/Berlin --url {}",
             url("/ok")
         ));
-        server.ask(&format!(
+        server.printed(&format!(
             "job create --key orders-export --every 1h --url {}",
             url("/dead")
         ));
-        server.ask(&format!(
+        server.printed(&format!(
             "job create --key flaky-pull --every 2s --url {}",
             url("/flaky")
         ));
-        server.ask("calendar put holidays --yearly 12-25");
-        server.ask("job edit ledger-close --timeout 1m");
-        server.ask("job run orders-export");
+        server.printed("calendar put holidays --yearly 12-25");
+        server.printed("job edit ledger-close --timeout 1m");
+        server.printed("job run orders-export");
         let made = server.bash(&format!(
             "echo '{PASSWORD}' | punctual user create ada --role admin"
         ));
@@ -139,11 +139,11 @@ fn check(browser: &Browser, name: &str, width: u32) {
 
 /// The same at one width in one scheme, and a screenshot of the whole page.
 fn check_whole(browser: &Browser, name: &str, (width, scheme): (u32, &str)) {
-    browser.look(width, 900, scheme);
+    browser.resize(width, 900, scheme);
     check(browser, name, width);
     let height = browser.js("return document.documentElement.scrollHeight");
     let height = height.as_u64().unwrap().clamp(500, 2_400) as u32;
-    browser.look(width, height, scheme);
+    browser.resize(width, height, scheme);
     let file = format!("{name}-{width}-{scheme}.png");
     browser.screenshot(&screenshots().join(file));
 }
@@ -157,10 +157,10 @@ fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
     let dead = world.run_of("orders-export", "dead").unwrap();
     let retried = world.run_of("flaky-pull", "succeeded").unwrap();
     let id = |run: &Value| run["id"].as_str().unwrap().to_owned();
-    let link = world.server.ask("console");
+    let link = world.server.printed("console");
     browser.go(&world.url("/login"));
     for (width, scheme) in [(1600, "light"), (320, "dark")] {
-        browser.look(width, 800, scheme);
+        browser.resize(width, 800, scheme);
         check(&browser, "login", width);
         browser.screenshot(&screenshots().join(format!("login-{width}-{scheme}.png")));
     }
@@ -219,7 +219,7 @@ fn a_job_is_created_by_keyboard_alone_then_paused_and_resumed() {
         return;
     };
     let world = World::new();
-    browser.look(1200, 900, "light");
+    browser.resize(1200, 900, "light");
     world.log_in(&browser);
     browser.keys("gj");
     browser.wait_text("New job");
@@ -270,7 +270,7 @@ fn the_palette_finds_pages_jobs_and_runs_by_keyboard_alone() {
         return;
     };
     let world = World::new();
-    browser.look(1200, 900, "light");
+    browser.resize(1200, 900, "light");
     world.log_in(&browser);
     let palette = || {
         browser.control("k");
@@ -326,7 +326,7 @@ fn a_dead_run_is_found_replayed_and_the_log_has_neither_token_nor_password() {
         return;
     };
     let world = World::new();
-    browser.look(1200, 900, "dark");
+    browser.resize(1200, 900, "dark");
     world.log_in(&browser);
     // What was counted is written every other second or so.
     wait_for("the dead run on the overview", || {
@@ -347,7 +347,7 @@ fn a_dead_run_is_found_replayed_and_the_log_has_neither_token_nor_password() {
     });
     assert_eq!(replayed["kind"], "replay");
     // A link is good for one login.
-    let link = world.server.ask("console");
+    let link = world.server.printed("console");
     browser.go(link.trim());
     // Whoever is logged in has to agree first.
     browser.wait_text("You are logged in as ada");
@@ -378,7 +378,7 @@ fn forms_and_copying_work_over_plain_http_at_a_name_of_the_network() {
     let http = server.http().with_key(&server.root_key());
     let port = server.url().rsplit(':').next().unwrap().to_owned();
     let at = |path: &str| format!("http://punctual.test:{port}{path}");
-    browser.look(1200, 900, "light");
+    browser.resize(1200, 900, "light");
     browser.go(&at("/login"));
     browser.tab_to("name");
     browser.keys("ada");

@@ -15,12 +15,12 @@ fn a_hot_second_is_marked_and_its_jobs_are_spread_from_the_page() {
     for number in 0..24 {
         let lane = ["critical", "standard", "batch"][number % 3];
         let key = format!("tenant-{number}/nightly-settlement-of-the-ledger");
-        world.server.ask(&format!(
+        world.server.printed(&format!(
             "job create --key {key} --cron '0 3 * * *' --lane {lane} --url {}",
             world.receiver.url("/ok")
         ));
     }
-    browser.look(1600, 900, "light");
+    browser.resize(1600, 900, "light");
     world.log_in(&browser);
     wait_for("the hot second", || {
         browser.go(&world.url("/"));
@@ -34,7 +34,7 @@ fn a_hot_second_is_marked_and_its_jobs_are_spread_from_the_page() {
     ] {
         check_whole(&browser, "overview-hot", (width, scheme));
     }
-    browser.look(1600, 900, "light");
+    browser.resize(1600, 900, "light");
     browser.click("#hot a.btn");
     // One that is due every other second may be due then, too.
     browser.wait_text("in one second now");
@@ -52,15 +52,15 @@ fn a_hot_second_is_marked_and_its_jobs_are_spread_from_the_page() {
     let jobs = jobs["items"].as_array().unwrap();
     let spread = jobs.iter().filter(|job| job["spread"] == "60s");
     assert_eq!(spread.count(), 23);
-    let said = world.server.ask("forecast --reach 1h --json");
+    let said = world.server.printed("forecast --reach 1h --json");
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["reach"], "1h");
     // From the command line the last one follows.
     let day = world.get("/v1/forecast/second?at=0");
     assert_eq!(day["field"], "at");
-    let shown = world.server.ask("forecast");
+    let shown = world.server.printed("forecast");
     assert!(shown.contains("PER SECOND"), "{shown}");
-    let lines = world.server.ask("events --events-max 1");
+    let lines = world.server.printed("events --events-max 1");
     assert!(lines.contains("open"), "{lines}");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

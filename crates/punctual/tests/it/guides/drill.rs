@@ -11,13 +11,13 @@ fn the_drill_of_the_guide_restores_a_backup_and_calls_nobody() {
     let server = Server::start_in(folder.path(), &["--node", "source", KEYS]);
     let receiver = Receiver::start();
     let url = receiver.url("/");
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --key drilled --cron @daily --url {url}"
     ));
-    server.ask("job run drilled");
+    server.printed("job run drilled");
     wait_for("the run", || (receiver.count() == 1).then_some(()));
     // Due every second, on the copy as well.
-    server.ask(&format!("job create --key busy --every 1s --url {url}"));
+    server.printed(&format!("job create --key busy --every 1s --url {url}"));
     let own = TempDir::new().unwrap();
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()

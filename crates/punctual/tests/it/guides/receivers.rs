@@ -44,7 +44,7 @@ fn works_once(program: &Path, arguments: &[&str]) {
 
     let server = Server::start();
     let create = format!("job create --in 0s --url http://{address}/ --payload '{{\"n\": 1}}'");
-    server.ask(&create);
+    server.printed(&create);
     let run = wait_for("its run", || {
         let runs = list(&server.http(), "/v1/runs?");
         runs.into_iter().find(|run| run["state"] == "succeeded")

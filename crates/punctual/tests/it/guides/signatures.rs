@@ -34,7 +34,7 @@ fn sent() -> Value {
     let script = format!("echo {SECRET} | punctual signing create --stdin");
     assert!(server.bash(&script).status.success());
     let url = receiver.url("/");
-    server.ask(&format!(
+    server.printed(&format!(
         "job create --in 0s --url {url} --payload '{{\"n\": 1}}'"
     ));
     wait_for("the callback", || (receiver.count() == 1).then_some(()));

@@ -216,7 +216,7 @@ impl Server {
 
     /// The same, when it is to go well: what it printed.
     #[track_caller]
-    pub fn ask(&self, line: &str) -> String {
+    pub fn printed(&self, line: &str) -> String {
         let output = self.cli(line);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{:?}: {error}", output.status);

@@ -20,15 +20,15 @@ pub use request::{Http, Reply};
 
 /// Tries until something holds, for at most half a minute.
 #[track_caller]
-pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    wait_within(30, what, look)
+pub fn wait_for<T>(what: &str, find: impl FnMut() -> Option<T>) -> T {
+    wait_within(30, what, find)
 }
 
 /// The same for so many seconds.
 #[track_caller]
-pub fn wait_within<T>(secs: u32, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_within<T>(secs: u32, what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     for _ in 0..secs * 50 {
-        if let Some(found) = look() {
+        if let Some(found) = find() {
             return found;
         }
         thread::sleep(Duration::from_millis(20));

@@ -196,7 +196,7 @@ async fn every_page_has_its_policy_and_neither_scripts_nor_styles_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_and_a_name_that_nobody_has_look_the_same_and_are_slowed_down() {
+async fn a_wrong_password_and_a_name_that_nobody_has_are_answered_alike_and_slowed_down() {
     let world = World::with_keys().await;
     user(&world, "ada", Role::Reader).await;
     let mut browser = Browser::new(&world);
@@ -509,7 +509,7 @@ async fn a_link_logs_in_once_as_the_holder_of_its_key() {
 }
 
 #[tokio::test]
-async fn where_no_key_is_asked_for_the_console_is_open_but_to_other_origins() {
+async fn where_no_key_is_required_the_console_is_open_but_to_other_origins() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.get("/").await.is(200);

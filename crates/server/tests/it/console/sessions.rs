@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::{Browser, PASSWORD, cookie_of, csrf_of, form, logged_in, user};
-use crate::door::{ask, header, request};
+use crate::door::{exchange, header, request};
 use crate::sockets::{Served, read, served_by};
 use crate::world::{OK, World};
 
@@ -47,10 +47,10 @@ async fn cookie(served: &Served, headers: &[(&str, &str)]) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_names_its_origin_and_nothing_else_is_given_away() {
     let served = served(None).await;
-    let page = ask(&served, "GET", "/login", &[]).await;
+    let page = exchange(&served, "GET", "/login", &[]).await;
     // By no-referrer, a browser would send `Origin: null` with every form.
     assert_eq!(header(&page, "referrer-policy"), Some("same-origin"));
-    let other = ask(&served, "GET", "/healthz", &[]).await;
+    let other = exchange(&served, "GET", "/healthz", &[]).await;
     assert_eq!(header(&other, "referrer-policy"), Some("no-referrer"));
 }
 

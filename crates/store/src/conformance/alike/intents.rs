@@ -190,16 +190,16 @@ impl World {
             return Call::Nothing;
         };
         // From a handful of moments, so that some ids come twice.
-        let asked_at = at(i64::from(nonce) * 30);
-        let id = RunId::asked(job.id, asked_at, u64::from(nonce));
-        let inserted = Run::of_slot(&job, Slot(asked_at));
+        let requested_at = at(i64::from(nonce) * 30);
+        let id = RunId::of_request(job.id, requested_at, u64::from(nonce));
+        let inserted = Run::of_slot(&job, Slot(requested_at));
         let large = usize::from(nonce % 2) * PAYLOAD_INLINE_MAX;
         let payload = Some(Bytes::from(vec![nonce; large + 3]));
         let run = Run {
             id,
             kind: RunKind::Manual,
             slot: None,
-            due_at: asked_at,
+            due_at: requested_at,
             payload,
             trace: trace(nonce),
             ..inserted
@@ -389,7 +389,7 @@ fn settled(run: Run, end: End, now: Timestamp) -> Settlement {
             (Verdict::RetryAt(now.plus(late)), Some(Outcome::Failed))
         }
         End::Bury => (Verdict::Bury(Reason::Refused), Some(Outcome::TimedOut)),
-        End::Cancel => (Verdict::Cancel(Reason::Asked), Some(Outcome::Cancelled)),
+        End::Cancel => (Verdict::Cancel(Reason::Requested), Some(Outcome::Cancelled)),
         End::Release => (Verdict::Release, None),
         End::Wait(secs) => {
             // A moment of its own for each, so that it shows who has waited longest.

@@ -74,12 +74,12 @@ fn try_out(
     };
     config.rng_seed = RngSeed::Fixed(seed);
     eprintln!("PROPTEST_RNG_SEED={seed}");
-    if let Err(error) = ask(config, first, second) {
+    if let Err(error) = run_cases(config, first, second) {
         panic!("PROPTEST_RNG_SEED={seed}: {error}");
     }
 }
 
-fn ask(
+fn run_cases(
     config: Config,
     first: impl AsyncFn() -> Result<Subject, BoxError>,
     second: impl AsyncFn() -> Result<Subject, BoxError>,
@@ -164,6 +164,6 @@ fn every_flaw_is_found() {
                 ..Subject::mem().await?
             })
         };
-        assert!(ask(config, whole, flawed).is_err(), "{flaw:?}");
+        assert!(run_cases(config, whole, flawed).is_err(), "{flaw:?}");
     }
 }

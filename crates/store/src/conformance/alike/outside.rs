@@ -190,12 +190,12 @@ impl World {
             let (id, kind) = if of_slot {
                 (RunId::for_slot(job.id, slot), RunKind::Slot)
             } else {
-                let old = RunId::asked(job.id, at(30), u64::from(nonce));
+                let old = RunId::of_request(job.id, at(30), u64::from(nonce));
                 (RunId::replayed(job.id, since, replay, old), RunKind::Replay)
             };
             let run = Run {
                 slot: Some(slot),
-                ..Run::asked_for(&job, id, kind, self.now())
+                ..Run::of_request(&job, id, kind, self.now())
             };
             let wanted = QueueRun { run, replay, since };
             queued.insert(id, wanted);

@@ -188,7 +188,7 @@ impl Actor {
                 0..=3 => Verdict::Succeed,
                 4..=5 => Verdict::RetryAt(run.due_at.plus(Duration::from_secs(5))),
                 6 => Verdict::Bury(Reason::Refused),
-                7 => Verdict::Cancel(Reason::Asked),
+                7 => Verdict::Cancel(Reason::Requested),
                 _ => Verdict::Release,
             };
             settlements.push(settlement(&run, verdict));
@@ -201,7 +201,7 @@ impl Actor {
         let now = self.stage.now;
         let nonce = self.chance.below(3) as u64;
         let run = Run {
-            id: RunId::asked(job.id, now, nonce),
+            id: RunId::of_request(job.id, now, nonce),
             kind: RunKind::Manual,
             slot: None,
             due_at: now,

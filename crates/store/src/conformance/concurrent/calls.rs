@@ -325,8 +325,8 @@ fn ended(mut presences: Vec<PresenceId>) -> Answer {
 }
 
 fn changed_of(mut answer: JobChanged) -> Answer {
-    if let JobChanged::Done { asked, .. } = &mut answer {
-        asked.sort();
+    if let JobChanged::Done { marked, .. } = &mut answer {
+        marked.sort();
     }
     Answer::Changed(answer)
 }
@@ -334,7 +334,7 @@ fn changed_of(mut answer: JobChanged) -> Answer {
 fn cancelled_of(answer: Cancelled) -> Answer {
     Answer::Cancelled(match answer {
         Cancelled::Done(run) => Cancelled::Done(Box::new(norm(*run))),
-        Cancelled::Asked | Cancelled::Ended(_) | Cancelled::Missing => answer,
+        Cancelled::Marked | Cancelled::Ended(_) | Cancelled::Missing => answer,
     })
 }
 

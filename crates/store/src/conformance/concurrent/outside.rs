@@ -210,12 +210,12 @@ impl Actor {
         let (id, kind) = if of_slot {
             (RunId::for_slot(job.id, slot), RunKind::Slot)
         } else {
-            let old = RunId::asked(job.id, since, nonce);
+            let old = RunId::of_request(job.id, since, nonce);
             (RunId::replayed(job.id, since, replay, old), RunKind::Replay)
         };
         let run = Run {
             slot: Some(slot),
-            ..Run::asked_for(job, id, kind, self.stage.now)
+            ..Run::of_request(job, id, kind, self.stage.now)
         };
         Call::Queue(vec![QueueRun { run, replay, since }])
     }

@@ -266,7 +266,7 @@ async fn drain(store: &dyn Store, opening: &Opening, jobs: &[JobId]) -> Result<(
                 let report = reported(run, Outcome::Succeeded);
                 store.handed().report(&[report], opening.now).await?;
             } else if run.claim.is_some() {
-                let cancelled = settlement(run, Verdict::Cancel(Reason::Asked));
+                let cancelled = settlement(run, Verdict::Cancel(Reason::Requested));
                 store.settle(keeper, &[cancelled]).await?;
             } else {
                 store.cancel_run(TENANT, run.id, opening.now).await?;

@@ -19,11 +19,11 @@ moved AS (
                 $18::smallint[], $19::boolean[], $20::boolean[], $21::boolean[], $22::bigint[], $23::integer[],
                 $24::uuid[])
          n(job, shard, version, was, slot, next_slot, due_next, state, state_at, runs_were, runs_made, run, due_at, lane,
-           claim, looks, exclusive, slot_last, manual_runs, late)
+           claim, needs_runs, exclusive, slot_last, manual_runs, late)
     WHERE (SELECT shards FROM held) = $4::bigint
       AND j.id = ANY(ARRAY[n.job]) AND j.version = n.version AND j.next_slot = n.was AND j.state = {JobState::Active}
       AND j.runs_made = n.runs_were AND coalesce(j.manual_runs, 0) = n.manual_runs AND (n.slot_last IS NULL OR j.slot_last = n.slot_last)
-      AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
+      AND (NOT n.needs_runs OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
       AND (n.version = 1 OR (SELECT 1 FROM history h WHERE h.id = n.run LIMIT 1) IS NULL)
       AND (n.late IS NULL OR (
           SELECT 1 FROM (

@@ -13,11 +13,11 @@ moved AS (
                       state_at = coalesce(n.finished_at, j.state_at)
     FROM unnest($5::uuid[], $6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::uuid[], $11::smallint[],
                 $12::boolean[], $13::integer[], $14::uuid[])
-         n(job, version, slot, next_slot, finished_at, run, lane, looks, manual_runs, late)
+         n(job, version, slot, next_slot, finished_at, run, lane, needs_runs, manual_runs, late)
     WHERE (SELECT shards FROM held) = $4::bigint
       AND j.id = ANY(ARRAY[n.job]) AND j.version = n.version AND j.next_slot = n.slot AND j.state = {JobState::Active} AND j.runs_made = 0
       AND coalesce(j.manual_runs, 0) = n.manual_runs
-      AND (NOT n.looks OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
+      AND (NOT n.needs_runs OR (SELECT 1 FROM live o WHERE o.job = n.job LIMIT 1) IS NULL)
       AND (n.late IS NULL OR (
           SELECT 1 FROM (
               SELECT h.dispatched_at, h.settled_at FROM history h

@@ -126,7 +126,7 @@ impl Target {
     /// Sends a document; a refusal must name the field that is wrong, or one that it makes wrong.
     #[track_caller]
     fn refuses_by_name(&mut self, method: &str, path: &str, body: &str, place: &str) {
-        let reply = self.ask(method, path, &[JSON], body.as_bytes());
+        let reply = self.send(method, path, &[JSON], body.as_bytes());
         if reply.status != 422 {
             return;
         }
@@ -161,7 +161,7 @@ fn every_field_wrong_in_every_way_is_refused_and_changes_nothing() {
                 target.refuses_by_name("POST", "/v1/jobs", &body, place);
             }
             for body in around(&job, place) {
-                target.ask("POST", "/v1/jobs", &[JSON], body.as_bytes());
+                target.send("POST", "/v1/jobs", &[JSON], body.as_bytes());
             }
         }
     }
@@ -174,15 +174,15 @@ fn edits_and_previews_of_nonsense_are_refused_too() {
     let mut target = Target::start();
     let [cron, every, _] = schedules();
     let job = full(cron);
-    let made = target.ask("POST", "/v1/jobs", &[JSON], job.to_string().as_bytes());
+    let made = target.send("POST", "/v1/jobs", &[JSON], job.to_string().as_bytes());
     let path = format!("/v1/jobs/{}", made.json()["id"].as_str().unwrap());
     let mut found = Vec::new();
     places(&job, "", &mut found);
     for place in &found {
         for token in tokens() {
             let body = with_token(&job, place, &token);
-            target.ask("PATCH", &path, &[JSON], body.as_bytes());
-            target.ask("PUT", "/v1/jobs/by-key/other", &[JSON], body.as_bytes());
+            target.send("PATCH", &path, &[JSON], body.as_bytes());
+            target.send("PUT", "/v1/jobs/by-key/other", &[JSON], body.as_bytes());
         }
     }
     let preview = json!({ "schedule": every, "from": "2026-01-01T00:00:00Z", "count": 3 });
@@ -191,9 +191,9 @@ fn edits_and_previews_of_nonsense_are_refused_too() {
     for place in &found {
         for token in tokens().iter().map(String::as_str).chain(BROKEN) {
             let body = with_token(&preview, place, token);
-            target.ask("POST", "/v1/schedules/preview", &[JSON], body.as_bytes());
+            target.send("POST", "/v1/schedules/preview", &[JSON], body.as_bytes());
         }
     }
-    assert_eq!(target.ask("GET", &path, &[], b"").status, 200);
+    assert_eq!(target.send("GET", &path, &[], b"").status, 200);
     target.end_unharmed();
 }

@@ -177,7 +177,7 @@ fn bodies_that_are_hardly_json_do_no_harm() {
         bodies.push(bytes);
     }
     for body in &bodies {
-        target.ask("POST", "/v1/jobs", &[JSON], body);
+        target.send("POST", "/v1/jobs", &[JSON], body);
         let lines = target
             .server
             .http()
@@ -243,8 +243,8 @@ fn paths_parameters_and_headers_of_nonsense_are_refused() {
             "nobody-knows",
         ] {
             for list in ["/v1/jobs", "/v1/runs"] {
-                target.ask("GET", &format!("{list}?{name}={junk}"), &[], b"");
-                target.ask(
+                target.send("GET", &format!("{list}?{name}={junk}"), &[], b"");
+                target.send(
                     "GET",
                     &format!("{list}?{name}={junk}&{name}={junk}"),
                     &[],
@@ -260,8 +260,8 @@ fn paths_parameters_and_headers_of_nonsense_are_refused() {
             "accept",
         ] {
             let headers = [(name, junk)];
-            target.ask("POST", "/v1/jobs", &headers, b"{}");
-            target.ask("GET", "/v1/jobs", &headers, b"");
+            target.send("POST", "/v1/jobs", &headers, b"{}");
+            target.send("GET", "/v1/jobs", &headers, b"");
         }
     }
     target.end_unharmed();
@@ -276,7 +276,7 @@ impl Target {
                 format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
             self.throw(head.as_bytes(), false);
         } else {
-            self.ask(method, path, &[], b"");
+            self.send(method, path, &[], b"");
         }
     }
 }

@@ -44,7 +44,7 @@ impl Target {
 
     /// A request that is well formed as HTTP.
     #[track_caller]
-    fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+    fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         let reply = self.server.http().send(method, path, headers, body);
         let text = String::from_utf8_lossy(&reply.body);
         let shown = String::from_utf8_lossy(&body[..body.len().min(300)]);

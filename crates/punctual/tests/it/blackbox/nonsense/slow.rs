@@ -64,10 +64,10 @@ fn clients_that_stall_are_let_go_and_hold_up_nobody() {
     while !clients.is_empty() {
         let left = clients.len();
         assert!(now() - begun < PATIENCE, "{left} are still held on to");
-        let asked = now();
+        let sent_at = now();
         assert_eq!(server.http().get("/healthz").status, 200);
         assert_eq!(server.http().get("/v1/jobs").status, 200);
-        slowest = slowest.max(now() - asked);
+        slowest = slowest.max(now() - sent_at);
         pause(Duration::from_secs(1));
         clients.retain_mut(is_open);
     }

@@ -187,7 +187,7 @@ fn a_slot_decided_twice_is_named() {
 }
 
 #[test]
-fn whatever_nobody_asked_for_is_named() {
+fn whatever_nobody_requested_is_named() {
     let no_slot = found(|it| {
         it.entries[ODD].slot += 1;
         it.arrivals[ODD].slot += 1;

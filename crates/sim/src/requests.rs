@@ -7,7 +7,7 @@ use bytes::Bytes;
 use model::{JobId, JobState, RunId, Version};
 
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Requests {
     /// Jobs that somebody wanted gone, answered or not.
     pub deleted: BTreeSet<JobId>,
     /// Versions of jobs that were accepted, and the state of each.

@@ -105,7 +105,7 @@ async fn a_job_that_was_paused_for_a_year_goes_on_at_once() {
 
 /// However long it takes: whoever has to wait for a day has nothing locked meanwhile.
 #[tokio::test]
-async fn days_are_made_while_nothing_is_locked() {
+async fn partitions_are_made_while_nothing_is_locked() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let store = store(&address).await;
@@ -114,10 +114,10 @@ async fn days_are_made_while_nothing_is_locked() {
         inside(&server, &address).await,
         inside(&server, &address).await,
     );
-    let hold = format!("BEGIN; {}", include_str!("sql/range_lock.sql"));
+    let hold = format!("BEGIN; {}", include_str!("sql/partition_lock.sql"));
     slow.batch_execute(&hold).await.unwrap();
     let change = store.change_job(&resume);
-    let look = async {
+    let reading = async {
         // Longer than a transaction may idle.
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -128,7 +128,7 @@ async fn days_are_made_while_nothing_is_locked() {
         slow.batch_execute("COMMIT").await.unwrap();
     };
     // The first look may come before the call has let go.
-    let (changed, ()) = tokio::join!(change, look);
+    let (changed, ()) = tokio::join!(change, reading);
     assert!(matches!(changed.unwrap(), JobChanged::Done { .. }));
     assert_eq!(days(&looker).await, (3, 3));
 }
@@ -144,7 +144,7 @@ fn keep(now: i64) -> Keep {
 async fn open(store: &PgStore, from: i64, to: i64) {
     let days = (from..to).map(|day| Partition::at(at(day * DAY)));
     let days = days.map(|day| (day, day.ends_at()));
-    store.open_days(days).await.unwrap();
+    store.open_partitions(days).await.unwrap();
 }
 
 /// As `pg_dump` does for hours.
@@ -158,8 +158,8 @@ async fn whoever_reads_history_for_long_is_in_nobodys_way() {
     open(&store, 0, 20).await;
     let client = inside(&server, &address).await;
     let reader = inside(&server, &address).await;
-    let look = "BEGIN; SELECT count(*) FROM history";
-    reader.batch_execute(look).await.unwrap();
+    let reading = "BEGIN; SELECT count(*) FROM history";
+    reader.batch_execute(reading).await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let over = AtomicBool::new(false);
     let retain = async {
@@ -171,7 +171,7 @@ async fn whoever_reads_history_for_long_is_in_nobodys_way() {
     };
     let others = go_on(&store, &leases, other.id, &over);
     let ((kept, took), longest) = tokio::join!(retain, others);
-    assert_eq!(kept.ranges, 0, "all are read");
+    assert_eq!(kept.partitions, 0, "all are read");
     assert!(took < Duration::from_secs(6), "{took:?}");
     assert!(longest < Duration::from_secs(2), "{longest:?}");
     reader.batch_execute("COMMIT").await.unwrap();
@@ -184,7 +184,7 @@ async fn whoever_reads_history_for_long_is_in_nobodys_way() {
 }
 
 #[tokio::test]
-async fn a_day_that_was_taken_out_and_not_dropped_goes_all_the_same() {
+async fn a_partition_that_was_detached_and_not_dropped_goes_all_the_same() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let store = store(&address).await;
@@ -198,8 +198,8 @@ async fn a_day_that_was_taken_out_and_not_dropped_goes_all_the_same() {
     client.batch_execute(&out).await.unwrap();
     // Half taken out: somebody reads, and patience ends.
     let reader = inside(&server, &address).await;
-    let look = "BEGIN; SELECT count(*) FROM history";
-    reader.batch_execute(look).await.unwrap();
+    let reading = "BEGIN; SELECT count(*) FROM history";
+    reader.batch_execute(reading).await.unwrap();
     client
         .batch_execute("SET lock_timeout = '100ms'")
         .await
@@ -212,21 +212,21 @@ async fn a_day_that_was_taken_out_and_not_dropped_goes_all_the_same() {
     assert_eq!(days(&client).await, (4, 2));
     reader.batch_execute("COMMIT").await.unwrap();
     let kept = store.retain(&keep(12)).await.unwrap();
-    assert_eq!(kept.ranges, 2);
+    assert_eq!(kept.partitions, 2);
     assert_eq!(days(&client).await, (5, 5), "two are left, and three ahead");
 }
 
 /// It is not dropped as it is: that would keep everyone from history.
 #[tokio::test]
-async fn a_day_that_is_half_taken_out_is_made_again() {
+async fn a_partition_that_is_half_detached_is_made_again() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let store = store(&address).await;
     open(&store, 0, 1).await;
     let client = inside(&server, &address).await;
     let reader = inside(&server, &address).await;
-    let look = "BEGIN; SELECT count(*) FROM history";
-    reader.batch_execute(look).await.unwrap();
+    let reading = "BEGIN; SELECT count(*) FROM history";
+    reader.batch_execute(reading).await.unwrap();
     let day = Partition::at(at(0)).0;
     let half = format!("ALTER TABLE history DETACH PARTITION history_{day} CONCURRENTLY");
     client
@@ -236,14 +236,14 @@ async fn a_day_that_is_half_taken_out_is_made_again() {
     client.batch_execute(&half).await.unwrap_err();
     assert_eq!(days(&client).await, (1, 0));
     reader.batch_execute("COMMIT").await.unwrap();
-    store.days.forget();
+    store.partitions.forget();
     open(&store, 0, 1).await;
     assert_eq!(days(&client).await, (1, 1));
 }
 
 /// Somebody wrote to it after it was found to be over and before it was taken out.
 #[tokio::test]
-async fn a_day_that_a_straggler_was_written_to_is_put_back() {
+async fn a_partition_that_a_straggler_was_written_to_is_attached_again() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let store = store(&address).await;
@@ -258,16 +258,16 @@ async fn a_day_that_a_straggler_was_written_to_is_put_back() {
     let noted =
         [&first.0, &at(11 * DAY).as_millis()] as [&(dyn tokio_postgres::types::ToSql + Sync); 2];
     client.execute(note, &noted).await.unwrap();
-    assert_eq!(store.retain(&keep(20)).await.unwrap().ranges, 1);
+    assert_eq!(store.retain(&keep(20)).await.unwrap().partitions, 1);
     assert_eq!(days(&client).await, (4, 4), "it, and three ahead");
-    assert_eq!(store.retain(&keep(21)).await.unwrap().ranges, 1);
+    assert_eq!(store.retain(&keep(21)).await.unwrap().partitions, 1);
     let left = client.query("SELECT * FROM stragglers", &[]).await.unwrap();
     assert_eq!((days(&client).await, left.len()), ((4, 4), 0));
 }
 
 /// The entry of another straggler is in it.
 #[tokio::test]
-async fn a_day_that_was_taken_out_is_made_again_with_what_it_has() {
+async fn a_partition_that_was_detached_is_made_again_with_what_it_has() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let store = store(&address).await;
@@ -283,7 +283,7 @@ async fn a_day_that_was_taken_out_is_made_again_with_what_it_has() {
     for statement in put.split(';') {
         client.batch_execute(statement).await.unwrap();
     }
-    store.days.forget();
+    store.partitions.forget();
     open(&store, 0, 1).await;
     assert_eq!(days(&client).await, (1, 1));
     let entries = client.query("SELECT id FROM history", &[]).await.unwrap();

@@ -26,9 +26,9 @@ const MADE_MAX: usize = 50;
 /// The days that are known to have a partition, and from when each is known to be kept. Another node may have dropped
 /// one: then the write fails, and all are looked for again.
 #[derive(Default)]
-pub(super) struct Days(Mutex<BTreeMap<Partition, Timestamp>>);
+pub(super) struct Partitions(Mutex<BTreeMap<Partition, Timestamp>>);
 
-impl Days {
+impl Partitions {
     fn known(&self) -> MutexGuard<'_, BTreeMap<Partition, Timestamp>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,12 +73,12 @@ fn sql(template: &str, Partition(day): Partition) -> String {
 
 impl PgStore {
     /// Makes the days that these entries need, and notes from when they are kept. Whoever calls it has no transaction open.
-    pub(super) async fn open_days(
+    pub(super) async fn open_partitions(
         &self,
         entries: impl Iterator<Item = (Partition, Timestamp)>,
     ) -> Done<()> {
         let mut days = BTreeMap::new();
-        for (day, kept_from) in entries.filter(|entry| !self.days.take(*entry)) {
+        for (day, kept_from) in entries.filter(|entry| !self.partitions.take(*entry)) {
             let kept = days.entry(day).or_insert(kept_from);
             *kept = kept_from.max(*kept);
         }
@@ -87,7 +87,7 @@ impl PgStore {
             let conn = self.makers.begin().await?;
             make(&conn, some).await?;
             conn.commit().await?;
-            self.days.known().extend(some.iter().copied());
+            self.partitions.known().extend(some.iter().copied());
         }
         Ok(())
     }
@@ -97,12 +97,12 @@ impl PgStore {
         let day = Duration::from_millis(DAY.unsigned_abs());
         let ahead = [now, now.plus(day), now.plus(day * 2)].map(Partition::at);
         let ahead = ahead.into_iter().map(|day| (day, day.ends_at()));
-        self.open_days(ahead).await
+        self.open_partitions(ahead).await
     }
 
     /// Drops the days whose end and last entry were at or before `until`. One that somebody reads stays for the next time,
     /// and all after it: whoever has to make a day meanwhile is not to wait.
-    pub(super) async fn drop_days(&self, until: Timestamp) -> Done<u32> {
+    pub(super) async fn drop_partitions(&self, until: Timestamp) -> Done<u32> {
         let conn = self.clients.get().await?;
         let mut old = parts(&conn, None).await?;
         let noted = noted(&conn, None).await?;
@@ -116,8 +116,8 @@ impl PgStore {
         conn.run(&patience("1s", "30s")).await?;
         let mut dropped = 0;
         for (day, part) in old {
-            self.days.known().remove(&day);
-            match drop_day(&conn, day, part, until).await {
+            self.partitions.known().remove(&day);
+            match drop_partition(&conn, day, part, until).await {
                 Ok(Dropped::Gone) => dropped += 1,
                 Ok(Dropped::PutBack) => {}
                 Ok(Dropped::InUse) => break,
@@ -157,7 +157,8 @@ pub(super) fn is_in_use(fault: &Fault) -> bool {
 /// Makes those of these days that are not there, one node at a time. One that was taken out and not dropped is put back:
 /// the entry of another straggler may be in it.
 async fn make(conn: &Conn, days: &[(Partition, Timestamp)]) -> Done<()> {
-    conn.rows(include_str!("sql/range_lock.sql"), &[]).await?;
+    conn.rows(include_str!("sql/partition_lock.sql"), &[])
+        .await?;
     let names: Vec<Partition> = days.iter().map(|(day, _)| *day).collect();
     let there = parts(conn, Some(&names)).await?;
     let several = conn.row(include_str!("sql/has_tenants.sql"), &[]).await?;
@@ -167,17 +168,17 @@ async fn make(conn: &Conn, days: &[(Partition, Timestamp)]) -> Done<()> {
         let steps: &[&str] = match there.get(day) {
             Some(Part::Whole) => &[],
             Some(Part::Leaving) => &[
-                include_str!("sql/detach_range_again.sql"),
+                include_str!("sql/detach_partition_again.sql"),
                 include_str!("sql/attach_partition.sql"),
             ],
             Some(Part::Not) => &[include_str!("sql/attach_partition.sql")],
             None if several => &[
-                include_str!("sql/create_range.sql"),
+                include_str!("sql/create_partition.sql"),
                 include_str!("sql/index_default.sql"),
                 include_str!("sql/attach_partition.sql"),
             ],
             None => &[
-                include_str!("sql/create_range.sql"),
+                include_str!("sql/create_partition.sql"),
                 include_str!("sql/attach_partition.sql"),
             ],
         };
@@ -199,7 +200,10 @@ async fn parts(conn: &Conn, days: Option<&[Partition]>) -> Done<BTreeMap<Partiti
     let name = |day: &Partition| format!("history_{}", day.0);
     let names: Option<Vec<String>> = days.map(|days| days.iter().map(name).collect());
     let mut parts = BTreeMap::new();
-    for row in &conn.rows(include_str!("sql/ranges.sql"), &[&names]).await? {
+    for row in &conn
+        .rows(include_str!("sql/partitions.sql"), &[&names])
+        .await?
+    {
         let (name, pending): (String, Option<bool>) = (row.try_get(0)?, row.try_get(1)?);
         let day = name.strip_prefix("history_");
         if let Some(day) = day.and_then(|day| day.parse().ok()) {
@@ -233,14 +237,19 @@ fn kept_from(noted: &BTreeMap<Partition, Timestamp>, day: Partition) -> Timestam
 }
 
 /// A day is taken out of the table first, for which nobody who reads or writes has to wait.
-async fn drop_day(conn: &Conn, day: Partition, part: Part, until: Timestamp) -> Done<Dropped> {
+async fn drop_partition(
+    conn: &Conn,
+    day: Partition,
+    part: Part,
+    until: Timestamp,
+) -> Done<Dropped> {
     // What is left half taken out can be neither read nor written.
     if part == Part::Whole && is_read(conn, day).await? {
         return Ok(Dropped::InUse);
     }
     let detach = match part {
-        Part::Whole => Some(include_str!("sql/detach_range.sql")),
-        Part::Leaving => Some(include_str!("sql/detach_range_again.sql")),
+        Part::Whole => Some(include_str!("sql/detach_partition.sql")),
+        Part::Leaving => Some(include_str!("sql/detach_partition_again.sql")),
         Part::Not => None,
     };
     if let Some(detach) = detach {
@@ -259,7 +268,7 @@ async fn drop_day(conn: &Conn, day: Partition, part: Part, until: Timestamp) -> 
 async fn is_read(conn: &Conn, Partition(day): Partition) -> Done<bool> {
     let name = format!("history_{day}");
     let row = conn
-        .row(include_str!("sql/range_readers.sql"), &[&name])
+        .row(include_str!("sql/partition_readers.sql"), &[&name])
         .await?;
     Ok(row.map_or(Ok(false), |row| row.try_get(0))?)
 }
@@ -267,7 +276,8 @@ async fn is_read(conn: &Conn, Partition(day): Partition) -> Done<bool> {
 /// Whoever makes the same day anew has the lock: then it is a part of history again, and not ours. Nobody can write to it
 /// any more, and who did has noted it before.
 async fn drop_loose(conn: &Conn, day: Partition, until: Timestamp) -> Done<Dropped> {
-    conn.rows(include_str!("sql/range_lock.sql"), &[]).await?;
+    conn.rows(include_str!("sql/partition_lock.sql"), &[])
+        .await?;
     if parts(conn, Some(&[day])).await?.get(&day) != Some(&Part::Not) {
         return Ok(Dropped::PutBack);
     }
@@ -276,7 +286,7 @@ async fn drop_loose(conn: &Conn, day: Partition, until: Timestamp) -> Done<Dropp
         conn.run(&attach).await?;
         return Ok(Dropped::PutBack);
     }
-    conn.run(&sql(include_str!("sql/drop_range.sql"), day))
+    conn.run(&sql(include_str!("sql/drop_partition.sql"), day))
         .await?;
     Ok(Dropped::Gone)
 }
