@@ -6,7 +6,6 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
 use executor::{Progress, Stopwatch, WorkOrder};
@@ -14,7 +13,9 @@ use futures_util::FutureExt;
 use model::breaker::{Signal, Turned};
 use model::rollup::Count;
 use model::schedule::format_span;
-use model::{AttemptNo, Completion, Outcome, Report, RunId, Timestamp, Verdict, limits};
+use model::{
+    AttemptNo, Completion, Job, Outcome, Report, RunId, Target, Timestamp, Verdict, limits,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{HandOver, StoreError};
@@ -334,6 +335,7 @@ async fn order_of(
         job: Arc::clone(job),
         payload,
         headers: None,
+        env: None,
         trace: run.trace.as_deref().copied(),
         sent_at: dispatched_at,
         signer: None,
@@ -396,7 +398,10 @@ async fn deliver_as_is(
             Some(sending) => sending,
             None => Box::pin(vault.sending(tenant)).await,
         };
-        if let Err(why) = set_sending(&mut order, sending) {
+        // A command is neither signed nor sent through anything.
+        if order.job.def.target.origin().is_some()
+            && let Err(why) = set_sending(&mut order, sending)
+        {
             return Report::failed(why);
         }
         if template::is_in(&order.job.def.target) {
@@ -415,9 +420,9 @@ async fn deliver_as_is(
             biased;
             done = &mut delivery => done,
             () = attempts.presence.kill.cancelled() => return None,
-            () = stop.notified() => return Some(Report::of(Outcome::Cancelled).with_exchange(progress.exchange())),
+            () = stop.notified() => return Some(progress.lay_into(Report::of(Outcome::Cancelled))),
             () = attempts.clock.sleep(job.def.timeout) => {
-                return Some(timed_out(job.def.timeout, &progress));
+                return Some(timed_out(job, &progress));
             }
             never = watch_length(attempts, work, dispatched_at) => match never {},
         },
@@ -473,12 +478,17 @@ async fn watch_length(attempts: &Attempts, work: &Work, dispatched_at: Timestamp
     std::future::pending().await
 }
 
-fn timed_out(timeout: Duration, progress: &Progress) -> Report {
+fn timed_out(job: &Job, progress: &Progress) -> Report {
+    let (target, timeout) = (&job.def.target, job.def.timeout);
     let mut report = Report::of(Outcome::TimedOut);
-    let mut error = format!("no answer within {}", format_span(timeout));
+    let span = format_span(timeout);
+    let mut error = match target {
+        Target::Http(_) => format!("no answer within {span}"),
+        Target::Shell(_) => format!("it had not ended within {span}, and was ended"),
+    };
     if let Some(proxy) = progress.proxy() {
         error = format!("{error}: the proxy {proxy} did not open the way");
     }
     report.error = Some(error);
-    report.with_exchange(progress.exchange())
+    progress.lay_into(report)
 }

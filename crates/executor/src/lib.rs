@@ -13,6 +13,7 @@ pub mod egress;
 pub mod http;
 mod identity;
 mod progress;
+pub mod shell;
 pub mod sign;
 
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use http_types::{HeaderName, HeaderValue};
 use model::{AttemptNo, Job, Proxy, Report, RunId, Slot, Timestamp, Trace};
 
 pub use identity::Identity;
-pub use progress::{Progress, Stopwatch};
+pub use progress::{PartialOutput, Progress, Stopwatch};
 pub use sign::Signer;
 
 /// One attempt to deliver.
@@ -44,6 +45,8 @@ pub struct WorkOrder {
     pub path: Option<PathAndQuery>,
     /// What is sent instead of the target's own headers, where those are templates.
     pub headers: Option<Vec<(HeaderName, HeaderValue)>>,
+    /// A command's own variables, where those are templates.
+    pub env: Option<Vec<(String, String)>>,
     /// Whose trace it goes on with, where whoever started its run said so.
     pub trace: Option<Trace>,
     /// When it is sent: what signatures say.

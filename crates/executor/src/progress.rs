@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{Exchange, Times};
+use bytes::Bytes;
+use model::{Exchange, Report, Times};
 
 /// Time that only grows. An executor reads no clock: it is given one to measure by.
 pub trait Stopwatch: Send + Sync + 'static {
@@ -20,9 +21,17 @@ pub struct Progress {
     known: Mutex<Known>,
 }
 
-/// What becomes known before an answer is there. It holds nothing that came from the target.
-#[derive(Debug, Clone, Default)]
+/// What an attempt has said so far, for whoever ends it early.
+pub trait PartialOutput: Send + Sync + 'static {
+    /// What is kept of it, and whether there was more.
+    fn output(&self) -> (Bytes, bool);
+}
+
+/// What becomes known before an answer is there.
+#[derive(Clone, Default)]
 struct Known {
+    /// What the target has written, where that is worth keeping without its end.
+    said: Option<Arc<dyn PartialOutput>>,
     peer: Option<SocketAddr>,
     /// The proxy that has not opened the way yet.
     proxy: Option<String>,
@@ -31,7 +40,7 @@ struct Known {
 
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.known().fmt(f)
+        self.exchange().fmt(f)
     }
 }
 
@@ -103,5 +112,20 @@ impl Progress {
             times,
             ..Exchange::default()
         }
+    }
+
+    /// Where what the target writes can be read.
+    pub fn writes_to(&self, said: Arc<dyn PartialOutput>) {
+        self.known().said = Some(said);
+    }
+
+    /// The report of an attempt that was ended early, with what is known of it.
+    pub fn lay_into(&self, report: Report) -> Report {
+        let mut report = report.with_exchange(self.exchange());
+        let said = self.known().said.clone();
+        if let Some(said) = said {
+            (report.output, report.truncated) = said.output();
+        }
+        report
     }
 }

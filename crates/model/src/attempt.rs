@@ -78,6 +78,15 @@ pub enum RetryHint {
     After(Duration),
 }
 
+/// What a command and all that it started took of its machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// Of processors, in whole microseconds.
+    pub cpu: Duration,
+    /// The most memory that one of its processes had at once, in bytes.
+    pub memory_max: u64,
+}
+
 /// What an executor reports of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -92,6 +101,8 @@ pub struct Report {
     pub truncated: bool,
     /// How it came, over a network.
     pub exchange: Option<Box<Exchange>>,
+    /// What it took of the node's machine.
+    pub cost: Option<Cost>,
     /// No answer came, and that is the origin's doing: it could not be reached, or broke off.
     pub unreached: bool,
 }
@@ -106,6 +117,7 @@ impl Report {
             output: Bytes::new(),
             truncated: false,
             exchange: None,
+            cost: None,
             unreached: false,
         }
     }
@@ -137,6 +149,11 @@ impl Report {
         self
     }
 
+    pub fn with_cost(mut self, cost: Option<Cost>) -> Self {
+        self.cost = cost;
+        self
+    }
+
     /// The same, of an origin that gave no answer.
     pub fn unreached(mut self) -> Self {
         self.unreached = true;
@@ -163,6 +180,7 @@ pub struct Attempt {
     /// There was more of it than is kept.
     pub truncated: bool,
     pub exchange: Option<Box<Exchange>>,
+    pub cost: Option<Cost>,
     /// The node that made it, as far as is known.
     pub node: Option<Arc<str>>,
     /// Of the first that was dispatched: by how much that was after the job's `start_within`.
@@ -185,6 +203,7 @@ impl Attempt {
             output,
             truncated,
             exchange,
+            cost,
             retry: _,
             unreached: _,
         } = report;
@@ -198,6 +217,7 @@ impl Attempt {
             output,
             truncated,
             exchange,
+            cost,
             node: None,
             late_by: None,
             long_by: None,
@@ -222,6 +242,14 @@ impl Attempt {
         self.output.truncate(limits::OUTPUT_EARLIER_MAX);
         self
     }
+}
+
+/// How the line begins that stands where a part of an output was left out.
+pub const LEFT_OUT: &str = "\n[… ";
+
+/// That line.
+pub fn left_out(bytes: u64) -> String {
+    format!("{LEFT_OUT}{bytes} bytes left out …]\n")
 }
 
 /// At most `bytes` bytes of a text, cut between characters.

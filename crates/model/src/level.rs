@@ -19,12 +19,14 @@ impl Level {
     /// What all definitions need, and every store has.
     pub const FIRST: Self = Self(1);
     /// What this binary knows.
-    pub const OURS: Self = Self(3);
+    pub const OURS: Self = Self(4);
     /// Headers are templates: whoever does not know that would send them as they are.
     const TEMPLATES: Self = Self(2);
     /// How a target is called, what its answer means, and whether it reports later: whoever does not know that would misread it.
     /// And a tenant's runs a day, whose reason in history older nodes cannot read, and its proxy, which they would call past.
     pub const OUTSIDE: Self = Self(3);
+    /// Targets that are commands.
+    const COMMANDS: Self = Self(4);
 }
 
 impl Default for Level {
@@ -119,6 +121,7 @@ impl Target {
                 let least = if is_new { Level::OUTSIDE } else { Level::FIRST };
                 of_headers.fold(least, Level::max)
             }
+            Self::Shell(_) => Level::COMMANDS,
         }
     }
 }
@@ -127,6 +130,13 @@ impl Target {
 mod tests {
     use super::*;
     use crate::target::HttpTarget;
+
+    #[test]
+    fn a_command_needs_nodes_that_know_commands() {
+        let target = Target::Shell(crate::ShellTarget::new(["/bin/true"]).unwrap());
+        assert_eq!(target.needs_level(), Level::COMMANDS);
+        assert_eq!(Level::COMMANDS, Level::OURS);
+    }
 
     #[test]
     fn a_target_that_follows_redirects_needs_nodes_that_do() {

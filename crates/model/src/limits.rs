@@ -20,6 +20,12 @@ pub const OWNER_MAX: usize = 100;
 pub const NOTE_MAX: usize = 1_024;
 /// Labels of one job.
 pub const LABELS_MAX: usize = 32;
+/// Variables of one command's environment, its parts, and the bytes of all of them.
+pub const ENV_MAX: usize = 64;
+pub const COMMAND_PARTS_MAX: usize = 64;
+pub const COMMAND_BYTES_MAX: usize = 16 * 1024;
+/// A path of a file or folder.
+pub const PATH_MAX: usize = 1_024;
 /// Headers of one http target.
 pub const HEADERS_MAX: usize = 32;
 /// The URL of a tenant's proxy, in bytes.
@@ -123,6 +129,8 @@ pub const SENDING_KNOWN_MAX: usize = 10_000;
 pub const OUTPUT_DEFAULT: usize = 4 * 1024;
 /// The most a target may ask for.
 pub const OUTPUT_MAX: usize = 64 * 1024;
+/// Bytes that a command may write before it is ended. What is not kept is read all the same.
+pub const COMMAND_OUTPUT_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes kept of an earlier attempt.
 pub const OUTPUT_EARLIER_MAX: usize = 1024;
 /// An error's text.

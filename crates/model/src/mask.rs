@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue, Uri};
 
+use crate::shell::ShellTarget;
 use crate::target::{HttpTarget, TargetError};
 
 /// What stands for a value that is not shown.
@@ -129,6 +130,16 @@ fn is_id(value: &str) -> bool {
 /// A header's value as it may be shown.
 pub fn shown_header(name: &str, value: &str) -> Cow<'static, str> {
     if is_secret_header(name) && !names_secrets_only(value) {
+        Cow::Borrowed(MASK)
+    } else {
+        Cow::Owned(value.to_owned())
+    }
+}
+
+/// The value of a command's variable as it may be shown.
+pub fn shown_env(name: &str, value: &str) -> Cow<'static, str> {
+    let is_hidden = is_secret_parameter(name) || is_random(value);
+    if is_hidden && !value.is_empty() && !names_secrets_only(value) {
         Cow::Borrowed(MASK)
     } else {
         Cow::Owned(value.to_owned())
@@ -305,6 +316,13 @@ pub fn hidden(http: &HttpTarget) -> Vec<String> {
     values
 }
 
+/// The same of a command.
+pub fn hidden_env(shell: &ShellTarget) -> Vec<String> {
+    let hidden = shell.env.iter();
+    let hidden = hidden.filter(|(name, value)| shown_env(name, value) == MASK);
+    hidden.flat_map(|(_, value)| literals(value)).collect()
+}
+
 /// What of a value is sent as it stands: all of it, or what is between its templates.
 fn literals(text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -371,6 +389,54 @@ pub fn check_moved(
         Some((name, _)) => Err(stays(before, format!("http.headers.{name}"))),
         None => Ok(()),
     }
+}
+
+/// What a masked variable stands for: the value that is there already, if the program stays the same.
+pub fn unmask_env(
+    name: &str,
+    value: String,
+    stands: Option<&ShellTarget>,
+    program: &str,
+) -> Result<String, TargetError> {
+    if value != MASK {
+        return Ok(value);
+    }
+    let field = format!("shell.env.{name}");
+    let found = stands.and_then(|stands| {
+        let kept = stands.env.iter().find(|(other, _)| other == name)?;
+        Some((stands, kept.1.clone()))
+    });
+    match found {
+        Some((stands, kept)) if stands.program() == program => Ok(kept),
+        Some((stands, _)) => Err(stays_with(stands, field)),
+        None => Err(nothing_to_keep(field)),
+    }
+}
+
+/// Refuses another program than before for a variable whose value is not shown, unless it is among those `given` again.
+pub fn check_program(
+    shell: &ShellTarget,
+    before: &ShellTarget,
+    given: &[String],
+) -> Result<(), TargetError> {
+    if shell.program() == before.program() {
+        return Ok(());
+    }
+    let is_kept =
+        |(name, value): &&(String, String)| !given.contains(name) && shown_env(name, value) == MASK;
+    let kept = shell.env.iter().find(is_kept);
+    kept.map_or(Ok(()), |(name, _)| {
+        Err(stays_with(before, format!("shell.env.{name}")))
+    })
+}
+
+fn stays_with(stands: &ShellTarget, field: String) -> TargetError {
+    let detail = format!(
+        "its value, which is not shown, was given for {} and goes to no other program by itself: write it again, write \
+         {{{{ secret('name') }}}}, or take it away",
+        stands.program()
+    );
+    TargetError { field, detail }
 }
 
 /// The same for the parameters of an address, each by its name.

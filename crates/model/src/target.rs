@@ -6,14 +6,21 @@ use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
 use crate::redirect::Redirects;
+use crate::secret::SecretName;
+use crate::shell::ShellTarget;
 use crate::success::Success;
 use crate::tls::TlsSecrets;
 use crate::{host, limits, mask};
 
 /// Where an attempt is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every target is a request, and would need one more allocation"
+)]
 pub enum Target {
     Http(HttpTarget),
+    Shell(ShellTarget),
 }
 
 /// A callback. What it holds has been checked: it can be sent as it is.
@@ -92,7 +99,7 @@ impl Target {
         HttpTarget::new(url, None).map(Self::Http)
     }
 
-    /// Scheme, host and port of what it calls.
+    /// Scheme, host and port of what it calls; none if it calls nobody.
     pub fn origin(&self) -> Option<String> {
         let mut origin = String::new();
         self.write_origin(&mut origin).then_some(origin)
@@ -100,7 +107,9 @@ impl Target {
 
     /// Puts them in place of a text. False if there are none.
     pub fn write_origin(&self, text: &mut String) -> bool {
-        let Self::Http(http) = self;
+        let Self::Http(http) = self else {
+            return false;
+        };
         let (Some(scheme), Some(authority)) = (http.url.scheme_str(), http.url.authority()) else {
             return false;
         };
@@ -116,7 +125,25 @@ impl Target {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
+            Self::Shell(_) => "shell",
         }
+    }
+
+    /// The host that a secret must name to go there.
+    pub fn secret_host(&self) -> &str {
+        match self {
+            Self::Http(http) => http.url.host().unwrap_or_default(),
+            Self::Shell(_) => ShellTarget::SECRET_HOST,
+        }
+    }
+
+    /// The secrets that are certificates of its own, each with its field.
+    pub fn certificates(&self) -> impl Iterator<Item = (&'static str, &SecretName)> {
+        let tls = match self {
+            Self::Http(http) => http.tls.as_ref(),
+            Self::Shell(_) => None,
+        };
+        tls.into_iter().flat_map(TlsSecrets::named)
     }
 
     /// Whether it is at this host, named with or without its port, in any case.
@@ -127,6 +154,7 @@ impl Target {
                 let authority = http.url.authority();
                 http.url.host().is_some_and(named) || authority.is_some_and(|it| named(it.as_str()))
             }
+            Self::Shell(_) => false,
         }
     }
 }

@@ -15,8 +15,16 @@ mod tls;
 use std::process::ExitCode;
 
 use clap::Parser;
+use executor::shell;
 
 fn main() -> ExitCode {
+    // The same binary is what commands run under. That is nothing for people, and is to begin at once.
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next().as_deref().and_then(|it| it.to_str()) {
+        Some(shell::SUPERVISE) => return shell::supervise(),
+        Some(shell::START) => return shell::start(arguments),
+        Some(_) | None => {}
+    }
     // Before anything can ask for TLS. It fails only when a provider is there already.
     let _already = rustls::crypto::ring::default_provider().install_default();
     let cli = match cli::Cli::try_parse() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use engine::Handle;
 use executor::egress::Egress;
+use executor::shell::Commands;
 use model::limits;
 use store::ClientStore;
 use tokio::sync::Semaphore;
@@ -28,6 +29,8 @@ pub struct Api {
     pub(crate) access: Arc<Access>,
     /// Whom jobs may call.
     pub(crate) egress: Arc<Egress>,
+    /// What they may start.
+    pub(crate) commands: Arc<Commands>,
     /// How fast clients may call.
     pub(crate) rates: Rates,
     /// Whether metrics are shown to whoever asks.
@@ -69,6 +72,7 @@ impl Api {
             engine,
             access,
             egress: Arc::default(),
+            commands: Arc::default(),
             rates: Rates::new(RatesMax::default()),
             metrics_open: false,
             metrics,
@@ -96,6 +100,12 @@ impl Api {
     /// Whom jobs may call; without this, public addresses.
     pub fn with_egress(mut self, egress: Arc<Egress>) -> Self {
         self.egress = egress;
+        self
+    }
+
+    /// What jobs may start; without this, nothing.
+    pub fn with_commands(mut self, commands: Arc<Commands>) -> Self {
+        self.commands = commands;
         self
     }
 

@@ -108,6 +108,7 @@ problems! {
     ScheduleNever, "schedule-never", UNPROCESSABLE_ENTITY, "The schedule has no slot to run";
     CalendarUnknown, "calendar-unknown", UNPROCESSABLE_ENTITY, "There is no calendar of this name";
     EgressRefused, "egress-refused", UNPROCESSABLE_ENTITY, "The node may not call this target";
+    CommandRefused, "command-refused", UNPROCESSABLE_ENTITY, "The node may not start this command";
     JobRefused, "job-refused", UNPROCESSABLE_ENTITY, "The store cannot keep the job";
     InPast, "in-past", UNPROCESSABLE_ENTITY, "The moment lies too far in the past";
     Internal, "internal", INTERNAL_SERVER_ERROR, "Something went wrong on our side";
@@ -222,6 +223,7 @@ impl From<FieldError> for Problem {
             Fault::Calendar => Kind::CalendarUnknown,
             Fault::Level => Kind::NodeTooOld,
             Fault::Egress => Kind::EgressRefused,
+            Fault::Command => Kind::CommandRefused,
         };
         let problem = Self::new(kind, error.detail);
         if error.field.is_empty() {

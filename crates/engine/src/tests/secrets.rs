@@ -109,6 +109,7 @@ impl Desk {
             job: Arc::new(job),
             payload: None,
             headers: None,
+            env: None,
             trace: None,
             sent_at: now,
             signer: None,

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use executor::{Executor, Identity, WorkOrder};
 use http::HeaderValue;
 use http::uri::PathAndQuery;
-use model::target::HttpTarget;
-use model::{Report, RetryHint, Run, SecretName, Target, TenantId, TlsSecrets};
+use model::{Report, RetryHint, Run, SecretName, Target, TenantId};
 use sha2::{Digest, Sha256};
 use store::StoreError;
 
@@ -26,13 +25,13 @@ fn needed(target: &Target) -> BTreeSet<SecretName> {
     if !template::is_in(target) {
         return BTreeSet::new();
     }
-    let Target::Http(http) = target;
-    let templates = template::all_of(http);
+    let templates = template::all_of(target);
     let named = templates
         .iter()
         .flat_map(|(_, _, text)| template::secrets_in(text).unwrap_or_default());
-    let tls = http.tls.iter().flat_map(TlsSecrets::named);
-    named.chain(tls.map(|(_, name)| name.clone())).collect()
+    let certificates = target.certificates();
+    let certificates = certificates.map(|(_, name)| name.clone());
+    named.chain(certificates).collect()
 }
 
 impl Vault {
@@ -84,20 +83,20 @@ impl Vault {
         hidden: &Hidden,
     ) -> Report {
         let job = Arc::clone(&order.job);
-        let Target::Http(http) = &job.def.target;
+        let target = &job.def.target;
         let mut found = Found::new();
-        if let Err(unsent) = self.fill_in(&mut order, http, run, &mut found).await {
+        if let Err(unsent) = self.fill_in(&mut order, target, run, &mut found).await {
             return unsent;
         }
-        let key = match &http.tls {
+        let key = match target.certificates().next() {
             None => None,
-            Some(tls) => match self.identity(&mut order, http, tls).await {
+            Some(_) => match self.identity(&mut order, target).await {
                 Ok(key) => key,
                 Err(unsent) => return unsent,
             },
         };
         let used = found.values().chain(&key);
-        hidden.set(http, used.map(|opened| opened.value()));
+        hidden.set(target, used.map(|opened| opened.value()));
         executor.execute(order).await
     }
 
@@ -105,12 +104,11 @@ impl Vault {
     async fn identity(
         &self,
         order: &mut WorkOrder,
-        http: &HttpTarget,
-        tls: &TlsSecrets,
+        target: &Target,
     ) -> Result<Option<Arc<Opened>>, Report> {
         let mut opened: BTreeMap<&str, Arc<Opened>> = BTreeMap::new();
-        for (field, name) in tls.named() {
-            let found = self.open_one(order, http, name).await;
+        for (field, name) in target.certificates() {
+            let found = self.open_one(order, target, name).await;
             let found = found.map_err(|unsent| unsent.report(&format!("http.tls.{field}")))?;
             opened.insert(field, found);
         }
@@ -133,50 +131,56 @@ impl Vault {
     async fn open_one(
         &self,
         order: &WorkOrder,
-        http: &HttpTarget,
+        target: &Target,
         name: &SecretName,
     ) -> Result<Arc<Opened>, Unsent> {
         let opened = self.get(order.job.tenant, name).await;
         let opened = opened.map_err(|error| Unsent::Closed(name.clone(), error))?;
         let opened = opened.ok_or_else(|| Unsent::Missing(name.clone()))?;
-        let host = http.url.host().unwrap_or_default();
+        let host = target.secret_host();
         if opened.secret.allows(host) {
             Ok(opened)
         } else {
-            Err(Unsent::Host(name.clone(), host.to_owned()))
+            let place = match target {
+                Target::Http(_) => format!("sent to {host}"),
+                Target::Shell(_) => format!("handed to commands, which are the host {host}"),
+            };
+            Err(Unsent::Host(name.clone(), place))
         }
     }
 
     async fn fill_in(
         &self,
         order: &mut WorkOrder,
-        http: &HttpTarget,
+        target: &Target,
         run: &Run,
         found: &mut Found,
     ) -> Result<(), Report> {
-        let templates = template::all_of(http);
+        let templates = template::all_of(target);
         for (field, _, text) in &templates {
-            self.open_named(order, http, text, found)
+            self.open_named(order, target, text, found)
                 .await
                 .map_err(|unsent| unsent.report(field))?;
         }
         let (job, payload) = (Arc::clone(&order.job), order.payload().cloned());
         let facts = Facts::of(&job, run, payload.as_deref());
-        let mut headers = http.headers.clone();
+        match target {
+            Target::Http(http) => order.headers = Some(http.headers.clone()),
+            Target::Shell(shell) => order.env = Some(shell.env.clone()),
+        }
         for (field, place, text) in &templates {
             let known = found.iter();
             let known = known.map(|(name, opened)| (name.clone(), opened.value().to_owned()));
             let rendered = template::render(text, *place, &facts, known.collect());
             let put = rendered
                 .map_err(|TemplateError(why)| Unsent::Template(why))
-                .and_then(|rendered| put(order, &mut headers, (field, *place), rendered));
+                .and_then(|rendered| put(order, (field, *place), rendered));
             put.map_err(|unsent| unsent.report(field))?;
             if templates.len() > 1 {
                 // A rendering waits for nothing, so others have their turn between two of them.
                 tokio::task::yield_now().await;
             }
         }
-        order.headers = Some(headers);
         Ok(())
     }
 
@@ -184,7 +188,7 @@ impl Vault {
     async fn open_named(
         &self,
         order: &WorkOrder,
-        http: &HttpTarget,
+        target: &Target,
         text: &str,
         found: &mut Found,
     ) -> Result<(), Unsent> {
@@ -193,7 +197,7 @@ impl Vault {
             if found.contains_key(&name) {
                 continue;
             }
-            let opened = self.open_one(order, http, &name).await?;
+            let opened = self.open_one(order, target, &name).await?;
             found.insert(name, opened);
         }
         Ok(())
@@ -203,7 +207,6 @@ impl Vault {
 /// Puts what came of a template in its place.
 fn put(
     order: &mut WorkOrder,
-    headers: &mut [(http::HeaderName, HeaderValue)],
     (field, place): (&str, Place),
     rendered: String,
 ) -> Result<(), Unsent> {
@@ -217,9 +220,18 @@ fn put(
             let mut value = HeaderValue::from_str(&rendered).map_err(|_| Unsent::Value)?;
             value.set_sensitive(true);
             let is_it = |name: &http::HeaderName| field.strip_prefix(HEADER) == Some(name.as_str());
-            let header = headers.iter_mut().find(|(name, _)| is_it(name));
+            let mut headers = order.headers.iter_mut().flatten();
+            let header = headers.find(|(name, _)| is_it(name));
             if let Some((_, old)) = header {
                 *old = value;
+            }
+        }
+        Place::Env if rendered.contains('\0') => return Err(Unsent::Value),
+        Place::Env => {
+            let mut env = order.env.iter_mut().flatten();
+            let variable = env.find(|(name, _)| field.strip_prefix(ENV) == Some(name.as_str()));
+            if let Some((_, old)) = variable {
+                *old = rendered;
             }
         }
     }
@@ -228,6 +240,8 @@ fn put(
 
 /// What the field of a header begins with.
 const HEADER: &str = "http.headers.";
+/// And that of a variable.
+const ENV: &str = "shell.env.";
 
 /// Why an attempt was not sent.
 enum Unsent {
@@ -250,13 +264,13 @@ impl Unsent {
                 RetryHint::Usual,
             ),
             Self::Host(name, host) => (
-                format!("the secret {name} may not be sent to {host}: its hosts do not name it"),
+                format!("the secret {name} may not be {host}: its hosts do not name it"),
                 RetryHint::Never,
             ),
             Self::Closed(name, error) => (format!("the secret {name}: {error}"), RetryHint::Usual),
             Self::Template(why) => (why, RetryHint::Never),
             Self::Value => (
-                "its value holds a line's end or another sign that no header can hold".to_owned(),
+                "its value holds a line's end or another sign that cannot stand there".to_owned(),
                 RetryHint::Never,
             ),
             Self::Path => (
@@ -264,10 +278,11 @@ impl Unsent {
                 RetryHint::Never,
             ),
         };
-        let place = match field.strip_prefix(HEADER) {
-            Some(name) => format!("header {name}"),
-            None => field.trim_start_matches("http.").to_owned(),
+        let place = match (field.strip_prefix(HEADER), field.strip_prefix(ENV)) {
+            (Some(name), _) => format!("not sent, header {name}"),
+            (None, Some(name)) => format!("not started, variable {name}"),
+            (None, None) => format!("not sent, {}", field.trim_start_matches("http.")),
         };
-        Report::failed(format!("not sent, {place}: {why}")).with_retry(retry)
+        Report::failed(format!("{place}: {why}")).with_retry(retry)
     }
 }

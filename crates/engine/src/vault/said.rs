@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::mask::MASK;
-use model::{AttemptNo, Job, Progress, Report, RunId, SecretName, Target, limits};
+use model::{AttemptNo, Job, Progress, Report, RunId, SecretName, limits};
 use store::{StoreError, Whose};
 
 use super::scrub::Hidden;
@@ -116,13 +116,15 @@ impl Vault {
     async fn read_sent(&self, whose: Whose) -> Result<Hidden, Unknown> {
         let job = self.job_as_sent(whose).await?;
         let job = job.ok_or_else(|| Unknown::Why("its job is gone".to_owned()))?;
-        let Target::Http(http) = &job.def.target;
+        let target = &job.def.target;
         let mut names: Vec<SecretName> = Vec::new();
-        for (_, _, text) in template::all_of(http) {
+        for (_, _, text) in template::all_of(target) {
             let named = template::secrets_in(&text);
             names.extend(named.map_err(|error| Unknown::Why(error.to_string()))?);
         }
-        names.extend(http.tls.iter().filter_map(|tls| tls.key.clone()));
+        let certificates = target.certificates();
+        let keys = certificates.filter(|(field, _)| *field == "key");
+        names.extend(keys.map(|(_, name)| name.clone()));
         let mut opened: Vec<Arc<Opened>> = Vec::new();
         for name in names {
             match self.get(whose.tenant, &name).await {
@@ -135,7 +137,7 @@ impl Vault {
             }
         }
         let hidden = Hidden::default();
-        hidden.set(http, opened.iter().map(|it| it.value()));
+        hidden.set(target, opened.iter().map(|it| it.value()));
         Ok(hidden)
     }
 

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use model::attempt::LEFT_OUT;
 use model::mask::{self, MASK};
-use model::target::HttpTarget;
 use model::{Report, Target};
 
 /// Pieces that are shorter say nothing, and are found where nobody meant them.
@@ -20,8 +20,11 @@ pub struct Hidden(OnceLock<Scrub>);
 
 impl Hidden {
     /// Secrets that were opened for the attempt, and what its target holds that is not shown.
-    pub(super) fn set<'a>(&self, http: &HttpTarget, opened: impl Iterator<Item = &'a str>) {
-        let own = mask::hidden(http);
+    pub(super) fn set<'a>(&self, target: &Target, opened: impl Iterator<Item = &'a str>) {
+        let own = match target {
+            Target::Http(http) => mask::hidden(http),
+            Target::Shell(shell) => mask::hidden_env(shell),
+        };
         let mut values: Vec<&str> = opened.collect();
         values.extend(own.iter().map(String::as_str));
         if !values.is_empty() {
@@ -31,9 +34,12 @@ impl Hidden {
 
     /// What a target holds that names no secrets. Most hold nothing.
     pub(crate) fn set_own(&self, target: &Target) {
-        let Target::Http(http) = target;
-        if !http.headers.is_empty() || http.url.query().is_some() {
-            self.set(http, std::iter::empty());
+        let may_hold = match target {
+            Target::Http(http) => !http.headers.is_empty() || http.url.query().is_some(),
+            Target::Shell(shell) => !shell.env.is_empty(),
+        };
+        if may_hold {
+            self.set(target, std::iter::empty());
         }
     }
 
@@ -105,10 +111,31 @@ impl Scrub {
                 *text = String::from_utf8_lossy(&scrubbed).into_owned();
             }
         }
-        if let Some(output) = self.bytes(&report.output, Ends::Cut) {
+        if let Some(output) = self.output(&report.output, report.truncated) {
             report.output = Bytes::from(output);
         }
         report
+    }
+
+    /// Of an output whose middle was left out: its head may end anywhere, and its end may begin anywhere.
+    fn output(&self, output: &[u8], truncated: bool) -> Option<Vec<u8>> {
+        let line = LEFT_OUT.as_bytes();
+        let mut places = output.windows(line.len());
+        match places.position(|at| at == line).filter(|_| truncated) {
+            None => self.bytes(output, Ends::Cut),
+            Some(at) => {
+                let (head, rest) = output.split_at(at);
+                let end = rest.iter().skip(1).position(|byte| *byte == b'\n');
+                let (line, tail) = rest.split_at(end.map_or(rest.len(), |end| end + 2));
+                let head_kept = self.bytes(head, Ends::Cut);
+                let tail_kept = self.part(tail);
+                if head_kept.is_none() && tail_kept.is_none() {
+                    return None;
+                }
+                let head = head_kept.as_deref().unwrap_or(head);
+                Some([head, line, tail_kept.as_deref().unwrap_or(tail)].concat())
+            }
+        }
     }
 
     /// None if there is nothing to take out.
@@ -342,6 +369,18 @@ mod tests {
         check("nothing", "nothing");
         check("", "");
         check("et", "et");
+    }
+
+    #[test]
+    fn a_secret_that_is_cut_where_the_middle_was_left_out_is_taken_out_of_both_ends() {
+        let line = model::attempt::left_out(12);
+        let output = format!("a other-one b planted se{line}cret c other-one");
+        let mut report = Report::succeeded().with_output(Bytes::from(output));
+        report.truncated = true;
+        let scrub = Scrub::of(["other-one", "planted secret"]);
+        let output = scrub.report(report).output;
+        let expected = format!("a *** b ***{line}*** c ***");
+        assert_eq!(String::from_utf8_lossy(&output), expected);
     }
 
     #[test]

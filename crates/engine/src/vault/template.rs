@@ -11,7 +11,6 @@ use std::sync::Arc;
 use http::uri::PathAndQuery;
 use minijinja::{Environment, Error, ErrorKind, Output, UndefinedBehavior, Value};
 use model::schedule::Zone;
-use model::target::HttpTarget;
 use model::{SecretName, Target, Timestamp, limits};
 
 use super::facts::Facts;
@@ -44,13 +43,15 @@ pub enum Place {
     Header,
     Path,
     Body,
+    /// A variable of a command.
+    Env,
 }
 
 impl Place {
     /// Bytes that may come of it.
     fn bytes_max(self) -> usize {
         match self {
-            Self::Header | Self::Path => limits::RENDERED_LINE_MAX,
+            Self::Header | Self::Path | Self::Env => limits::RENDERED_LINE_MAX,
             Self::Body => limits::PAYLOAD_MAX,
         }
     }
@@ -63,15 +64,33 @@ pub fn is_template(value: &[u8]) -> bool {
 
 /// Whether anything of a target has to be, or it has certificates in secrets.
 pub fn is_in(target: &Target) -> bool {
-    let Target::Http(http) = target;
-    http.tls.is_some() || http.path.is_some() || http.body.is_some() || {
-        let mut headers = http.headers.iter();
-        headers.any(|(_, value)| is_template(value.as_bytes()))
+    match target {
+        Target::Http(http) => {
+            http.tls.is_some() || http.path.is_some() || http.body.is_some() || {
+                let mut headers = http.headers.iter();
+                headers.any(|(_, value)| is_template(value.as_bytes()))
+            }
+        }
+        Target::Shell(shell) => {
+            let mut env = shell.env.iter();
+            env.any(|(_, value)| is_template(value.as_bytes()))
+        }
     }
 }
 
 /// The templates of a target, each with its field below it.
-pub fn all_of(http: &HttpTarget) -> Vec<(String, Place, String)> {
+pub fn all_of(target: &Target) -> Vec<(String, Place, String)> {
+    let http = match target {
+        Target::Http(http) => http,
+        Target::Shell(shell) => {
+            let env = shell.env.iter();
+            let env = env.filter(|(_, value)| is_template(value.as_bytes()));
+            let field = |name: &str| format!("shell.env.{name}");
+            return env
+                .map(|(name, value)| (field(name), Place::Env, value.clone()))
+                .collect();
+        }
+    };
     let headers = http.headers.iter();
     let headers = headers.filter(|(_, value)| is_template(value.as_bytes()));
     let headers = headers.map(|(name, value)| {
@@ -284,7 +303,7 @@ fn write_value(
     }
     let bytes_max = place.bytes_max();
     let text = match place {
-        Place::Header => plain(value, meter, bytes_max)?,
+        Place::Header | Place::Env => plain(value, meter, bytes_max)?,
         Place::Path | Place::Body if value.is_safe() => plain(value, meter, bytes_max)?,
         Place::Path => percent(&plain(value, meter, bytes_max)?),
         Place::Body => meter.json(value, bytes_max)?,

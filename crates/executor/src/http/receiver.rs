@@ -215,6 +215,7 @@ pub(super) fn order(target: HttpTarget, payload: Option<&'static str>) -> WorkOr
         job: Arc::new(job),
         payload: None,
         headers: None,
+        env: None,
         trace: None,
         sent_at: SLOT.0,
         signer: None,

@@ -24,6 +24,7 @@ Examples:
   punctual job create --every 10m --after-completion --runs-max 100 --url https://example.com/hook
   punctual job create --cron @daily --ends-at 2027-12-31T23:59:59Z --url https://example.com/ --dry-run
   punctual job create --cron @hourly --exclude holidays --url https://example.com/hook
+  punctual job create --cron @daily --command /usr/bin/pg_dump --arg=--file=/srv/shop.sql --arg shop --env PGHOST=db
   punctual job create --file job.json
   punctual job show hello --json | punctual job create --file - --key hello-2
   punctual job create --key hello --or-update --timeout 30s

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::shell::{self, ShellFields};
 use super::when::{CalendarFields, ScheduleFields, number, text};
 use super::words;
 use crate::failure::Failure;
@@ -22,6 +23,8 @@ pub(super) struct Fields {
     calendars: CalendarFields,
     #[command(flatten)]
     target: TargetFields,
+    #[command(flatten)]
+    shell: ShellFields,
     /// The payload, as JSON
     #[arg(
         long,
@@ -153,8 +156,10 @@ impl Fields {
                 "it is not said when the job is due: say --cron, --every, --at or --in",
             ));
         }
-        if self.target.url.is_none() {
-            return Err(Failure::usage("it is not said what to call: say --url"));
+        if self.target.url.is_none() && !self.shell.has_command() {
+            return Err(Failure::usage(
+                "it is not said what to call: say --url, or --command for a program of the node's machine",
+            ));
         }
         self.to_json(key)
     }
@@ -191,8 +196,16 @@ impl Fields {
             body.insert("schedule".to_owned(), schedule);
         }
         self.calendars.put(&mut body);
-        if let Some(http) = self.target.to_json()? {
-            body.insert("target".to_owned(), json!({ "http": http }));
+        let (http, shell) = (self.target.to_json()?, self.shell.to_json()?);
+        let target = match (http, shell) {
+            (None, None) => None,
+            (Some(http), None) => Some(json!({ "http": http })),
+            (None, Some(shell)) => Some(json!({ "shell": shell })),
+            // What is said of both may be meant for the command.
+            (Some(http), Some(shell)) => Some(shell::both(http, shell)?),
+        };
+        if let Some(target) = target {
+            body.insert("target".to_owned(), target);
         }
         let body = Body {
             fields: &body,
@@ -328,14 +341,18 @@ fn first_field(value: &Value) -> Option<String> {
     Some(below.map_or(name.clone(), |below| format!("{name}.{below}")))
 }
 
-fn put(map: &mut Map<String, Value>, name: &str, value: Option<&str>) {
+pub(super) fn put(map: &mut Map<String, Value>, name: &str, value: Option<&str>) {
     if let Some(value) = value {
         map.insert(name.to_owned(), text(value));
     }
 }
 
 /// Names and values; without a value, a name is taken away.
-fn pairs(texts: &[String], between: char, shape: &str) -> Result<Map<String, Value>, Failure> {
+pub(super) fn pairs(
+    texts: &[String],
+    between: char,
+    shape: &str,
+) -> Result<Map<String, Value>, Failure> {
     let mut map = Map::new();
     for text in texts {
         let refused = || Failure::usage(format!("{text:?} cannot be read: {shape}"));

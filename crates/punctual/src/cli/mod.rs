@@ -27,6 +27,7 @@ mod remote;
 mod replay;
 mod run;
 mod secret;
+mod shell;
 mod signing;
 mod slots;
 mod target;

@@ -58,6 +58,10 @@ pub(crate) fn flag(field: &str) -> Option<String> {
         "hosts" => "host",
         "queues" => "queue",
         _ if below("labels") => "label",
+        "target.shell" | "target.shell.command" => "command",
+        _ if below("target.shell.env") => "env",
+        "target.shell.success" => "success-exit",
+        "target.shell.dead" => "dead-exit",
         "target.http.tls.cert" => "target-cert",
         "target.http.tls.key" => "target-key",
         _ if below("target.http.tls") => "target-ca",
@@ -67,7 +71,13 @@ pub(crate) fn flag(field: &str) -> Option<String> {
         _ if below("target.http.success") => "success-json",
         _ if below("ranges") => "range",
         _ => {
-            let own = ["schedule.", "target.http.", "retry.", "quotas."];
+            let own = [
+                "schedule.",
+                "target.http.",
+                "target.shell.",
+                "retry.",
+                "quotas.",
+            ];
             let name = own
                 .iter()
                 .find_map(|top| field.strip_prefix(top))

@@ -6,6 +6,7 @@ mod address;
 mod egress;
 mod front;
 mod settings;
+mod shell;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use model::Parts;
 pub(crate) use egress::EgressSettings;
 pub(crate) use front::Front;
 pub(crate) use settings::{SETTINGS, Setting};
+pub(crate) use shell::ShellSettings;
 pub(crate) use sources::{Flags, Sources};
 
 use crate::failure::Failure;
@@ -50,6 +52,8 @@ pub(crate) struct Config {
     pub front: Front,
     /// Whom it may call.
     pub egress: EgressSettings,
+    /// What it may start.
+    pub shell: ShellSettings,
     /// Its name, as given; see [`Config::node_at`].
     pub node: String,
     pub grace: Duration,

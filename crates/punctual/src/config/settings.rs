@@ -13,7 +13,9 @@ use store::postgres::PgConfig;
 use tracing_subscriber::EnvFilter;
 
 use super::address::masked;
-use super::{Config, EgressSettings, Front, LogFormat, Secret, egress, front};
+use super::{
+    Config, EgressSettings, Front, LogFormat, Secret, ShellSettings, egress, front, shell,
+};
 
 /// The port we listen on unless told otherwise.
 const PORT: u16 = 7710;
@@ -49,15 +51,18 @@ impl Setting {
 /// All of them.
 pub(crate) const SETTINGS: &[Setting] = &{
     const OF_FRONT: usize = OF_NODE.len() + front::SETTINGS.len();
-    let mut all = [OF_NODE[0]; OF_FRONT + egress::SETTINGS.len()];
+    const OF_EGRESS: usize = OF_FRONT + egress::SETTINGS.len();
+    let mut all = [OF_NODE[0]; OF_EGRESS + shell::SETTINGS.len()];
     let mut at = 0;
     while at < all.len() {
         all[at] = if at < OF_NODE.len() {
             OF_NODE[at]
         } else if at < OF_FRONT {
             front::SETTINGS[at - OF_NODE.len()]
-        } else {
+        } else if at < OF_EGRESS {
             egress::SETTINGS[at - OF_FRONT]
+        } else {
+            shell::SETTINGS[at - OF_EGRESS]
         };
         at += 1;
     }
@@ -349,6 +354,7 @@ pub(super) fn defaults() -> Config {
         hosts: Vec::new(),
         front: Front::default(),
         egress: EgressSettings::default(),
+        shell: ShellSettings::default(),
         node: host_name().unwrap_or(node.name),
         grace: Duration::from_secs(10),
         running_max: node.running_max,

@@ -14,8 +14,9 @@ use std::time::Duration;
 use engine::vault::MasterKeys;
 use engine::{Clock, ClockOf, Handle, Node, NodeConfig, SystemClock};
 use executor::Registry;
-use executor::egress::Dialer;
+use executor::egress::{Dialer, Egress};
 use executor::http::HttpExecutor;
+use executor::shell::{ShellConfig, ShellExecutor};
 use model::schedule::format_span;
 use server::{Access, Api, Bounds, Door, Proxies, Tls};
 use store::postgres::{PgConfig, PgStore};
@@ -69,6 +70,7 @@ pub(crate) fn serve(flags: Flags) -> Result<(), Failure> {
         .into_iter()
         .chain(config.contradictions())
         .chain(config.warning_of_egress())
+        .chain(config.warning_of_commands())
     {
         warn!("{warning}");
     }
@@ -137,11 +139,10 @@ impl Running {
         let is_new = config.store.is_none()
             && std::fs::read_dir(&config.data).map_or(true, |mut entries| entries.next().is_none());
         let secure = tls::open(config).await?;
+        let shell = config.shell()?;
         let store = open_store(config).await?;
         let egress = Arc::new(config.egress());
-        let dialer = Arc::new(Dialer::new(Arc::clone(&egress)));
-        let http = HttpExecutor::new(dialer).map_err(|error| Failure::usage(chain(&error)))?;
-        let registry = Registry::default().with("http", Arc::new(http));
+        let registry = registry(&egress, shell)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let name = config.node_at(address.port());
         if config.store.is_some() {
@@ -222,13 +223,27 @@ impl Running {
     }
 }
 
+/// What this node can execute.
+fn registry(egress: &Arc<Egress>, shell: Option<ShellConfig>) -> Result<Registry, Failure> {
+    let dialer = Arc::new(Dialer::new(Arc::clone(egress)));
+    let http = HttpExecutor::new(dialer).map_err(|error| Failure::usage(chain(&error)))?;
+    let registry = Registry::default().with("http", Arc::new(http));
+    let Some(shell) = shell else {
+        return Ok(registry);
+    };
+    info!("jobs may start commands here: {}", shell.commands);
+    let shell = ShellExecutor::new(shell).map_err(Failure::usage)?;
+    Ok(registry.with("shell", Arc::new(shell)))
+}
+
 /// What clients are answered from.
 fn api(config: &Config, handle: Handle, access: Arc<Access>, stopping: CancellationToken) -> Api {
     Api::new(handle.store(), handle, access)
         .with_metrics_open(config.metrics_open)
         .with_rates(config.front.rates_max)
         .with_history_keep(config.history_keep)
-        .with_features(["sqlite", "postgres", "http"])
+        .with_features(["sqlite", "postgres", "http", "shell"])
+        .with_commands(Arc::new(config.shell.allow.clone()))
         .with_stopping(stopping)
 }
 

@@ -28,6 +28,7 @@ mod revoked;
 mod runs_day;
 mod secrets;
 mod serve;
+mod shell;
 mod signing;
 mod unit;
 mod upgrade;

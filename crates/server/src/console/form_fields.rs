@@ -21,6 +21,7 @@ pub(super) fn field_of(path: &str) -> &'static str {
         ("schedule", "cron"),
         ("target.http.headers", "headers"),
         ("target.http.method", "method"),
+        ("target.shell", ""),
         ("target", "url"),
         ("payload", "payload"),
         ("retry", "attempts"),
@@ -158,6 +159,12 @@ fn body(fields: &Fields, before: Option<&wire::Job>) -> Result<String, FieldErro
         "finish_within": or_null(text("finish_within")),
         "labels": merged(labels, before.map_or(&none, |job| &job.labels)),
     });
+    if before.is_some_and(|job| job.target.shell.is_some())
+        && let Some(body) = body.as_object_mut()
+    {
+        // The form has no fields for a command: it stays.
+        body.remove("target");
+    }
     if let Some(schedule) = schedule_said(fields, before) {
         body["schedule"] = schedule;
     }
@@ -241,6 +248,7 @@ pub(super) fn of_job(job: &wire::Job) -> Fields {
         ("exclude", job.exclude.join(", ")),
         ("only", job.only.join(", ")),
         ("url", http.map(|http| http.url.clone()).unwrap_or_default()),
+        ("command", wire::command_line(&job.target)),
         (
             "method",
             http.map(|http| http.method.clone()).unwrap_or_default(),

@@ -44,6 +44,7 @@ pub(super) fn schedule_words(job: &Job) -> String {
 
 pub(super) fn row(viewer: &Viewer, job: &Job) -> Row {
     let shown = wire::Job::of(job);
+    let command = wire::command_line(&shown.target);
     let http = shown.target.http;
     let label = |(name, value): (&String, &String)| format!("{name}={value}");
     Row {
@@ -54,11 +55,8 @@ pub(super) fn row(viewer: &Viewer, job: &Job) -> Row {
         next: job
             .next_slot
             .map(|slot| face(viewer).when(job.due_at(slot))),
-        target: http
-            .as_ref()
-            .map(|http| http.url.clone())
-            .unwrap_or_default(),
-        method: http.map(|http| http.method).unwrap_or_default(),
+        target: http.as_ref().map_or(command, |http| http.url.clone()),
+        method: http.map_or_else(|| job.def.target.kind().to_owned(), |http| http.method),
         lane: job.def.lane.as_str(),
         owner: shown.owner,
         labels: job.def.labels.iter().map(label).collect(),

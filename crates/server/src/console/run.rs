@@ -278,6 +278,10 @@ async fn request_of(
         return Ok((Vec::new(), None, stands, note));
     };
     let mut lines = Vec::new();
+    if let Some(shell) = &of.target.shell {
+        lines.push(("command".to_owned(), wire::command_line(&of.target)));
+        lines.extend(shell.env.clone());
+    }
     if let Some(http) = of.target.http {
         lines.push((http.method, http.url));
         lines.extend(http.headers);

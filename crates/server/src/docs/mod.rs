@@ -53,6 +53,7 @@ pub(crate) const PAGES: &[Page] = pages! {
     "/docs/overview", "Overview", "docs/guides/overview.md";
     "/docs/secrets", "Secrets", "docs/guides/secrets.md";
     "/docs/egress", "Egress", "docs/guides/egress.md";
+    "/docs/scripts", "Commands", "docs/guides/scripts.md";
     "/docs/targets", "Targets", "docs/guides/targets.md";
     "/docs/templates", "Templates", "docs/guides/templates.md";
     "/docs/front-door", "Front door", "docs/guides/front-door.md";

@@ -4,18 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
 use model::job::Definition;
 use model::schedule::{Calendars, format_span};
-use model::target::{HttpTarget, TargetError};
-use model::{
-    CatchUp, Completion, Overlap, Redirects, RetryPolicy, Success, Target, TlsSecrets, limits, mask,
-};
+use model::{CatchUp, Completion, Overlap, RetryPolicy, Target, limits};
 
 use super::Patch;
-use super::draft::{
-    CatchUpDraft, JobDraft, OverlapDraft, RetryDraft, SuccessDraft, TargetDraft, TlsDraft,
-};
+use super::draft::{CatchUpDraft, JobDraft, OverlapDraft, RetryDraft};
 use super::fault::{Fault, FieldError};
 use super::schedule::{self, Context};
 
@@ -104,98 +98,6 @@ impl JobDraft {
         lay_labels(self.labels, &mut def.labels);
         check(&def)?;
         Ok(def)
-    }
-}
-
-impl TargetDraft {
-    /// What stands, with what is said changed; a whole target if nothing stands. A value that is masked is that of the
-    /// target before.
-    fn over(
-        mut self,
-        stands: Option<&Target>,
-        before: Option<&Target>,
-    ) -> Result<Target, FieldError> {
-        let below = |error: TargetError| {
-            FieldError::invalid(format!("target.{}", error.field), error.detail)
-        };
-        let before = before.map(|Target::Http(http)| http);
-        if let Some(url) = self.url.take() {
-            self.url = Some(mask::unmask_address(url, before).map_err(below)?);
-        }
-        let (mut http, url) = match (stands, self.url) {
-            (Some(Target::Http(http)), url) => (http.clone(), url),
-            (None, Some(url)) => (HttpTarget::at(url.0.clone()), Some(url)),
-            (None, None) => {
-                let detail = "url is missing: write https://example.com/hook";
-                return Err(FieldError::new(Fault::Missing, "target.http.url", detail));
-            }
-        };
-        if let Some(url) = url {
-            (http.url, http.path) = url;
-        }
-        self.method
-            .put(&mut http.method, HttpTarget::METHOD_DEFAULT);
-        self.body.put_option(&mut http.body);
-        self.output_max
-            .put(&mut http.output_max, limits::OUTPUT_DEFAULT);
-        self.keep_headers.put(&mut http.keep_headers, Vec::new());
-        lay_success(self.success, &mut http.success);
-        self.redirects.put(&mut http.redirects, Redirects::None);
-        lay_tls(self.tls, &mut http.tls);
-        lay_headers(self.headers, &mut http, before).map_err(below)?;
-        http.check().map_err(below)?;
-        Ok(Target::Http(http))
-    }
-}
-
-/// Headers that are not shown stay with the origin that they were given for.
-fn lay_headers(
-    draft: Patch<Vec<(HeaderName, Option<HeaderValue>)>>,
-    http: &mut HttpTarget,
-    before: Option<&HttpTarget>,
-) -> Result<(), TargetError> {
-    let mut given = Vec::new();
-    match draft {
-        Patch::Keep => {}
-        Patch::Reset => http.headers.clear(),
-        Patch::Set(headers) => {
-            for (name, value) in headers {
-                let value = value.map(|value| mask::unmask_header(&name, value, before, &http.url));
-                given.push(name.clone());
-                http.set_header(name, value.transpose()?)?;
-            }
-        }
-    }
-    match before {
-        Some(before) => mask::check_moved(http, before, &given),
-        None => Ok(()),
-    }
-}
-
-fn lay_success(draft: Patch<SuccessDraft>, success: &mut Option<Success>) {
-    match draft {
-        Patch::Keep => {}
-        Patch::Reset => *success = None,
-        Patch::Set(draft) => {
-            let mut rule = success.take().unwrap_or_default();
-            draft.status.put_option(&mut rule.status);
-            draft.json.put_option(&mut rule.json);
-            *success = Some(rule).filter(|rule| *rule != Success::default());
-        }
-    }
-}
-
-fn lay_tls(draft: Patch<TlsDraft>, tls: &mut Option<TlsSecrets>) {
-    match draft {
-        Patch::Keep => {}
-        Patch::Reset => *tls = None,
-        Patch::Set(draft) => {
-            let mut names = tls.take().unwrap_or_default();
-            draft.ca.put_option(&mut names.ca);
-            draft.cert.put_option(&mut names.cert);
-            draft.key.put_option(&mut names.key);
-            *tls = Some(names).filter(|names| *names != TlsSecrets::default());
-        }
     }
 }
 
@@ -354,11 +256,7 @@ fn check(def: &Definition) -> Result<(), FieldError> {
         ));
     }
     within("timeout", def.timeout, MILLISECOND..=limits::TIMEOUT_MAX)?;
-    if let Some(silent) = def.completion.heartbeat_within() {
-        // An attempt that may be silent for longer than it may take is never found silent.
-        let least = Completion::HEARTBEAT_WITHIN_MIN.min(def.timeout);
-        within("heartbeat_within", silent, least..=def.timeout)?;
-    }
+    check_completion(def)?;
     within(
         "catch_up.window",
         def.catch_up.window,
@@ -400,6 +298,19 @@ fn within(field: &str, span: Duration, range: RangeInclusive<Duration>) -> Resul
         format_span(span)
     );
     Err(FieldError::invalid(field, detail))
+}
+
+fn check_completion(def: &Definition) -> Result<(), FieldError> {
+    if let (Target::Shell(_), Completion::Callback { .. }) = (&def.target, def.completion) {
+        let detail = "a command completes by its exit: leave it out, or write \"answer\"";
+        return Err(FieldError::invalid("completion", detail));
+    }
+    if let Some(silent) = def.completion.heartbeat_within() {
+        // An attempt that may be silent for longer than it may take is never found silent.
+        let least = Completion::HEARTBEAT_WITHIN_MIN.min(def.timeout);
+        within("heartbeat_within", silent, least..=def.timeout)?;
+    }
+    Ok(())
 }
 
 fn check_spread(def: &Definition) -> Result<(), FieldError> {

@@ -10,8 +10,8 @@ use http::{HeaderName, HeaderValue, Method, Uri};
 use model::schedule::{DateRange, Day, Dialect, DstGap, DstOverlap, Weekly, Yearly, Zone};
 use model::success::{JsonEquals, Statuses};
 use model::{
-    Backoff, CalendarName, CatchUpPolicy, Delivery, FailuresMax, JobKey, Lane, Overlap, Redirects,
-    SecretName, Timestamp,
+    Backoff, CalendarName, CatchUpPolicy, Delivery, ExitCodes, FailuresMax, JobKey, Lane, Overlap,
+    Redirects, SecretName, Timestamp,
 };
 
 /// What is said about one field.
@@ -163,9 +163,15 @@ pub enum KindDraft {
     In(Duration),
 }
 
-/// Where work is to go. What is not said about an address that stands stays as it is.
+/// Where work is to go. What is not said about a target of the same kind that stands stays as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TargetDraft {
+    Http(Box<HttpDraft>),
+    Shell(Box<ShellDraft>),
+}
+
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct TargetDraft {
+pub struct HttpDraft {
     /// With the template of its path, if it is one.
     pub url: Option<(Uri, Option<String>)>,
     pub method: Patch<Method>,
@@ -177,6 +183,18 @@ pub struct TargetDraft {
     pub success: Patch<SuccessDraft>,
     pub redirects: Patch<Redirects>,
     pub tls: Patch<TlsDraft>,
+}
+
+/// What is to be started.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ShellDraft {
+    pub command: Option<Vec<String>>,
+    pub dir: Patch<String>,
+    /// A variable without a value is taken away.
+    pub env: Patch<Vec<(String, Option<String>)>>,
+    pub success: Patch<ExitCodes>,
+    pub dead: Patch<ExitCodes>,
+    pub output_max: Patch<usize>,
 }
 
 /// Secrets that hold the certificates of a target.

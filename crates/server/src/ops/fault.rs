@@ -27,6 +27,8 @@ pub enum Fault {
     Level,
     /// A target that this node may not call.
     Egress,
+    /// A command that this node may not start.
+    Command,
 }
 
 /// One fault: the path of the field (empty for the whole document), and how to put it right.

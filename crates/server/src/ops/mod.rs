@@ -10,6 +10,7 @@
 mod ahead;
 pub mod audit;
 mod build;
+mod build_target;
 pub mod calendars;
 mod change;
 mod draft;
@@ -49,8 +50,8 @@ pub use turns::Changing;
 
 pub use change::{Changed, Expect, Mode};
 pub use draft::{
-    CalendarDraft, CatchUpDraft, JobDraft, KindDraft, OverlapDraft, Patch, RetryDraft,
-    ScheduleDraft, SuccessDraft, TargetDraft, TlsDraft,
+    CalendarDraft, CatchUpDraft, HttpDraft, JobDraft, KindDraft, OverlapDraft, Patch, RetryDraft,
+    ScheduleDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft,
 };
 pub use error::{CalendarFault, KeyFault, OpError, SecretFault, TenantFault, UserFault};
 pub use fault::{Fault, FieldError};

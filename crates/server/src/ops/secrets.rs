@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use engine::vault::{VaultError, template};
 use model::signing::Place;
-use model::target::HttpTarget;
 use model::{
-    Definition, HostPattern, Sealed, Secret, SecretName, Target, TenantId, Timestamp, TlsSecrets,
-    limits,
+    Definition, HostPattern, Sealed, Secret, SecretName, Target, TenantId, Timestamp, limits,
 };
 use store::SecretPut;
 use zeroize::Zeroizing;
@@ -273,15 +271,14 @@ pub async fn check(api: &Api, tenant: TenantId, def: &Definition) -> Result<(), 
     if !template::is_in(&def.target) {
         return Ok(());
     }
-    let Target::Http(http) = &def.target;
     let mut known: BTreeMap<SecretName, Option<Secret>> = BTreeMap::new();
-    for (field, name) in http.tls.iter().flat_map(TlsSecrets::named) {
+    for (field, name) in def.target.certificates() {
         let secret = api.store.access().get_secret(tenant, name).await?;
         let field = format!("target.http.tls.{field}");
-        let may = may_use(http, name, secret.as_ref());
+        let may = may_use(&def.target, name, secret.as_ref());
         may.map_err(|detail| FieldError::invalid(&field, detail))?;
     }
-    for (field, place, text) in template::all_of(http) {
+    for (field, place, text) in template::all_of(&def.target) {
         let field = format!("target.{field}");
         let names = template::check(&text, place);
         let names = names.map_err(|error| FieldError::invalid(&field, error.to_string()))?;
@@ -297,24 +294,30 @@ pub async fn check(api: &Api, tenant: TenantId, def: &Definition) -> Result<(), 
                 known.insert(name.clone(), found);
             }
             let secret = known.get(&name).and_then(Option::as_ref);
-            may_use(http, &name, secret).map_err(|detail| FieldError::invalid(&field, detail))?;
+            may_use(&def.target, &name, secret)
+                .map_err(|detail| FieldError::invalid(&field, detail))?;
         }
     }
     Ok(())
 }
 
-fn may_use(http: &HttpTarget, name: &SecretName, secret: Option<&Secret>) -> Result<(), String> {
+fn may_use(target: &Target, name: &SecretName, secret: Option<&Secret>) -> Result<(), String> {
     let secret = secret
         .ok_or_else(|| format!("there is no secret {name}: make it with PUT /v1/secrets/{name}"))?;
-    let host = http.url.host().unwrap_or_default();
+    let host = target.secret_host();
     if secret.allows(host) {
         return Ok(());
     }
     let hosts: Vec<&str> = secret.hosts.iter().map(HostPattern::as_str).collect();
-    Err(format!(
-        "the secret {name} may not be sent to {host}: its hosts are {}",
-        hosts.join(", ")
-    ))
+    let hosts = hosts.join(", ");
+    Err(match target {
+        Target::Http(_) => {
+            format!("the secret {name} may not be sent to {host}: its hosts are {hosts}")
+        }
+        Target::Shell(_) => format!(
+            "the secret {name} may not be handed to commands: its hosts are {hosts}, and {host} is not among them"
+        ),
+    })
 }
 
 const _: () = assert!(limits::PAGE_MAX >= REWRAP_MAX);

@@ -1,7 +1,8 @@
 //! Whether a target could be called at all: what this node may never call, or lacks a secret for, is refused when it is
 //! written. A name is judged when it is called.
 
-use model::{Definition, Target, TenantId};
+use model::target::HttpTarget;
+use model::{Definition, ShellTarget, Target, TenantId};
 
 use super::error::OpError;
 use super::fault::{Fault, FieldError};
@@ -9,12 +10,25 @@ use super::secrets;
 use crate::api::Api;
 
 pub(super) async fn check(api: &Api, tenant: TenantId, def: &Definition) -> Result<(), OpError> {
-    check_egress(api, def)?;
+    match &def.target {
+        Target::Http(http) => check_egress(api, http)?,
+        Target::Shell(shell) => check_command(api, tenant, shell)?,
+    }
     secrets::check(api, tenant, def).await
 }
 
-fn check_egress(api: &Api, def: &Definition) -> Result<(), FieldError> {
-    let Target::Http(http) = &def.target;
+/// Whoever runs it looks again, at what the path leads to then.
+fn check_command(api: &Api, tenant: TenantId, shell: &ShellTarget) -> Result<(), FieldError> {
+    let field = if api.commands.is_off() {
+        "target.shell"
+    } else {
+        "target.shell.command"
+    };
+    let checked = api.commands.check(tenant, shell.program());
+    checked.map_err(|refused| FieldError::new(Fault::Command, field, refused.to_string()))
+}
+
+fn check_egress(api: &Api, http: &HttpTarget) -> Result<(), FieldError> {
     let host = http.url.host().unwrap_or_default();
     let checked = api.egress.check_host(host, http.port());
     checked

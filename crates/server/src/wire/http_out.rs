@@ -14,6 +14,32 @@ pub struct Target {
     /// A request over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpTarget>,
+    /// A command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ShellTarget>,
+}
+
+/// A command on the machine of the node that runs it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShellTarget {
+    /// The program, by its absolute path, and its arguments. No shell reads them.
+    #[schema(example = json!(["/usr/bin/pg_dump", "--file=/srv/dumps/shop.sql", "shop"]))]
+    pub command: Vec<String>,
+    /// The folder it starts in; an empty one of its own where it is not said.
+    #[schema(example = "/srv/reports")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+    /// Its environment besides our own variables. Values that are secret by their name or their looks are `***`; written back
+    /// so, they stay as they are.
+    pub env: BTreeMap<String, String>,
+    /// Exit codes that are success; 0 where it is not said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub success: Vec<u8>,
+    /// Exit codes after which the run is dead at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dead: Vec<u8>,
+    /// Bytes of its output that are kept.
+    pub output_max: usize,
 }
 
 /// A request over HTTP.
@@ -87,9 +113,38 @@ pub struct JsonEquals {
 
 impl Target {
     pub(super) fn of(target: &ModelTarget) -> Self {
-        let ModelTarget::Http(http) = target;
+        match target {
+            ModelTarget::Http(http) => Self {
+                http: Some(HttpTarget::of(http)),
+                shell: None,
+            },
+            ModelTarget::Shell(shell) => Self {
+                http: None,
+                shell: Some(ShellTarget::of(shell)),
+            },
+        }
+    }
+}
+
+/// The program of a command and its arguments, for people; empty for other targets.
+pub(crate) fn command_line(target: &Target) -> String {
+    let command = target.shell.as_ref().map(|shell| shell.command.join(" "));
+    command.unwrap_or_default()
+}
+
+impl ShellTarget {
+    fn of(shell: &model::ShellTarget) -> Self {
+        let shown = |(name, value): &(String, String)| {
+            let value = mask::shown_env(name, value).into_owned();
+            (name.clone(), value)
+        };
         Self {
-            http: Some(HttpTarget::of(http)),
+            command: shell.command.clone(),
+            dir: shell.dir.clone(),
+            env: shell.env.iter().map(shown).collect(),
+            success: shell.success.iter().collect(),
+            dead: shell.dead.iter().collect(),
+            output_max: shell.output_max,
         }
     }
 }

@@ -30,6 +30,7 @@ pub mod schema;
 mod schema_access;
 mod schema_target;
 mod secrets;
+mod shell_in;
 mod signing;
 mod slots_out;
 mod sound;
@@ -50,6 +51,7 @@ pub use forecast_out::{
     Forecast, ForecastJob, ForecastLane, ForecastPoint, ForecastSecond, HotSecond,
 };
 pub use groups::{RunGroup, RunGroups};
+pub(crate) use http_out::command_line;
 pub use job_in::{CATCH_UP_FIELDS, JOB_FIELDS, OVERLAP_FIELDS, RETRY_FIELDS, job_draft};
 pub use job_out::{Expressions, Job, JobAnswer, JobList, Overlap, Runs, Schedule, Slots};
 pub use keys::{AccessKey, AccessKeyList, KEY_FIELDS, NewAccessKey, key_draft};
@@ -70,6 +72,7 @@ pub use requests::{
 pub use run_out::{Attempt, ExcludedSlot, Preview, Run, RunAnswer, RunList};
 pub use schedule_in::SCHEDULE_FIELDS;
 pub use secrets::{RewrapAnswer, SECRET_FIELDS, Secret, SecretList, secret_draft, secret_name_of};
+pub use shell_in::SHELL_FIELDS;
 pub use signing::{
     SIGNING_FIELDS, SigningSecret, SigningSecretList, SigningSecretMade, signing_draft,
 };

@@ -134,6 +134,29 @@ pub struct Attempt {
     /// How the answer came, over a network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<Exchange>,
+    /// What a command took of the node's machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+/// What a command and all that it started took.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Cost {
+    /// Of processors, in milliseconds.
+    #[schema(example = 812.5)]
+    pub cpu_ms: f64,
+    /// The most memory that one of its processes had at once, in bytes.
+    #[schema(example = 18874368)]
+    pub memory_max: u64,
+}
+
+impl Cost {
+    fn of(cost: &model::Cost) -> Self {
+        Self {
+            cpu_ms: cost.cpu.as_micros() as f64 / 1_000.0,
+            memory_max: cost.memory_max,
+        }
+    }
 }
 
 /// One request and its answer, as far as they got.
@@ -299,6 +322,7 @@ impl Attempt {
             node: attempt.node.as_deref().map(str::to_owned),
             truncated: attempt.truncated,
             exchange: attempt.exchange.as_deref().map(Exchange::of),
+            cost: attempt.cost.as_ref().map(Cost::of),
         }
     }
 }

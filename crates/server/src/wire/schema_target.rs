@@ -13,11 +13,30 @@ pub enum TargetForm {
     Full(Box<TargetRequest>),
 }
 
-/// Where runs go.
+/// Where runs go: one of them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TargetRequest {
     /// A request over HTTP.
-    pub http: HttpRequest,
+    pub http: Option<HttpRequest>,
+    /// A command on the machine of the node that runs it, which the node must allow.
+    pub shell: Option<ShellRequest>,
+}
+
+/// A command. It runs in a process group of its own, with an environment of its own, and nothing that it started outlives it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShellRequest {
+    /// The program, by its absolute path, and its arguments, as they are. No shell reads them.
+    pub command: Vec<String>,
+    /// The folder it starts in, by its absolute path; otherwise an empty one of its own, which is removed after it.
+    pub dir: Option<String>,
+    /// Its environment, besides PATH, HOME and what begins with `PUNCTUAL_`. Values may be templates.
+    pub env: Option<BTreeMap<String, String>>,
+    /// Exit codes that are success, instead of 0.
+    pub success: Option<Vec<u8>>,
+    /// Exit codes after which trying again cannot help: the run is dead at once.
+    pub dead: Option<Vec<u8>>,
+    /// Bytes of its output that are kept, of its head and its end: 4096 by default, 65536 at most.
+    pub output_max: Option<u32>,
 }
 
 /// A request over HTTP.
@@ -93,7 +112,26 @@ pub enum TargetPatchForm {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TargetPatch {
     /// A request over HTTP; what is not mentioned stays.
-    pub http: HttpPatch,
+    pub http: Option<HttpPatch>,
+    /// A command; what is not mentioned stays.
+    pub shell: Option<ShellPatch>,
+}
+
+/// What is to change about a command.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShellPatch {
+    /// Another program and its arguments.
+    pub command: Option<Vec<String>>,
+    /// The folder it starts in.
+    pub dir: Option<String>,
+    /// Merged by name; `null` takes a variable away.
+    pub env: Option<BTreeMap<String, Option<String>>>,
+    /// All exit codes that are success.
+    pub success: Option<Vec<u8>>,
+    /// All exit codes after which trying again cannot help.
+    pub dead: Option<Vec<u8>>,
+    /// Bytes of its output that are kept: 65536 at most.
+    pub output_max: Option<u32>,
 }
 
 /// What is to change about a request over HTTP.

@@ -1,4 +1,4 @@
-//! A target as clients write it: an address, or `{"http": {…}}` in full.
+//! A target as clients write it: an address, or `{"http": {…}}` or `{"shell": {…}}` in full.
 
 use http::{HeaderName, HeaderValue};
 use model::target::{
@@ -7,10 +7,11 @@ use model::target::{
 use model::{Redirects, SecretName, limits};
 
 use super::read::{Fields, Path, Read, Shape, Value, join, shown};
+use super::shell_in::shell;
 use super::success_in::success;
-use crate::ops::{Fault, FieldError, Patch, TargetDraft, TlsDraft};
+use crate::ops::{Fault, FieldError, HttpDraft, Patch, TargetDraft, TlsDraft};
 
-const TARGET_FIELDS: [&str; 1] = ["http"];
+const TARGET_FIELDS: [&str; 2] = ["http", "shell"];
 pub const HTTP_FIELDS: [&str; 9] = [
     "url",
     "method",
@@ -47,21 +48,27 @@ pub(super) fn target(value: Value<'_>, path: Path<'_>) -> Read<TargetDraft> {
             "an address such as \"https://example.com/hook\", or {\"http\": {…}}",
         )?;
         let url = check_address(&url).map_err(|error| path.invalid(error.detail))?;
-        return Ok(TargetDraft {
+        return Ok(TargetDraft::Http(Box::new(HttpDraft {
             url: Some(url),
-            ..TargetDraft::default()
-        });
+            ..HttpDraft::default()
+        })));
     }
     let fields = Fields::of(value, TARGET, "target", &TARGET_FIELDS)?;
     let http = fields.get("http", |value, _| http(value))?;
-    http.ok_or_else(|| {
-        let detail =
-            "a target needs a kind: write {\"http\": {\"url\": \"https://example.com/hook\"}}";
-        path.refuse(Fault::Missing, detail)
-    })
+    let shell = fields.get("shell", |value, _| shell(value))?;
+    match (http, shell) {
+        (Some(http), None) => Ok(TargetDraft::Http(Box::new(http))),
+        (None, Some(shell)) => Ok(TargetDraft::Shell(Box::new(shell))),
+        (Some(_), Some(_)) => Err(path.invalid("a target has one kind: leave out http or shell")),
+        (None, None) => {
+            let detail = "a target needs a kind: write {\"http\": {\"url\": \"https://example.com/hook\"}} or \
+                          {\"shell\": {\"command\": [\"/usr/bin/pg_dump\", \"shop\"]}}";
+            Err(path.refuse(Fault::Missing, detail))
+        }
+    }
 }
 
-fn http(value: Value<'_>) -> Read<TargetDraft> {
+fn http(value: Value<'_>) -> Read<HttpDraft> {
     let fields = Fields::of(value, HTTP, "target.http", &HTTP_FIELDS)?;
     let url = fields.patch("url", |value, path| {
         check_address(&value.text(path)?).map_err(below_target)
@@ -71,7 +78,7 @@ fn http(value: Value<'_>) -> Read<TargetDraft> {
         return Err(FieldError::invalid("target.http.url", detail));
     }
     let most = limits::OUTPUT_MAX as i64;
-    Ok(TargetDraft {
+    Ok(HttpDraft {
         url: url.into_given(),
         method: fields.patch("method", |value, path| {
             check_method(&value.text(path)?).map_err(below_target)

@@ -91,6 +91,8 @@ fn the_contract_describes_every_field_that_is_read() {
     );
     assert_eq!(fields("HttpRequest"), known(&server::wire::HTTP_FIELDS));
     assert_eq!(fields("HttpPatch"), known(&server::wire::HTTP_FIELDS));
+    assert_eq!(fields("ShellRequest"), known(&server::wire::SHELL_FIELDS));
+    assert_eq!(fields("ShellPatch"), known(&server::wire::SHELL_FIELDS));
     assert_eq!(fields("PreviewBody"), known(&server::wire::PREVIEW_FIELDS));
     assert_eq!(fields("StartBody"), known(&server::wire::START_FIELDS));
     assert_eq!(fields("PauseBody"), known(&server::wire::PAUSE_FIELDS));

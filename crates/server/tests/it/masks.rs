@@ -18,7 +18,9 @@ fn job() -> Value {
 async fn sent(world: &World, id: &str) -> (Vec<(String, String)>, String) {
     let id: JobId = id.parse().unwrap();
     let job = world.store.get_job(TenantId::DEFAULT, id).await;
-    let Target::Http(http) = job.unwrap().unwrap().def.target.clone();
+    let Target::Http(http) = job.unwrap().unwrap().def.target.clone() else {
+        panic!("no address");
+    };
     let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
     let headers = http.headers.iter();
     let mut headers: Vec<_> = headers

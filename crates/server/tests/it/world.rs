@@ -48,7 +48,9 @@ struct Obedient;
 #[async_trait]
 impl Executor for Obedient {
     async fn execute(&self, order: WorkOrder) -> Report {
-        let Target::Http(http) = &order.job.def.target;
+        let Target::Http(http) = &order.job.def.target else {
+            return Report::failed("not this one");
+        };
         match http.url.path() {
             "/fail" => Report::failed("no")
                 .with_status(400)

@@ -9,7 +9,8 @@ use model::hex::to_hex;
 use model::target::HttpTarget;
 use model::{
     AccessKey, ConsoleLink, Definition, Holder, Job, JobId, JobState, KeyId, Level, QueueName,
-    Quota, Role, Run, Secret, SecretName, Session, SigningId, Target, Tenant, TenantId, User, mask,
+    Quota, Role, Run, Secret, SecretName, Session, ShellTarget, SigningId, Target, Tenant,
+    TenantId, User, mask,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -31,7 +32,10 @@ pub(crate) struct Change {
 
 /// The definition as it may be shown; none if that is as it is stored.
 fn masked(def: &Definition) -> Option<Definition> {
-    let Target::Http(http) = &def.target;
+    let http = match &def.target {
+        Target::Http(http) => http,
+        Target::Shell(shell) => return masked_shell(def, shell),
+    };
     let url = mask::shown_url(&http.url);
     let mut is_plain = url == http.url.to_string();
     let mut headers = Vec::with_capacity(http.headers.len());
@@ -56,6 +60,18 @@ fn masked(def: &Definition) -> Option<Definition> {
     };
     Some(Definition {
         target: Target::Http(target),
+        payload: None,
+        ..def.clone()
+    })
+}
+
+fn masked_shell(def: &Definition, shell: &ShellTarget) -> Option<Definition> {
+    let mut shown = shell.clone();
+    for (name, value) in &mut shown.env {
+        *value = mask::shown_env(name, value).into_owned();
+    }
+    (shown != *shell).then(|| Definition {
+        target: Target::Shell(shown),
         payload: None,
         ..def.clone()
     })

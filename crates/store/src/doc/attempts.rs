@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::hex::{from_hex, to_hex};
-use model::{Attempt, AttemptNo, Exchange, Outcome, Times, Timestamp, Trace};
+use model::{Attempt, AttemptNo, Cost, Exchange, Outcome, Times, Timestamp, Trace};
 use serde::{Deserialize, Serialize};
 
 use super::DocError;
@@ -72,6 +72,16 @@ struct AttemptDoc<'a> {
     truncated: bool,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     exchange: Option<ExchangeDoc<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost: Option<CostDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CostDoc {
+    /// Microseconds.
+    cpu: u64,
+    /// Bytes.
+    memory_max: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -169,6 +179,10 @@ fn attempt_doc(attempt: &Attempt) -> AttemptDoc<'_> {
         long_by: attempt.long_by.map(millis),
         truncated: attempt.truncated,
         exchange: attempt.exchange.as_deref().map(exchange_doc),
+        cost: attempt.cost.map(|cost| CostDoc {
+            cpu: Times::micros(cost.cpu),
+            memory_max: cost.memory_max,
+        }),
     }
 }
 
@@ -195,6 +209,10 @@ fn attempt_of(doc: AttemptDoc<'_>) -> Result<Attempt, DocError> {
         output,
         truncated: doc.truncated,
         exchange: doc.exchange.map(|doc| Box::new(exchange_of(doc))),
+        cost: doc.cost.map(|doc| Cost {
+            cpu: Duration::from_micros(doc.cpu),
+            memory_max: doc.memory_max,
+        }),
         node: doc.node.map(Arc::from),
         late_by: doc.late_by.map(Duration::from_millis),
         long_by: doc.long_by.map(Duration::from_millis),

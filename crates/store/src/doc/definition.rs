@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 
 use super::DocError;
 use super::schedule::ScheduleDoc;
+use super::shell::ShellDoc;
 use super::success::SuccessDoc;
 use super::tls::TlsDoc;
 
@@ -71,6 +72,8 @@ struct CallbackDoc {
 enum TargetDoc<'a> {
     #[serde(borrow)]
     Http(HttpDoc<'a>),
+    #[serde(borrow)]
+    Shell(ShellDoc<'a>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -314,7 +317,10 @@ fn failures_max(count: u32) -> Result<FailuresMax, DocError> {
 }
 
 fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {
-    let Target::Http(http) = target;
+    let http = match target {
+        Target::Http(http) => http,
+        Target::Shell(shell) => return Ok(TargetDoc::Shell(ShellDoc::of(shell))),
+    };
     let mut headers = Vec::with_capacity(http.headers.len());
     for (name, value) in &http.headers {
         let text = value.to_str().map_err(|_| {
@@ -344,7 +350,10 @@ fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {
 }
 
 fn target_of(doc: TargetDoc<'_>) -> Result<Target, DocError> {
-    let TargetDoc::Http(http) = doc;
+    let http = match doc {
+        TargetDoc::Http(http) => http,
+        TargetDoc::Shell(shell) => return Ok(Target::Shell(shell.read())),
+    };
     // The checks of a new target are not made again: rules for what is accepted may grow, and what
     // was accepted before still runs.
     let bad = |what: &str, text: &str| DocError::unknown(what, text);

@@ -8,13 +8,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use model::{Attempt, Exchange, Times};
+use model::{Attempt, Cost, Exchange, Times};
 
 use super::DocError;
 use super::attempts::{decode_attempts, encode_attempts};
 
 /// What a packed form begins with.
 const MARK: u8 = 1;
+/// The same of what a command took: two numbers, and then the rest as without it.
+const COST: u8 = 3;
 
 const TRUNCATED: u8 = 1;
 const PEER_V4: u8 = 1 << 1;
@@ -32,11 +34,19 @@ pub fn encode_with_last(
     last: Option<&Attempt>,
 ) -> Result<Option<Vec<u8>>, DocError> {
     let earlier = encode_attempts(earlier)?;
-    let Some(last) = last.filter(|last| last.truncated || last.exchange.is_some()) else {
+    let is_odd = |last: &&Attempt| last.truncated || last.exchange.is_some() || last.cost.is_some();
+    let Some(last) = last.filter(is_odd) else {
         return Ok(earlier);
     };
     let mut bytes = Vec::with_capacity(24 + earlier.as_ref().map_or(0, Vec::len));
-    pack(&mut bytes, last);
+    if let Some(Cost { cpu, memory_max }) = last.cost {
+        bytes.push(COST);
+        number(&mut bytes, Times::micros(cpu));
+        number(&mut bytes, memory_max);
+    }
+    if last.truncated || last.exchange.is_some() {
+        pack(&mut bytes, last);
+    }
     bytes.extend(earlier.unwrap_or_default());
     Ok(Some(bytes))
 }
@@ -44,8 +54,12 @@ pub fn encode_with_last(
 /// The attempts before the last; what is known of the last is laid into it.
 pub fn decode_with_last(
     bytes: Option<&[u8]>,
-    last: Option<&mut Attempt>,
+    mut last: Option<&mut Attempt>,
 ) -> Result<Vec<Attempt>, DocError> {
+    let (bytes, cost) = decode_cost(bytes)?;
+    if let Some(last) = last.as_deref_mut() {
+        last.cost = cost;
+    }
     let Some(packed) = bytes.filter(|bytes| bytes.first() == Some(&MARK)) else {
         return decode_attempts(bytes);
     };
@@ -58,6 +72,23 @@ pub fn decode_with_last(
         last.exchange = Some(Box::new(exchange)).filter(|exchange| !exchange.is_empty());
     }
     decode_attempts(Some(reader.0).filter(|rest| !rest.is_empty()))
+}
+
+/// What a command took, and what follows it.
+fn decode_cost(bytes: Option<&[u8]>) -> Result<(Option<&[u8]>, Option<Cost>), DocError> {
+    let Some(packed) = bytes.and_then(|bytes| bytes.strip_prefix(&[COST])) else {
+        return Ok((bytes, None));
+    };
+    let mut reader = Reader(packed);
+    let (cpu, memory_max) = reader
+        .number()
+        .zip(reader.number())
+        .ok_or_else(|| DocError("what a command took cannot be read".to_owned()))?;
+    let cost = Cost {
+        cpu: Duration::from_micros(cpu),
+        memory_max,
+    };
+    Ok((Some(reader.0).filter(|rest| !rest.is_empty()), Some(cost)))
 }
 
 fn pack(bytes: &mut Vec<u8>, last: &Attempt) {

@@ -29,6 +29,7 @@ fn check(earlier: &[Attempt], last: &Attempt, expected: &str) {
     let mut bare = Attempt {
         truncated: false,
         exchange: None,
+        cost: None,
         ..last.clone()
     };
     let read = decode_with_last(Some(&bytes), Some(&mut bare)).unwrap();
@@ -57,6 +58,25 @@ fn what_is_kept_of_an_exchange_is_packed_and_never_changes() {
     let mut last = attempt(Report::succeeded());
     let read = decode_with_last(bytes.as_deref(), Some(&mut last)).unwrap();
     assert_eq!((read, last), (vec![earlier], full));
+}
+
+#[test]
+fn what_a_command_took_is_packed_and_never_changes() {
+    let cost = Cost {
+        cpu: Duration::from_micros(1_502),
+        memory_max: 4_096,
+    };
+    let plain = attempt(Report::succeeded().with_cost(Some(cost)));
+    check(&[], &plain, "03de0b8020");
+    let mut cut = plain.clone();
+    cut.truncated = true;
+    check(&[], &cut, "03de0b80200101");
+    let earlier = attempt(Report::failed("no").with_cost(Some(cost)));
+    let bytes = encode_with_last(std::slice::from_ref(&earlier), Some(&plain)).unwrap();
+    let mut last = attempt(Report::succeeded());
+    let read = decode_with_last(bytes.as_deref(), Some(&mut last)).unwrap();
+    assert_eq!((read, last), (vec![earlier], plain));
+    assert!(decode_with_last(Some(&[COST, 0x80]), None).is_err());
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod last;
 mod replay;
 mod rollup;
 mod schedule;
+mod shell;
 mod success;
 mod tls;
 

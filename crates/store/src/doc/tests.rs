@@ -11,9 +11,9 @@ use model::schedule::{
 use model::success::{JsonEquals, Statuses, Success};
 use model::target::{HttpTarget, check_keep_headers};
 use model::{
-    Attempt, AttemptNo, Calendar, CalendarName, Completion, Definition, Exchange, FailuresMax,
-    JobId, Lane, Outcome, Redirects, Schedule, SecretName, Slot, Target, Times, Timestamp,
-    TlsSecrets, Version,
+    Attempt, AttemptNo, Calendar, CalendarName, Completion, Definition, Exchange, ExitCodes,
+    FailuresMax, JobId, Lane, Outcome, Redirects, Schedule, SecretName, ShellTarget, Slot, Target,
+    Times, Timestamp, TlsSecrets, Version,
 };
 use proptest::prelude::*;
 
@@ -109,6 +109,19 @@ fn callback() -> Definition {
         completion: Completion::Callback {
             heartbeat_within: Duration::from_secs(60),
         },
+        ..one_off()
+    }
+}
+
+fn command() -> Definition {
+    let mut shell = ShellTarget::new(["/usr/bin/pg_dump", "--file=a \"b\"", ""]).unwrap();
+    shell.dir = Some("/srv/dumps".to_owned());
+    shell.env = vec![("PGPASSWORD".to_owned(), "{{ secret('pg') }}".to_owned())];
+    shell.success = ExitCodes::new([0, 3]);
+    shell.dead = ExitCodes::new([2]);
+    shell.output_max = 100;
+    Definition {
+        target: Target::Shell(shell),
         ..one_off()
     }
 }
@@ -211,6 +224,7 @@ fn attempts() -> Vec<Attempt> {
             headers: vec![("etag".to_owned(), "\"a\"".to_owned())],
             note: Some("odd".to_owned()),
         })),
+        cost: None,
     };
     let lost = Attempt {
         no: AttemptNo(2),
@@ -222,6 +236,7 @@ fn attempts() -> Vec<Attempt> {
         output: Bytes::from_static(&[0, 0xff, 0x10]),
         truncated: false,
         exchange: None,
+        cost: None,
         node: None,
         late_by: None,
         long_by: None,
@@ -250,6 +265,7 @@ fn stored_definitions_never_change() {
     check(&full(), include_str!("golden/full.json"));
     check(&interval(), include_str!("golden/every.json"));
     check(&callback(), include_str!("golden/callback.json"));
+    check(&command(), include_str!("golden/command.json"));
     check(&failures(), include_str!("golden/failures.json"));
     check(&bounded(), include_str!("golden/bounds.json"));
     check(&by_calendars(), include_str!("golden/calendars.json"));

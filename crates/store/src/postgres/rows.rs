@@ -270,6 +270,7 @@ fn read_last(row: &Row, run: &mut Run) -> Done<Option<Attempt>> {
         node: run.actor.take(),
         truncated: false,
         exchange: None,
+        cost: None,
         late_by: None,
         long_by: None,
     }))

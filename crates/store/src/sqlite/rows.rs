@@ -261,6 +261,7 @@ fn read_last(row: &Row<'_>, run: &mut Run) -> Result<Option<Attempt>> {
         node: run.actor.take(),
         truncated: false,
         exchange: None,
+        cost: None,
         late_by: None,
         long_by: None,
     }))

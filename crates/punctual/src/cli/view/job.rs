@@ -155,8 +155,11 @@ pub(crate) fn schedule(value: &Value) -> String {
 }
 
 fn target(value: &Value) -> String {
-    let http = &value["http"];
-    if http.is_object() {
+    let (http, shell) = (&value["http"], &value["shell"]);
+    if let Some(command) = shell["command"].as_array() {
+        let parts: Vec<String> = command.iter().map(text).collect();
+        parts.join(" ")
+    } else if http.is_object() {
         format!("{} {}", text(&http["method"]), text(&http["url"]))
     } else {
         text(value)

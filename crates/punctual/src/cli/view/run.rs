@@ -3,6 +3,7 @@
 use comfy_table::Cell;
 use engine::{Clock, SystemClock};
 use model::Timestamp;
+use model::attempt::LEFT_OUT;
 use model::schedule::format_span;
 use serde_json::Value;
 
@@ -99,7 +100,8 @@ pub(crate) fn run(run: &Value, jobs: &Jobs) -> Result<(), Failure> {
         "ERROR",
     ];
     output::table(&head, attempts.iter().map(attempt_row).collect())?;
-    for line in exchange(last).into_iter().chain(answer(last)) {
+    let known = exchange(last).into_iter().chain(cost(last));
+    for line in known.chain(answer(last)) {
         output::line(&line)?;
     }
     Ok(())
@@ -148,6 +150,18 @@ fn exchange(attempt: &Value) -> Vec<String> {
     lines
 }
 
+/// What a command took.
+fn cost(attempt: &Value) -> Vec<String> {
+    let cost = &attempt["cost"];
+    let (cpu, memory) = (cost["cpu_ms"].as_f64(), cost["memory_max"].as_u64());
+    let Some((cpu, memory)) = cpu.zip(memory) else {
+        return Vec::new();
+    };
+    let mib = memory as f64 / (1024.0 * 1024.0);
+    let line = format!("cost processor {cpu} ms, memory {mib:.1} MiB at most");
+    vec![String::new(), line]
+}
+
 /// The head of what the target answered, as it was laid out, and whether that is all.
 fn answer(attempt: &Value) -> Vec<String> {
     let kept = attempt["output"].as_str().unwrap_or("");
@@ -160,13 +174,17 @@ fn answer(attempt: &Value) -> Vec<String> {
     } else {
         kept.len()
     };
-    let how_much = if attempt["truncated"] == true {
+    let is_command = attempt["cost"].is_object() || kept.contains(LEFT_OUT);
+    let how_much = if attempt["truncated"] == true && is_command {
+        format!("cut: of its head and its end {bytes} bytes are kept")
+    } else if attempt["truncated"] == true {
         format!("cut: only the first {bytes} bytes are kept")
     } else {
         format!("{bytes} bytes, all of it")
     };
     let form = if binary { ", not text, as base64" } else { "" };
-    let mut lines = vec![String::new(), format!("answer ({how_much}{form}):")];
+    let what = if is_command { "output" } else { "answer" };
+    let mut lines = vec![String::new(), format!("{what} ({how_much}{form}):")];
     lines.extend(
         kept.lines()
             .map(|line| format!("  {}", output::clean(line))),

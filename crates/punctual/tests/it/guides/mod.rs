@@ -5,6 +5,7 @@ mod docs;
 mod drill;
 mod readme;
 mod receivers;
+mod scripts;
 mod signatures;
 
 use std::fs;

@@ -9,6 +9,7 @@ use model::{
 use serde_json::{Value, json};
 use store::ReplayState;
 
+use super::limits_of_commands;
 use crate::ops::{forecast, rush};
 
 /// A field is named by its schema, `Job.state`; a form of several by its place, `OverlapForm#0`.
@@ -18,7 +19,7 @@ pub(super) fn add(contract: &mut Value) {
             set(contract, field, "enum", &json!(words()));
         }
     }
-    for (member, bound, fields) in BOUNDS {
+    for (member, bound, fields) in BOUNDS.iter().chain(limits_of_commands::BOUNDS) {
         for field in *fields {
             set(contract, field, member, &json!(bound));
         }
@@ -469,7 +470,8 @@ mod tests {
     #[test]
     fn every_field_that_is_named_is_there() {
         let contract: Value = serde_json::from_str(&crate::openapi_json()).unwrap();
-        let bounded = BOUNDS.iter().flat_map(|(_, _, fields)| *fields);
+        let bounded = BOUNDS.iter().chain(limits_of_commands::BOUNDS);
+        let bounded = bounded.flat_map(|(_, _, fields)| *fields);
         let fields = WORDS.iter().flat_map(|(_, fields)| *fields).chain(bounded);
         let gone: Vec<_> = fields
             .filter(|field| contract.pointer(&pointer(field)).is_none())

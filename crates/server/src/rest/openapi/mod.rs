@@ -5,6 +5,7 @@
 //! `refusals` (the problems of each operation); examples are in `api/examples.json`.
 
 mod limits;
+mod limits_of_commands;
 mod parameters;
 mod refusals;
 

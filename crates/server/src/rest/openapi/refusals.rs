@@ -47,6 +47,7 @@ const OF_START: &[Kind] = &[Kind::OverlapRefused, Kind::QuotaExceeded];
 const OF_JOB: &[Kind] = &[
     Kind::JobRefused,
     Kind::EgressRefused,
+    Kind::CommandRefused,
     Kind::NodeTooOld,
     Kind::QuotaExceeded,
 ];

@@ -1,0 +1,182 @@
+//! One attempt: the order to its supervisor, and what its end means.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use model::{Cost, Report, RetryHint, ShellTarget, Target, limits};
+use nix::sys::signal::Signal;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use super::output::Output;
+use super::running::{Over, Running, spawn};
+use super::spec::{Ended, Order, ProcessLimits, RunAs};
+use super::{Commands, Folder, family};
+use crate::progress::PartialOutput;
+use crate::{Executor, WorkOrder};
+
+/// What a command has in its environment unless its job says otherwise.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const LANG: &str = "C.UTF-8";
+
+/// What commands may be, and how they run.
+#[derive(Debug, Clone)]
+pub struct ShellConfig {
+    pub commands: Arc<Commands>,
+    /// None: as the node itself.
+    pub run_as: Option<RunAs>,
+    pub limits: ProcessLimits,
+    /// Commands under way at once.
+    pub running_max: usize,
+    pub folder: Folder,
+    /// The program that is a supervisor as its subcommand; it is this one.
+    pub supervisor: PathBuf,
+}
+
+/// Starts commands on this machine.
+pub struct ShellExecutor {
+    config: ShellConfig,
+    room: Arc<Semaphore>,
+}
+
+impl ShellExecutor {
+    /// Fails where a command and what it starts could not be ended for certain.
+    pub fn new(config: ShellConfig) -> Result<Self, String> {
+        family::is_known().map_err(|error| {
+            format!("the kernel does not say who a process's children are (CONFIG_PROC_CHILDREN): {error}")
+        })?;
+        let room = Arc::new(Semaphore::new(config.running_max));
+        Ok(Self { config, room })
+    }
+
+    async fn run(&self, order: &WorkOrder, shell: &ShellTarget) -> Result<Report, Report> {
+        let failed = |why: String| Report::failed(format!("not started: {why}"));
+        let room = Arc::clone(&self.room).acquire_owned().await;
+        let room = room.map_err(|error| failed(error.to_string()))?;
+        let spec = self.order(order, shell);
+        let (commands, tenant) = (Arc::clone(&self.config.commands), order.job.tenant);
+        let payload = order.payload().cloned().unwrap_or_else(Bytes::new);
+        let supervisor = self.config.supervisor.clone();
+        let spawning = spawn_blocking(move || {
+            let mut spec = spec;
+            let program = spec.command.first().map_or("", String::as_str);
+            let file = commands.resolve(tenant, program);
+            // Another attempt finds the same.
+            spec.file = file.map_err(|why| failed(why.to_string()).with_retry(RetryHint::Never))?;
+            spawn(&supervisor, &spec, &payload).map_err(|error| failed(error.to_string()))
+        });
+        let spawned = spawning
+            .await
+            .map_err(|error| failed(error.to_string()))??;
+        let running = Running::new(spawned, room).map_err(|error| failed(error.to_string()))?;
+        let output = Arc::new(Output::new(shell.output_max));
+        order.progress.writes_to(output.clone());
+        let over = running.finish(&output, limits::COMMAND_OUTPUT_MAX).await;
+        let report = match over {
+            Ok(Over::Ended(ended)) => report(shell, &ended),
+            Ok(Over::TooMuch) => {
+                let most = limits::COMMAND_OUTPUT_MAX;
+                Report::failed(format!("it wrote more than {most} bytes, and was ended"))
+            }
+            Err(error) => Report::failed(format!("its supervisor has ended early: {error}")),
+        };
+        let (kept, truncated) = output.output();
+        Ok(Report {
+            truncated,
+            ..report.with_output(kept)
+        })
+    }
+
+    fn order(&self, order: &WorkOrder, shell: &ShellTarget) -> Order {
+        let env = order.env.as_ref().unwrap_or(&shell.env);
+        let mut all: Vec<(String, String)> = vec![
+            ("PATH".to_owned(), PATH.to_owned()),
+            ("LANG".to_owned(), LANG.to_owned()),
+        ];
+        all.extend(env.iter().cloned());
+        all.extend(ids(order));
+        let limits = self.config.limits;
+        Order {
+            file: PathBuf::new(),
+            command: shell.command.clone(),
+            dir: shell.dir.clone(),
+            env: all,
+            folder: self.config.folder.path().to_owned(),
+            has_payload: order.payload().is_some(),
+            run_as: self.config.run_as,
+            limits,
+            // Beside the commands, their supervisors and starters, and the node itself.
+            user_processes_max: (self.config.running_max as u64)
+                .saturating_mul(limits.processes_max + 8)
+                .saturating_add(1_024),
+        }
+    }
+}
+
+/// Whose attempt it is.
+fn ids(order: &WorkOrder) -> Vec<(String, String)> {
+    let job = &order.job;
+    let mut ids = vec![
+        ("PUNCTUAL_TENANT", job.tenant.to_string()),
+        ("PUNCTUAL_JOB", job.id.to_string()),
+        ("PUNCTUAL_RUN", order.run.to_string()),
+        ("PUNCTUAL_ATTEMPT", order.attempt.to_string()),
+        ("PUNCTUAL_NODE", order.node.to_string()),
+    ];
+    ids.extend(
+        job.key
+            .as_ref()
+            .map(|key| ("PUNCTUAL_JOB_KEY", key.to_string())),
+    );
+    ids.extend(order.slot.map(|slot| ("PUNCTUAL_SLOT", slot.0.to_string())));
+    let ids = ids.into_iter();
+    // A node's name may hold anything that a header may; a NUL it cannot.
+    ids.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What the end of a command means.
+fn report(shell: &ShellTarget, ended: &Ended) -> Report {
+    let cost = Cost {
+        cpu: Duration::from_micros(ended.cpu),
+        memory_max: ended.memory_max,
+    };
+    let report = match (ended.exit, ended.signal, &ended.why) {
+        (exit, _, Some(why)) => match exit {
+            Some(code) => Report::failed(why).with_status(code),
+            None => Report::failed(why),
+        },
+        (Some(code), _, None) if shell.is_success(code) => Report::succeeded().with_status(code),
+        (Some(code), _, None) => {
+            let retry = if shell.dead.has(code) {
+                RetryHint::Never
+            } else {
+                RetryHint::Usual
+            };
+            let report = Report::failed(format!("it exited with code {code}"));
+            report.with_status(code).with_retry(retry)
+        }
+        (None, Some(signal), None) => Report::failed(match Signal::try_from(signal) {
+            Ok(known) => format!("it was ended by signal {signal} ({known})"),
+            Err(_) => format!("it was ended by signal {signal}"),
+        }),
+        (None, None, None) => Report::failed("it is not known how it ended"),
+    };
+    // What never was took nothing.
+    let was_started = ended.exit.is_some() || ended.signal.is_some();
+    report.with_cost(was_started.then_some(cost))
+}
+
+#[async_trait]
+impl Executor for ShellExecutor {
+    async fn execute(&self, order: WorkOrder) -> Report {
+        match &order.job.def.target {
+            Target::Shell(shell) => match self.run(&order, shell).await {
+                Ok(report) | Err(report) => report,
+            },
+            Target::Http(_) => Report::failed("this executor starts commands only"),
+        }
+    }
+}

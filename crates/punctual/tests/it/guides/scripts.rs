@@ -1,0 +1,26 @@
+//! The guide to commands, as it stands.
+
+use nix::unistd::Uid;
+use tempfile::TempDir;
+
+use super::{block, run};
+use crate::support::Server;
+
+#[test]
+fn the_first_command_of_the_guide_runs() {
+    let folder = TempDir::new().unwrap();
+    let mut arguments = vec!["--shell-allow", "/bin/"];
+    if Uid::effective().is_root() {
+        arguments.extend(["--shell-user", "root"]);
+    }
+    let server = Server::start_in(folder.path(), &arguments);
+    let script = block("docs/guides/scripts.md", "## A first command", "sh");
+    let output = run(&script, &server);
+    let said = String::from_utf8_lossy(&output.stdout);
+    for part in ["dumping shop", "22\n", "cost processor", "succeeded"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let target = block("docs/guides/scripts.md", "## A first command", "json");
+    let target: serde_json::Value = serde_json::from_str(&target).unwrap();
+    assert!(target["shell"]["command"].is_array());
+}
