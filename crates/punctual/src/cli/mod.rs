@@ -220,10 +220,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
             signing::execute(command, &client, json).await
         }),
         Command::Login(login) => block_on(login.execute(&remote)),
-        Command::Next(next) if next.needs_server() => with_client(&remote, async |client| {
-            next::print_next(&next, &client, json).await
-        }),
-        Command::Next(next) => next::execute(&next, json),
+        Command::Next(next) => next::execute(&next, &remote),
         Command::Backup(backup) => backup::execute(&backup, json),
         Command::Bench(bench) => crate::bench::execute(&bench, json),
         Command::Config(command) => config::execute(command, json),

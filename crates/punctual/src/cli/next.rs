@@ -7,9 +7,9 @@ use model::schedule::{CronOptions, Dialect, DstGap, DstOverlap, Kind, Schedule, 
 use model::{Slot, Timestamp, limits};
 use serde_json::{Map, Value, json};
 
-use super::output;
 use super::view::{self, distance, items, text};
 use super::when::{BoundFields, CalendarFields, CronFields};
+use super::{Remote, output, with_client};
 use crate::client::{Call, Client};
 use crate::failure::Failure;
 
@@ -47,7 +47,7 @@ pub(super) struct Next {
 
 impl Next {
     /// Whether only a server can tell.
-    pub(super) fn needs_server(&self) -> bool {
+    fn needs_server(&self) -> bool {
         !self.calendars.is_empty()
     }
 
@@ -125,7 +125,18 @@ fn word<T: Copy + Default>(
 }
 
 /// Works the slots out.
-pub(super) fn execute(next: &Next, json: bool) -> Result<(), Failure> {
+pub(super) fn execute(next: &Next, remote: &Remote) -> Result<(), Failure> {
+    if next.needs_server() {
+        with_client(remote, async |client| {
+            print_next(next, &client, remote.json).await
+        })
+    } else {
+        print_here(next, remote.json)
+    }
+}
+
+/// Worked out without a server.
+fn print_here(next: &Next, json: bool) -> Result<(), Failure> {
     let now = Clock::now(&SystemClock);
     let (schedule, from) = next.read(now)?;
     let following = |slot: &Slot| schedule.next_after(slot.0);
@@ -149,7 +160,7 @@ pub(super) fn execute(next: &Next, json: bool) -> Result<(), Failure> {
 }
 
 /// Lets the server work them out: calendars are kept there.
-pub(super) async fn print_next(next: &Next, client: &Client, json: bool) -> Result<(), Failure> {
+async fn print_next(next: &Next, client: &Client, json: bool) -> Result<(), Failure> {
     let now = Clock::now(&SystemClock);
     let (schedule, from) = next.read(now)?;
     let body = request(next, &schedule, from);
