@@ -313,7 +313,7 @@ impl Bench {
     }
 
     /// A beat was answered, and so slowly that it hardly says what time it is.
-    pub(super) fn beat_slowly(&self) {
+    pub(super) fn beat_late(&self) {
         let (received, common) = (Clock::uptime(&self.clock), &self.rooms.common);
         common.fleet.heard(self.me(), Vec::new(), received);
         let (sent, micros) = (

@@ -204,7 +204,7 @@ async fn a_node_that_knows_the_time_badly_takes_no_heartbeats() {
     let bench = Bench::holding().await;
     let (run, token) = bench.handed_over().await;
     let other = bench.beside(0).await;
-    other.beat_slowly();
+    other.beat_late();
     let outside = other.outside();
     let heard = outside.heartbeat(run, &token, None, None).await;
     assert!(matches!(heard, Err(OutsideError::Unready)), "{heard:?}");

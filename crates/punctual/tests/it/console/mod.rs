@@ -148,27 +148,14 @@ fn check_whole(browser: &Browser, name: &str, (width, scheme): (u32, &str)) {
     browser.screenshot(&screenshots().join(file));
 }
 
-#[test]
-fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
-    let Some(browser) = Browser::start() else {
-        return;
-    };
-    let world = World::new();
+/// Every page, by the name of its screenshots.
+fn pages(world: &World) -> [(&'static str, String); 25] {
     let dead = world.run_of("orders-export", "dead").unwrap();
     let retried = world.run_of("flaky-pull", "succeeded").unwrap();
     let id = |run: &Value| run["id"].as_str().unwrap().to_owned();
-    let link = world.server.printed("console");
-    browser.go(&world.url("/login"));
-    for (width, scheme) in [(1600, "light"), (320, "dark")] {
-        browser.resize(width, 800, scheme);
-        check(&browser, "login", width);
-        browser.screenshot(&screenshots().join(format!("login-{width}-{scheme}.png")));
-    }
-    browser.go(link.trim());
-    browser.wait_text("Overview");
     let (flaky, ledger) = (world.id("flaky-pull"), world.id("ledger-close"));
     let invoices = world.id("invoices-sync");
-    let pages = [
+    [
         ("overview", "/".to_owned()),
         ("jobs", "/jobs".to_owned()),
         ("jobs-none", "/jobs?q=no-such-job".to_owned()),
@@ -197,9 +184,26 @@ fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
         ("keys", "/keys".to_owned()),
         ("secrets", "/secrets".to_owned()),
         ("audit", "/audit".to_owned()),
-    ];
+    ]
+}
+
+#[test]
+fn every_page_fits_narrow_and_wide_in_both_colour_schemes() {
+    let Some(browser) = Browser::start() else {
+        return;
+    };
+    let world = World::new();
+    let link = world.server.printed("console");
+    browser.go(&world.url("/login"));
+    for (width, scheme) in [(1600, "light"), (320, "dark")] {
+        browser.resize(width, 800, scheme);
+        check(&browser, "login", width);
+        browser.screenshot(&screenshots().join(format!("login-{width}-{scheme}.png")));
+    }
+    browser.go(link.trim());
+    browser.wait_text("Overview");
     let axe = Axe::find();
-    for (name, path) in &pages {
+    for (name, path) in &pages(&world) {
         browser.go(&world.url(path));
         for width in [320, 1600] {
             for scheme in ["light", "dark"] {
