@@ -1,11 +1,13 @@
 //! Callback: attempts whose target may take them over and report later. What they need before they leave, and what becomes
 //! of them once the target has said that it has them.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use executor::Callback;
+use futures_util::FutureExt;
 use model::handed::ACCEPTED;
 use model::{Completion, Outcome, Report, Timestamp};
 use store::{HandOver, StoreError};
@@ -47,12 +49,22 @@ async fn read(attempts: &Attempts, work: &Work) -> Result<(), StoreError> {
     attempts.vault.fetch(tenant, target).await
 }
 
+/// The same; whether it is there now. A panic is a failure like others: an attempt that vanished in it would keep its claim for
+/// as long as the node lives, and nobody would start its run.
+async fn has_read(attempts: &Attempts, work: &Work) -> bool {
+    let read = AssertUnwindSafe(read(attempts, work)).catch_unwind().await;
+    if read.is_err() {
+        attempts.metrics.panicked("attempt");
+    }
+    matches!(read, Ok(Ok(())))
+}
+
 /// Reads what an attempt needs of the store before it leaves. A store that is away costs it no attempt.
 pub(crate) async fn prepare(attempts: &Attempts, work: &Work) -> Result<Option<Bytes>, Unsent> {
     let kill = &attempts.presence.kill;
     if waits_for_store(attempts, work) {
         let read = async {
-            while read(attempts, work).await.is_err() {
+            while !has_read(attempts, work).await {
                 attempts.clock.sleep(STORE_AGAIN).await;
             }
         };
@@ -113,7 +125,11 @@ pub(crate) async fn callback(
         attempt: run.attempt,
         dispatched_at,
     };
-    let token = attempts.tokens.sign(run.id, token).await?;
+    let signed = AssertUnwindSafe(attempts.tokens.sign(run.id, token)).catch_unwind();
+    let token = signed.await.unwrap_or_else(|_| {
+        attempts.metrics.panicked("attempt");
+        Err(StoreError::unavailable("the node failed on it"))
+    })?;
     let report_url = format!("{}/v1/runs/{}/report", attempts.public_url, run.id);
     Ok(Some(Callback { token, report_url }))
 }
