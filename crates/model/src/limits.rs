@@ -23,6 +23,8 @@ pub const LABELS_MAX: usize = 32;
 /// Variables of one command's environment, its parts, and the bytes of all of them.
 pub const ENV_MAX: usize = 64;
 pub const COMMAND_PARTS_MAX: usize = 64;
+/// Exit codes of one list: each there is.
+pub const EXIT_CODES_MAX: usize = 256;
 pub const COMMAND_BYTES_MAX: usize = 16 * 1024;
 /// A path of a file or folder.
 pub const PATH_MAX: usize = 1_024;

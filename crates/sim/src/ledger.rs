@@ -158,7 +158,7 @@ impl Book {
     }
 
     /// Runs of a job may not wait any more: somebody has claimed or ended them.
-    pub fn look_who_waits(&mut self, job: JobId, waits: impl Fn(RunId) -> bool, at: Duration) {
+    pub fn read_who_waits(&mut self, job: JobId, waits: impl Fn(RunId) -> bool, at: Duration) {
         let all = self.waits.get_mut(&job).into_iter().flatten();
         for it in all.filter(|it| it.to.is_none() && !waits(it.run)) {
             it.to = Some(at);

@@ -273,7 +273,7 @@ impl World {
         }
         let (mut book, now) = (self.ledger.book(), self.clock.uptime());
         book.changed(run.job, now);
-        self.door.look_who_waits(run.job, &mut book);
+        self.door.read_who_waits(run.job, &mut book);
         book.note_of(run.job, now, || format!("cancel {}: {cancelled:?}", run.id));
     }
 

@@ -108,7 +108,7 @@ impl FaultStore {
         let mut book = self.ledger.book();
         let JobChange { before, after, .. } = change;
         book.changed(before.id, at);
-        self.look_who_waits(before.id, &mut book);
+        self.read_who_waits(before.id, &mut book);
         let describe = || format!("{}: {change:?}: {changed:?}", self.who());
         book.note_of(before.id, at, describe);
         if let JobChanged::Done { job, .. } = &changed {
@@ -135,10 +135,10 @@ impl FaultStore {
     }
 
     /// Which runs of a job still wait for their origin.
-    pub(crate) fn look_who_waits(&self, job: JobId, book: &mut Book) {
+    pub(crate) fn read_who_waits(&self, job: JobId, book: &mut Book) {
         let live = |run: RunId| self.inner.live_run(run);
         let waits = |run: RunId| live(run).is_some_and(|run| run.claim.is_none());
-        book.look_who_waits(job, waits, self.uptime());
+        book.read_who_waits(job, waits, self.uptime());
     }
 
     /// Which of the firings meet their job as they saw it, and beside how many runs.
@@ -227,7 +227,7 @@ impl FaultStore {
             if let Some(due_at) = firing.job.next_due_at() {
                 book.decided(&firing.job, self.uptime_at(due_at), self.uptime());
             }
-            self.look_who_waits(firing.job.id, &mut book);
+            self.read_who_waits(firing.job.id, &mut book);
             if let Some(living) = stood {
                 let passed = self.passed(firing, living, answer);
                 book.record.passed.extend(passed);
@@ -246,7 +246,7 @@ impl FaultStore {
             if let Claimed::Ours(run, _) = answer {
                 let mut book = self.ledger.book();
                 book.granted(self.start, run.id, run.attempt, leases.presence);
-                self.look_who_waits(run.job, &mut book);
+                self.read_who_waits(run.job, &mut book);
                 let describe = || format!("{} claims {} {}", self.who(), run.id, run.attempt);
                 book.note_of(run.job, self.uptime(), describe);
             }
@@ -265,7 +265,7 @@ impl FaultStore {
         for (run, _) in &taken {
             let mut book = self.ledger.book();
             book.granted(self.start, run.id, run.attempt, presence);
-            self.look_who_waits(run.job, &mut book);
+            self.read_who_waits(run.job, &mut book);
             let describe = || format!("{} takes {} {}", self.who(), run.id, run.attempt);
             book.note_of(run.job, self.uptime(), describe);
         }
@@ -330,7 +330,7 @@ impl FaultStore {
             if self.inner.live_run(run.id).is_none() {
                 book.gone.insert(run.id, self.uptime());
             }
-            self.look_who_waits(run.job, &mut book);
+            self.read_who_waits(run.job, &mut book);
             let taken_back = stood.is_some_and(|run| run.mark == Some(Mark::TakeBack));
             if due_at.is_some() || taken_back {
                 book.changed(run.job, self.uptime());

@@ -35,7 +35,7 @@ pub trait OverviewStore: Send + Sync {
         &self,
         tenant: TenantId,
         span: &DueSpan,
-        looks: usize,
+        reads: usize,
     ) -> Result<DuePage, StoreError>;
 }
 

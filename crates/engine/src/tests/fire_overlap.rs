@@ -127,7 +127,7 @@ async fn a_run_that_started_late_is_given_as_long_before_it_counts() {
 }
 
 #[tokio::test]
-async fn a_slot_behind_a_call_whose_work_may_be_reported_elsewhere_is_asked_about_when_it_is_due() {
+async fn a_slot_behind_a_call_whose_work_may_be_reported_elsewhere_is_queried_when_it_is_due() {
     let bench = Bench::holding().await;
     bench.target.is_silent();
     bench.step(&mut bench.beats()).await.unwrap();
@@ -148,7 +148,7 @@ async fn a_slot_behind_a_call_whose_work_may_be_reported_elsewhere_is_asked_abou
 }
 
 #[tokio::test]
-async fn a_slot_behind_a_run_of_another_node_is_asked_about_when_its_job_was_written() {
+async fn a_slot_behind_a_run_of_another_node_is_queried_when_its_job_was_written() {
     let bench = Bench::holding().await;
     let job = bench.put(job(Overlap::Skip)).await;
     let by_hand = bench.start(&job).await;

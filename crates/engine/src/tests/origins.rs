@@ -153,7 +153,7 @@ async fn a_missed_slot_goes_when_the_run_ends_that_waited_for_its_origin() {
 }
 
 #[tokio::test]
-async fn a_missed_slot_is_asked_about_when_the_run_that_waited_was_claimed_elsewhere() {
+async fn a_missed_slot_is_queried_when_the_run_that_waited_was_claimed_elsewhere() {
     let bench = Bench::holding().await;
     let (job, mut fire) = missed_behind_a_wait(&bench).await;
     let other = bench.other(ABLE).await;

@@ -46,7 +46,7 @@ impl Shell {
     }
 }
 
-async fn look() {
+async fn pause() {
     tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>())
         .await
         .unwrap_or_default();
@@ -130,19 +130,19 @@ impl Subject for Shell {
 
     async fn begun(&self, count: usize) {
         while self.lines("begun").len() < count {
-            look().await;
+            pause().await;
         }
     }
 
     async fn ended(&self, count: usize) {
         while self.lines("begun").len() - self.alive() < count {
-            look().await;
+            pause().await;
         }
     }
 
     async fn left_alone(&self) {
         while self.alive() > 0 {
-            look().await;
+            pause().await;
         }
     }
 }

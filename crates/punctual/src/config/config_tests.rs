@@ -158,6 +158,12 @@ fn bad_values_of_every_setting_are_refused() {
         ("rate_refused_max", "1000001"),
         ("egress_allow", "localhost"),
         ("egress_ports", "http"),
+        ("shell_allow", "bin/true"),
+        ("shell_user", "two\nlines"),
+        ("shell_running_max", "0"),
+        ("shell_processes_max", "many"),
+        ("shell_memory_max", "1"),
+        ("shell_file_max", "-1"),
     ];
     assert_eq!(bad.len(), SETTINGS.len(), "each has a bad value here");
     for (name, text) in bad {

@@ -26,8 +26,8 @@ const FEW_JOBS: u64 = 2_000;
 const EXACT_JOBS_MAX: usize = 20_000;
 const SAMPLE_JOBS: u64 = 10_000;
 /// Planned jobs of all tenants looked at in one read, and in all.
-const LOOKS: usize = 5_000;
-const LOOKS_MAX: usize = 1_000_000;
+const READS: usize = 5_000;
+const READS_MAX: usize = 1_000_000;
 const PAGE: usize = 100;
 
 /// How long whoever is in a hurry waits.
@@ -297,7 +297,7 @@ async fn read(api: &Api, tenant: TenantId, now: Timestamp) -> Result<Read, OpErr
         up_to,
         sample,
     };
-    let most = (EXACT_JOBS_MAX, LOOKS_MAX / 2);
+    let most = (EXACT_JOBS_MAX, READS_MAX / 2);
     let (whole, whole_until) = due(api, tenant, span(now.plus(reach), DueSpan::ALL), most).await?;
     if is_small {
         return Ok(Read {
@@ -309,7 +309,7 @@ async fn read(api: &Api, tenant: TenantId, now: Timestamp) -> Result<Read, OpErr
     }
     let sample = u64::from(DueSpan::ALL) * SAMPLE_JOBS / jobs;
     let sample = u32::try_from(sample).unwrap_or(DueSpan::ALL).max(1);
-    let most = (2 * EXACT_JOBS_MAX, LOOKS_MAX);
+    let most = (2 * EXACT_JOBS_MAX, READS_MAX);
     let (sampled, until) = due(api, tenant, span(to, sample), most).await?;
     Ok(Read {
         whole,
@@ -354,18 +354,18 @@ pub(super) async fn due(
     api: &Api,
     tenant: TenantId,
     mut span: DueSpan,
-    (jobs_max, looks_max): (usize, usize),
+    (jobs_max, reads_max): (usize, usize),
 ) -> Result<(Vec<Arc<model::Job>>, Timestamp), OpError> {
-    let (mut all, mut looked) = (Vec::new(), 0);
+    let (mut all, mut so_far) = (Vec::new(), 0);
     loop {
-        let read = api.store.access().list_due(tenant, &span, LOOKS);
+        let read = api.store.access().list_due(tenant, &span, READS);
         let DuePage { jobs, next } = read.await?;
         all.extend(jobs);
-        looked += LOOKS;
+        so_far += READS;
         let Some((due_at, _)) = next.and_then(|next| next.last) else {
             return Ok((all, span.up_to));
         };
-        if all.len() >= jobs_max || looked >= looks_max {
+        if all.len() >= jobs_max || so_far >= reads_max {
             // Within 64 ms pages may come in any order.
             let whole = due_at.as_millis() & !63;
             return Ok((all, Timestamp::from_millis(whole)));

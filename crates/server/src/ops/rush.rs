@@ -18,7 +18,7 @@ use crate::api::Api;
 pub const JOBS_MAX: usize = 200;
 /// Jobs due before it that are looked at, since they may be due in it as well.
 const EARLIER_MAX: usize = 10_000;
-const LOOKS_MAX: usize = 500_000;
+const READS_MAX: usize = 500_000;
 /// What is proposed unless another is wanted.
 pub const SPREAD: Duration = Duration::from_secs(60);
 
@@ -90,10 +90,10 @@ async fn candidates(
     let last = at.plus(Duration::from_millis(999));
     // Those whose next slot it is stand together.
     let last_before = DueCursor::later_than(before);
-    let most = (JOBS_MAX + 1, LOOKS_MAX);
+    let most = (JOBS_MAX + 1, READS_MAX);
     let (mut jobs, next_until) =
         forecast::due(api, tenant, span(Some(last_before), last), most).await?;
-    let most = (EARLIER_MAX, LOOKS_MAX);
+    let most = (EARLIER_MAX, READS_MAX);
     let (earlier, earlier_until) = forecast::due(api, tenant, span(None, before), most).await?;
     jobs.extend(earlier);
     Ok((jobs, next_until == last && earlier_until == before))

@@ -28,7 +28,7 @@ use crate::api::Api;
 pub const STREAMS_MAX: usize = 512;
 pub const STREAMS_OF_ONE_MAX: usize = 16;
 /// How often a subject is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const READ_EVERY: Duration = Duration::from_secs(1);
 /// How often a stream sees whether it may go on: shorter than a second, which is what is promised.
 const CHECK_EVERY: Duration = Duration::from_millis(700);
 /// How long a stream waits for the first look.
@@ -180,11 +180,11 @@ impl Watch {
         if !std::mem::replace(&mut self.is_open, true) {
             // Only once it was looked at is every change after it seen.
             let changes = &mut self.changes;
-            let looked = async move { changes.wait_for(|number| *number > 0).await.is_ok() };
+            let has_begun = async move { changes.wait_for(|number| *number > 0).await.is_ok() };
             return tokio::select! {
                 biased;
                 () = api.stopping.cancelled() => None,
-                looked = looked => looked.then_some(Nudge::Open),
+                has_begun = has_begun => has_begun.then_some(Nudge::Open),
                 () = api.engine.clock().sleep(OPEN_MAX) => None,
             };
         }
@@ -229,11 +229,11 @@ fn changes(api: &Arc<Api>, subject: Subject) -> Receiver<u64> {
     }
     let (sender, receiver) = watch::channel(0);
     open.subjects.insert(subject, receiver.clone());
-    tokio::spawn(look(Arc::clone(api), subject, sender));
+    tokio::spawn(read(Arc::clone(api), subject, sender));
     receiver
 }
 
-async fn look(api: Arc<Api>, subject: Subject, sender: Sender<u64>) {
+async fn read(api: Arc<Api>, subject: Subject, sender: Sender<u64>) {
     let mut last = None;
     loop {
         {
@@ -253,7 +253,7 @@ async fn look(api: Arc<Api>, subject: Subject, sender: Sender<u64>) {
         tokio::select! {
             biased;
             () = api.stopping.cancelled() => return,
-            () = api.engine.clock().sleep(LOOK_EVERY) => {}
+            () = api.engine.clock().sleep(READ_EVERY) => {}
         }
     }
 }

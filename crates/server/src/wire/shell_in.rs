@@ -50,7 +50,9 @@ fn command(value: Value<'_>, path: Path<'_>) -> Read<Vec<String>> {
 
 fn exit_codes(value: Value<'_>, path: Path<'_>) -> Read<ExitCodes> {
     let what = "a list of exit codes such as [0, 3]";
-    let codes = value.list(path, what, 256, |value, path| value.integer(path, 0, 255))?;
+    let codes = value.list(path, what, limits::EXIT_CODES_MAX, |value, path| {
+        value.integer(path, 0, 255)
+    })?;
     Ok(ExitCodes::new(codes.into_iter().map(|code| code as u8)))
 }
 

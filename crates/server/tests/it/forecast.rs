@@ -119,7 +119,7 @@ async fn jobs_of_a_second_are_spread_by_edits_of_the_version_that_was_shown() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_refused_by_its_name() {
+async fn what_cannot_be_queried_is_refused_by_its_name() {
     let world = World::new().await;
     let far = now().plus(Duration::from_secs(90_000));
     let soon = now().plus(Duration::from_secs(60));

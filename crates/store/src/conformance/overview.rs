@@ -113,12 +113,12 @@ pub async fn planned_jobs_of_a_tenant_are_listed_in_pages_and_sampled(subject: S
     let order: Vec<_> = whole.jobs.iter().map(|it| it.next_due_at()).collect();
     assert_eq!(order, [100, 100, 200, 300].map(|secs| Some(at(secs))));
     assert_eq!(whole.next, None);
-    for looks in 1..=6 {
+    for reads in 1..=6 {
         let (mut jobs, mut after) = (Vec::new(), None);
         loop {
             let of = span(after, DueSpan::ALL);
-            let page = store.list_due(tenant, &of, looks).await?;
-            assert!(page.jobs.len() <= looks);
+            let page = store.list_due(tenant, &of, reads).await?;
+            assert!(page.jobs.len() <= reads);
             jobs.extend(page.jobs);
             after = page.next;
             if after.is_none() {
@@ -127,7 +127,7 @@ pub async fn planned_jobs_of_a_tenant_are_listed_in_pages_and_sampled(subject: S
         }
         // Within 64 ms pages come in any order.
         jobs.sort_by_key(|job| (job.next_due_at(), job.id));
-        assert_eq!(jobs, whole.jobs, "{looks}");
+        assert_eq!(jobs, whole.jobs, "{reads}");
     }
     // Ids of these jobs end in their number, twice.
     let some = store.list_due(tenant, &span(None, 0x0202 + 1), 100).await?;

@@ -466,8 +466,8 @@ macro_rules! conformance_promises {
                 slots_taken_back_and_forgotten_are_not_listed
             }
             overview {
-                planned_jobs_of_a_tenant_are_listed_in_pages_and_sampled
                 rollups_of_all_nodes_are_added_up_and_written_over
+                planned_jobs_of_a_tenant_are_listed_in_pages_and_sampled
                 rollups_go_with_their_tenant_and_when_kept_long_enough
                 what_lives_and_what_is_not_active_is_counted
             }

@@ -86,10 +86,10 @@ impl OverviewStore for MemStore {
         &self,
         tenant: TenantId,
         span: &DueSpan,
-        looks: usize,
+        reads: usize,
     ) -> Result<DuePage, StoreError> {
         let state = self.state();
-        let page = state.due_jobs(&ShardSet::ALL, span.up_to, span.after, looks);
+        let page = state.due_jobs(&ShardSet::ALL, span.up_to, span.after, reads);
         let is_wanted = |job: &Arc<Job>| job.tenant == tenant && span.samples(job.id);
         Ok(DuePage {
             jobs: page.jobs.into_iter().filter(is_wanted).collect(),

@@ -106,12 +106,12 @@ impl PgStore {
         Ok(StandingCounts::new(live, jobs, most))
     }
 
-    async fn try_list_due(&self, tenant: TenantId, span: &DueSpan, looks: usize) -> Done<DuePage> {
+    async fn try_list_due(&self, tenant: TenantId, span: &DueSpan, reads: usize) -> Done<DuePage> {
         let conn = self.readers.get().await?;
         let of = Stretch::after(span.after, span.up_to, &ShardSet::ALL);
         let later_than = span.after.and_then(|after| after.later_than);
         let later_than = later_than.map_or(-1, |moment| moment.as_millis());
-        let ((place, id), looks) = (of.behind, limit(looks));
+        let ((place, id), reads) = (of.behind, limit(reads));
         let up_to = span.up_to.as_millis();
         let sample = i32::try_from(span.sample).unwrap_or(i32::MAX);
         let sql = include_str!("sql/list_due.sql");
@@ -119,7 +119,7 @@ impl PgStore {
             &place,
             &id,
             &of.last,
-            &looks,
+            &reads,
             &tenant.0,
             &sample,
             &later_than,
@@ -184,8 +184,8 @@ impl OverviewStore for PgStore {
         &self,
         tenant: TenantId,
         span: &DueSpan,
-        looks: usize,
+        reads: usize,
     ) -> Result<DuePage, StoreError> {
-        self.call(|| self.try_list_due(tenant, span, looks)).await
+        self.call(|| self.try_list_due(tenant, span, reads)).await
     }
 }

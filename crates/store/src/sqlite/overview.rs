@@ -66,9 +66,9 @@ fn count_standing(conn: &Connection, limit: usize) -> Done<StandingCounts> {
     Ok(StandingCounts::new(live, jobs, limit))
 }
 
-fn list_due(conn: &Connection, tenant: TenantId, span: &DueSpan, looks: usize) -> Done<DuePage> {
-    let mut select = conn.prepare_cached(include_str!("sql/due_jobs.sql"))?;
-    let mut is_of = conn.prepare_cached(include_str!("sql/list_due.sql"))?;
+fn list_due(conn: &Connection, tenant: TenantId, span: &DueSpan, reads: usize) -> Done<DuePage> {
+    let mut select = conn.prepare_cached(include_str!("sql/list_due.sql"))?;
+    let mut is_of = conn.prepare_cached(include_str!("sql/list_due_tenant.sql"))?;
     let last = span.after.and_then(|after| after.last);
     let later_than = span.after.and_then(|after| after.later_than);
     let (from, id) = match (last, later_than) {
@@ -78,13 +78,13 @@ fn list_due(conn: &Connection, tenant: TenantId, span: &DueSpan, looks: usize) -
     };
     let mut rows = select.query(params![from, id, span.up_to.as_millis()])?;
     let lookup = Lookup::new(conn, Payloads::Small);
-    let (mut page, mut last, mut looked) = (DuePage::default(), None, 0);
+    let (mut page, mut last, mut so_far) = (DuePage::default(), None, 0);
     while let Some(row) = rows.next()? {
-        if looked == looks {
+        if so_far == reads {
             page.next = last;
             break;
         }
-        looked += 1;
+        so_far += 1;
         let job = JobId::from_bytes(row.get(1)?);
         last = Some(DueCursor::behind(span.after, moment(row, 0)?, job));
         if !span.samples(job) || !is_of.exists(params![job.as_bytes(), Tenant(tenant)])? {
@@ -156,10 +156,10 @@ impl OverviewStore for SqliteStore {
         &self,
         tenant: TenantId,
         span: &DueSpan,
-        looks: usize,
+        reads: usize,
     ) -> Result<DuePage, StoreError> {
         let span = *span;
-        self.read(By::Client, move |conn| list_due(conn, tenant, &span, looks))
+        self.read(By::Client, move |conn| list_due(conn, tenant, &span, reads))
             .await
     }
 }

@@ -98,7 +98,7 @@ fn the_slots_of_a_paused_job_are_one_line_that_says_why() {
         assert!(line.contains(what), "{shown}");
     };
     says("note ", "new database");
-    says("by ", "anonymous");
+    says("actor ", "anonymous");
 }
 
 #[test]

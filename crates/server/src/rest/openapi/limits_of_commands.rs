@@ -22,6 +22,16 @@ pub(super) const BOUNDS: &[(&str, usize, &[&str])] = &[
         ],
     ),
     (
+        "maxItems",
+        limits::EXIT_CODES_MAX,
+        &[
+            "ShellRequest.success",
+            "ShellRequest.dead",
+            "ShellPatch.success",
+            "ShellPatch.dead",
+        ],
+    ),
+    (
         "minItems",
         1,
         &[

@@ -1,2 +1,4 @@
--- list_due: whether a planned job is of the tenant that is read for. Which are planned is in `due_jobs.sql`.
-SELECT 1 FROM jobs WHERE id = ?1 AND tenant = ?2
+-- list_due: what is planned, in the order of plan, without its definition: the index alone has it.
+SELECT due_at, id FROM jobs INDEXED BY jobs_due
+WHERE due_at IS NOT NULL AND (due_at, id) > (?1, ?2) AND due_at <= ?3
+ORDER BY due_at, id
