@@ -30,7 +30,7 @@ use crate::wire;
         ("events_max" = Option<u32>, Query, description = "End after so many events; the stream goes on by default"),
     ),
     responses(
-        (status = 200, body = String, content_type = "text/event-stream", description = "`open`, then `changed`; the data of each is JSON: `at`, when it was sent, and `run`, if it is about one"),
+        (status = 200, body = Object, content_type = "text/event-stream", description = "`open`, then `changed`; the data of each is JSON: `at`, when it was sent, and `run`, if it is about one"),
     ),
 )]
 pub(super) async fn watch(
