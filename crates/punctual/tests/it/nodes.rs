@@ -33,13 +33,6 @@ fn nodes(server: &Server) -> Vec<Value> {
     list["items"].as_array().unwrap().clone()
 }
 
-#[track_caller]
-fn is_ready(server: &Server) {
-    wait_for("readiness", || {
-        (server.http().get("/readyz").status == 200).then_some(())
-    });
-}
-
 #[test]
 fn nodes_over_one_database_see_each_other() {
     let Some(database) = shared() else { return };
@@ -78,8 +71,8 @@ fn nodes_over_one_database_see_each_other() {
         assert_eq!(row.ends_with('*'), is_self, "{listed}");
         assert!(row.contains(" ± "), "{listed}");
     }
-    is_ready(&one);
-    is_ready(&other);
+    one.is_ready();
+    other.is_ready();
 }
 
 #[test]
@@ -89,7 +82,7 @@ fn clock_and_hands_work_apart() {
     let start = |part: &str| node(&folder, &store, &["--parts", part, "--node", part]);
     let (api, clock, hands) = (start("api"), start("schedule"), start("execute"));
     for server in [&api, &clock, &hands] {
-        is_ready(server);
+        server.is_ready();
     }
     wait_for("all of them, and the clock's shards", || {
         let seen = nodes(&api);
@@ -146,8 +139,8 @@ fn a_node_that_stops_says_so_before_it_closes_its_door() {
     let (store, folder) = (database.fresh_schema(), TempDir::new().unwrap());
     let mut leaves = node(&folder, &store, &["--node", "leaves"]);
     let stays = node(&folder, &store, &["--node", "stays"]);
-    is_ready(&leaves);
-    is_ready(&stays);
+    leaves.is_ready();
+    stays.is_ready();
     wait_for("both", || (nodes(&stays).len() == 2).then_some(()));
     leaves.signal(Signal::SIGTERM);
     let said = wait_for("the word", || {
@@ -175,7 +168,7 @@ fn while_the_database_is_away_a_node_says_what_it_last_heard() {
     };
     let folder = TempDir::new().unwrap();
     let mut server = node(&folder, &database.address(), &["--node", "alone"]);
-    is_ready(&server);
+    server.is_ready();
     database.stop(Stop::Fast).unwrap();
     let said = wait_for("the word", || {
         let reply = server.http().get("/readyz");
@@ -191,7 +184,7 @@ fn while_the_database_is_away_a_node_says_what_it_last_heard() {
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains("alone"));
     database.start().unwrap();
-    is_ready(&server);
+    server.is_ready();
     assert!(!server.has_ended());
     assert_eq!(server.stop().code(), Some(0));
 }

@@ -62,6 +62,7 @@ fn outlives_a_kill(start: impl Fn() -> Server) {
     is_handed_over(&server, &run);
     server.kill();
     let server = start();
+    server.is_ready();
     let heard = say(
         &server.http(),
         &run,
@@ -156,6 +157,7 @@ fn a_report_may_go_to_any_node_and_an_old_token_opens_nothing() {
         Server::start_in(folder.path(), &more)
     };
     let (one, other) = (node("one"), node("other"));
+    other.is_ready();
     let target = target();
     create(&one, &target, "1m");
     let (run, first) = taken_over(&target, 1);

@@ -242,9 +242,7 @@ fn a_held_node_answers_and_fires_nothing() {
         runs(&Server::start_in(folder.path(), &["--hold"]), &job).len(),
     );
     let held = Server::start_in(folder.path(), &["--hold", "--health-bound", "3s"]);
-    wait_for("readiness", || {
-        (held.http().get("/readyz").status == 200).then_some(())
-    });
+    held.is_ready();
     assert!(held.log().contains("nothing fires here"), "{}", held.log());
     let reply = held.http().post(&format!("/v1/jobs/{job}/run"), &json!({}));
     assert!(reply.status < 300, "{}", reply.json());

@@ -159,6 +159,14 @@ impl Server {
         }
     }
 
+    /// Waits until it takes part: until then it answers some calls with 503.
+    #[track_caller]
+    pub fn is_ready(&self) {
+        wait_for("readiness", || {
+            (self.http().get("/readyz").status == 200).then_some(())
+        });
+    }
+
     pub fn url(&self) -> String {
         self.url.clone()
     }
