@@ -1,7 +1,6 @@
 //! One attempt after another: deliver, report, take the next. A task that ends an attempt starts
 //! the next one itself, so that a busy lane needs no hand-over.
 
-use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -12,10 +11,7 @@ use executor::{Progress, Stopwatch, WorkOrder};
 use futures_util::FutureExt;
 use model::breaker::{Signal, Turned};
 use model::rollup::Count;
-use model::schedule::format_span;
-use model::{
-    AttemptNo, Completion, Job, Outcome, Report, RunId, Target, Timestamp, Verdict, limits,
-};
+use model::{AttemptNo, Completion, Outcome, Report, RunId, Target, Timestamp, Verdict, limits};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{HandOver, StoreError};
@@ -28,13 +24,15 @@ use crate::clock::Clock;
 use crate::desk::{By, Ended, Ending, Endings, Gone};
 use crate::executors::Executors;
 use crate::lateness::Lateness;
+use crate::length::{timed_out, watch_length, watch_start};
+use crate::live_log::LiveLog;
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::nudge::Nudge;
 use crate::payloads::{Payloads, Unsent};
 use crate::presence::Presence;
+use crate::run_logs::RunLogs;
 use crate::tokens::Tokens;
-use crate::trouble::What;
 use crate::vault::{Hidden, Sending, Signing, Vault, Way, template};
 
 /// What attempts work with.
@@ -51,6 +49,7 @@ pub(crate) struct Attempts {
     /// Where attempts go that their targets have taken over.
     pub taken_over: mpsc::Sender<HandOver>,
     pub tokens: Arc<Tokens>,
+    pub logs: Arc<RunLogs>,
     pub public_url: Arc<str>,
     pub by: By,
     pub metrics: Metrics,
@@ -358,13 +357,10 @@ async fn deliver(
     prepared: Prepared,
     dispatched_at: Timestamp,
 ) -> Option<Report> {
-    if work.job.def.completion == Completion::Answer {
-        let hidden = Hidden::default();
-        let report = deliver_as_is(attempts, work, prepared, dispatched_at, &hidden).await?;
-        return Some(hidden.take_out(report));
-    }
     let hidden = Arc::new(Hidden::default());
-    attempts.vault.will_send(work.key(), &hidden);
+    if work.job.def.completion != Completion::Answer {
+        attempts.vault.will_send(work.key(), &hidden);
+    }
     let report = deliver_as_is(attempts, work, prepared, dispatched_at, &hidden).await?;
     Some(hidden.take_out(report))
 }
@@ -374,7 +370,7 @@ async fn deliver_as_is(
     work: &Work,
     (payload, sending): Prepared,
     dispatched_at: Timestamp,
-    hidden: &Hidden,
+    hidden: &Arc<Hidden>,
 ) -> Option<Report> {
     let Work { run, job, stop, .. } = work;
     let Some(executor) = attempts.executors.of(job) else {
@@ -412,25 +408,46 @@ async fn deliver_as_is(
             executor.execute(order).await
         }
     };
-    let mut delivery = pin!(AssertUnwindSafe(delivery).catch_unwind());
-    // Most that can end at once does: then no timer and no watch is set up.
-    let done = match futures_util::poll!(&mut delivery) {
-        Poll::Ready(done) => done,
-        Poll::Pending => tokio::select! {
-            biased;
-            done = &mut delivery => done,
-            () = attempts.presence.kill.cancelled() => return None,
-            () = stop.notified() => return Some(progress.lay_into(Report::of(Outcome::Cancelled))),
-            () = attempts.clock.sleep(job.def.timeout) => {
-                return Some(timed_out(job, &progress));
-            }
-            never = watch_length(attempts, work, dispatched_at) => match never {},
-        },
+    let log = live_log(attempts, work, &progress, hidden);
+    let done = {
+        let mut delivery = pin!(AssertUnwindSafe(delivery).catch_unwind());
+        // Most that can end at once does: then no timer and no watch is set up.
+        match futures_util::poll!(&mut delivery) {
+            Poll::Ready(done) => done,
+            Poll::Pending => tokio::select! {
+                biased;
+                done = &mut delivery => done,
+                () = attempts.presence.kill.cancelled() => return None,
+                () = stop.notified() => Ok(progress.lay_into(Report::of(Outcome::Cancelled))),
+                () = attempts.clock.sleep(job.def.timeout) => Ok(timed_out(job, &progress)),
+                never = watch_length(attempts, work, dispatched_at) => match never {},
+            },
+        }
     };
+    if let Some(log) = log {
+        log.end().await;
+    }
     Some(done.unwrap_or_else(|_| {
         attempts.metrics.panicked("executor");
         Report::failed("the executor failed on this attempt")
     }))
+}
+
+/// What a command writes is in its run's log while it runs. What others answer is there at once.
+fn live_log(
+    attempts: &Attempts,
+    work: &Work,
+    progress: &Arc<Progress>,
+    hidden: &Arc<Hidden>,
+) -> Option<LiveLog> {
+    match work.job.def.target {
+        Target::Http(_) => None,
+        Target::Shell(_) => {
+            let ways = (Arc::clone(&attempts.logs), Arc::clone(&attempts.clock));
+            let (progress, hidden) = (Arc::clone(progress), Arc::clone(hidden));
+            Some(LiveLog::begin(work.key(), ways, progress, hidden))
+        }
+    }
 }
 
 /// How an attempt leaves. Whoever checks signatures would refuse an unsigned one, and whoever forgot to must not get it; past
@@ -451,44 +468,4 @@ fn set_sending(order: &mut WorkOrder, sending: Sending) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Says so when a run starts later than its job wants.
-fn watch_start(attempts: &Attempts, work: &Work, dispatched_at: Timestamp) {
-    let Work { run, job, .. } = work;
-    if let Some(late_by) = job.late_by(run, dispatched_at) {
-        attempts.metrics.late.inc();
-        let count = (run.tenant, Count::Late);
-        attempts.metrics.rollups.count(dispatched_at, &[count]);
-        let late_by = format!("late by {}", format_span(late_by));
-        attempts.by.trouble.log(What::Late, job, run.id, &late_by);
-    }
-}
-
-/// Says so when a run takes longer than its job wants, while it still does. Its end is not waited for here.
-async fn watch_length(attempts: &Attempts, work: &Work, dispatched_at: Timestamp) -> Infallible {
-    let Work { run, job, .. } = work;
-    if let Some(bound) = job.def.finish_within {
-        let begun = run.dispatched_at.unwrap_or(dispatched_at);
-        let left = bound.saturating_sub(attempts.clock.now().since(begun));
-        attempts.clock.sleep(left).await;
-        let reason = format!("has not ended within {}", format_span(bound));
-        attempts.by.trouble.log(What::Long, job, run.id, &reason);
-    }
-    std::future::pending().await
-}
-
-fn timed_out(job: &Job, progress: &Progress) -> Report {
-    let (target, timeout) = (&job.def.target, job.def.timeout);
-    let mut report = Report::of(Outcome::TimedOut);
-    let span = format_span(timeout);
-    let mut error = match target {
-        Target::Http(_) => format!("no answer within {span}"),
-        Target::Shell(_) => format!("it had not ended within {span}, and was ended"),
-    };
-    if let Some(proxy) = progress.proxy() {
-        error = format!("{error}: the proxy {proxy} did not open the way");
-    }
-    report.error = Some(error);
-    progress.lay_into(report)
 }

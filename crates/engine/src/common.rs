@@ -21,6 +21,7 @@ use crate::offset::Skew;
 use crate::origins::Origins;
 use crate::outside::{Followed, Outside};
 use crate::run_counts::RunCounts;
+use crate::run_logs::RunLogs;
 use crate::tokens::Tokens;
 use crate::trouble::Trouble;
 use crate::vault::{KeyRing, Vault};
@@ -47,6 +48,7 @@ pub(crate) struct Common {
     pub master_keys: Arc<KeyRing>,
     pub tokens: Arc<Tokens>,
     pub outside: Arc<Outside>,
+    pub logs: Arc<RunLogs>,
     pub by: By,
 }
 
@@ -85,12 +87,14 @@ impl Common {
         let fleet = Arc::new(Fleet::new(clock.uptime()));
         let vault = Arc::new(Vault::new(Arc::clone(&keys), Arc::clone(&store)));
         let known = (Arc::clone(&fleet), Arc::clone(&tokens), Arc::clone(&vault));
-        let outside = Outside::new(ways, known, followed, config.seed);
+        let logs = Arc::new(RunLogs::new(Arc::clone(&store), Arc::clone(&clock)));
+        let outside = Outside::new(ways, known, Arc::clone(&logs), followed, config.seed);
         Self {
             by,
             master_keys: keys,
             tokens,
             outside: Arc::new(outside),
+            logs,
             vault,
             runs: Arc::default(),
             counter: Arc::default(),

@@ -232,6 +232,7 @@ impl Rooms {
             endings: self.endings.clone(),
             taken_over: self.taken_over.clone(),
             tokens: Arc::clone(&self.common.tokens),
+            logs: Arc::clone(&self.common.logs),
             public_url: Arc::from(self.common.config.public_url.as_str()),
             by: self.common.by.clone(),
             metrics: self.common.metrics.clone(),

@@ -26,7 +26,7 @@ use http_types::{HeaderName, HeaderValue};
 use model::{AttemptNo, Job, Proxy, Report, RunId, Slot, Timestamp, Trace};
 
 pub use identity::Identity;
-pub use progress::{PartialOutput, Progress, Stopwatch};
+pub use progress::{PartialOutput, Progress, Stopwatch, Unread};
 pub use sign::Signer;
 
 /// One attempt to deliver.

@@ -25,6 +25,18 @@ pub struct Progress {
 pub trait PartialOutput: Send + Sync + 'static {
     /// What is kept of it, and whether there was more.
     fn output(&self) -> (Bytes, bool);
+
+    /// What has come since this was read last.
+    fn unread(&self) -> Unread;
+}
+
+/// What nobody has read yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unread {
+    pub head: Bytes,
+    /// How many bytes between head and tail nobody kept.
+    pub missed: u64,
+    pub tail: Bytes,
 }
 
 /// What becomes known before an answer is there.
@@ -117,6 +129,12 @@ impl Progress {
     /// Where what the target writes can be read.
     pub fn writes_to(&self, said: Arc<dyn PartialOutput>) {
         self.known().said = Some(said);
+    }
+
+    /// What the target has written since this was read last.
+    pub fn unread(&self) -> Unread {
+        let said = self.known().said.clone();
+        said.map_or_else(Unread::default, |said| said.unread())
     }
 
     /// The report of an attempt that was ended early, with what is known of it.

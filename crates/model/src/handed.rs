@@ -226,6 +226,18 @@ impl RunLog {
             next: self.total,
         }
     }
+
+    /// The same while more may come: a character of which only a part is there yet is left for the next part.
+    pub fn read_chars(&self, after: u64) -> LogPart {
+        let mut part = self.read(after);
+        if part.next == self.total {
+            let last = part.bytes.utf8_chunks().last();
+            let cut = last.map_or(0, |chunk| chunk.invalid().len());
+            part.bytes.truncate(part.bytes.len() - cut);
+            part.next -= cut as u64;
+        }
+        part
+    }
 }
 
 #[cfg(test)]

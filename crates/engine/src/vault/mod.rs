@@ -1,7 +1,8 @@
 //! Secrets: the keys that seal them, how they are sealed and opened, and how an attempt gets those that it needs.
 //!
 //! In reading order: `master` (keys), `seal` (one value), `template` (who uses one; `scan` reads it, `facts` is what it reads),
-//! `resolve` (what an attempt sends), `scrub` (what it must not keep), `said` (nor what is said of it later), `sending` (what it
+//! `resolve` (what an attempt sends), `scrub` (what it must not keep; `stream`, where
+//! that comes bit by bit), `said` (nor what is said of it later), `sending` (what it
 //! is signed with, and what it goes through). What always holds: a value is in memory only, in a cache that follows the store.
 
 mod facts;
@@ -13,6 +14,7 @@ mod scan;
 mod scrub;
 mod seal;
 mod sending;
+mod stream;
 pub mod template;
 
 use std::collections::BTreeMap;
@@ -29,6 +31,7 @@ pub use scrub::Hidden;
 pub use seal::OpenError;
 pub(crate) use seal::{unwrap, wrap};
 pub use sending::{Sending, Signing, Way};
+pub(crate) use stream::Stream;
 
 /// Why there is no value.
 #[derive(Debug, thiserror::Error)]

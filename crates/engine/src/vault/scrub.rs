@@ -50,12 +50,23 @@ impl Hidden {
         }
     }
 
+    /// What is looked for, if there is anything.
+    pub(super) fn scrub(&self) -> Option<&Scrub> {
+        self.0.get()
+    }
+
     /// Of something whole.
     pub(super) fn take_out_of(&self, text: Bytes) -> Bytes {
         let found = self
             .0
             .get()
             .and_then(|scrub| scrub.bytes(&text, Ends::Whole));
+        found.map_or(text, Bytes::from)
+    }
+
+    /// Of something that was cut at its end.
+    pub(super) fn take_out_of_cut(&self, text: Bytes) -> Bytes {
+        let found = self.0.get().and_then(|scrub| scrub.bytes(&text, Ends::Cut));
         found.map_or(text, Bytes::from)
     }
 
@@ -162,6 +173,33 @@ impl Scrub {
 }
 
 impl Scrub {
+    /// Of a text that goes on: what is known to be no part of a form, or a whole one, and how many bytes at the end may be
+    /// the beginning of one.
+    pub(super) fn so_far(&self, text: &[u8]) -> (Vec<u8>, usize) {
+        let mut kept = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((first, after)) = rest.split_first() {
+            let goes_on = |form: &&Vec<u8>| form.len() > rest.len() && form.starts_with(rest);
+            if self.forms.iter().any(|form| goes_on(&form)) {
+                return (kept, rest.len());
+            }
+            if let Some(form) = self.forms.iter().find(|form| rest.starts_with(form)) {
+                kept.extend_from_slice(MASK.as_bytes());
+                rest = rest.get(form.len()..).unwrap_or_default();
+            } else {
+                kept.push(*first);
+                rest = after;
+            }
+        }
+        (kept, 0)
+    }
+
+    /// How many bytes at the beginning of a text may be the end of a form whose beginning is not there.
+    pub(super) fn begun_before(&self, text: &[u8]) -> usize {
+        let begun = self.forms.iter().filter_map(|form| end_at(form, text));
+        begun.max().unwrap_or(0)
+    }
+
     /// The same for a text that may also begin within a form, or be all within one. Of a form that comes in three parts or
     /// more, parts that are shorter than `PIECE_MIN` stay.
     fn part(&self, text: &[u8]) -> Option<Vec<u8>> {
@@ -169,8 +207,7 @@ impl Scrub {
         if text.len() >= PIECE_MIN && self.forms.iter().any(is_within) {
             return Some(MASK.as_bytes().to_vec());
         }
-        let begun = self.forms.iter().filter_map(|form| end_at(form, text));
-        let begun = begun.max().unwrap_or(0);
+        let begun = self.begun_before(text);
         let whole = self.forms.iter().find(|form| text.starts_with(form));
         if begun <= whole.map_or(0, Vec::len) {
             return self.bytes(text, Ends::Cut);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::output;
@@ -34,24 +35,57 @@ pub(super) async fn execute(it: &Events, client: &Client, json: bool) -> Result<
     let mut query: Vec<_> = it.run.iter().map(|run| ("run", run.clone())).collect();
     query.extend(it.events_max.map(|most| ("events_max", most.to_string())));
     let path = with_query("/v1/events", &query);
-    let mut answer = client.download(&path).await?.into_body();
-    let mut rest = Vec::new();
-    while let Some(frame) = answer.frame().await {
-        let frame = frame.map_err(|error| client.silent(&format!("broke off: {error}")))?;
-        rest.extend(frame.into_data().unwrap_or_default());
-        while let Some(end) = rest.windows(2).position(|pair| pair == b"\n\n") {
-            let event: Vec<u8> = rest.drain(..end + 2).collect();
-            show(&String::from_utf8_lossy(&event), json)?;
+    let mut events = Stream::open(client, &path).await?;
+    loop {
+        match events.frame().await? {
+            Frame::Beat => {}
+            Frame::Event(name, data) => show(&name, data, json)?,
+            Frame::End => return Ok(()),
         }
     }
-    Ok(())
 }
 
-/// Comments only say that the server is there.
-fn show(event: &str, json: bool) -> Result<(), Failure> {
-    let Some((name, mut data)) = read(event) else {
-        return Ok(());
-    };
+/// What comes next of a stream.
+pub(super) enum Frame {
+    /// The name and the data of an event.
+    Event(String, Value),
+    /// The server is there, and that is all.
+    Beat,
+    End,
+}
+
+/// Events that a server sends for as long as it is listened to.
+pub(super) struct Stream<'a> {
+    client: &'a Client,
+    body: Incoming,
+    rest: Vec<u8>,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) async fn open(client: &'a Client, path: &str) -> Result<Self, Failure> {
+        let body = client.download(path).await?.into_body();
+        let rest = Vec::new();
+        Ok(Self { client, body, rest })
+    }
+
+    pub(super) async fn frame(&mut self) -> Result<Frame, Failure> {
+        loop {
+            if let Some(end) = self.rest.windows(2).position(|pair| pair == b"\n\n") {
+                let frame: Vec<u8> = self.rest.drain(..end + 2).collect();
+                let event = read(&String::from_utf8_lossy(&frame));
+                return Ok(event.map_or(Frame::Beat, |(name, data)| Frame::Event(name, data)));
+            }
+            let Some(bytes) = self.body.frame().await else {
+                return Ok(Frame::End);
+            };
+            let broken = |error| self.client.silent(&format!("broke off: {error}"));
+            let bytes = bytes.map_err(broken)?;
+            self.rest.extend(bytes.into_data().unwrap_or_default());
+        }
+    }
+}
+
+fn show(name: &str, mut data: Value, json: bool) -> Result<(), Failure> {
     if json {
         data["event"] = Value::from(name);
         return output::json(data.to_string().as_bytes());
@@ -60,10 +94,10 @@ fn show(event: &str, json: bool) -> Result<(), Failure> {
 }
 
 /// The name and the data of an event.
-fn read(event: &str) -> Option<(&str, Value)> {
+fn read(event: &str) -> Option<(String, Value)> {
     let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
     let data = view::parse(field("data: ")?.as_bytes()).ok()?;
-    Some((field("event: ")?, data))
+    Some((field("event: ")?.to_owned(), data))
 }
 
 #[cfg(test)]
@@ -75,7 +109,7 @@ mod tests {
         let event = "event: changed\ndata: {\"at\":\"2026-11-18T02:00:00.000Z\"}\n\n";
         let (name, data) = read(event).unwrap();
         assert_eq!(
-            (name, text(&data["at"])),
+            (name.as_str(), text(&data["at"])),
             ("changed", "2026-11-18T02:00:00.000Z".to_owned())
         );
         assert_eq!(read(":\n\n"), None);

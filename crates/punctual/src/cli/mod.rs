@@ -26,6 +26,7 @@ mod overview;
 mod remote;
 mod replay;
 mod run;
+mod run_log;
 mod secret;
 mod shell;
 mod signing;

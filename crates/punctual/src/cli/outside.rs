@@ -1,4 +1,4 @@
-//! `punctual run report|heartbeat|log`: for scripts that take an attempt over, and for whoever reads what they say.
+//! `punctual run report|heartbeat`: for scripts that take an attempt over.
 
 use std::io::{self, BufRead};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::run::Name;
 use super::{output, view};
-use crate::client::{Call, Client, with_query};
+use crate::client::{Call, Client};
 use crate::failure::Failure;
 
 const TOKEN: HeaderName = HeaderName::from_static("punctual-token");
@@ -48,15 +48,6 @@ pub(super) struct Heartbeat {
     /// Where the next attempt goes on if this one is lost
     #[arg(long, value_name = "TEXT")]
     checkpoint: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Log {
-    #[command(flatten)]
-    name: Name,
-    /// Only what comes at this byte or later
-    #[arg(long, value_name = "BYTE", default_value_t = 0)]
-    after: u64,
 }
 
 /// The right to speak for an attempt.
@@ -126,36 +117,5 @@ impl Heartbeat {
                 output::line(&format!("trusted until {}", view::text(&heard["until"])))
             }
         })
-    }
-}
-
-impl Log {
-    pub(super) async fn execute(self, client: &Client, json: bool) -> Result<(), Failure> {
-        let path = format!("{}/log", self.name.path());
-        let path = with_query(&path, &[("after", self.after.to_string())]);
-        let mut answer = client.send(Call::get(path)).await?;
-        if json {
-            return output::json(&answer);
-        }
-        let mut next = self.after;
-        loop {
-            let part = view::parse(&answer)?;
-            let (from, end) = (part["from"].as_u64(), part["next"].as_u64());
-            if let Some(skipped) = from
-                .and_then(|from| from.checked_sub(next))
-                .filter(|it| *it > 0)
-            {
-                output::note(&format!("{skipped} bytes in between are not kept"));
-            }
-            let text = part["text"].as_str().unwrap_or_default();
-            output::bytes(text.as_bytes())?;
-            let Some(end) = end.filter(|end| *end > next && !text.is_empty()) else {
-                return Ok(());
-            };
-            next = end;
-            let path = format!("{}/log", self.name.path());
-            let path = with_query(&path, &[("after", next.to_string())]);
-            answer = client.send(Call::get(path)).await?;
-        }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::find::{self, Find};
 use super::job::{Name as JobName, Start, started};
 use super::view::run as run_view;
-use super::{output, outside, view};
+use super::{output, outside, run_log, view};
 use crate::client::{Call, Client, encode};
 use crate::failure::Failure;
 
@@ -39,8 +39,9 @@ pub(super) enum Command {
     /// Say that the work of an attempt goes on; prints whether it is to stop
     #[command(after_help = outside::REPORT_HELP)]
     Heartbeat(outside::Heartbeat),
-    /// Print what a run has said of its work
-    Log(outside::Log),
+    /// Print what a run has said of its work, and with --follow what it goes on to say
+    #[command(after_help = run_log::HELP)]
+    Log(run_log::Log),
 }
 
 #[derive(Debug, Args)]

@@ -25,6 +25,7 @@ mod planted;
 mod planted_doors;
 mod proxy;
 mod revoked;
+mod run_log;
 mod runs_day;
 mod secrets;
 mod serve;

@@ -26,7 +26,7 @@ fn all_gone(text: &str) {
 }
 
 /// Whoever runs these tests may be root.
-fn allowing(allow: &str) -> Vec<String> {
+pub(crate) fn allowing(allow: &str) -> Vec<String> {
     let mut arguments = vec!["--shell-allow".to_owned(), allow.to_owned()];
     if Uid::effective().is_root() {
         arguments.extend(["--shell-user".to_owned(), "root".to_owned()]);
@@ -42,18 +42,18 @@ pub(crate) fn start(folder: &TempDir, allow: &str) -> (Server, Http) {
     (server, http)
 }
 
-fn job(command: &[&str]) -> Value {
+pub(crate) fn job(command: &[&str]) -> Value {
     json!({"schedule": "@yearly", "target": {"shell": {"command": command}},
         "retry": {"attempts_max": 2, "delay_first": "1ms", "jitter": 0}})
 }
 
-fn started(http: &Http, job: &Value) -> String {
+pub(crate) fn started(http: &Http, job: &Value) -> String {
     let id = job["id"].as_str().unwrap_or_else(|| panic!("{job}"));
     let run = http.post(&format!("/v1/jobs/{id}/run"), &json!({})).json();
     run["id"].as_str().unwrap().to_owned()
 }
 
-fn ended(http: &Http, run: &str) -> Value {
+pub(crate) fn ended(http: &Http, run: &str) -> Value {
     wait_for("the run to end", || {
         let run = http.get(&format!("/v1/runs/{run}")).json();
         ["succeeded", "dead", "cancelled"]

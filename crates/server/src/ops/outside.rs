@@ -59,8 +59,13 @@ pub async fn log(
     let found = runs::get(api, tenant, run).await?;
     let store = api.engine.store();
     let log = store.handed().get_log(tenant, run).await?;
-    let part = log.unwrap_or_default().read(after);
-    Ok((part, !found.state.is_live()))
+    let (log, ended) = (log.unwrap_or_default(), !found.state.is_live());
+    let part = if ended {
+        log.read(after)
+    } else {
+        log.read_chars(after)
+    };
+    Ok((part, ended))
 }
 
 /// What is known of a run that is with the outside.

@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream::unfold;
 use model::RunId;
+use serde::Serialize;
 
 use super::answer::Answer;
 use super::extract::{Params, refuse};
@@ -64,21 +65,55 @@ pub(crate) fn stream(api: &Arc<Api>, watch: Watch, subject: Subject, most: u32) 
         Subject::Tenant(_) => None,
         Subject::Run(_, run) => Some(run.to_string()),
     };
-    let api = Arc::clone(api);
-    let pieces = unfold((watch, most), move |(mut watch, left)| {
-        let (api, of) = (Arc::clone(&api), of.clone());
-        async move {
-            if left == 0 {
-                return None;
-            }
-            let nudge = watch.next().await?;
-            let (text, left) = match nudge {
-                Nudge::Beat => (":\n\n".to_owned(), left),
-                Nudge::Open => (event("open", &api, of), left - 1),
-                Nudge::Changed => (event("changed", &api, of), left - 1),
-            };
-            Some((Ok::<_, Infallible>(Bytes::from(text)), (watch, left)))
+    let watching = Watching {
+        api: Arc::clone(api),
+        watch,
+        of,
+        left: most,
+    };
+    stream_of(watching)
+}
+
+struct Watching {
+    api: Arc<Api>,
+    watch: Watch,
+    of: Option<String>,
+    left: u32,
+}
+
+impl Pieces for Watching {
+    async fn next(&mut self) -> Option<String> {
+        if self.left == 0 {
+            return None;
         }
+        let name = match self.watch.next().await? {
+            Nudge::Beat => return Some(BEAT.to_owned()),
+            Nudge::Open => "open",
+            Nudge::Changed => "changed",
+        };
+        self.left -= 1;
+        let of = wire::Event {
+            at: self.api.engine.now().to_string(),
+            run: self.of.clone(),
+        };
+        Some(event(name, &of))
+    }
+}
+
+/// What shows that the other end is there.
+pub(super) const BEAT: &str = ":\n\n";
+
+/// What a stream says, event by event.
+pub(super) trait Pieces: Send + 'static {
+    /// None when it has ended.
+    fn next(&mut self) -> impl Future<Output = Option<String>> + Send;
+}
+
+/// Events as they come, up to the last.
+pub(super) fn stream_of(pieces: impl Pieces) -> Response {
+    let pieces = unfold(pieces, |mut pieces| async move {
+        let piece = pieces.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(piece)), pieces))
     });
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
@@ -91,11 +126,7 @@ pub(crate) fn stream(api: &Arc<Api>, watch: Watch, subject: Subject, most: u32) 
     response
 }
 
-fn event(name: &str, api: &Api, run: Option<String>) -> String {
-    let event = wire::Event {
-        at: api.engine.now().to_string(),
-        run,
-    };
-    let data = serde_json::to_string(&event).unwrap_or_default();
+pub(super) fn event(name: &str, of: &impl Serialize) -> String {
+    let data = serde_json::to_string(of).unwrap_or_default();
     format!("event: {name}\ndata: {data}\n\n")
 }

@@ -229,13 +229,8 @@ impl FromRequestParts<Arc<Api>> for DryRun {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let params = Params::from_request_parts(parts, api).await?;
         params.known(&["dry_run"])?;
-        let given: Vec<&str> = params.all("dry_run").collect();
-        match given.as_slice() {
-            [] | ["false"] => Ok(Self(Mode::Write)),
-            ["true"] => Ok(Self(Mode::Dry)),
-            // Also one without a value: nobody may guess whether this was to be written.
-            _ => Err(refuse("dry_run", "dry_run is true or false, once")),
-        }
+        let dry = params.switch("dry_run")?;
+        Ok(Self(if dry { Mode::Dry } else { Mode::Write }))
     }
 }
 
@@ -282,6 +277,16 @@ impl Params {
             .iter()
             .filter(move |(given, _)| given == name)
             .map(|(_, value)| value.as_str())
+    }
+
+    /// True or false; false if it is not given. One without a value is refused: nobody may guess what was meant.
+    pub(super) fn switch(&self, name: &'static str) -> Result<bool, Problem> {
+        let given: Vec<&str> = self.all(name).collect();
+        match given.as_slice() {
+            [] | ["false"] => Ok(false),
+            ["true"] => Ok(true),
+            _ => Err(refuse(name, format!("{name} is true or false, once"))),
+        }
     }
 
     /// A parameter that may stand once.

@@ -8,13 +8,16 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use model::limits;
+use model::{RunId, TenantId, limits};
 
 use super::answer::{self, Answer};
+use super::events::{self, Pieces};
 use super::extract::{JsonBody, NoParams, Params, RawBody, RunPath};
-use super::who::Reader;
+use super::who::Viewer;
+use crate::access::Caller;
 use crate::api::Api;
 use crate::ops::outside;
+use crate::ops::watch::{Nudge, Subject, Ticket, Watch};
 use crate::problem::{Kind, Problem};
 use crate::wire::{self, schema};
 
@@ -164,23 +167,32 @@ pub(super) async fn checkpoint(
 }
 
 /// Read what a run has said of its work.
+///
+/// With `follow=true` the answer is a stream of server-sent events that goes on until the run has ended: each `log` is a part,
+/// and `end`, the last, has none. It may be followed at any node; one that breaks off goes on with `after`, the `next` of
+/// the last part.
 #[utoipa::path(
     get, path = "/v1/runs/{id}/log", tag = "runs", operation_id = "get_log_of_run",
     params(
         ("id" = String, Path, description = "The run's id"),
         ("after" = Option<u64>, Query, description = "`next` of the part before; 0 by default"),
+        ("follow" = Option<bool>, Query, description = "Go on until the run has ended; false by default"),
     ),
     responses(
-        (status = 200, body = wire::RunLog, description = "As asked"),
+        (status = 200, description = "As asked", content(
+            (wire::RunLog = "application/json"),
+            (String = "text/event-stream"),
+        )),
     ),
 )]
 pub(super) async fn log(
     State(api): State<Arc<Api>>,
-    Reader(tenant): Reader,
+    Viewer(caller): Viewer,
     RunPath(id): RunPath,
     params: Params,
 ) -> Answer {
-    params.known(&["after"])?;
+    params.known(&["after", "follow"])?;
+    let follow = params.switch("follow")?;
     let after = match params.one("after")? {
         None => 0,
         Some(text) => text.parse().map_err(|_| {
@@ -188,6 +200,67 @@ pub(super) async fn log(
             Problem::new(Kind::ParameterInvalid, detail).at("after")
         })?,
     };
-    let (part, ended) = outside::log(&api, tenant, id, after).await?;
+    if follow {
+        let followed = Followed::begin(&api, caller, id, after).await?;
+        return Ok(events::stream_of(followed));
+    }
+    let (part, ended) = outside::log(&api, caller.tenant, id, after).await?;
     answer::json(StatusCode::OK, &wire::RunLog::of(&part, ended))
+}
+
+/// A log that is followed.
+struct Followed {
+    api: Arc<Api>,
+    watch: Watch,
+    tenant: TenantId,
+    run: RunId,
+    /// Where to read on; none once its end was sent.
+    after: Option<u64>,
+    /// Whether there may be more to read without waiting for it.
+    is_behind: bool,
+}
+
+impl Followed {
+    async fn begin(
+        api: &Arc<Api>,
+        caller: Caller,
+        run: RunId,
+        after: u64,
+    ) -> Result<Self, Problem> {
+        let ticket = caller.key.map_or(Ticket::Anyone, Ticket::Key);
+        let tenant = caller.tenant;
+        let watch = Watch::begin(api, caller, ticket, Subject::Run(tenant, run)).await?;
+        Ok(Self {
+            api: Arc::clone(api),
+            watch,
+            tenant,
+            run,
+            after: Some(after),
+            is_behind: false,
+        })
+    }
+}
+
+impl Pieces for Followed {
+    /// The next part; none after its end, or when whoever follows may not any more.
+    async fn next(&mut self) -> Option<String> {
+        let after = self.after?;
+        loop {
+            if !self.is_behind && self.watch.next().await? == Nudge::Beat {
+                return Some(events::BEAT.to_owned());
+            }
+            let (part, ended) = outside::log(&self.api, self.tenant, self.run, after)
+                .await
+                .ok()?;
+            self.is_behind = !part.bytes.is_empty();
+            if self.is_behind {
+                self.after = Some(part.next);
+                return Some(events::event("log", &wire::RunLog::of(&part, ended)));
+            }
+            if ended {
+                self.after = None;
+                return Some(events::event("end", &wire::RunLog::of(&part, ended)));
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use model::{Tenant, TenantName};
 
 use super::answer::{self, Answer, LIMIT_DEFAULT};
-use super::extract::{JsonBody, NoParams, Params, TenantPath, refuse};
+use super::extract::{JsonBody, NoParams, Params, TenantPath};
 use super::who::Root;
 use crate::api::Api;
 use crate::ops::{OpError, proxies, tenants};
@@ -126,13 +126,10 @@ pub(super) async fn delete(
     params: Params,
 ) -> Answer {
     params.known(&["with_everything"])?;
-    let tenant = match params.one("with_everything")? {
-        Some("true") => tenants::delete_all(&api, &name).await?,
-        None | Some("false") => tenants::delete(&api, &name).await?,
-        Some(_) => {
-            let detail = "with_everything is true or false, once";
-            return Err(refuse("with_everything", detail));
-        }
+    let tenant = if params.switch("with_everything")? {
+        tenants::delete_all(&api, &name).await?
+    } else {
+        tenants::delete(&api, &name).await?
     };
     answer::json(StatusCode::ACCEPTED, &used(&api, &tenant).await?)
 }

@@ -20,6 +20,10 @@ fn the_first_command_of_the_guide_runs() {
     for part in ["dumping shop", "22\n", "cost processor", "succeeded"] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let script = block("docs/guides/scripts.md", "## Watch it", "sh");
+    let output = run(&script, &server);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "dumping shop\n22\n");
     let target = block("docs/guides/scripts.md", "## A first command", "json");
     let target: serde_json::Value = serde_json::from_str(&target).unwrap();
     assert!(target["shell"]["command"].is_array());

@@ -212,6 +212,18 @@ impl Server {
             .unwrap()
     }
 
+    /// Starts the command line against this server, and reads what it prints meanwhile.
+    pub fn cli_started(&self, line: &str) -> Child {
+        command(Path::new(BINARY), &[])
+            .args(words(line))
+            .env("PUNCTUAL_SERVER", self.url())
+            .env("PUNCTUAL_DATA", &self.folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
     /// Runs a line of bash in which `punctual` is the command line against this server.
     pub fn bash(&self, script: &str) -> Output {
         let script = format!("set -o pipefail; punctual() {{ '{BINARY}' \"$@\"; }}; {script}");
