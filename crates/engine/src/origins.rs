@@ -26,8 +26,16 @@ pub(crate) struct Origin {
     tenant: TenantId,
     name: String,
     inner: Mutex<Inner>,
-    /// Runs in the queues of all origins.
-    queued: Arc<AtomicUsize>,
+    all: Arc<Counts>,
+}
+
+/// Of all origins together.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Runs in their queues.
+    queued: AtomicUsize,
+    /// Runs that wait in the store, and that are known by name.
+    waiting: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -83,8 +91,7 @@ pub struct TargetStatus {
 pub(crate) struct Origins {
     known: Mutex<Known>,
     calls_max: usize,
-    /// Runs in all queues.
-    queued: Arc<AtomicUsize>,
+    all: Arc<Counts>,
     metrics: Metrics,
 }
 
@@ -133,7 +140,11 @@ impl Origin {
         let mut inner = lock(&self.inner);
         // Those that are not remembered are woken in their time.
         let room = limits::ORIGIN_WAITING_MAX.saturating_sub(inner.waiting.len());
-        inner.waiting.extend(runs.iter().take(room));
+        let left = self.all.waiting.load(Ordering::Relaxed);
+        let left = limits::ORIGINS_WAITING_MAX.saturating_sub(left);
+        let named = runs.len().min(room).min(left);
+        inner.waiting.extend(runs.iter().take(named));
+        self.all.waiting.fetch_add(named, Ordering::Relaxed);
     }
 
     /// A run that was kept here does not start: it was cancelled, taken back, or has to wait for its time again. Answers who
@@ -141,11 +152,11 @@ impl Origin {
     pub(crate) fn give_up(&self, run: RunId) -> Vec<(Age, RunId)> {
         let mut inner = lock(&self.inner);
         if inner.kept.remove(&run) {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
+            self.all.queued.fetch_sub(1, Ordering::Relaxed);
         }
         inner.tidy();
         let freed = inner.free();
-        self.queued.fetch_sub(freed.len(), Ordering::Relaxed);
+        self.all.queued.fetch_sub(freed.len(), Ordering::Relaxed);
         freed
     }
 }
@@ -203,14 +214,14 @@ impl Origins {
         Self {
             known: Mutex::default(),
             calls_max,
-            queued: Arc::default(),
+            all: Arc::default(),
             metrics: metrics.clone(),
         }
     }
 
     /// How many runs wait for origins in memory.
     pub(crate) fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
+        self.all.queued.load(Ordering::Relaxed)
     }
 
     /// Where an attempt goes. None for a target that is no origin, and when too many are known.
@@ -230,7 +241,7 @@ impl Origins {
         let origin = Arc::new(Origin {
             tenant,
             name,
-            queued: Arc::clone(&self.queued),
+            all: Arc::clone(&self.all),
             inner: Mutex::new(Inner {
                 breaker: Breaker::default(),
                 calls: Calls::new(self.calls_max),
@@ -276,7 +287,7 @@ impl Origins {
         }
         if inner.kept.insert(work.run.id) {
             inner.queue.push(age, work.run.lane, work.run.id);
-            self.queued.fetch_add(1, Ordering::Relaxed);
+            self.all.queued.fetch_add(1, Ordering::Relaxed);
         }
         Leave::Later
     }
@@ -312,7 +323,7 @@ impl Origins {
             None => {}
         }
         let freed = inner.free();
-        self.queued.fetch_sub(freed.len(), Ordering::Relaxed);
+        self.all.queued.fetch_sub(freed.len(), Ordering::Relaxed);
         After { freed, turned }
     }
 
@@ -323,6 +334,7 @@ impl Origins {
         let mut all = Vec::new();
         for origin in origins {
             let runs = lock(&origin.inner).take_waiting(uptime, left);
+            self.all.waiting.fetch_sub(runs.len(), Ordering::Relaxed);
             left -= runs.len();
             if !runs.is_empty() {
                 all.push((origin, runs));
@@ -366,5 +378,47 @@ impl Drop for Origins {
         let open = known.iter();
         let open = open.filter(|it| lock(&it.inner).breaker.state() != State::Closed);
         self.metrics.breakers_open.dec_by(open.count() as i64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Job, JobId, Run, Schedule, Slot};
+
+    use super::*;
+
+    fn work() -> Arc<Work> {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let target = Target::http("http://busy/").unwrap();
+        let def = model::Definition::new(Schedule::from(Slot(at)), target);
+        let id = JobId::new(at, [1; 10]);
+        let job = Arc::new(Job::new(id, TenantId::DEFAULT, None, def, at));
+        Work::new(Run::of_slot(&job, Slot(at)), job, at)
+    }
+
+    fn run(number: usize) -> RunId {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        RunId::from_bytes(bytes)
+    }
+
+    #[test]
+    fn every_claim_that_was_handed_back_for_one_busy_origin_is_woken_by_name() {
+        let metrics = Metrics::default();
+        let origins = Origins::new(1, &metrics);
+        let origin = origins.of(&work()).unwrap();
+        let runs: Vec<RunId> = (0..limits::HELD_MAX).map(run).collect();
+        origin.waits(&runs);
+        let mut woken = Vec::new();
+        while let [(_, some)] = &origins.to_wake(Duration::ZERO, 1_000)[..] {
+            woken.extend(some.clone());
+        }
+        assert_eq!(woken, runs);
+        origin.waits(&runs);
+        assert_eq!(
+            origins.list(None, Duration::ZERO)[0].waiting,
+            limits::HELD_MAX,
+            "those that were woken are counted no more"
+        );
     }
 }

@@ -219,8 +219,11 @@ pub const ORIGIN_CALLS_MAX: usize = 256;
 pub const ORIGINS_MAX: usize = 10_000;
 /// Claims that wait in memory for calls to one origin to end; beyond that runs wait in the store.
 pub const ORIGIN_QUEUE_MAX: usize = HELD_MAX / 2;
-/// Runs that wait in the store for one origin and are woken by name when it is well again; others are woken in their time.
-pub const ORIGIN_WAITING_MAX: usize = 10_000;
+/// Runs that wait in the store for one origin and are woken by name when it is well again, or has room; others are woken in their
+/// time. All claims of a node may have been for one origin.
+pub const ORIGIN_WAITING_MAX: usize = HELD_MAX;
+/// The same for all origins together.
+pub const ORIGINS_WAITING_MAX: usize = 1_000_000;
 /// How much longer than its breaker is open a run waits at the most.
 pub const BREAKER_WAIT_AFTER: Duration = Duration::from_secs(60);
 /// How long after its due time a run is tried although its breaker is open, so that it comes to an end.
