@@ -4,6 +4,7 @@
 
 mod beside;
 mod child;
+mod commands;
 mod costs;
 mod database;
 mod figures;
@@ -55,6 +56,7 @@ Workloads:
   signing     nine pairs of http, signed and unsigned: what signatures cost
   slow-targets  10,000 calls under way that take five seconds each: memory
   dead-host   1,000 targets called every second, with and without one that never answers: how much later calls are
+  commands    nine pairs of 2,000 commands, as runs and started by hand: what a supervisor and a run cost
   handed-over  100,000 attempts that others work on, each heard once a minute: what database and node spend (with --store)
   ingest      --count jobs created by batch requests, bare ones and real ones: jobs a second, bytes a job
   million     a million registered jobs: start, memory, and the workloads beside them
@@ -87,6 +89,7 @@ pub(crate) enum Workload {
     Signing,
     SlowTargets,
     DeadHost,
+    Commands,
     HandedOver,
     Ingest,
     Million,
@@ -98,7 +101,7 @@ pub(crate) enum Workload {
 
 impl Workload {
     /// What `all` means on SQLite.
-    const EMBEDDED: [Self; 16] = [
+    const EMBEDDED: [Self; 17] = [
         Self::Drain,
         Self::HotSecond,
         Self::Precision,
@@ -113,12 +116,13 @@ impl Workload {
         Self::Signing,
         Self::SlowTargets,
         Self::DeadHost,
+        Self::Commands,
         Self::Tenants,
         Self::Million,
     ];
 
     /// And on PostgreSQL.
-    const SHARED: [Self; 20] = [
+    const SHARED: [Self; 21] = [
         Self::Drain,
         Self::Repeat,
         Self::HotSecond,
@@ -136,6 +140,7 @@ impl Workload {
         Self::Signing,
         Self::SlowTargets,
         Self::DeadHost,
+        Self::Commands,
         Self::HandedOver,
         Self::Tenants,
         Self::Million,
@@ -157,6 +162,7 @@ impl Workload {
                 | Self::Audit
                 | Self::Signing
                 | Self::DeadHost
+                | Self::Commands
                 | Self::HandedOver
                 | Self::SlowTargets
                 | Self::Tenants
@@ -295,6 +301,7 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
         Workload::DeadHost => {
             vec![workloads::in_quiet(async || outside::dead_host(base).await).await?]
         }
+        Workload::Commands => vec![commands::commands(base).await?],
         Workload::HandedOver => vec![outside::handed_over(base).await?],
         Workload::Signing => vec![costs::signing(base).await?],
         Workload::Ingest => {
