@@ -130,6 +130,22 @@ impl Spells {
         !own.any(|spell| spell.from < to && spell.to > from)
     }
 
+    /// From when on the store has been there for so long without a break, for everyone, after a moment.
+    pub fn store_back_by(&self, from: Duration, span: Duration) -> Duration {
+        let spells = self.nodes.first().into_iter().flatten();
+        let mut outages: Vec<&Spell> = spells
+            .filter(|it| it.shared && it.ill == Ill::Away)
+            .collect();
+        outages.sort_by_key(|outage| outage.from);
+        outages.into_iter().fold(from, |back, outage| {
+            if outage.from < back + span {
+                back.max(outage.to)
+            } else {
+                back
+            }
+        })
+    }
+
     /// Whether a node neither stood still nor was cut off from `from` to `to`.
     pub fn is_here(&self, node: usize, from: Duration, to: Duration) -> bool {
         let spells = self.nodes.get(node).into_iter().flatten();
@@ -182,6 +198,21 @@ mod tests {
         spells.calm(1, secs(11));
         assert_eq!(spells.well_since(secs(11), secs(12)), Some(secs(8)));
         assert!(spells.turns().contains(&secs(11)));
+    }
+
+    #[test]
+    fn a_store_that_is_away_again_at_once_is_not_back() {
+        let mut spells = Spells::new(vec![true; 2]);
+        for (from, to) in [(1, 2), (15, 16), (4, 8), (10, 12)] {
+            spells.begin_all(Ill::Away, secs(from), secs(to));
+        }
+        spells.begin_all(Ill::Hurt, secs(3), secs(9));
+        spells.begin(0, Ill::Away, secs(3), Some(secs(9)));
+        assert_eq!(spells.store_back_by(secs(0), secs(1)), secs(0));
+        assert_eq!(spells.store_back_by(secs(2), secs(2)), secs(2));
+        assert_eq!(spells.store_back_by(secs(2), secs(3)), secs(12));
+        assert_eq!(spells.store_back_by(secs(5), secs(2)), secs(8));
+        assert_eq!(spells.store_back_by(secs(20), secs(9)), secs(20));
     }
 
     #[test]

@@ -8,10 +8,24 @@ use model::{
 };
 
 use super::{End, was_lost};
+use crate::spells::Spells;
 use crate::story::Delivery;
 
 /// How long a beat that was answered quickly vouches for the store's clock.
 const VOUCHES: Duration = Duration::from_secs(16);
+
+/// By when a node has heard, if it acts at `from`, that the store's clock was stepped. It learns that with its next beat, and
+/// does nothing without one. But an answer that is slow cannot show a step that is smaller than it is slow: a node whose way
+/// to the store is bad may take as long as what it heard before vouches for the clock. While the store is away nobody hears,
+/// and what is answered first when it is back was sent before that, and is slow for everyone.
+fn heard_by(spells: &Spells, node: Option<usize>, step: Duration, from: Duration) -> Duration {
+    let soon = limits::PRESENCE_TTL;
+    if node.is_some_and(|node| spells.is_sound(node, step, from)) {
+        spells.store_back_by(step, soon) + soon
+    } else {
+        step + VOUCHES + soon
+    }
+}
 
 impl End<'_> {
     pub(super) fn one_delivery_per_attempt(&mut self) {
@@ -56,21 +70,12 @@ impl End<'_> {
         }
     }
 
-    /// Whether the node could not know yet that the store's clock was stepped. It learns that with its next beat, and does
-    /// nothing without one. But an answer that is slow cannot show a step that is smaller than it is slow: a node whose way to
-    /// the store is bad may take as long as what it heard before vouches for the clock.
+    /// Whether the node could not know yet that the store's clock was stepped.
     fn has_not_heard(&self, delivery: &Delivery) -> bool {
         let (world, from) = (self.world, delivery.from);
-        let node = world.started.get(&delivery.node);
-        let unaware = |step: &Duration| {
-            let well = |node: &usize| world.spells.is_sound(*node, *step, from);
-            let heard = if node.is_some_and(well) {
-                limits::PRESENCE_TTL
-            } else {
-                VOUCHES + limits::PRESENCE_TTL
-            };
-            (*step..*step + heard).contains(&from)
-        };
+        let node = world.started.get(&delivery.node).copied();
+        let unaware =
+            |step: &Duration| (*step..heard_by(&world.spells, node, *step, from)).contains(&from);
         world.is_fleet() && world.steps.iter().any(unaware)
     }
 
@@ -215,5 +220,41 @@ impl End<'_> {
         for seen in many {
             self.broken(check, seen);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spells::Ill;
+
+    const fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn a_step_is_heard_with_the_next_beats_that_the_store_answers() {
+        let mut spells = Spells::new(vec![true; 2]);
+        spells.up(0, secs(0));
+        spells.up(1, secs(0));
+        let heard = |spells: &Spells, step, from| heard_by(spells, Some(0), secs(step), secs(from));
+        assert_eq!(heard(&spells, 10, 12), secs(13));
+        spells.begin_all(Ill::Hurt, secs(10), secs(13));
+        assert_eq!(
+            heard(&spells, 10, 12),
+            secs(13),
+            "the step itself hurts nobody's way"
+        );
+        spells.begin_all(Ill::Away, secs(9), secs(17));
+        assert_eq!(heard(&spells, 10, 18), secs(20));
+        assert_eq!(
+            heard(&spells, 20, 21),
+            secs(23),
+            "the store was back before"
+        );
+        spells.begin(0, Ill::Hurt, secs(30), Some(secs(40)));
+        assert_eq!(heard(&spells, 25, 29), secs(28));
+        assert_eq!(heard(&spells, 29, 31), secs(48));
+        assert_eq!(heard_by(&spells, Some(1), secs(29), secs(31)), secs(32));
     }
 }
