@@ -316,6 +316,18 @@ impl Claims {
         known.collect()
     }
 
+    /// Whether a run that is held here was dispatched before a slot was due, by this attempt or an earlier one, and has not
+    /// ended since.
+    pub(super) fn was_dispatched_before(&self, job: JobId, due_at: Timestamp) -> bool {
+        let before = |at: Option<Timestamp>| at.is_some_and(|at| at < due_at);
+        self.of_job(job).any(|(_, holding)| match &holding.stage {
+            Stage::Held(work) | Stage::Queued(work) | Stage::Running(work) => {
+                before(holding.dispatched_at) || before(work.run.dispatched_at)
+            }
+            Stage::Ending | Stage::TakenBack(_) => false,
+        })
+    }
+
     /// When it shows whether the job's runs that are under way here count against a slot due at `due_at`.
     pub(super) fn shows_at(&self, job: JobId, due_at: Timestamp) -> Timestamp {
         let moments = self

@@ -59,8 +59,9 @@ impl State {
         let waits = job.def.overlap != Overlap::Allow && (claiming || self.claims.lives(job.id));
         if waits {
             let missed = due_at < now.minus(limits::LATE_MAX);
-            let query_at = if missed {
-                // It is its turn when the run before it has ended.
+            let query_at = if missed && !self.claims.was_dispatched_before(job.id, due_at) {
+                // It is its turn when the run before it has ended. One that was under way when it was due is another matter:
+                // then the policy decides at once.
                 now.plus(limits::SLEEP_MAX)
             } else {
                 self.claims.shows_at(job.id, due_at)

@@ -1,7 +1,10 @@
 //! Fire: slots that are due while a run of their job lives.
 
+use std::time::Duration;
+
+use model::policy::CatchUp;
 use model::shard::ShardSet;
-use model::{Completion, Mark, Overlap, Reason, Report, RunId, RunState, Verdict};
+use model::{CatchUpPolicy, Completion, Mark, Overlap, Reason, Report, RunId, RunState, Verdict};
 use store::{EngineStore, Settlement};
 
 use super::bench::{ABLE, Bench, run_of};
@@ -210,6 +213,36 @@ async fn a_queued_slot_waits_in_the_store_and_is_claimed_when_it_is_freed() {
     bench.rest(&mut fire).await;
     let run = bench.mem.live_run(queued).unwrap();
     assert_eq!((run.waits_for_turn(), run.claim), (false, Some(bench.me())));
+}
+
+/// Otherwise they would fall behind by a second each, and be passed over as missed instead.
+#[tokio::test]
+async fn missed_slots_behind_a_run_that_counts_are_decided_one_at_once_after_another() {
+    let bench = Bench::holding().await;
+    bench.target.is_silent();
+    let mut fire = bench.fire();
+    let all = CatchUp {
+        policy: CatchUpPolicy::All,
+        window: Duration::from_secs(3_600),
+        max: 100,
+    };
+    let job = job_with(1, seconds(1).into(), |def| {
+        (def.overlap, def.catch_up) = (Overlap::QueueOne, all);
+    });
+    let job = bench.put(job).await;
+    bench.fire_for(&mut fire, 1_000).await;
+    bench.pass_to(at(1_000));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+    assert_eq!(bench.target.runs(), [run_of(&job, 1_000)]);
+    bench.pass_to(at(20_000));
+    bench.rest(&mut fire).await;
+    assert_eq!(bench.job(job.id).await.next_due_at(), Some(at(21_000)));
+    assert_eq!(bench.state(&job, 2_000).await, Some(RunState::Ready));
+    for slot in 3..=20 {
+        let skipped = bench.slot(&job, slot * 1_000).await.unwrap();
+        assert_eq!(skipped.reason, Some(Reason::Overlap), "{slot}");
+    }
 }
 
 #[tokio::test]
