@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use engine::Clock;
-use model::{JobId, JobState, Run, limits};
+use model::{JobId, JobState, Run, RunState, Timestamp, limits};
 
 use super::{Broken, End};
 use crate::ledger::{Late, Waits};
@@ -24,14 +24,19 @@ const REREAD: Duration = Duration::from_secs(6);
 /// How long a node must have been without trouble of its own: by then others have heard its beats, or nobody heard any.
 const BEATEN: Duration = limits::PRESENCE_TTL.saturating_add(limits::BEAT_EVERY);
 
+/// Whether what its job missed waits for a run: it is under way, waits for its origin, or for its next attempt. One that
+/// should have been claimed long ago is no excuse.
+fn keeps_waiting(run: &Run, now: Timestamp) -> bool {
+    let backs_off = run.state == RunState::Retrying && run.due_at.plus(BOUND) >= now;
+    run.claim.is_some() || run.waits_outside() || backs_off
+}
+
 /// Jobs that should have been decided long ago, after a time in which nothing went wrong.
 pub(crate) fn nothing_is_overdue(world: &World) -> Vec<Broken> {
     let now = Clock::now(&world.clock);
     let mut broken = Vec::new();
     let under_way = world.mem.live_runs();
-    // So it is while one waits for its origin.
-    let stands = |run: &&Run| run.claim.is_some() || run.waits_outside();
-    let under_way = under_way.iter().filter(stands);
+    let under_way = under_way.iter().filter(|run| keeps_waiting(run, now));
     let under_way: BTreeSet<JobId> = under_way.map(|run| run.job).collect();
     for job in world.mem.all_jobs() {
         // What was missed runs one after another, and each may take as long as its job lets it.
@@ -131,5 +136,42 @@ impl End<'_> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::{Definition, Job, Overlap, PresenceId, Schedule, Slot, Target, TenantId};
+
+    use super::*;
+
+    #[test]
+    fn what_is_missed_waits_for_a_run_between_its_attempts_but_for_none_that_is_overdue() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let slot = Slot(now.minus(Duration::from_secs(60)));
+        let target = Target::http("http://localhost/").unwrap();
+        let mut def = Definition::new(Schedule::from(slot), target);
+        def.overlap = Overlap::Skip;
+        let id = JobId::new(now, [1; 10]);
+        let job = Arc::new(Job::new(id, TenantId::DEFAULT, None, def, slot.0));
+        let ready = Run::of_slot(&job, slot);
+        assert!(!keeps_waiting(&ready, now), "nobody claims it");
+        let claim = Some(PresenceId::new(now, [1; 10]));
+        let claimed = Run {
+            claim,
+            ..ready.clone()
+        };
+        assert!(keeps_waiting(&claimed, now));
+        let retrying = |due_at| Run {
+            state: RunState::Retrying,
+            due_at,
+            ..ready.clone()
+        };
+        assert!(keeps_waiting(&retrying(now.plus(BOUND)), now));
+        assert!(keeps_waiting(&retrying(now.minus(BOUND)), now));
+        let overdue = retrying(now.minus(BOUND * 2));
+        assert!(!keeps_waiting(&overdue, now));
     }
 }
