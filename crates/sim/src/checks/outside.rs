@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use model::{Outcome, RunState, limits};
+use model::{AttemptNo, Outcome, RunId, RunState, limits};
 
 use super::End;
 use super::takeover::{BOUND, FIT};
@@ -99,7 +99,7 @@ impl End<'_> {
         let turns = self.world.spells.turns();
         let mut seen = Vec::new();
         for (of, held) in &self.handed {
-            if let Some(waited) = self.waits_too_long(held, &turns) {
+            if let Some(waited) = self.waits_too_long(of, held, &turns) {
                 seen.push(format!("{of:?}: {held:?} for {waited:?}"));
             }
         }
@@ -108,35 +108,108 @@ impl End<'_> {
         }
     }
 
-    fn waits_too_long(&self, held: &Held, turns: &[Duration]) -> Option<Duration> {
+    fn waits_too_long(
+        &self,
+        of: &(RunId, AttemptNo),
+        held: &Held,
+        turns: &[Duration],
+    ) -> Option<Duration> {
         let end = held.end.map_or(self.world.ended, |end| end.at);
+        let mut deliveries = self.deliveries.iter();
+        let dispatched = deliveries.find(|it| (it.run, it.attempt) == *of);
         // The moments are those of a wall clock, and one that goes back takes no trust away.
-        if self.is_stepped(held.since.saturating_sub(STEP_FELT), end) {
+        if self.is_stepped(read_from(held, dispatched.map(|it| it.from)), end) {
             return None;
         }
-        // A cancel waits for a while of its own. A timeout counts by a clock that was watched for a while.
-        let grace = held.within.max(limits::HANDED_GRACE_MIN);
-        let ways: &[(Duration, Duration)] = if held.cancelled {
-            &[(grace, held.timeout)]
-        } else {
-            &[
-                (held.within, held.heard + held.within),
-                (limits::STEADY_FOR, held.timeout),
-            ]
-        };
         for (index, turn) in turns.iter().enumerate() {
             let next = turns.get(index + 1).copied().unwrap_or(Duration::MAX);
             let until = next.min(end);
             let Some(well) = self.world.spells.well_since(*turn, until) else {
                 continue;
             };
-            let fit = (well + FIT).max(*turn + MOVES);
-            let begins = ways.iter().map(|(watch, due)| (*due).max(fit + *watch));
-            let begin = begins.min().unwrap_or(until);
+            let begin = begin(held, (well + FIT).max(*turn + MOVES));
             if begin + BOUND < until {
                 return Some(until - begin);
             }
         }
         None
+    }
+}
+
+/// Since when a step of the clock counts. What is kept of an attempt may be written long after it was dispatched, and its
+/// timeout is by the clock as it was then.
+fn read_from(held: &Held, dispatched: Option<Duration>) -> Duration {
+    let since = dispatched.map_or(held.since, |at| at.min(held.since));
+    since.saturating_sub(STEP_FELT)
+}
+
+/// When nodes begin to end an attempt, where one is fit to from a moment on. Not before the outside has it: until then it is
+/// its node's.
+fn begin(held: &Held, fit: Duration) -> Duration {
+    // A cancel waits for a while of its own. A timeout counts by a clock that was watched for a while.
+    let grace = held.within.max(limits::HANDED_GRACE_MIN);
+    let begin = if held.cancelled {
+        held.timeout.max(fit + grace)
+    } else {
+        let silent = (held.heard + held.within).max(fit + held.within);
+        silent.min(held.timeout.max(fit + limits::STEADY_FOR))
+    };
+    begin.max(held.since)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::JobId;
+
+    use super::*;
+
+    const fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn held() -> Held {
+        Held {
+            job: JobId::new(model::Timestamp::MIN, [1; 10]),
+            within: secs(4),
+            timeout: secs(80),
+            since: secs(35),
+            heard: secs(30),
+            cancelled: false,
+            end: None,
+        }
+    }
+
+    #[test]
+    fn a_step_counts_from_when_the_attempt_was_dispatched() {
+        assert_eq!(read_from(&held(), None), secs(35) - STEP_FELT);
+        let dispatched = Some(secs(20));
+        assert_eq!(read_from(&held(), dispatched), secs(20) - STEP_FELT);
+        let reported_first = Some(secs(36));
+        assert_eq!(read_from(&held(), reported_first), secs(35) - STEP_FELT);
+    }
+
+    #[test]
+    fn an_attempt_is_ended_by_whichever_comes_first_once_the_outside_has_it() {
+        assert_eq!(begin(&held(), secs(10)), secs(35), "it was silent before");
+        assert_eq!(begin(&held(), secs(40)), secs(44));
+        let heard = Held {
+            heard: secs(90),
+            ..held()
+        };
+        assert_eq!(begin(&heard, secs(10)), secs(80), "its time is up");
+        assert_eq!(begin(&heard, secs(60)), secs(60) + limits::STEADY_FOR);
+        let cancelled = Held {
+            cancelled: true,
+            timeout: secs(50),
+            ..held()
+        };
+        let grace = secs(4).max(limits::HANDED_GRACE_MIN);
+        assert_eq!(begin(&cancelled, secs(10)), secs(50));
+        assert_eq!(begin(&cancelled, secs(60)), secs(60) + grace);
+        let late = Held {
+            timeout: secs(6),
+            ..held()
+        };
+        assert_eq!(begin(&late, secs(1)), secs(35), "by a clock of before");
     }
 }
