@@ -48,6 +48,9 @@ pub(crate) struct Ports {
 pub(crate) struct Rules {
     ports: Ports,
     under_way: Option<UnderWay>,
+    /// Applied since it last rested. One that is still named has come into doubt at that moment, or the store knows of a node
+    /// with other tables that was not heard of here yet.
+    applied: Vec<Rule>,
 }
 
 struct UnderWay {
@@ -64,13 +67,15 @@ impl Rules {
         Self {
             ports,
             under_way: None,
+            applied: Vec::new(),
         }
     }
 
     /// The first changed rule that may be applied now.
     async fn find(&self) -> Result<Option<UnderWay>, StoreError> {
         let changed = self.ports.store.rules_changed().await?;
-        let rule = changed.into_iter().find(|rule| self.may_apply(rule));
+        let may_apply = |rule: &Rule| self.may_apply(rule) && !self.applied.contains(rule);
+        let rule = changed.into_iter().find(may_apply);
         Ok(rule.map(|rule| UnderWay {
             rule,
             after: None,
@@ -235,6 +240,7 @@ impl Duty for Rules {
             None => self.find().await?,
         };
         let Some(mut work) = work.filter(|work| self.may_apply(&work.rule)) else {
+            self.applied.clear();
             return Ok(Wake::At(now.plus(EVERY)));
         };
         if !work.through {
@@ -262,6 +268,7 @@ impl Duty for Rules {
                 );
             }
         }
+        self.applied.push(work.rule);
         Ok(Wake::Now)
     }
 }

@@ -71,7 +71,7 @@ pub trait EngineStore: WaitStore {
     // Presence and leases: who may write as an engine.
 
     /// A new presence. It lives until it leaves or is fenced. A node that does not know the store's level is refused with
-    /// `StoreError::Unusable`.
+    /// `StoreError::Unusable`. Beside one that lives with other tables of time zones, no zone counts as applied any more.
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError>;
 
     /// Shows that the presence lives, and brings what its holder should know. A presence that was
@@ -229,7 +229,7 @@ pub trait EngineStore: WaitStore {
     ) -> Result<Vec<(TenantId, JobId)>, StoreError>;
 
     /// All jobs under it have been scheduled by it. One that has changed again stays changed, and so does one that there
-    /// is another doubt about.
+    /// is another doubt about: of a zone, also as long as a node with other tables lives.
     async fn rule_applied(&self, rule: &Rule) -> Result<(), StoreError>;
 
     /// One bounded step of forgetting: whole ranges of history, finished one-offs, deleted jobs

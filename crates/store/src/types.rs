@@ -292,7 +292,16 @@ pub enum Rule {
         name: String,
         /// Of the tables in this binary; 0 if they do not have the zone any more.
         digest: u64,
+        /// What stands instead: the digest of other tables, or one that means none, because nodes with different tables
+        /// may both have scheduled jobs.
+        known: u64,
     },
+}
+
+/// What stands for a zone, after this did, when nodes with different tables may both have scheduled jobs: each time another
+/// number, so that who has seen one and applies the zone meanwhile comes too late.
+pub(crate) const fn doubted(digest: u64) -> u64 {
+    (digest & (u64::MAX >> 2)) + 1
 }
 
 /// A page of a listing that runs from the newest to the oldest: entries before `before`.

@@ -171,6 +171,7 @@ async fn under_a_zone(bench: &Bench) {
     let before = Rule::Zone {
         name: "Europe/Berlin".to_owned(),
         digest: 1,
+        known: Zone::get("Europe/Berlin").unwrap().digest(),
     };
     bench.mem.rule_applied(&before).await.unwrap();
     assert_eq!(bench.mem.rules_changed().await.unwrap().len(), 1);
@@ -188,6 +189,26 @@ async fn a_zone_is_applied_where_every_node_has_the_same_tables() {
     );
     assert_eq!(bench.mem.rules_changed().await.unwrap().len(), 1);
     bench.rest(&mut bench.beats()).await;
+    bench.rest(&mut rules).await;
+    assert_eq!(bench.mem.rules_changed().await.unwrap(), []);
+}
+
+/// The store knows of every node at once, this one only with its next beat.
+#[tokio::test]
+async fn a_zone_that_the_store_does_not_take_as_applied_yet_is_tried_again_after_a_rest() {
+    let bench = Bench::holding().await;
+    under_a_zone(&bench).await;
+    bench.rest(&mut bench.beats()).await;
+    let older = NodeInfo {
+        tables: "2019a".to_owned(),
+        ..node("older", &["http"])
+    };
+    let older = bench.mem.join(&older).await.unwrap();
+    let mut rules = bench.rules();
+    assert_eq!(bench.rest(&mut rules).await, Wake::At(at(5_000)));
+    assert_eq!(bench.calls.count("rule_applied"), 1);
+    assert_eq!(bench.mem.rules_changed().await.unwrap().len(), 1);
+    bench.mem.leave(older).await.unwrap();
     bench.rest(&mut rules).await;
     assert_eq!(bench.mem.rules_changed().await.unwrap(), []);
 }

@@ -52,6 +52,7 @@ async fn upgraded(clock: &SimClock, jobs: u16) -> (MemStore, Vec<Job>) {
     let rule = Rule::Zone {
         name: ZONE.to_owned(),
         digest: 1,
+        known: Zone::get(ZONE).unwrap().digest(),
     };
     mem.rule_applied(&rule).await.unwrap();
     assert_eq!(mem.rules_changed().await.unwrap().len(), 1);
@@ -119,6 +120,45 @@ async fn tables_wait_until_no_node_with_others_lives() {
     mem.leave(older).await.unwrap();
     clock.sleep(Duration::from_secs(10)).await;
     assert_eq!(stands(&mem, &jobs[0]).await.0, Version(2));
+    node.stop(Duration::ZERO).await;
+}
+
+/// An upgrade that is taken back: for a while nodes disagreed about where slots are, and the zone never changed.
+#[tokio::test(start_paused = true)]
+async fn what_a_node_with_other_tables_has_scheduled_is_rescheduled_when_it_is_gone() {
+    let clock = SimClock::new();
+    let (mem, made) = upgraded(&clock, 1).await;
+    let node = start(&mem, &clock).await;
+    clock.sleep(Duration::from_secs(10)).await;
+    assert!(mem.rules_changed().await.unwrap().is_empty());
+    let newer = NodeInfo {
+        name: "newer".to_owned(),
+        tables: "2099a".to_owned(),
+        ..NodeInfo::default()
+    };
+    let newer = mem.join(&newer).await.unwrap();
+    // Until it is heard of, which takes a beat, the node may still apply what it then has to apply again.
+    clock.sleep(Duration::from_secs(2)).await;
+    let theirs = job(9, ZONE, &clock);
+    let new = NewJob {
+        job: Arc::new(theirs.clone()),
+        idempotency: None,
+    };
+    mem.create_jobs(&[new]).await.unwrap();
+    for _ in 0..10 {
+        clock.sleep(Duration::from_secs(1)).await;
+        mem.beat(newer, &store::NodeStatus::default())
+            .await
+            .unwrap();
+    }
+    let stood = (Version(1), theirs.next_slot);
+    assert_eq!(stands(&mem, &theirs).await, stood, "it lives");
+    mem.leave(newer).await.unwrap();
+    clock.sleep(Duration::from_secs(10)).await;
+    let right = |job: &Job| (Version(2), job.def.schedule.next_after(job.created_at));
+    assert_eq!(stands(&mem, &theirs).await, right(&theirs));
+    assert_eq!(stands(&mem, &made[0]).await, right(&made[0]), "as before");
+    assert!(mem.rules_changed().await.unwrap().is_empty());
     node.stop(Duration::ZERO).await;
 }
 

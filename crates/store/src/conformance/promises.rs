@@ -168,14 +168,18 @@ macro_rules! conformance_promises {
                 a_calendar_that_is_gone_is_not_changed
                 each_tenants_calendar_changes_for_itself
                 jobs_under_a_calendar_are_those_that_name_it
-                a_zone_is_named_while_its_tables_are_others
-                an_edit_makes_a_zone_known_too
-                jobs_under_a_zone_are_those_whose_slots_it_moves
-                a_calendars_own_zone_moves_the_slots_of_its_jobs
                 a_job_rescheduled_goes_by_the_calendar_that_stands
                 a_job_names_only_calendars_that_are_there
                 a_job_written_by_an_older_calendar_is_to_be_rescheduled
                 a_doubt_that_comes_while_jobs_are_rescheduled_stays
+            }
+            zones {
+                a_zone_is_named_while_its_tables_are_others
+                no_zone_is_applied_while_nodes_with_other_tables_live
+                a_zone_that_was_in_doubt_again_while_it_was_applied_stays_changed
+                an_edit_makes_a_zone_known_too
+                jobs_under_a_zone_are_those_whose_slots_it_moves
+                a_calendars_own_zone_moves_the_slots_of_its_jobs
             }
             plan {
                 due_jobs_come_in_the_order_they_are_due

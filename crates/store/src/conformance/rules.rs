@@ -3,18 +3,18 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use model::schedule::{Calendars, Cron, CronOptions, Day, Every, Zone};
-use model::{Calendar, Definition, Job, JobId, Schedule, TenantId, Version};
+use model::schedule::{Calendars, Day};
+use model::{Calendar, Definition, Job, JobId, TenantId, Version};
 
 use super::calendars::{calendar, job_without, named};
 use super::subject::new;
 use super::{Kept, Subject, at, job, job_with, someone};
 use crate::{BoxError, Created, JobChange, JobChanged, Rule, RunsOfChange};
 
-const OURS: TenantId = TenantId::DEFAULT;
-const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
+pub(super) const OURS: TenantId = TenantId::DEFAULT;
+pub(super) const STRANGER: TenantId = TenantId(uuid::Uuid::from_u128(7));
 
-fn rule(name: &str, version: u32) -> Result<Rule, BoxError> {
+pub(super) fn rule(name: &str, version: u32) -> Result<Rule, BoxError> {
     doubted(name, version, 0)
 }
 
@@ -27,49 +27,17 @@ fn doubted(name: &str, version: u32, doubts: u32) -> Result<Rule, BoxError> {
     })
 }
 
-/// A zone by the tables of this binary.
-fn zone(name: &str) -> Result<Rule, BoxError> {
-    Ok(Rule::Zone {
-        name: name.to_owned(),
-        digest: Zone::get(name)?.digest(),
-    })
-}
-
-/// The same zone by other tables than these.
-fn otherwise(name: &str) -> Rule {
-    Rule::Zone {
-        name: name.to_owned(),
-        digest: 1,
-    }
-}
-
-fn cron(zone: &str) -> Result<Schedule, BoxError> {
-    let options = CronOptions {
-        zone: Some(Zone::get(zone)?),
-        ..CronOptions::default()
-    };
-    Ok(Schedule::from(Cron::parse(
-        &["0 9 * * *".to_owned()],
-        options,
-    )?))
-}
-
-fn interval(text: &str, zone: &str) -> Result<Schedule, BoxError> {
-    let every = Every::parse(text, at(0), Zone::get(zone)?)?;
-    Ok(Schedule::from(every))
-}
-
-fn scheduled(number: u8, schedule: Schedule) -> Result<Job, BoxError> {
-    job_with(number, |def| def.schedule = schedule)
-}
-
 impl Subject {
-    async fn changed(&self) -> Result<Vec<Rule>, BoxError> {
+    pub(super) async fn changed(&self) -> Result<Vec<Rule>, BoxError> {
         Ok(self.store.rules_changed().await?)
     }
 
     /// Jobs under a rule, read in pages of `limit`.
-    async fn under(&self, rule: &Rule, limit: usize) -> Result<Vec<(TenantId, JobId)>, BoxError> {
+    pub(super) async fn under(
+        &self,
+        rule: &Rule,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, JobId)>, BoxError> {
         let mut all: Vec<(TenantId, JobId)> = Vec::new();
         loop {
             let after = all.last().map(|(_, id)| *id);
@@ -209,131 +177,6 @@ pub async fn jobs_under_a_calendar_are_those_that_name_it(subject: Subject) -> K
     let whatever = subject.under(&rule("a", 9)?, 9).await?;
     assert_eq!(whatever, expected, "they name no version");
     assert_eq!(subject.under(&rule("c", 1)?, 9).await?, []);
-    Ok(())
-}
-
-pub async fn a_zone_is_named_while_its_tables_are_others(subject: Subject) -> Kept {
-    let Subject { store, .. } = &subject;
-    let berlin = zone("Europe/Berlin")?;
-    subject.put(scheduled(1, cron("Europe/Berlin")?)?).await?;
-    subject.put(scheduled(2, cron("Asia/Kolkata")?)?).await?;
-    assert_eq!(
-        subject.changed().await?,
-        [],
-        "scheduled by these very tables"
-    );
-    store.rule_applied(&otherwise("Europe/Berlin")).await?;
-    assert_eq!(subject.changed().await?, from_ref(&berlin));
-    subject.put(scheduled(3, cron("Europe/Berlin")?)?).await?;
-    assert_eq!(
-        subject.changed().await?,
-        from_ref(&berlin),
-        "a new job tells nothing of the old ones"
-    );
-    store.rule_applied(&berlin).await?;
-    assert_eq!(subject.changed().await?, []);
-    Ok(())
-}
-
-pub async fn an_edit_makes_a_zone_known_too(subject: Subject) -> Kept {
-    let job = subject.put(job(1)?).await?;
-    let def = Definition {
-        schedule: cron("Asia/Kolkata")?,
-        ..Definition::clone(&job.def)
-    };
-    let edited = job.edited(None, def, at(1), &someone());
-    subject.change(&job, edited, RunsOfChange::TakeBack).await?;
-    assert_eq!(subject.changed().await?, []);
-    let kolkata = zone("Asia/Kolkata")?;
-    assert_eq!(subject.under(&kolkata, 9).await?, [(OURS, job.id)]);
-    let elsewhere = otherwise("Asia/Kolkata");
-    subject.store.rule_applied(&elsewhere).await?;
-    assert_eq!(subject.changed().await?, [kolkata]);
-    Ok(())
-}
-
-pub async fn jobs_under_a_zone_are_those_whose_slots_it_moves(subject: Subject) -> Kept {
-    let berlin = zone("Europe/Berlin")?;
-    let daily = subject.put(scheduled(5, cron("Europe/Berlin")?)?).await?;
-    let monthly = subject
-        .put(scheduled(2, interval("P1M", "Europe/Berlin")?)?)
-        .await?;
-    let strange = Arc::new(Job {
-        tenant: STRANGER,
-        ..scheduled(3, cron("Europe/Berlin")?)?
-    });
-    let created = subject.store.create_jobs(&[new(&strange)]).await?;
-    assert_eq!(created, [Created::Done]);
-    let gone = subject.put(scheduled(4, cron("Europe/Berlin")?)?).await?;
-    subject.deletes(&gone).await?;
-    let elapsed = interval("PT1H", "Europe/Berlin")?;
-    subject.put(scheduled(6, elapsed)?).await?;
-    subject.put(scheduled(7, cron("Europe/Paris")?)?).await?;
-    subject.put(scheduled(8, cron("UTC")?)?).await?;
-    subject.put(job(9)?).await?;
-    let expected = [(OURS, monthly.id), (STRANGER, strange.id), (OURS, daily.id)];
-    for limit in 1..=4 {
-        let under = subject.under(&berlin, limit).await?;
-        assert_eq!(under, expected, "by id, {limit} at a time");
-    }
-    let stands = subject.job(daily.id).await?;
-    let def = Definition {
-        schedule: cron("Europe/Paris")?,
-        ..Definition::clone(&stands.def)
-    };
-    let edited = stands.edited(None, def, at(1), &someone());
-    subject
-        .change(&stands, edited, RunsOfChange::TakeBack)
-        .await?;
-    assert_eq!(subject.under(&berlin, 9).await?, expected[..2]);
-    Ok(())
-}
-
-pub async fn a_calendars_own_zone_moves_the_slots_of_its_jobs(subject: Subject) -> Kept {
-    let Subject { store, .. } = &subject;
-    let kept_in = |name: &str, version, zone: &str| -> Result<Calendar, BoxError> {
-        Ok(Calendar {
-            zone: Some(Zone::get(zone)?),
-            ..calendar(name, version)?
-        })
-    };
-    let holidays = kept_in("holidays", 1, "Europe/Berlin")?;
-    let nights = kept_in("nights", 1, "Europe/Berlin")?;
-    let universal = kept_in("universal", 1, "UTC")?;
-    let plain = calendar("plain", 1)?;
-    for calendar in [&holidays, &nights, &universal, &plain] {
-        subject.put_calendar(calendar).await?;
-    }
-    let one = subject.put(job_without(4, &[&holidays])?).await?;
-    let both = subject.put(job_without(2, &[&nights, &holidays])?).await?;
-    let own = Schedule {
-        calendars: Calendars {
-            exclude: Vec::new(),
-            only: vec![Arc::new(nights.clone())],
-        },
-        ..cron("Europe/Berlin")?
-    };
-    let own = subject.put(scheduled(3, own)?).await?;
-    subject.put(job_without(1, &[&universal, &plain])?).await?;
-    let gone = subject.put(job_without(5, &[&nights])?).await?;
-    subject.deletes(&gone).await?;
-    assert_eq!(subject.changed().await?, [], "known by these very tables");
-    let berlin = zone("Europe/Berlin")?;
-    store.rule_applied(&otherwise("Europe/Berlin")).await?;
-    assert_eq!(subject.changed().await?, from_ref(&berlin));
-    let expected = [both.id, own.id, one.id].map(|id| (OURS, id));
-    for limit in 1..=4 {
-        let under = subject.under(&berlin, limit).await?;
-        assert_eq!(under, expected, "each once, by id, {limit} at a time");
-    }
-    store.rule_applied(&berlin).await?;
-    let elsewhere = kept_in("holidays", 2, "Asia/Kolkata")?;
-    subject.put_calendar(&elsewhere).await?;
-    assert_eq!(subject.changed().await?, [rule("holidays", 2)?]);
-    assert_eq!(subject.under(&berlin, 9).await?, expected[..2]);
-    let moved = [both.id, one.id].map(|id| (OURS, id));
-    let kolkata = zone("Asia/Kolkata")?;
-    assert_eq!(subject.under(&kolkata, 9).await?, moved);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::presence::LastBeat;
-use model::schedule::{Every, Period, Zone};
+use model::schedule::{Every, Period, Zone, tzdb_version};
 use model::shard::ShardSet;
 use model::view::Known;
 use model::{
@@ -58,7 +58,7 @@ pub fn node(name: &str) -> NodeInfo {
     NodeInfo {
         name: name.to_owned(),
         version: format!("1.0 of {name}"),
-        tables: format!("2026a of {name}"),
+        tables: tzdb_version().to_owned(),
         // Not those that a node has unless it is told otherwise.
         parts: Parts::from_code(6),
         level: Level(3),

@@ -10,6 +10,7 @@ use model::{BeatMark, Level, PresenceId, RunId, Timestamp};
 
 use super::state::{Lease, Presence, State};
 use crate::audit::Change;
+use crate::types::doubted;
 use crate::{
     Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, NodeStatus, Orphan, Peer, Raised, StoreError,
     presence_end, silent_presence_end,
@@ -37,6 +38,11 @@ impl State {
             *to = from;
         }
         let id = PresenceId::new(now, number);
+        if self.has_other_tables(&node.tables) {
+            for digest in self.zones.values_mut() {
+                *digest = doubted(*digest);
+            }
+        }
         let presence = Presence {
             node: node.clone(),
             node_status: NodeStatus::default(),
@@ -49,6 +55,12 @@ impl State {
         };
         self.presences.insert(id, presence);
         Ok(id)
+    }
+
+    /// Whether somebody lives whose tables of time zones are not these.
+    pub(super) fn has_other_tables(&self, tables: &str) -> bool {
+        let mut living = self.presences.values().filter(|it| it.ended_at.is_none());
+        living.any(|it| it.node.tables != tables)
     }
 
     pub(super) fn raise_level(&mut self, to: Level) -> Raised {

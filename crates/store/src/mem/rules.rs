@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::schedule::{Calendars, Zone};
+use model::schedule::{Calendars, Zone, tzdb_version};
 use model::{Calendar, CalendarName, Job, JobId, JobState, TenantId, Version, limits};
 
 use super::state::{Kept, State};
 use crate::audit::Change;
-use crate::types::calendars_of;
+use crate::types::{calendars_of, doubted};
 use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule, doc};
 
 /// Jobs named to whoever wants to drop a calendar that is in use.
@@ -132,6 +132,7 @@ impl State {
             (digest != known).then(|| Rule::Zone {
                 name: name.clone(),
                 digest,
+                known,
             })
         });
         changed.chain(moved).collect()
@@ -167,20 +168,29 @@ impl State {
                     kept.applied = *version;
                 }
             }
-            Rule::Zone { name, digest } => {
-                self.zones.insert(name.clone(), *digest);
+            Rule::Zone {
+                name,
+                digest,
+                known,
+            } => {
+                let doubted = self.zones.get(name).is_some_and(|stands| stands != known);
+                if !doubted && !self.has_other_tables(tzdb_version()) {
+                    self.zones.insert(name.clone(), *digest);
+                }
             }
         }
     }
 
     /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute
-    /// slots.
+    /// slots; while a node with other tables lives, others may follow it by those.
     pub(super) fn know_zone(&mut self, followed: Option<&Zone>) {
-        if let Some(zone) = followed {
-            self.zones
-                .entry(zone.name().to_owned())
-                .or_insert_with(|| zone.digest());
-        }
+        let Some(zone) = followed.filter(|zone| !self.zones.contains_key(zone.name())) else {
+            return;
+        };
+        let digest = zone.digest();
+        let others = self.has_other_tables(tzdb_version());
+        let digest = if others { doubted(digest) } else { digest };
+        self.zones.insert(zone.name().to_owned(), digest);
     }
 
     /// One that a job names and that is not there; a deleted job names none.

@@ -118,6 +118,11 @@ async fn calendars_that_were_there_are_found_by_their_zone() {
     let under = store.jobs_under(&changed[0], None, 9).await.unwrap();
     assert_eq!(under.len(), 1);
     store.rule_applied(&changed[0]).await.unwrap();
+    let still = store.rules_changed().await.unwrap();
+    assert_eq!(still, changed, "the old node lives");
+    let gone = "UPDATE presences SET ended_at = now_ms()";
+    old.batch_execute(gone).await.unwrap();
+    store.rule_applied(&changed[0]).await.unwrap();
     assert_eq!(store.rules_changed().await.unwrap(), []);
 }
 

@@ -49,7 +49,8 @@ impl Drop for GivenUp {
 
 impl PgStore {
     pub(super) async fn try_join(&self, node: &NodeInfo) -> Done<PresenceId> {
-        let conn = self.pool.get().await?;
+        let conn = self.pool.begin().await?;
+        conn.row(include_str!("sql/level_lock.sql"), &[]).await?;
         let id = PresenceId(Uuid::now_v7());
         let NodeInfo {
             name,
@@ -68,7 +69,11 @@ impl PgStore {
         let joined: [Param<'_>; 10] = [
             &id.0, name, version, tables, &parts, &now, &uptime, &ttl, &level, &kinds,
         ];
+        // Only now: who joined before the lock is seen, and who joins after it sees this one.
         if conn.row(sql, &joined).await?.is_some() {
+            conn.execute(include_str!("sql/join_zones.sql"), &[tables])
+                .await?;
+            conn.commit().await?;
             return Ok(id);
         }
         let level = conn.row(include_str!("sql/level.sql"), &[]).await?;

@@ -3,18 +3,21 @@
 
 use std::collections::BTreeSet;
 
-use model::schedule::Zone;
+use model::schedule::{Zone, tzdb_version};
 use model::{JobId, TenantId, Version};
 
 use super::fault::Done;
 use super::pool::Conn;
+use super::presence::Param;
 use super::store::{PgStore, limit};
 use crate::Rule;
 use crate::code::calendar_name;
 use crate::row::zone_digest;
+use crate::types::doubted;
 
 impl PgStore {
-    /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots.
+    /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots;
+    /// while a node with other tables lives, others may follow it by those.
     pub(super) async fn know_zones(
         &self,
         conn: &Conn,
@@ -24,9 +27,10 @@ impl PgStore {
         let mut new: BTreeSet<String> = names.collect();
         new.retain(|name| !Self::known(&self.zones).contains(name));
         for name in &new {
-            let digest = zone_digest(name).cast_signed();
-            conn.execute(include_str!("sql/put_zone.sql"), &[name, &digest])
-                .await?;
+            let digest = zone_digest(name);
+            let (doubted, digest) = (doubted(digest).cast_signed(), digest.cast_signed());
+            let put: [Param<'_>; 4] = [name, &digest, &doubted, &tzdb_version()];
+            conn.execute(include_str!("sql/put_zone.sql"), &put).await?;
         }
         Ok(new.into_iter().collect())
     }
@@ -53,9 +57,13 @@ impl PgStore {
         }
         for row in &conn.rows(include_str!("sql/zones.sql"), &[]).await? {
             let (name, known): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
-            let digest = zone_digest(&name);
-            if digest != known.cast_unsigned() {
-                changed.push(Rule::Zone { name, digest });
+            let (digest, known) = (zone_digest(&name), known.cast_unsigned());
+            if digest != known {
+                changed.push(Rule::Zone {
+                    name,
+                    digest,
+                    known,
+                });
             }
         }
         Ok(changed)
@@ -106,9 +114,15 @@ impl PgStore {
                 conn.execute(sql, &[&tenant.0, &name.as_str(), &version, &doubts])
                     .await?;
             }
-            Rule::Zone { name, digest } => {
+            Rule::Zone {
+                name,
+                digest,
+                known,
+            } => {
                 let sql = include_str!("sql/zone_applied.sql");
-                conn.execute(sql, &[name, &digest.cast_signed()]).await?;
+                let (digest, known) = (digest.cast_signed(), known.cast_signed());
+                let applied: [Param<'_>; 4] = [name, &digest, &known, &tzdb_version()];
+                conn.execute(sql, &applied).await?;
             }
         }
         Ok(())

@@ -222,7 +222,8 @@ impl Db {
             put.updated_at.as_millis(),
             put.doc,
         ])?;
-        self.zones.know(&self.conn, put.zone.as_deref())?;
+        let zone = put.zone.as_deref();
+        self.zones.know(&self.conn, zone, &self.shared)?;
         let was = stands.as_ref().map(|row| row.doc.as_slice());
         self.audit(&Change::calendar(tenant, &put.name, was, Some(&put.doc)))?;
         Ok(CalendarPut::Done)

@@ -105,6 +105,7 @@ impl Db {
             resting,
             counting,
             zones,
+            shared,
             ..
         } = self;
         let mut narrow = conn.prepare_cached(include_str!("sql/create_jobs.sql"))?;
@@ -133,7 +134,8 @@ impl Db {
             put_labels(conn, job)?;
             name_calendars(conn, job)?;
             doubt_calendars(conn, job)?;
-            zones.know(conn, job.def.schedule.zone_followed().map(Zone::name))?;
+            let followed = job.def.schedule.zone_followed();
+            zones.know(conn, followed.map(Zone::name), shared)?;
             resting.follow(job);
             counting.follow(job);
             put_request(conn, job, row.idempotency.as_ref())?;
@@ -212,7 +214,7 @@ impl Db {
             job.owner.as_deref(),
         ])?;
         let zone = job.def.schedule.zone_followed().map(Zone::name);
-        self.zones.know(&self.conn, zone)?;
+        self.zones.know(&self.conn, zone, &self.shared)?;
         follow_calendars(&self.conn, before, job)?;
         doubt_calendars(&self.conn, job)?;
         if before.def.labels != job.def.labels {

@@ -159,6 +159,12 @@ impl Presences {
         Ok((no, living.map(peer).collect()))
     }
 
+    /// Whether somebody lives whose tables of time zones are not these.
+    pub(super) fn has_other_tables(&self, tables: &str) -> bool {
+        let mut living = self.known.values().filter(|it| it.ended_at.is_none());
+        living.any(|it| it.node.tables != tables)
+    }
+
     /// Ends those whose last beat is still the one that is named. Compared and ended under one lock: no beat can come
     /// between.
     fn end_lapsed(
@@ -295,6 +301,11 @@ impl Db {
                 now.as_millis()
             ])?;
         let no = self.conn.last_insert_rowid();
+        if self.shared.presences().has_other_tables(&node.tables) {
+            self.conn
+                .prepare_cached(include_str!("sql/join_zones.sql"))?
+                .execute([])?;
+        }
         self.shared
             .presences()
             .joined(id, no, node, (now, self.shared.clock.uptime()));

@@ -3,15 +3,17 @@
 
 use std::collections::BTreeSet;
 
+use model::schedule::tzdb_version;
 use model::{CalendarName, JobId, TenantId, Version};
 use rusqlite::{Connection, Row, params};
 
-use super::db::Db;
+use super::db::{Db, Shared};
 use super::fault::Done;
 use super::rows::Tenant;
 use crate::Rule;
 use crate::code::calendar_name;
 use crate::row::zone_digest;
+use crate::types::doubted;
 
 /// The zones that have a row, known by heart.
 #[derive(Default)]
@@ -23,13 +25,22 @@ impl Zones {
         Ok(Self(zones.collect()))
     }
 
-    /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots.
-    pub(super) fn know(&mut self, conn: &Connection, zone: Option<&str>) -> Done<()> {
+    /// A zone that a job or a calendar follows for the first time is known by the tables of this binary, which compute slots;
+    /// while a node with other tables lives, others may follow it by those.
+    pub(super) fn know(
+        &mut self,
+        conn: &Connection,
+        zone: Option<&str>,
+        shared: &Shared,
+    ) -> Done<()> {
         let Some(name) = zone.filter(|name| !self.0.contains(*name)) else {
             return Ok(());
         };
+        let digest = zone_digest(name);
+        let others = shared.presences().has_other_tables(tzdb_version());
+        let digest = if others { doubted(digest) } else { digest };
         let mut insert = conn.prepare_cached(include_str!("sql/create_jobs_zone.sql"))?;
-        insert.execute(params![name, zone_digest(name).cast_signed()])?;
+        insert.execute(params![name, digest.cast_signed()])?;
         self.0.insert(name.to_owned());
         Ok(())
     }
@@ -59,7 +70,11 @@ pub(super) fn rules_changed(conn: &Connection) -> Done<Vec<Rule>> {
     for (name, known) in zones(conn)? {
         let digest = zone_digest(&name);
         if digest != known {
-            changed.push(Rule::Zone { name, digest });
+            changed.push(Rule::Zone {
+                name,
+                digest,
+                known,
+            });
         }
     }
     Ok(changed)
@@ -150,11 +165,18 @@ impl Db {
                     .prepare_cached(include_str!("sql/calendar_applied.sql"))?;
                 update.execute(params![Tenant(*tenant), name.as_str(), version.0, doubts])?;
             }
-            Rule::Zone { name, digest } => {
+            Rule::Zone {
+                name,
+                digest,
+                known,
+            } => {
+                if self.shared.presences().has_other_tables(tzdb_version()) {
+                    return Ok(());
+                }
                 let mut upsert = self
                     .conn
                     .prepare_cached(include_str!("sql/zone_applied.sql"))?;
-                upsert.execute(params![name, digest.cast_signed()])?;
+                upsert.execute(params![name, digest.cast_signed(), known.cast_signed()])?;
                 self.zones.0.insert(name.clone());
             }
         }

@@ -230,6 +230,7 @@ async fn a_zone_is_known_by_the_tables_its_first_job_was_scheduled_by() {
     let rule = Rule::Zone {
         name: "Europe/Berlin".to_owned(),
         digest: zone.digest(),
+        known: 7,
     };
     let changed = store.rules_changed().await.unwrap();
     assert_eq!(changed, std::slice::from_ref(&rule));

@@ -98,6 +98,7 @@ impl World {
             return Rule::Zone {
                 name: ZONE.to_owned(),
                 digest: Zone::get(ZONE).unwrap().digest(),
+                known: 1,
             };
         }
         let tenant = tenant(number < 3);
@@ -129,7 +130,11 @@ impl World {
                 version: Version(1),
                 doubts: 0,
             },
-            Rule::Zone { name, .. } => Rule::Zone { name, digest: 1 },
+            Rule::Zone { name, digest, .. } => Rule::Zone {
+                name,
+                digest: 1,
+                known: digest,
+            },
         })
     }
 

@@ -1,2 +1,2 @@
--- raise_level: who joins waits.
+-- join, raise_level: who joins waits.
 SELECT level FROM level FOR UPDATE
