@@ -5,6 +5,7 @@
 mod address;
 mod egress;
 mod front;
+pub(crate) mod log;
 mod settings;
 mod shell;
 mod sources;
@@ -150,11 +151,13 @@ impl Config {
         } else {
             value
         };
-        let origin = self
-            .origins
-            .get(setting.name)
-            .map_or("default".to_owned(), Origin::to_string);
-        (value, origin)
+        (value, self.origin_of(setting.name))
+    }
+
+    /// Where the value of a setting came from.
+    pub(crate) fn origin_of(&self, name: &str) -> String {
+        let origin = self.origins.get(name);
+        origin.map_or("default".to_owned(), Origin::to_string)
     }
 
     /// Settings that do not go together. Nothing here is wrong enough to refuse.

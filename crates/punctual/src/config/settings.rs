@@ -10,11 +10,10 @@ use engine::vault::MasterKeys;
 use model::schedule::{format_span, parse_span};
 use model::{Parts, limits};
 use store::postgres::PgConfig;
-use tracing_subscriber::EnvFilter;
 
 use super::address::masked;
 use super::{
-    Config, EgressSettings, Front, LogFormat, Secret, ShellSettings, egress, front, shell,
+    Config, EgressSettings, Front, LogFormat, Secret, ShellSettings, egress, front, log, shell,
 };
 
 /// The port we listen on unless told otherwise.
@@ -306,11 +305,11 @@ const OF_NODE: &[Setting] = &[
         name: "log",
         flag: "log",
         value: "FILTER",
-        help: "What is logged: error, warn, info, debug, trace, or by module, such as info,engine=debug",
+        help: "What is logged: error, warn, info, debug, trace or off, or by module, such as info,engine=debug; read again on SIGHUP",
         secret: false,
         set: |config, text| {
-            let checked = EnvFilter::try_new(text).map(|_| text.to_owned());
-            read_into(&mut config.log, checked.map_err(|error| error.to_string()))
+            let checked = log::filter(text).map(|_| text.to_owned());
+            read_into(&mut config.log, checked)
         },
         show: |config| config.log.clone(),
     },
@@ -318,7 +317,7 @@ const OF_NODE: &[Setting] = &[
         name: "log_format",
         flag: "log-format",
         value: "FORMAT",
-        help: "How it is logged: text or json",
+        help: "How it is logged: text, or json with an object in each line",
         secret: false,
         set: |config, text| {
             config.log_format = match text {

@@ -1,5 +1,6 @@
 //! `punctual serve`: how a node is put together, and how it comes to an end.
 
+mod log;
 mod master_key;
 mod patience;
 pub(crate) mod root_key;
@@ -26,11 +27,11 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use tracing_subscriber::EnvFilter;
 
 use crate::cli::output;
 use crate::config::{Config, Flags, LogFormat, Sources};
 use crate::failure::{Failure, chain};
+use log::Levels;
 use patience::Patience;
 use signals::Signals;
 use tls::Secure;
@@ -38,7 +39,7 @@ use tls::Secure;
 pub(crate) const HELP: &str = "\
 SIGTERM or SIGINT ends it in good order: no new work, work under way gets --grace to finish, exit code 0.
 A second signal ends it at once, exit code 130; nothing accepted is lost by that.
-SIGHUP reads the master keys and the certificate again; from a terminal that is gone, it ends as SIGTERM does.
+SIGHUP reads the master keys, the certificate and the log levels again; from a terminal that is gone, it ends as SIGTERM does.
 
 Examples:
   punctual serve
@@ -64,7 +65,7 @@ pub(crate) fn serve(flags: Flags) -> Result<(), Failure> {
     config.check_listen()?;
     config.check_parts()?;
     config.check_master_key()?;
-    start_log(&config)?;
+    let levels = log::start(&config)?;
     for warning in sources
         .unknown_variables()
         .into_iter()
@@ -79,14 +80,15 @@ pub(crate) fn serve(flags: Flags) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
-    let ended = runtime.block_on(live(&config));
+    let ended = runtime.block_on(live(&config, sources, levels));
     // A thread that still waits for a disk or a name server must not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended
 }
 
-async fn live(config: &Config) -> Result<(), Failure> {
+async fn live(config: &Config, sources: Sources, levels: Levels) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    levels.follow(sources)?;
     let mut running = tokio::select! {
         biased;
         // A data folder opens at once, and is opened to its end.
@@ -173,7 +175,8 @@ impl Running {
         let router = server::router(api.with_egress(egress));
         let door = door(config, secure.as_ref().map(Secure::tls));
         let serving = tokio::spawn(server::serve(listener, router, door, closing.clone()));
-        if is_new {
+        // Not for programs, and all that those read is the log.
+        if is_new && config.log_format == LogFormat::Text {
             welcome(config, address);
         }
         if config.hold {
@@ -302,7 +305,8 @@ async fn open_access(config: &Config, handle: &Handle) -> Result<Arc<Access>, Fa
     let store = handle.store();
     let open = async || -> Result<Arc<Access>, StoreError> {
         let access = Access::by_keys(Arc::clone(&store)).await?;
-        root_key::ensure(&config.data, &*store, &access, handle.now()).await?;
+        let said = config.log_format;
+        root_key::ensure(&config.data, said, &*store, &access, handle.now()).await?;
         Ok(Arc::new(access))
     };
     let opened = if config.store.is_some() {
@@ -394,23 +398,6 @@ fn welcome(config: &Config, address: SocketAddr) {
     output::note(&format!(
         "  {data}punctual job create --server {scheme}://{address} --key hello --every 5s --url {scheme}://{address}/healthz --method GET"
     ));
-}
-
-fn start_log(config: &Config) -> Result<(), Failure> {
-    let refused = |error: String| Failure::usage(format!("the log cannot be started: {error}"));
-    let filter = EnvFilter::try_new(&config.log).map_err(|error| refused(error.to_string()))?;
-    // With the log's reader gone there is nobody to tell.
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
-        .with_target(false)
-        .log_internal_errors(false);
-    match config.log_format {
-        LogFormat::Text => log.try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
-    }
-    .map_err(|error| refused(error.to_string()))
 }
 
 /// Every attempt under way needs a connection, and the usual limit of 1024 files is low.

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use model::{AccessKey, Role, TenantId, Timestamp};
 use server::{Access, Minted};
 use store::{Store, StoreError};
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::cli::output;
+use crate::config::LogFormat;
 use crate::private_file;
 
 const FILE: &str = "root.key";
@@ -31,6 +32,7 @@ pub(crate) fn read(folder: &Path) -> Option<String> {
 /// Sees to it that somebody can open the store.
 pub(crate) async fn ensure(
     folder: &Path,
+    format: LogFormat,
     store: &dyn Store,
     access: &Access,
     now: Timestamp,
@@ -45,7 +47,7 @@ pub(crate) async fn ensure(
     let is_first = store.access().create_first_key(&minted.key).await?;
     access.refresh().await?;
     if is_first {
-        announce(folder, &minted.text);
+        announce(folder, format, &minted.text);
     } else if is_new && !is_valid(store, &minted, now).await? {
         forget(folder, &minted.text);
     }
@@ -112,12 +114,25 @@ fn forget(folder: &Path, text: &str) {
     }
 }
 
-fn announce(folder: &Path, text: &str) {
-    output::note(&format!("The root key, shown this once: {text}"));
-    if read(folder).as_deref() == Some(text) {
+fn announce(folder: &Path, format: LogFormat, text: &str) {
+    let is_kept = read(folder).as_deref() == Some(text);
+    let place = path(folder);
+    match (format, is_kept) {
+        (LogFormat::Text, _) => {
+            output::note(&format!("The root key, shown this once: {text}"));
+        }
+        // A log in JSON is collected somewhere: the key is shown there only if it is nowhere else.
+        (LogFormat::Json, true) => {
+            return info!("a root key was made: it is in {}", place.display());
+        }
+        (LogFormat::Json, false) => {
+            return warn!("the root key, shown this once and kept nowhere: {text}");
+        }
+    }
+    if is_kept {
         output::note(&format!(
             "  It is kept in {}, where commands on this machine find it.",
-            path(folder).display()
+            place.display()
         ));
     } else {
         output::note("  It is kept nowhere: put it where commands find it with `punctual login`.");
@@ -148,7 +163,9 @@ mod tests {
         let (other, is_new) = make(folder.path(), now());
         assert!(is_new);
         assert!(store.create_first_key(&other.key).await.unwrap());
-        ensure(folder.path(), &store, &access, now()).await.unwrap();
+        ensure(folder.path(), LogFormat::Text, &store, &access, now())
+            .await
+            .unwrap();
         assert_eq!(read(folder.path()), Some(other.text));
         assert!(access.has_root(now()));
     }
@@ -161,7 +178,9 @@ mod tests {
         old.key.revoked_at = Some(now());
         store.create_key(&old.key).await.unwrap();
         let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
-        ensure(folder.path(), &store, &access, now()).await.unwrap();
+        ensure(folder.path(), LogFormat::Text, &store, &access, now())
+            .await
+            .unwrap();
         let kept = read(folder.path()).unwrap();
         assert_ne!(kept, old.text);
         let minted = Minted::read(&kept, Role::Root, now()).unwrap();
@@ -175,7 +194,9 @@ mod tests {
         let access = Access::by_keys(Arc::new(store.clone())).await.unwrap();
         let first = Minted::new(TenantId::DEFAULT, Role::Root, now());
         assert!(store.create_first_key(&first.key).await.unwrap());
-        ensure(folder.path(), &store, &access, now()).await.unwrap();
+        ensure(folder.path(), LogFormat::Text, &store, &access, now())
+            .await
+            .unwrap();
         assert_eq!(read(folder.path()), None);
     }
 }

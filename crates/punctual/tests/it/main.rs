@@ -19,6 +19,7 @@ mod database;
 mod door;
 mod egress;
 mod guides;
+mod logs;
 mod nodes;
 mod overview;
 mod planted;

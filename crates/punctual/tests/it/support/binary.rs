@@ -139,6 +139,8 @@ impl Server {
             for line in stderr.lines().map_while(Result::ok) {
                 written.lock().unwrap().push_str(&format!("{line}\n"));
                 if let Some((_, url)) = line.split_once(READY) {
+                    // In JSON more follows.
+                    let url = url.split('"').next().unwrap_or_default();
                     let _nobody_waits = ready.try_send(url.trim().to_owned());
                 }
             }
