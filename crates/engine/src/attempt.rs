@@ -194,6 +194,7 @@ async fn run(attempts: Arc<Attempts>, first: Start) {
         let Some(report) = deliver(&attempts, &work, prepared, dispatched_at).await else {
             return;
         };
+        attempts.executors.count_executed(&work.job, report.outcome);
         if end(&attempts, work, report, dispatched_at).await.is_err() {
             return;
         }

@@ -82,6 +82,7 @@ impl Backlog {
         metrics.pool_waits.inc_by(waits.saturating_sub(known));
         ports.by.trouble.turn();
         metrics.live.set(ports.board.unwritten() as i64);
+        metrics.gauges.observe_board(&ports.board, now);
         Ok(())
     }
 }

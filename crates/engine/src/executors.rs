@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use executor::{Executor, Registry};
-use model::{Job, RunId, limits};
+use model::{Job, Outcome, RunId, limits};
 
 use crate::board::Work;
 use crate::clock::Clock;
+use crate::gauges::Executed;
 use crate::lock;
 use crate::trouble::{Trouble, What};
 
@@ -20,16 +21,23 @@ pub(crate) struct Executors {
     registry: Registry,
     clock: Arc<dyn Clock>,
     trouble: Arc<Trouble>,
+    executed: BTreeMap<&'static str, Executed>,
     /// The runs that were left, and until when by uptime.
     left: Mutex<BTreeMap<RunId, Duration>>,
 }
 
 impl Executors {
-    pub(crate) fn new(registry: Registry, clock: Arc<dyn Clock>, trouble: Arc<Trouble>) -> Self {
+    pub(crate) fn new(
+        registry: Registry,
+        clock: Arc<dyn Clock>,
+        trouble: Arc<Trouble>,
+        executed: BTreeMap<&'static str, Executed>,
+    ) -> Self {
         Self {
             registry,
             clock,
             trouble,
+            executed,
             left: Mutex::default(),
         }
     }
@@ -37,6 +45,14 @@ impl Executors {
     /// The executor for a job's target.
     pub(crate) fn of(&self, job: &Job) -> Option<&Arc<dyn Executor>> {
         self.registry.get(job.def.target.kind())
+    }
+
+    /// An executor has carried out an attempt at a job.
+    pub(crate) fn count_executed(&self, job: &Job, outcome: Outcome) {
+        let executed = self.executed.get(job.def.target.kind());
+        if let Some(counter) = executed.and_then(|by| by.get(outcome as usize)) {
+            counter.inc();
+        }
     }
 
     pub(crate) fn can_execute(&self, job: &Job) -> bool {

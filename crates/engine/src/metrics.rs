@@ -1,73 +1,23 @@
 //! What a node counts. A registry per node, so that several can live in one process.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use model::rollup::Count;
 use model::{JobState, Lane, Outcome, Reason, RunState, Skip, TenantId, Timestamp, WaitReason};
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::gauges::{Executed, Gauges};
+use crate::labels::{
+    ByDuty, ByLane, ByOperation, ByOutcome, ByPlace, ByReason, ByState, LaneLabel, OutcomeLabel,
+};
 use crate::offset::Standing;
 use crate::rollups::Rollups;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct LaneLabel(pub Lane);
-
-impl EncodeLabelValue for LaneLabel {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        self.0.as_str().encode(encoder)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OutcomeLabel(pub Outcome);
-
-impl EncodeLabelValue for OutcomeLabel {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        self.0.as_str().encode(encoder)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ByLane {
-    pub lane: LaneLabel,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ByOutcome {
-    pub outcome: OutcomeLabel,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ByDuty {
-    pub duty: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ByState {
-    pub state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ByReason {
-    pub reason: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ByPlace {
-    pub place: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ByOperation {
-    pub operation: &'static str,
-}
 
 type LaneHistogram = Family<ByLane, Histogram, fn() -> Histogram>;
 type OutcomeHistogram = Family<ByOutcome, Histogram, fn() -> Histogram>;
@@ -145,6 +95,7 @@ pub struct Metrics {
     /// Attempts that did not start because a breaker is open.
     pub calls_refused: Counter,
     waiting: Family<ByReason, Gauge>,
+    pub(crate) gauges: Gauges,
     /// What is counted of each tenant, for overviews.
     pub rollups: Rollups,
 }
@@ -153,9 +104,8 @@ impl Default for Metrics {
     fn default() -> Self {
         let settled = Family::<ByOutcome, Counter>::default();
         let of = |outcome| {
-            settled.get_or_create_owned(&ByOutcome {
-                outcome: OutcomeLabel(outcome),
-            })
+            let outcome = OutcomeLabel(outcome);
+            settled.get_or_create_owned(&ByOutcome { outcome })
         };
         let ended = Family::<ByState, Counter>::default();
         let ended_in = |state: RunState| {
@@ -209,6 +159,7 @@ impl Default for Metrics {
             breakers_opened: Counter::default(),
             calls_refused: Counter::default(),
             waiting: Family::default(),
+            gauges: Gauges::default(),
             rollups: Rollups::default(),
         }
     }
@@ -219,6 +170,7 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         self.register_steps(registry);
         self.register_trouble(registry);
+        self.gauges.register(registry);
         let lateness = self.lateness.clone();
         let age = self.oldest_due.clone();
         registry.register_with_unit("lateness", "From due to dispatch", Unit::Seconds, lateness);
@@ -328,7 +280,7 @@ impl Metrics {
     }
 
     /// How many runs wait for something; one node counts for all.
-    pub(crate) fn waiting_counted(&self, reason: WaitReason, count: u64) {
+    pub fn waiting_counted(&self, reason: WaitReason, count: u64) {
         let label = ByReason {
             reason: reason.as_str(),
         };
@@ -429,6 +381,14 @@ impl Metrics {
         if let Some(histogram) = self.durations_by.get(outcome as usize) {
             histogram.observe(took.as_secs_f64());
         }
+    }
+
+    /// What the executors of these kinds of targets count.
+    pub fn executed_by(
+        &self,
+        kinds: impl Iterator<Item = &'static str>,
+    ) -> BTreeMap<&'static str, Executed> {
+        self.gauges.executed_by(kinds)
     }
 
     pub fn run_ended(&self, state: RunState) {

@@ -88,7 +88,9 @@ impl Rooms {
         let shards = Arc::new(Shards::new(presence.id, &nudges.beat));
         let trouble = Arc::clone(&common.by.trouble);
         let registry = common.registry.clone();
-        let executors = Arc::new(Executors::new(registry, Arc::clone(clock), trouble));
+        let executed = common.metrics.gauges.executed_by(registry.kinds());
+        let executors = Executors::new(registry, Arc::clone(clock), trouble, executed);
+        let executors = Arc::new(executors);
         let payloads = Arc::new(Payloads::new(nudges.payloads.clone()));
         let (endings, desk) = Desk::new();
         let (taken_over, hand_overs) = HandOvers::new();
@@ -100,6 +102,7 @@ impl Rooms {
             offers: common.offers.clone(),
             fire: nudges.fire.clone(),
             watchdog: nudges.watchdog.clone(),
+            gauges: common.metrics.gauges.clone(),
             one: tokio::sync::Mutex::default(),
         };
         let status = Status {

@@ -10,6 +10,7 @@ use store::{EngineStore, Leases, StoreError};
 use tracing::info;
 
 use crate::board::Board;
+use crate::gauges::Gauges;
 use crate::lock;
 use crate::nudge::{Nudge, Request};
 use crate::offers::Offers;
@@ -74,6 +75,7 @@ pub(crate) struct Leasing {
     pub offers: Offers,
     pub fire: Nudge,
     pub watchdog: Nudge,
+    pub gauges: Gauges,
     /// One call at a time; nothing else is written meanwhile.
     pub one: tokio::sync::Mutex<()>,
 }
@@ -101,6 +103,7 @@ impl Leasing {
     pub(crate) fn hold(&self, leases: Leases) {
         let shards = leases.shards();
         info!(shards = shards.len(), "holds shards");
+        self.gauges.observe_leases(&self.shards.leases(), &leases);
         self.shards.set_leases(leases);
         self.offers.set_ours(shards);
         self.board.keep_shards(&shards);

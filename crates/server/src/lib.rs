@@ -20,6 +20,7 @@ mod metrics;
 mod passwords;
 mod peer;
 mod permit;
+mod process;
 mod rates;
 mod serve;
 

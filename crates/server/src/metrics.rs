@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use model::schedule::tzdb_version;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::process::Process;
 
 /// How jobs came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,10 +57,14 @@ struct ByWay {
 
 pub(crate) struct Metrics {
     registry: Registry,
+    /// What is not ours to name.
+    process: Registry,
     requests: Family<ByRoute, Counter>,
     latency: RouteHistogram,
     single: Counter,
     batch: Counter,
+    /// Streams of server-sent events that are open.
+    pub(crate) streams: Gauge,
 }
 
 impl Metrics {
@@ -91,8 +98,15 @@ impl Metrics {
         );
         let counter = |way: Way| created.get_or_create(&ByWay { way: way.as_str() }).clone();
         let (single, batch) = (counter(Way::Single), counter(Way::Batch));
+        let streams = Gauge::default();
+        let what = "Streams of server-sent events that are open";
+        registry.register("streams", what, streams.clone());
+        let mut process = Registry::default();
+        process.register_collector(Box::new(Process));
         Self {
             registry,
+            process,
+            streams,
             requests,
             latency,
             single,
@@ -132,7 +146,9 @@ impl Metrics {
     /// Everything as OpenMetrics text.
     pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.process)?;
+        encode_eof(&mut text)?;
         Ok(text)
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::view::{Known, grace};
 use model::{
-    Attempt, AttemptNo, Completion, Job, JobId, Outcome, Reason, Report, Run, RunId, Timestamp,
-    Verdict, limits,
+    Attempt, AttemptNo, Completion, Job, JobId, Lane, Outcome, Reason, Report, Run, RunId,
+    Timestamp, Verdict, limits,
 };
 use store::Settlement;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
@@ -195,12 +195,24 @@ impl Claims {
     }
 
     pub(super) fn lag(&self, now: Timestamp) -> Duration {
-        let first = self.lanes.fronts();
-        let waits = first.filter_map(|run| match &self.by_run.get(run)?.stage {
+        let waits = self.lanes.fronts().filter_map(|run| self.late(run, now));
+        waits.max().unwrap_or_default()
+    }
+
+    /// How many runs wait for their turn in a lane, and how late the one is that has waited longest.
+    pub(super) fn waits_in(&self, lane: Lane, now: Timestamp) -> (usize, Duration) {
+        let depth = self.lanes.of_lane(lane).map(VecDeque::len).sum();
+        let first = self.lanes.of_lane(lane).filter_map(VecDeque::front);
+        let waits = first.filter_map(|run| self.late(run, now));
+        (depth, waits.max().unwrap_or_default())
+    }
+
+    /// How late a run is that waits for its turn.
+    fn late(&self, run: &RunId, now: Timestamp) -> Option<Duration> {
+        match &self.by_run.get(run)?.stage {
             Stage::Queued(work) => Some(now.since(work.run.could_start_at())),
             Stage::Held(_) | Stage::Running(_) | Stage::Ending | Stage::TakenBack(_) => None,
-        });
-        waits.max().unwrap_or_default()
+        }
     }
 
     /// One claim of the job more.

@@ -58,6 +58,10 @@ impl<T> Lanes<T> {
         self.queues.iter().filter_map(VecDeque::front)
     }
 
+    fn of(&self, lane: Lane) -> Option<&VecDeque<T>> {
+        self.queues.get(lane.index())
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -120,6 +124,12 @@ impl<T> Queues<T> {
     pub(super) fn fronts(&self) -> impl Iterator<Item = &T> {
         let ByAge { on_time, backlog } = &self.lanes;
         on_time.fronts().chain(backlog.fronts())
+    }
+
+    /// What waits in one lane: that which is on time, and the backlog.
+    pub(super) fn of_lane(&self, lane: Lane) -> impl Iterator<Item = &VecDeque<T>> {
+        let ByAge { on_time, backlog } = &self.lanes;
+        on_time.of(lane).into_iter().chain(backlog.of(lane))
     }
 
     /// Keeps only these.

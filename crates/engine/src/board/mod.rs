@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{AttemptNo, RunId, Timestamp, limits};
+use model::{AttemptNo, Lane, RunId, Timestamp, limits};
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::age::Age;
@@ -144,6 +144,18 @@ impl Board {
     /// How late the run is that has waited longest for its turn.
     pub(crate) fn lag(&self, now: Timestamp) -> Duration {
         self.state().claims.lag(now)
+    }
+
+    /// How many due runs wait for their turn in a lane, and how late the one is that has waited longest.
+    pub(crate) fn waits_in(&self, lane: Lane, now: Timestamp) -> (usize, Duration) {
+        self.state().claims.waits_in(lane, now)
+    }
+
+    /// Runs that wait for room.
+    pub(crate) fn crowded(&self) -> usize {
+        let state = self.state();
+        let ages = Age::ALL.into_iter();
+        ages.map(|age| state.crowd.len(age)).sum()
     }
 
     /// Attempts under way.

@@ -12,6 +12,7 @@ mod dispatch;
 mod fire;
 mod fire_overlap;
 mod flush;
+mod gauges;
 mod handed;
 mod hints;
 mod keep;

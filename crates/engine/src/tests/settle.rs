@@ -241,8 +241,8 @@ async fn ends_are_counted_by_how_they_ended() {
     bench.started(once(1, 1_000), 1_000).await;
     bench.drain(&mut bench.settle()).await;
     let by = |outcome| {
-        let label = crate::metrics::ByOutcome {
-            outcome: crate::metrics::OutcomeLabel(outcome),
+        let label = crate::labels::ByOutcome {
+            outcome: crate::labels::OutcomeLabel(outcome),
         };
         bench.metrics().settled.get_or_create(&label).get()
     };

@@ -110,6 +110,7 @@ impl Place {
             return None;
         }
         open.streams += 1;
+        api.metrics.streams.inc();
         open.holders.insert(holder.clone(), of_one + 1);
         Some(Self {
             api: Arc::clone(api),
@@ -122,6 +123,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.api.watched.open();
         open.streams = open.streams.saturating_sub(1);
+        self.api.metrics.streams.dec();
         let left = open.holders.get(&self.holder).map_or(0, |count| count - 1);
         if left == 0 {
             open.holders.remove(&self.holder);

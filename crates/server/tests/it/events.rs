@@ -92,6 +92,24 @@ async fn a_change_is_said_to_whoever_watches_the_tenant_or_the_run() {
 }
 
 #[tokio::test]
+async fn open_streams_are_counted() {
+    let world = World::new().await;
+    let counted = async |count: u32| {
+        let text = world.get("/metrics").await.is(200).text;
+        text.lines()
+            .any(|line| line == format!("punctual_streams {count}"))
+    };
+    assert!(counted(0).await);
+    let (_, one) = Stream::open(&world, "/v1/events", &[]).await;
+    let (_, two) = Stream::open(&world, "/v1/events", &[]).await;
+    assert!(counted(2).await);
+    drop(one);
+    assert!(counted(1).await);
+    drop(two);
+    assert!(counted(0).await);
+}
+
+#[tokio::test]
 async fn a_stream_ends_within_a_second_of_its_key_and_of_its_session() {
     let world = World::with_keys().await;
     let root = world.key(TenantId::DEFAULT, Role::Root).await;

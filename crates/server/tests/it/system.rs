@@ -103,6 +103,43 @@ async fn metrics_are_counted_by_route_and_never_by_id() {
 }
 
 #[tokio::test]
+async fn metrics_say_how_the_node_and_its_process_stand() {
+    let world = World::new().await;
+    let run = world.run(&world.job(OK).await).await;
+    world.wait(&run, &["succeeded"]).await;
+    let figure = async |name: &str| -> Option<f64> {
+        let text = world.get("/metrics").await.is(200).text;
+        let of = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        text.lines().find_map(of)
+    };
+    for lane in ["critical", "standard", "batch"] {
+        let name = format!("punctual_lane_depth{{lane=\"{lane}\"}}");
+        assert_eq!(figure(&name).await, Some(0.0));
+        let name = format!("punctual_lane_oldest_age_seconds{{lane=\"{lane}\"}}");
+        assert_eq!(figure(&name).await, Some(0.0));
+    }
+    for (name, least) in [
+        ("punctual_shards", 256.0),
+        ("punctual_lease_epochs", 256.0),
+        ("punctual_shard_takeovers_total", 0.0),
+        ("punctual_crowded_runs", 0.0),
+        ("punctual_streams", 0.0),
+        (
+            "punctual_executed_total{executor=\"http\",outcome=\"succeeded\"}",
+            1.0,
+        ),
+        ("process_cpu_seconds_total", 0.0),
+        ("process_resident_memory_bytes", 1e6),
+        ("process_start_time_seconds", 1e9),
+        ("process_open_fds", 3.0),
+        ("process_max_fds", 16.0),
+    ] {
+        let found = figure(name).await;
+        assert!(found.is_some_and(|it| it >= least), "{name}: {found:?}");
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_at_an_unknown_path_and_methods_are_named() {
     let world = World::new().await;
     for path in [
