@@ -155,3 +155,31 @@ fn the_guide_speaks_of_no_metric_that_is_not_there() {
     let guide = include_str!("../../../docs/guides/monitoring.md");
     assert_eq!(unknown_in(guide), Vec::<String>::new());
 }
+
+#[test]
+fn rules_dashboard_and_scaling_are_made_of_metrics_that_are_there() {
+    for text in [
+        include_str!("../../../deploy/prometheus/punctual.rules.yml"),
+        include_str!("../../../deploy/prometheus/punctual.rules.test.yml"),
+        include_str!("../../../deploy/grafana/punctual.json"),
+        include_str!("../../../deploy/kubernetes/keda.yaml"),
+    ] {
+        assert_eq!(unknown_in(text), Vec::<String>::new());
+        assert!(text.contains("punctual_"));
+    }
+}
+
+/// Whoever is woken by an alert finds what to do.
+#[test]
+fn the_guide_has_every_alert() {
+    let rules = include_str!("../../../deploy/prometheus/punctual.rules.yml");
+    let guide = include_str!("../../../docs/guides/monitoring.md");
+    let alerts = rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let missing: Vec<&str> = alerts
+        .filter(|alert| !guide.contains(&format!("`{alert}`")))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(guide.matches("| `Punctual").count() > 15);
+}

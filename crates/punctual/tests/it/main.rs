@@ -16,6 +16,7 @@ mod cli;
 mod config;
 mod console;
 mod database;
+mod deploy;
 mod door;
 mod egress;
 mod guides;

@@ -106,6 +106,12 @@ impl Server {
         Self::start_with(program, &[before, &[BINARY]].concat(), folder, arguments)
     }
 
+    /// The same, where the binary and its folder have names of their own, and it asks for keys.
+    pub fn start_inside(program: &Path, before: &[&str], binary: &Path, folder: &Path) -> Self {
+        let before = [before, &[binary.to_str().unwrap()]].concat();
+        Self::start_with(program, &before, folder, &[KEYS])
+    }
+
     fn start_with(program: &Path, before: &[&str], folder: &Path, arguments: &[&str]) -> Self {
         let listen: &[&str] = if arguments.contains(&"--listen") {
             &[]

@@ -1,0 +1,3 @@
+{{- define "punctual.labels" -}}
+{app.kubernetes.io/name: punctual, app.kubernetes.io/instance: {{ .Release.Name | quote }}}
+{{- end -}}
