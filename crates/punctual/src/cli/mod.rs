@@ -10,6 +10,7 @@ mod create;
 mod edit;
 mod events;
 mod explain;
+mod export;
 mod fields;
 mod file;
 mod find;
@@ -120,6 +121,9 @@ enum Command {
     /// Show, export and check who changed what
     #[command(subcommand)]
     Audit(audit::Command),
+    /// Write history to a file or a pipe
+    #[command(subcommand)]
+    Export(export::Command),
     /// Make, list and delete secrets: values that jobs send and nobody gets back
     #[command(subcommand)]
     Secret(secret::Command),
@@ -214,6 +218,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Audit(command) => with_client(&remote, async |client| {
             audit::execute(command, &client, json).await
         }),
+        Command::Export(it) => with_client(&remote, async |client| it.execute(&client).await),
         Command::Secret(command) => with_client(&remote, async |client| {
             secret::execute(command, &client, json).await
         }),

@@ -3,6 +3,7 @@
 mod calendars;
 mod changes;
 mod errors;
+mod exports;
 mod files;
 mod https;
 mod nodes;
