@@ -46,6 +46,7 @@ pub(crate) const PAGES: &[Page] = pages! {
     "/docs/callbacks", "Work that reports later", "docs/guides/callbacks.md";
     "/docs/policies", "Policies", "docs/guides/policies.md";
     "/docs/dead-runs", "Dead runs", "docs/guides/dead-runs.md";
+    "/docs/deploy", "Deploy", "docs/guides/deploy.md";
     "/docs/configuration", "Configuration", "docs/guides/configuration.md";
     "/docs/console", "Console", "docs/guides/console.md";
     "/docs/access", "Access", "docs/guides/access.md";

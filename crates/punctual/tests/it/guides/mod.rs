@@ -1,6 +1,7 @@
 //! What the papers say is what happens: their commands and programs are run as they stand there.
 
 mod callbacks;
+mod deploy;
 mod docs;
 mod drill;
 mod readme;
