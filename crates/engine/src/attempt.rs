@@ -390,7 +390,7 @@ async fn deliver_as_is(
     let progress = Arc::clone(&order.progress);
     let vault = &attempts.vault;
     let delivery = async move {
-        let tenant = order.job.tenant;
+        let tenant = order.job.sends_for();
         let sending = match sending.or_else(|| vault.sending_known(tenant)) {
             Some(sending) => sending,
             None => Box::pin(vault.sending(tenant)).await,

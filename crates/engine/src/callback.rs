@@ -27,13 +27,18 @@ pub(crate) fn ready(attempts: &Attempts, work: &Work) -> Option<Sending> {
     if work.payload_left().is_some() || lacks_key(attempts, work) {
         return None;
     }
-    attempts.vault.ready(work.job.tenant, &work.job.def.target)
+    attempts
+        .vault
+        .ready(work.job.sends_for(), &work.job.def.target)
 }
 
 /// Whether an attempt needs something of the store before it can leave: a key for tokens, if its target may report later; what it
 /// is signed with; secrets.
 fn waits_for_store(attempts: &Attempts, work: &Work) -> bool {
-    lacks_key(attempts, work) || attempts.vault.lacks(work.job.tenant, &work.job.def.target)
+    lacks_key(attempts, work)
+        || attempts
+            .vault
+            .lacks(work.job.sends_for(), &work.job.def.target)
 }
 
 fn lacks_key(attempts: &Attempts, work: &Work) -> bool {
@@ -45,7 +50,7 @@ async fn read(attempts: &Attempts, work: &Work) -> Result<(), StoreError> {
     if lacks_key(attempts, work) {
         attempts.tokens.find_key().await?;
     }
-    let (tenant, target) = (work.job.tenant, &work.job.def.target);
+    let (tenant, target) = (work.job.sends_for(), &work.job.def.target);
     attempts.vault.fetch(tenant, target).await
 }
 

@@ -30,6 +30,8 @@ impl Rooms {
             self.builder(Self::count_runs, |_| {}),
             // Does its last bit again, in which everything has the same name.
             self.builder(Self::replays, |_| {}),
+            // Keeps nothing: what was not written is done again.
+            self.builder(Self::alerts, |_| {}),
             // What it had heard is lost, so it may have been anything.
             self.builder(Self::hints, |it| it.hints().pass_on(Hint::Lost)),
         ];

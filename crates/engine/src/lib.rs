@@ -3,6 +3,7 @@
 #![deny(unreachable_pub)]
 
 // A node, and what its duties are given.
+pub mod alert_message;
 pub mod chain;
 mod clock;
 mod common;
@@ -44,6 +45,7 @@ mod shards;
 mod status;
 
 // The duties, in the order of a run's life.
+mod alerts;
 mod attempt;
 mod backlog;
 mod beats;

@@ -62,6 +62,7 @@ pub(crate) struct Nudges {
     pub flush: Nudge,
     pub rules: Nudge,
     pub replays: Nudge,
+    pub alerts: Nudge,
     pub seal: Nudge,
     pub secrets: Nudge,
     pub count_runs: Nudge,

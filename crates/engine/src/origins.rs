@@ -226,7 +226,7 @@ impl Origins {
 
     /// Where an attempt goes. None for a target that is no origin, and when too many are known.
     pub(crate) fn of(&self, work: &Work) -> Option<Arc<Origin>> {
-        let (tenant, target) = (work.job.tenant, &work.job.def.target);
+        let (tenant, target) = (work.job.sends_for(), &work.job.def.target);
         let mut known = lock(&self.known);
         if let Some(origin) = known.find(tenant, target) {
             return Some(Arc::clone(origin));

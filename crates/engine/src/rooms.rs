@@ -12,6 +12,7 @@ use rand::rngs::StdRng;
 use store::HandOver;
 use tokio::sync::mpsc;
 
+use crate::alerts::{self, Alerts};
 use crate::attempt::{Attempts, Chance};
 use crate::beats::{self, Beats};
 use crate::board::Board;
@@ -413,6 +414,19 @@ impl Rooms {
             runs: Arc::clone(&self.common.runs),
             hold: self.common.config.hold,
             nudge: self.common.nudges.replays.clone(),
+        })
+    }
+
+    pub(crate) fn alerts(&self) -> Alerts {
+        let it = &self.common;
+        Alerts::new(alerts::Ports {
+            store: it.store.clone(),
+            clock: Arc::clone(&it.clock),
+            presence: Arc::clone(&self.presence),
+            shards: Arc::clone(&self.shards),
+            offers: it.offers.clone(),
+            hold: it.config.hold,
+            nudge: it.nudges.alerts.clone(),
         })
     }
 

@@ -157,6 +157,10 @@ between! {
         fn replays(&self) -> &dyn ReplayStore {
             self.inner.replays()
         }
+
+        fn alerts(&self) -> &dyn AlertStore {
+            self.inner.alerts()
+        }
     }
 
     raise_level(to: Level) -> Raised;

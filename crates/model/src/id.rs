@@ -101,6 +101,8 @@ id!(
 impl TenantId {
     /// The one that is always there.
     pub const DEFAULT: Self = Self(Uuid::nil());
+    /// Whose jobs are the system's own, such as those that deliver alerts. No client belongs to it.
+    pub const SYSTEM: Self = Self(Uuid::max());
 
     pub fn new(now: Timestamp, chance: [u8; 10]) -> Self {
         Self(uuid::Builder::from_unix_timestamp_millis(now.as_u64(), &chance).into_uuid())

@@ -262,6 +262,15 @@ impl Job {
         Shard::of(self.id)
     }
 
+    /// Whose secrets, signature and proxy its attempts are sent with: the system's jobs belong to the tenant they serve.
+    pub fn sends_for(&self) -> TenantId {
+        let served = self
+            .owner
+            .as_deref()
+            .filter(|_| self.tenant == TenantId::SYSTEM);
+        served.and_then(|id| id.parse().ok()).unwrap_or(self.tenant)
+    }
+
     /// The same as plan and claims read it: a large payload is left in the store.
     pub fn without_large_payload(self: &Arc<Self>) -> Arc<Self> {
         let Some(left) = large(self.def.payload.as_ref()) else {

@@ -19,7 +19,7 @@ impl Level {
     /// What all definitions need, and every store has.
     pub const FIRST: Self = Self(1);
     /// What this binary knows.
-    pub const OURS: Self = Self(4);
+    pub const OURS: Self = Self(5);
     /// Headers are templates: whoever does not know that would send them as they are.
     const TEMPLATES: Self = Self(2);
     /// How a target is called, what its answer means, and whether it reports later: whoever does not know that would misread it.
@@ -27,6 +27,8 @@ impl Level {
     pub const OUTSIDE: Self = Self(3);
     /// Targets that are commands.
     const COMMANDS: Self = Self(4);
+    /// Alerts: whoever does not know them would send none, and would sign none for the tenant they are of.
+    pub const ALERTS: Self = Self(5);
 }
 
 impl Default for Level {
@@ -135,7 +137,7 @@ mod tests {
     fn a_command_needs_nodes_that_know_commands() {
         let target = Target::Shell(crate::ShellTarget::new(["/bin/true"]).unwrap());
         assert_eq!(target.needs_level(), Level::COMMANDS);
-        assert_eq!(Level::COMMANDS, Level::OURS);
+        assert!(Level::COMMANDS < Level::OURS);
     }
 
     #[test]

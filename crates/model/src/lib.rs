@@ -44,6 +44,7 @@ pub mod quota;
 pub mod runs_day;
 pub mod skip;
 
+pub mod alert;
 pub mod attempt;
 pub mod breaker;
 pub mod error_group;
@@ -61,6 +62,9 @@ pub mod within;
 pub mod view;
 
 pub use access::{AccessKey, KeySecret, Role};
+pub use alert::{
+    Alert, AlertMove, AlertName, AlertNameError, AlertState, Cause, Channel, Condition, Scope,
+};
 pub use attempt::{Attempt, AttemptNo, Cost, Outcome, Report, RetryHint};
 pub use cidr::Cidr;
 pub use error_group::error_group;

@@ -48,6 +48,16 @@ pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const PAST_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 /// Entries of one page.
 pub const PAGE_MAX: usize = 1_000;
+/// Alert rules of one tenant.
+pub const ALERTS_MAX: usize = 100;
+/// Skipped slots in a row that a rule may wait for.
+pub const ALERT_SKIPPED_MAX: u32 = 100;
+/// How often an alert that fires may be sent again at most.
+pub const ALERT_REPEAT_MIN: Duration = Duration::from_secs(60);
+/// Causes that are considered together, alerts that are sent by one step, and those that are looked at for a success.
+pub const ALERT_BATCH_MAX: usize = 256;
+/// Alerts of one rule that one delivery names.
+pub const ALERT_GROUP_MAX: usize = 50;
 /// Replays and backfills of a tenant that are under way at once.
 pub const REPLAYS_MAX: usize = 10;
 /// Runs a second that a replay starts, and how many unless it says so.

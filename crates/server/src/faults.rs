@@ -1,5 +1,6 @@
-//! What may be wrong with calendars, keys, tenants, replays and secrets, as the problems that clients see.
+//! What may be wrong with calendars, alerts, keys, tenants, replays and secrets, as the problems that clients see.
 
+use crate::ops::alerts::AlertFault;
 use crate::ops::replays::ReplayFault;
 use crate::ops::{CalendarFault, KeyFault, SecretFault, TenantFault};
 use crate::problem::{Kind, Problem, version_conflict};
@@ -79,6 +80,21 @@ impl From<TenantFault> for Problem {
             TenantFault::InUse { what, .. } => {
                 let detail = format!("{detail}: delete or revoke them first");
                 Self::new(Kind::TenantInUse, detail).with("has", what)
+            }
+        }
+    }
+}
+
+impl From<AlertFault> for Problem {
+    fn from(fault: AlertFault) -> Self {
+        let detail = fault.to_string();
+        match fault {
+            AlertFault::Missing(_) => Self::new(Kind::AlertNotFound, detail).at("name"),
+            AlertFault::NoTenant => Self::new(Kind::AlertNotFound, detail),
+            AlertFault::Full => Self::new(Kind::AlertsFull, format!("{detail}: delete one")),
+            AlertFault::Busy => {
+                let detail = format!("{detail}: look at its deliveries, and wait for some to end");
+                Self::new(Kind::AlertBusy, detail)
             }
         }
     }

@@ -56,6 +56,7 @@ problems! {
     JobNotFound, "job-not-found", NOT_FOUND, "There is no such job";
     VersionNotFound, "version-not-found", NOT_FOUND, "There is no such version of the job";
     CalendarNotFound, "calendar-not-found", NOT_FOUND, "There is no such calendar";
+    AlertNotFound, "alert-not-found", NOT_FOUND, "There is no such alert";
     AccessKeyNotFound, "access-key-not-found", NOT_FOUND, "There is no such key";
     TenantNotFound, "tenant-not-found", NOT_FOUND, "There is no such tenant";
     SecretNotFound, "secret-not-found", NOT_FOUND, "There is no such secret";
@@ -77,6 +78,8 @@ problems! {
     CalendarExists, "calendar-exists", CONFLICT, "There is a calendar of this name";
     CalendarInUse, "calendar-in-use", CONFLICT, "Jobs go by the calendar";
     CalendarsFull, "calendars-full", CONFLICT, "There are too many calendars";
+    AlertsFull, "alerts-full", CONFLICT, "There are too many alerts";
+    AlertBusy, "alert-busy", CONFLICT, "Too many deliveries of the alert are under way";
     AccessKeysFull, "access-keys-full", CONFLICT, "There are too many keys";
     LastRootKey, "last-root-key", CONFLICT, "It is the last root key";
     TenantExists, "tenant-exists", CONFLICT, "There is a tenant of this name";
@@ -320,6 +323,7 @@ impl From<OpError> for Problem {
             OpError::User(fault) => fault.into(),
             OpError::Secret(fault) => fault.into(),
             OpError::Replay(fault) => fault.into(),
+            OpError::Alert(fault) => fault.into(),
             OpError::Contended => Self::new(Kind::Contended, detail).retry_after(1),
             OpError::Overloaded => {
                 let detail = format!("{detail}: send this a little later");

@@ -423,6 +423,10 @@ faulty! {
             self.inner.replays()
         }
 
+        fn alerts(&self) -> &dyn AlertStore {
+            self.inner.alerts()
+        }
+
         async fn create_jobs(&self, jobs: &[NewJob]) -> Result<Vec<Created>, StoreError> {
             let (store, jobs) = (self.clone(), jobs.to_vec());
             self.send(async move { store.create_watched(&jobs).await }).await

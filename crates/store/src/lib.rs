@@ -9,6 +9,7 @@
 
 mod access;
 mod acting;
+mod alerts;
 mod audit;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod budget;
@@ -50,6 +51,7 @@ use model::{
 
 pub use access::*;
 pub use acting::{Acting, SYSTEM};
+pub use alerts::*;
 pub use audit::{
     Action, AuditEntry, AuditRange, AuditStore, DROP_SEALS_MAX, DroppedSeals, FirstLast, Gap, Seal,
 };
@@ -329,6 +331,9 @@ pub trait ClientStore: WaitStore {
 
     /// Runs that are wanted in bulk.
     fn replays(&self) -> &dyn ReplayStore;
+
+    /// Who is to hear of which ends.
+    fn alerts(&self) -> &dyn AlertStore;
 
     // Runs, live and history in one.
 

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::world::{Answering, Calls, HandClock, WrongClock, at};
+use crate::alerts::Alerts;
 use crate::beats::Beats;
 use crate::claim_due::ClaimDue;
 use crate::clock::Clock;
@@ -264,6 +265,10 @@ impl Bench {
 
     pub(super) fn replays(&self) -> Replays {
         self.rooms.replays()
+    }
+
+    pub(super) fn alerts(&self) -> Alerts {
+        self.rooms.alerts()
     }
 
     pub(super) fn hints(&self) -> Hints {

@@ -5,6 +5,7 @@ mod bench;
 mod rows;
 mod world;
 
+mod alerts;
 mod beats;
 mod claim_due;
 mod count_runs;

@@ -134,7 +134,7 @@ impl Vault {
         target: &Target,
         name: &SecretName,
     ) -> Result<Arc<Opened>, Unsent> {
-        let opened = self.get(order.job.tenant, name).await;
+        let opened = self.get(order.job.sends_for(), name).await;
         let opened = opened.map_err(|error| Unsent::Closed(name.clone(), error))?;
         let opened = opened.ok_or_else(|| Unsent::Missing(name.clone()))?;
         let host = target.secret_host();

@@ -54,6 +54,15 @@ pub struct QueueNeeds {
 }
 
 impl QueueRun {
+    /// A run that is wanted once, and by no replay.
+    pub fn alone(run: Run) -> Self {
+        Self {
+            since: run.due_at,
+            run,
+            replay: ReplayId::from_bytes([0; 16]),
+        }
+    }
+
     /// The name of a replay that is made of a run that has ended, always the same.
     fn name_after(&self, ended: RunId) -> RunId {
         RunId::replayed(self.run.job, self.since, self.replay, ended)

@@ -1,5 +1,6 @@
 //! The command line, one file per group of commands.
 
+mod alert;
 mod audit;
 mod backup;
 mod batch;
@@ -53,7 +54,7 @@ use remote::Remote;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the server refused, or there is no such job, run or calendar
+  1  the server refused, or there is no such job, run, calendar or alert
   2  the command line, the configuration, a file or the data folder is at fault
   3  no server answers
 
@@ -91,6 +92,9 @@ enum Command {
     /// Write, show and delete calendars: days and hours that jobs leave out or keep to
     #[command(subcommand)]
     Calendar(calendar::Command),
+    /// Say who is to hear of what, and see what was sent
+    #[command(subcommand)]
+    Alert(alert::Command),
     /// Show whom jobs call, and how they are
     #[command(subcommand)]
     Target(target::Command),
@@ -190,6 +194,9 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Calendar(command) => with_client(&remote, async |client| {
             calendar::execute(command, &client, json).await
         }),
+        Command::Alert(command) => with_client(&remote, async |client| {
+            alert::execute(command, &client, json).await
+        }),
         Command::Target(command) => with_client(&remote, async |client| {
             target::execute(command, &client, json).await
         }),
@@ -208,9 +215,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Tenant(command) => with_client(&remote, async |client| {
             tenant::execute(command, &client, json).await
         }),
-        Command::Key(command) => with_client(&remote, async |client| {
-            key::execute(command, &client, json).await
-        }),
+        Command::Key(it) => with_client(&remote, async |to| key::execute(it, &to, json).await),
         Command::User(command) => with_client(&remote, async |client| {
             user::execute(command, &client, json).await
         }),

@@ -47,6 +47,7 @@ pub(crate) const PAGES: &[Page] = pages! {
     "/docs/policies", "Policies", "docs/guides/policies.md";
     "/docs/dead-runs", "Dead runs", "docs/guides/dead-runs.md";
     "/docs/deploy", "Deploy", "docs/guides/deploy.md";
+    "/docs/alerts", "Alerts", "docs/guides/alerts.md";
     "/docs/configuration", "Configuration", "docs/guides/configuration.md";
     "/docs/console", "Console", "docs/guides/console.md";
     "/docs/access", "Access", "docs/guides/access.md";

@@ -8,6 +8,7 @@ use model::{
 };
 use store::StoreError;
 
+use super::alerts::AlertFault;
 use super::fault::FieldError;
 use super::replays::ReplayFault;
 
@@ -76,6 +77,8 @@ pub enum OpError {
     Secret(#[from] SecretFault),
     #[error(transparent)]
     Replay(#[from] ReplayFault),
+    #[error(transparent)]
+    Alert(#[from] AlertFault),
     /// Others changed it as often as we tried.
     #[error("it keeps changing")]
     Contended,

@@ -8,8 +8,8 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::{
-    CalendarName, Job, JobId, KeyId, ReplayId, RunId, SecretName, Slot, TenantId, TenantName,
-    Timestamp, UserName, Version, limits,
+    AlertName, CalendarName, Job, JobId, KeyId, ReplayId, RunId, SecretName, Slot, TenantId,
+    TenantName, Timestamp, UserName, Version, limits,
 };
 use serde::Serialize;
 use store::Page;
@@ -137,6 +137,18 @@ impl Cursor for ReplayId {
 
     fn of(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
+impl Cursor for AlertName {
+    const MARK: u8 = b'l';
+
+    fn bytes(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        Self::new(str::from_utf8(bytes).ok()?).ok()
     }
 }
 

@@ -17,8 +17,8 @@ use model::signing::SigningIdError;
 use model::tenant::TenantNameError;
 use model::user::UserNameError;
 use model::{
-    CalendarName, JobId, JobKey, KeyId, ReplayId, RunId, SecretName, SigningId, TenantId,
-    TenantName, Timestamp, UserName, Version, limits,
+    AlertName, AlertNameError, CalendarName, JobId, JobKey, KeyId, ReplayId, RunId, SecretName,
+    SigningId, TenantId, TenantName, Timestamp, UserName, Version, limits,
 };
 use sha2::{Digest, Sha256};
 use store::Idempotency;
@@ -147,6 +147,20 @@ impl FromRequestParts<Arc<Api>> for CalendarPath {
         let refused =
             |error: CalendarError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
         CalendarName::new(&text).map(Self).map_err(refused)
+    }
+}
+
+/// An alert's name in the path.
+pub(super) struct AlertPath(pub AlertName);
+
+impl FromRequestParts<Arc<Api>> for AlertPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let text = path_of(parts, api, Kind::AlertNotFound).await?;
+        let refused =
+            |error: AlertNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
+        AlertName::new(&text).map(Self).map_err(refused)
     }
 }
 

@@ -1,9 +1,10 @@
 //! REST: decode, call ops, encode. Every answer that is not what was asked for is a problem.
 //!
-//! In reading order: `who` (who may), `extract` (what requests are made of), `jobs`, `versions`, `runs`, `outside` (handed-over attempts), `find` (which of them), `replays` (many of them), `batch`, `calendars`, `preview`,
+//! In reading order: `who` (who may), `extract` (what requests are made of), `jobs`, `versions`, `runs`, `outside` (handed-over attempts), `find` (which of them), `replays` (many of them), `batch`, `calendars`, `alerts`, `preview`,
 //! `slots`, `nodes`, `overview`, `forecast`, `events` (streams), `tenants`, `keys`, `users`, `secrets`, `signing`, `audit`, `system` (health and the like), `docs` (the guides), `pages` (one per problem),
 //! `rates` (how fast), `observe` (what is done around every request), `openapi` (the contract).
 
+mod alerts;
 mod answer;
 mod audit;
 mod batch;
@@ -122,6 +123,16 @@ fn with_views(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         .route("/v1/events", get(events::watch))
 }
 
+fn with_alerts(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
+    let alert = get(alerts::show).put(alerts::put).delete(alerts::delete);
+    router
+        .route("/v1/alerts", get(alerts::list))
+        .route("/v1/alerts/{name}", alert)
+        .route("/v1/alerts/{name}/mute", post(alerts::mute))
+        .route("/v1/alerts/{name}/test", post(alerts::test))
+        .route("/v1/alerts/{name}/deliveries", get(alerts::deliveries))
+}
+
 fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
     let by_key = get(jobs::find).put(jobs::put).delete(jobs::delete_by_key);
     let tenant = get(tenants::show)
@@ -132,7 +143,7 @@ fn with_api(router: Router<Arc<Api>>) -> Router<Arc<Api>> {
         .delete(calendars::delete);
     let user = get(users::show).patch(users::patch).delete(users::delete);
     let secret = get(secrets::show).put(secrets::put).delete(secrets::delete);
-    with_views(with_runs(router))
+    with_alerts(with_views(with_runs(router)))
         .route("/v1/jobs", post(jobs::create).get(jobs::list))
         .route("/v1/jobs/batch", post(batch::create))
         .route("/v1/jobs/by-key/{*key}", by_key)

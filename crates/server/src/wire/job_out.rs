@@ -401,7 +401,7 @@ pub(super) fn moment(moment: &Timestamp) -> String {
     moment.to_string()
 }
 
-fn span(span: Duration) -> String {
+pub(super) fn span(span: Duration) -> String {
     format_span(span)
 }
 

@@ -6,6 +6,7 @@
 //! What always holds: a request with a field nobody knows, twice the same field, or a value out of
 //! its type is refused with the path of the field; what was accepted is answered in full.
 
+mod alerts;
 mod audit_out;
 mod calendar_in;
 mod calendar_out;
@@ -42,6 +43,7 @@ mod tenants;
 mod users;
 mod versions;
 
+pub use alerts::{ALERT_FIELDS, Alert, AlertList, AlertOfJob, MUTE_FIELDS, alert_draft, mute};
 pub use audit_out::{AuditCheck, AuditEntry, AuditList, AuditWrong};
 pub use calendar_in::{CALENDAR_FIELDS, RANGE_FIELDS, calendar_draft, name_of};
 pub use calendar_out::{Calendar, CalendarList};

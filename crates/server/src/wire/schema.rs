@@ -236,6 +236,41 @@ pub struct ResumeBody {
     pub catch_up: Option<bool>,
 }
 
+/// A rule that says who is to hear of what: about one of `job`, `owner` and `label`, or about every job.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"label": "team=ops", "on": "dead", "url": "https://ops.example.com/alerts", "repeat": "4h"}))]
+pub struct AlertRequest {
+    /// A job: its id, or `key:` and its key.
+    pub job: Option<String>,
+    /// Whoever the jobs belong to.
+    pub owner: Option<String>,
+    /// `name=value`, of the jobs as they stand when something happens.
+    pub label: Option<String>,
+    /// What makes it fire: a run that failed or was lost for good (`failed`), one that is `dead`, slots that were `missed`, or
+    /// so many in a row that were `skipped`.
+    pub on: String,
+    /// Of `skipped`: how many slots in a row.
+    pub count: Option<u32>,
+    /// What it is written as: `webhook`, our own JSON and the default, or `slack`.
+    pub channel: Option<String>,
+    /// Where it is sent. Its path may be a template that names secrets. Left out, it stays as it is.
+    pub url: Option<String>,
+    /// Whether it is also sent that a job has recovered, which is the default.
+    pub recovered: Option<bool>,
+    /// How often it is sent again while it fires, such as `4h`; never by default.
+    pub repeat: Option<String>,
+    /// Off, nothing is noticed; on by default.
+    pub enabled: Option<bool>,
+}
+
+/// Until when an alert is muted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MuteBody {
+    /// Until then nothing is sent; left out, everything is again.
+    #[schema(format = DateTime)]
+    pub until: Option<String>,
+}
+
 /// A named set of local times: the union of its entries, of which there is at least one.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"name": "holidays", "yearly": ["01-01", "12-25"], "dates": ["2027-03-26"]}))]

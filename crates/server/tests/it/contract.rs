@@ -53,7 +53,7 @@ async fn every_operation_of_the_contract_is_served() {
             count += 1;
         }
     }
-    assert_eq!(count, 78);
+    assert_eq!(count, 85);
 }
 
 #[test]
@@ -105,6 +105,8 @@ fn the_contract_describes_every_field_that_is_read() {
     assert_eq!(fields("KeyRequest"), known(&server::wire::KEY_FIELDS));
     assert_eq!(fields("RevertBody"), known(&server::wire::REVERT_FIELDS));
     assert_eq!(fields("ResumeBody"), known(&server::wire::RESUME_FIELDS));
+    assert_eq!(fields("AlertRequest"), known(&server::wire::ALERT_FIELDS));
+    assert_eq!(fields("MuteBody"), known(&server::wire::MUTE_FIELDS));
     assert_eq!(
         fields("CalendarRequest"),
         known(&server::wire::CALENDAR_FIELDS)

@@ -154,6 +154,10 @@ faulty! {
             self.store.replays()
         }
 
+        fn alerts(&self) -> &dyn AlertStore {
+            self.store.alerts()
+        }
+
         async fn list_calendars(
             &self,
             tenant: TenantId,

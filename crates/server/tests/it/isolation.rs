@@ -97,7 +97,7 @@ struct Things {
     key: String,
     signing: String,
     replay: String,
-    /// The job's own key, and the name of a calendar, of a secret and of a user.
+    /// The job's own key, and the name of a calendar, of an alert, of a secret and of a user.
     names: [&'static str; 2],
     tenant: &'static str,
 }
@@ -114,6 +114,9 @@ impl Things {
         let calendar = json!({"yearly": ["12-25"]});
         let path = format!("/v1/calendars/{CALENDAR}");
         world.as_key(admin, "PUT", &path, calendar).await.is(201);
+        let alert = json!({"on": "dead", "url": OK});
+        let path = format!("/v1/alerts/{CALENDAR}");
+        world.as_key(admin, "PUT", &path, alert).await.is(201);
         let secret = json!({"value": "a value", "hosts": ["a.example"]});
         let path = format!("/v1/secrets/{CALENDAR}");
         world.as_key(admin, "PUT", &path, secret).await.is(201);
@@ -289,6 +292,8 @@ fn body(operation: &str) -> String {
         "preview_schedule" => json!({"schedule": "@daily"}).to_string(),
         "create_calendar" => json!({"name": "other", "yearly": ["12-26"]}).to_string(),
         "put_calendar" => json!({"yearly": ["12-26"]}).to_string(),
+        "put_alert" => json!({"on": "dead", "url": OK}).to_string(),
+        "mute_alert" => json!({"until": null}).to_string(),
         "create_secret" => {
             json!({"name": "other", "value": "a value", "hosts": ["a.example"]}).to_string()
         }
@@ -415,7 +420,7 @@ impl World {
     /// Jobs, calendars and runs as their tenant sees them.
     async fn all_of(&self, admin: &str) -> Vec<String> {
         let mut all = Vec::new();
-        for path in ["/v1/jobs", "/v1/calendars", "/v1/secrets"] {
+        for path in ["/v1/jobs", "/v1/calendars", "/v1/alerts", "/v1/secrets"] {
             all.push(self.as_key(admin, "GET", path, Value::Null).await.text);
         }
         let runs = self.as_key(admin, "GET", "/v1/runs", Value::Null).await;

@@ -6,6 +6,7 @@
 )]
 
 mod access;
+mod alerts;
 mod audit;
 mod batch;
 mod bounds;

@@ -139,6 +139,10 @@ wrapped! {
         fn replays(&self) -> &dyn ReplayStore {
             self.mem.replays()
         }
+
+        fn alerts(&self) -> &dyn AlertStore {
+            self.mem.alerts()
+        }
     }
 
     raise_level(to: Level) -> Raised;

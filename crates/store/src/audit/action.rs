@@ -24,6 +24,9 @@ pub enum Action {
     ReplayCreate,
     /// It is done, or was cancelled.
     ReplayEnd,
+    AlertCreate,
+    AlertEdit,
+    AlertDelete,
     CalendarCreate,
     CalendarEdit,
     CalendarDelete,
@@ -49,7 +52,7 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::JobCreate,
         Self::JobEdit,
         Self::JobPause,
@@ -64,6 +67,9 @@ impl Action {
         Self::RunWake,
         Self::ReplayCreate,
         Self::ReplayEnd,
+        Self::AlertCreate,
+        Self::AlertEdit,
+        Self::AlertDelete,
         Self::CalendarCreate,
         Self::CalendarEdit,
         Self::CalendarDelete,
@@ -103,6 +109,9 @@ impl Action {
             Self::RunWake => "run.wake",
             Self::ReplayCreate => "replay.create",
             Self::ReplayEnd => "replay.end",
+            Self::AlertCreate => "alert.create",
+            Self::AlertEdit => "alert.edit",
+            Self::AlertDelete => "alert.delete",
             Self::CalendarCreate => "calendar.create",
             Self::CalendarEdit => "calendar.edit",
             Self::CalendarDelete => "calendar.delete",

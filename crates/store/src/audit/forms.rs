@@ -8,9 +8,9 @@ use std::sync::Arc;
 use model::hex::to_hex;
 use model::target::HttpTarget;
 use model::{
-    AccessKey, ConsoleLink, Definition, Holder, Job, JobId, JobState, KeyId, Level, QueueName,
-    Quota, Role, Run, Secret, SecretName, Session, ShellTarget, SigningId, Target, Tenant,
-    TenantId, User, mask,
+    AccessKey, Alert, ConsoleLink, Definition, Holder, Job, JobId, JobState, KeyId, Level,
+    QueueName, Quota, Role, Run, Secret, SecretName, Session, ShellTarget, SigningId, Target,
+    Tenant, TenantId, User, mask,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -302,6 +302,29 @@ impl Change {
         };
         let show = |stored: &[u8]| String::from_utf8_lossy(stored).into_owned();
         Self::new(tenant, action, name.as_str()).with(before.map(show), after.map(show))
+    }
+
+    /// A rule as it was and as it is; its address is shown as that of a job is.
+    pub(crate) fn alert(before: Option<&Alert>, after: Option<&Alert>) -> Self {
+        let action = match (before, after) {
+            (None, _) => Action::AlertCreate,
+            (Some(_), Some(_)) => Action::AlertEdit,
+            (Some(_), None) => Action::AlertDelete,
+        };
+        let show = |alert: &Alert| {
+            let url = alert.shown_url();
+            let shown = doc::encode_alert(&Alert {
+                url,
+                ..alert.clone()
+            });
+            shown
+                .ok()
+                .map(|it| String::from_utf8_lossy(&it).into_owned())
+        };
+        let of = before.or(after);
+        let tenant = of.map_or(TenantId::DEFAULT, |alert| alert.tenant);
+        let name = of.map_or("", |alert| alert.name.as_str());
+        Self::new(tenant, action, name).with(before.and_then(show), after.and_then(show))
     }
 
     pub(crate) fn key_created(key: &AccessKey) -> Self {

@@ -2,11 +2,12 @@
 //! a store keeps all of them by `conformance_suite!(async || Subject::mem().await)`: one test for each promise.
 //!
 //! In the order of a run's life: `presence`, `leases`, `level`, `access`, `audit`, `seals`, `users`, `secrets`, `jobs`, `changes`, `quotas`, `runs_day`, `sweep`, `calendars`, `rules`, `zones`, `plan`, `fire`,
-//! `skips`, `bounds`, `overlap`, `late`, `claim`, `claim_due`, `payloads`, `replays`, `start`, `withdraw`, `settle`, `waits`, `handed`, `completion`, `rest`, `history`, `slots`,
+//! `skips`, `bounds`, `overlap`, `late`, `claim`, `claim_due`, `payloads`, `replays`, `alerts`, `start`, `withdraw`, `settle`, `waits`, `handed`, `completion`, `rest`, `history`, `slots`,
 //! `retention`, `overview`. `alike` then asks two stores the same random questions, and wants the same answers; and
 //! `concurrent` makes many calls on one store at once, and wants an order that explains the answers.
 
 pub mod access;
+pub mod alerts;
 #[cfg(test)]
 mod alike;
 pub mod audit;

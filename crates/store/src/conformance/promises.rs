@@ -319,6 +319,16 @@ macro_rules! conformance_promises {
                 a_payload_is_read_at_the_version_it_belongs_to
                 a_large_payload_of_a_run_stays_with_it
             }
+            alerts {
+                an_alert_rule_reads_back_whole
+                so_many_alert_rules_are_there_and_no_more
+                an_end_is_noted_as_long_as_a_rule_may_be_about_it
+                an_alert_is_moved_over_the_step_before_it
+                moves_are_written_together_or_not_at_all
+                alerts_are_due_in_the_order_of_their_moments
+                a_delivery_is_inserted_with_the_move_or_not_at_all
+                an_alert_has_recovered_when_a_later_run_has_succeeded
+            }
             replays {
                 a_replay_reads_back_whole
                 progress_is_written_over_the_step_before_it

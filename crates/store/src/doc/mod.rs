@@ -1,9 +1,10 @@
-//! Stored JSON: a job's definition without its payload, calendars, replays, rollups, and the earlier attempts of a run.
+//! Stored JSON: a job's definition without its payload, calendars, replays, alert rules, rollups, and the earlier attempts of a run.
 //!
 //! These are forms of their own: renaming a field in `model` changes no byte in a database, and
 //! golden files prove it. What has its default value is left out, so that a common one-off takes
 //! about a hundred bytes. Reading never panics; whoever reads parks a row that cannot be read.
 
+mod alert;
 mod attempts;
 mod calendar;
 mod definition;
@@ -15,6 +16,7 @@ mod shell;
 mod success;
 mod tls;
 
+pub use alert::{decode_alert, encode_alert};
 pub use attempts::{decode_attempts, decode_live, encode_attempts, encode_live};
 pub use calendar::{decode_calendar, encode_calendar};
 pub use definition::{decode_definition, encode_definition};
@@ -42,6 +44,8 @@ impl From<serde_json::Error> for DocError {
     }
 }
 
+#[cfg(test)]
+mod alert_tests;
 #[cfg(test)]
 mod rollup_tests;
 #[cfg(test)]

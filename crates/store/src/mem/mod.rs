@@ -3,10 +3,11 @@
 //! does.
 //!
 //! In reading order: `state` (the maps, and what several steps share), then `presence`, `jobs`, `access` (and `tenants`), `audit`, `rules`, `plan`,
-//! `fire`, `withdraw`, `settle`, `handed`, `history`, `overview`, `sweep`, each the body of the trait's methods of that step. All of them are
+//! `fire`, `withdraw`, `settle`, `alerts`, `handed`, `history`, `overview`, `sweep`, each the body of the trait's methods of that step. All of them are
 //! plain functions of the state and their arguments; this file takes the lock and reads the clock.
 
 mod access;
+mod alerts;
 mod audit;
 mod fire;
 mod handed;
@@ -39,9 +40,9 @@ use model::{
 };
 
 use crate::{
-    AccessStore, Acting, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed,
-    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found,
-    HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
+    AccessStore, Acting, AlertStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled,
+    Claimed, ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing,
+    Found, HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
     NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule,
     RunFilter, Settled, Settlement, StartRun, Started, StoreClock, StoreError, Withdrawal,
 };
@@ -335,6 +336,10 @@ impl ClientStore for MemStore {
     }
 
     fn replays(&self) -> &dyn ReplayStore {
+        self
+    }
+
+    fn alerts(&self) -> &dyn AlertStore {
         self
     }
 

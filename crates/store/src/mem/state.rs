@@ -12,6 +12,7 @@ use model::{
 };
 
 use super::access::Access;
+use super::alerts::Alerts;
 use super::audit::Log;
 use super::handed::Outside;
 use super::overview::Rollups;
@@ -47,6 +48,7 @@ pub(super) struct State {
     pub versions: BTreeMap<(JobId, Version), JobVersion>,
     pub secrets: Secrets,
     pub replays: BTreeMap<ReplayId, Replay>,
+    pub alerts: Alerts,
     pub users: Users,
     pub rollups: Rollups,
     /// What is kept of handed-over attempts.
@@ -233,6 +235,7 @@ impl State {
             let (partition, kept_from) = run.partition();
             let kept = self.partitions.entry(partition).or_insert(kept_from);
             *kept = kept_from.max(*kept);
+            self.alerts.note(run);
         }
         self.history.extend(effects.history);
         for run in effects.insert {

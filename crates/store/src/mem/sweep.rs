@@ -80,6 +80,7 @@ impl State {
         self.calendars.retain(|(owner, _), _| *owner != tenant.id);
         self.requests.retain(|(owner, _), _| *owner != tenant.id);
         self.drop_replays_of(tenant.id);
+        self.drop_alerts_of(tenant.id, now);
         if tenant.is_drained(now) {
             self.drop_tenant(tenant.id, now);
         }

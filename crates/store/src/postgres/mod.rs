@@ -15,6 +15,7 @@
 //! walked from end to end for its order. `plans_tests.rs` holds them to it.
 
 mod access;
+mod alerts;
 mod audit;
 mod batch;
 mod calendars;
@@ -73,11 +74,11 @@ use model::{
 };
 
 use crate::{
-    AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
-    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HandedStore,
-    HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo,
-    NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule, RunFilter, Settled,
-    Settlement, StartRun, Started, StoreError, Withdrawal,
+    AccessStore, AlertStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed,
+    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found,
+    HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
+    NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule,
+    RunFilter, Settled, Settlement, StartRun, Started, StoreError, Withdrawal,
 };
 
 pub use config::{PASSWORD_VARS, PgConfig};
@@ -274,6 +275,10 @@ impl ClientStore for PgStore {
     }
 
     fn replays(&self) -> &dyn ReplayStore {
+        self
+    }
+
+    fn alerts(&self) -> &dyn AlertStore {
         self
     }
 

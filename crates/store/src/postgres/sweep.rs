@@ -91,11 +91,17 @@ impl PgStore {
         if !self.jobs_of(tenant.id, true, 1).await?.is_empty() {
             return Ok(!left.is_empty());
         }
+        for job in self.channels_of(tenant.id).await? {
+            self.sweep_job(swept(job, now)).await?;
+        }
         let conn = self.clients.get().await?;
         for sql in [
             include_str!("sql/drop_tenant_calendars.sql"),
             include_str!("sql/drop_tenant_requests.sql"),
             include_str!("sql/drop_tenant_replays.sql"),
+            include_str!("sql/drop_tenant_alerts.sql"),
+            include_str!("sql/drop_tenant_alert_states.sql"),
+            include_str!("sql/drop_tenant_alert_causes.sql"),
         ] {
             conn.execute(sql, &[&tenant.id.0]).await?;
         }

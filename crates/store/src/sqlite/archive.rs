@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Partition, RunId, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 
+use super::alerts::Watched;
 use super::fault::Done;
 use super::rows::{Tenant, execute_sparse};
 use super::tenants::has_others;
@@ -92,13 +93,19 @@ impl<'a> OfPartition<'a> {
 pub(super) struct Archive<'a> {
     partitions: &'a mut Partitions,
     insert: OfPartition<'a>,
+    watched: &'a Watched,
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn new(conn: &'a Connection, partitions: &'a mut Partitions) -> Self {
+    pub(super) fn new(
+        conn: &'a Connection,
+        partitions: &'a mut Partitions,
+        watched: &'a Watched,
+    ) -> Self {
         Self {
             partitions,
             insert: OfPartition::new(conn, include_str!("sql/put_ended.sql")),
+            watched,
         }
     }
 
@@ -108,6 +115,7 @@ impl<'a> Archive<'a> {
             self.make(day)?;
         }
         insert_ended(self.insert.get(day)?, row)?;
+        self.watched.note(self.insert.conn, &row.run)?;
         if kept_from > self.partitions.kept_from(day) {
             self.note(day, kept_from)?;
         }

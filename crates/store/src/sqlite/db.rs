@@ -8,6 +8,7 @@ use std::time::Duration;
 use model::Timestamp;
 use rusqlite::{CachedStatement, Connection, params};
 
+use super::alerts::Watched;
 use super::archive::{Archive, Partitions};
 use super::counting::Counting;
 use super::fault::Done;
@@ -83,6 +84,7 @@ pub(super) struct Db {
     pub crowded: bool,
     pub resting: Resting,
     pub counting: Counting,
+    pub watched: Watched,
     pub zones: Zones,
     /// Who asked for the call that is being made.
     pub acting: Arc<Acting>,
@@ -123,6 +125,7 @@ impl Db {
             crowded: true,
             resting: Resting::default(),
             counting: Counting::default(),
+            watched: Watched::default(),
             zones: Zones::default(),
             acting: Arc::default(),
             fast_paths: true,
@@ -200,6 +203,7 @@ impl Db {
         self.partitions = Partitions::read(&self.conn)?;
         self.resting = Resting::read(&self.conn)?;
         self.counting = Counting::read(&self.conn)?;
+        self.watched = Watched::read(&self.conn)?;
         self.zones = Zones::read(&self.conn)?;
         self.unsure = false;
         Ok(())
@@ -223,7 +227,7 @@ impl Db {
     }
 
     pub(super) fn put_ended(&mut self, row: &EndedRow) -> Done<()> {
-        Archive::new(&self.conn, &mut self.partitions).put(row)
+        Archive::new(&self.conn, &mut self.partitions, &self.watched).put(row)
     }
 
     pub(super) fn remove_live(&mut self, run: model::RunId) -> Done<()> {

@@ -1,15 +1,15 @@
 //! The default store: one SQLite file, nothing to install.
 //!
-//! One thread writes (`writer`), committing many calls together; a few others read, each read in one
-//! snapshot (`reader`). What a call has to encode or work out it does before it reaches the writer, so
-//! that the writer's time is SQLite's. Live runs are a small table; runs that ended are in one table
-//! for each day of UTC, dropped whole (`retain`).
+//! One thread writes (`writer`), committing many calls together; a few others read, each read in one snapshot (`reader`). What a
+//! call has to encode or work out it does before it reaches the writer, so that the writer's time is SQLite's. Live runs are a small
+//! table; runs that ended are in one table for each day of UTC, dropped whole (`retain`).
 //!
 //! In reading order: `open` (the file), `db` and `writer`, `archive`, `reader`, `store`, `rows` (words as columns), `view` (what
-//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `access` (and `tenants`), `audit` (and `versions`), `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `handed`, `rest`,
+//! decisions see and write); then the steps: `presence`, `jobs`, `list`, `calendars`, `alerts`, `access` (and `tenants`), `audit` (and `versions`), `rules`, `plan`, `fire`, `claim`, `withdraw`, `settle`, `handed`, `rest`,
 //! `history`, `slots`, `overview`, `retain`; last `backup`. Statements are in `sql/`, named after the method they belong to.
 
 mod access;
+mod alerts;
 mod archive;
 mod audit;
 mod backup;
@@ -62,11 +62,11 @@ use writer::By;
 
 use crate::budget::bytes_of;
 use crate::{
-    AccessStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed, ClientStore,
-    Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found, HandedStore,
-    HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob, NodeInfo,
-    NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule, RunFilter, Settled,
-    Settlement, StartRun, Started, StoreError, Withdrawal,
+    AccessStore, AlertStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed,
+    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found,
+    HandedStore, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob,
+    NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule, RunFilter,
+    Settled, Settlement, StartRun, Started, StoreError, Withdrawal,
 };
 
 pub use backup::backup;
@@ -329,6 +329,10 @@ impl ClientStore for SqliteStore {
     }
 
     fn replays(&self) -> &dyn ReplayStore {
+        self
+    }
+
+    fn alerts(&self) -> &dyn AlertStore {
         self
     }
 

@@ -110,7 +110,7 @@ impl Db {
         let mut settle = Settle {
             conn,
             remove: conn.prepare_cached(include_str!("sql/settle.sql"))?,
-            archive: Archive::new(conn, &mut self.partitions),
+            archive: Archive::new(conn, &mut self.partitions, &self.watched),
             live: &mut self.live,
             resting: &self.resting,
             counting: &self.counting,

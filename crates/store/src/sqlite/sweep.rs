@@ -88,14 +88,21 @@ impl Db {
         if !jobs(&self.conn, tenant.id, true, 1)?.is_empty() {
             return Ok(!left.is_empty());
         }
+        for job in self.channels_of(tenant.id)? {
+            self.sweep_job(job, now)?;
+        }
         for sql in [
             include_str!("sql/drop_tenant_calendars.sql"),
             include_str!("sql/drop_tenant_requests.sql"),
             include_str!("sql/drop_tenant_replays.sql"),
+            include_str!("sql/drop_tenant_alerts.sql"),
+            include_str!("sql/drop_tenant_alert_states.sql"),
+            include_str!("sql/drop_tenant_alert_causes.sql"),
         ] {
             let mut delete = self.conn.prepare_cached(sql)?;
             delete.execute([TenantColumn(tenant.id)])?;
         }
+        self.watch_again()?;
         if tenant.is_drained(now) {
             self.drop_tenant(tenant.id, now)?;
         }

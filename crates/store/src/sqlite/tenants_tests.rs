@@ -4,6 +4,7 @@ use model::TenantId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, StatementStatus, params_from_iter};
 
+use super::alerts::Watched;
 use super::archive::{Archive, Partitions};
 
 const DAY: i64 = 19_675;
@@ -154,14 +155,18 @@ fn a_partition_has_an_index_of_the_first_tenant_once_there_are_others() {
         let names = select.query_map([format!("history_{day}")], |row| row.get(0));
         names.unwrap().map(Result::unwrap).collect()
     };
-    Archive::new(&conn, &mut partitions).make(1).unwrap();
+    Archive::new(&conn, &mut partitions, &Watched::default())
+        .make(1)
+        .unwrap();
     assert_eq!(
         indexes(1),
         ["history_1_job", "history_1_rare", "history_1_tenant"]
     );
     let other = "INSERT INTO tenants (id, name, created_at) VALUES (x'01', 'other', 0)";
     conn.execute_batch(other).unwrap();
-    Archive::new(&conn, &mut partitions).make(2).unwrap();
+    Archive::new(&conn, &mut partitions, &Watched::default())
+        .make(2)
+        .unwrap();
     assert_eq!(
         indexes(2),
         [

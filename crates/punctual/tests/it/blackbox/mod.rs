@@ -8,6 +8,7 @@ mod ledger;
 mod process;
 mod world;
 
+mod alerts;
 mod breaker;
 mod changes;
 mod clock;

@@ -3,13 +3,13 @@
 
 use model::user::USER_ROLES;
 use model::{
-    Backoff, CatchUp, CatchUpPolicy, Completion, Delivery, JobState, Lane, Outcome, Overlap, Quota,
-    Reason, Redirects, Role, RunKind, RunState, limits,
+    Backoff, CatchUp, CatchUpPolicy, Channel, Completion, Condition, Delivery, JobState, Lane,
+    Outcome, Overlap, Quota, Reason, Redirects, Role, RunKind, RunState, limits,
 };
 use serde_json::{Value, json};
 use store::ReplayState;
 
-use super::limits_of_commands;
+use super::{limits_of_alerts, limits_of_commands};
 use crate::ops::{forecast, rush};
 
 /// A field is named by its schema, `Job.state`; a form of several by its place, `OverlapForm#0`.
@@ -19,7 +19,11 @@ pub(super) fn add(contract: &mut Value) {
             set(contract, field, "enum", &json!(words()));
         }
     }
-    for (member, bound, fields) in BOUNDS.iter().chain(limits_of_commands::BOUNDS) {
+    for (member, bound, fields) in BOUNDS
+        .iter()
+        .chain(limits_of_commands::BOUNDS)
+        .chain(limits_of_alerts::BOUNDS)
+    {
         for field in *fields {
             set(contract, field, member, &json!(bound));
         }
@@ -62,7 +66,12 @@ const WORDS: &[(Words, Fields)] = &[
     ),
     (
         || RunState::ALL.map(RunState::as_str).to_vec(),
-        &["Run.state", "SlotRun.state", "ReplayFilter.state.items"],
+        &[
+            "Run.state",
+            "SlotRun.state",
+            "AlertOfJob.run_state",
+            "ReplayFilter.state.items",
+        ],
     ),
     (|| RunKind::ALL.map(RunKind::as_str).to_vec(), &["Run.kind"]),
     (
@@ -75,6 +84,7 @@ const WORDS: &[(Words, Fields)] = &[
             "Run.reason",
             "SlotEntry.reason",
             "RunGroup.reason",
+            "AlertOfJob.reason",
             "ReplayFilter.reason.items",
         ],
     ),
@@ -174,6 +184,15 @@ const WORDS: &[(Words, Fields)] = &[
         || vec!["ran", "skipped", "missed", "planned", "unknown"],
         &["SlotEntry.fate", "Explained.fate"],
     ),
+    (
+        || Condition::WORDS.to_vec(),
+        &["Alert.on", "AlertRequest.on"],
+    ),
+    (
+        || Channel::ALL.map(Channel::as_str).to_vec(),
+        &["Alert.channel", "AlertRequest.channel"],
+    ),
+    (|| vec!["firing", "recovered"], &["AlertOfJob.state"]),
     (|| vec!["replay", "backfill"], &["Replay.kind"]),
     (
         || ReplayState::ALL.map(ReplayState::as_str).to_vec(),
@@ -470,7 +489,10 @@ mod tests {
     #[test]
     fn every_field_that_is_named_is_there() {
         let contract: Value = serde_json::from_str(&crate::openapi_json()).unwrap();
-        let bounded = BOUNDS.iter().chain(limits_of_commands::BOUNDS);
+        let bounded = BOUNDS
+            .iter()
+            .chain(limits_of_commands::BOUNDS)
+            .chain(limits_of_alerts::BOUNDS);
         let bounded = bounded.flat_map(|(_, _, fields)| *fields);
         let fields = WORDS.iter().flat_map(|(_, fields)| *fields).chain(bounded);
         let gone: Vec<_> = fields

@@ -5,6 +5,7 @@
 //! `refusals` (the problems of each operation); examples are in `api/examples.json`.
 
 mod limits;
+mod limits_of_alerts;
 mod limits_of_commands;
 mod parameters;
 mod refusals;
@@ -17,8 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    audit, batch, calendars, events, find, forecast, jobs, keys, nodes, outside, overview, preview,
-    replays, runs, secrets, signing, slots, system, targets, tenants, users, versions,
+    alerts, audit, batch, calendars, events, find, forecast, jobs, keys, nodes, outside, overview,
+    preview, replays, runs, secrets, signing, slots, system, targets, tenants, users, versions,
 };
 
 #[derive(OpenApi)]
@@ -36,6 +37,7 @@ use super::{
         runs::replay, outside::report, outside::heartbeat, outside::append_log, outside::log, outside::checkpoint,
         replays::create, replays::list, replays::show, replays::cancel, replays::backfill, slots::list, slots::explain, preview::preview,
         calendars::create, calendars::list, calendars::show, calendars::put, calendars::delete,
+        alerts::list, alerts::show, alerts::put, alerts::delete, alerts::mute, alerts::test, alerts::deliveries,
         nodes::list, overview::show, forecast::show, forecast::second, events::watch, targets::list, tenants::create, tenants::list, tenants::show,
         tenants::patch, tenants::delete, keys::create, keys::list, keys::show, keys::revoke,
         users::create, users::list, users::show, users::patch, users::delete, users::link,
@@ -49,6 +51,7 @@ use super::{
         (name = "replays", description = "Many runs at a pace: dead ones again, and past slots"),
         (name = "schedules", description = "When something is due"),
         (name = "calendars", description = "Named times that jobs leave out, or keep to"),
+        (name = "alerts", description = "Who is to hear of what"),
         (name = "nodes", description = "Who does the work"),
         (name = "overview", description = "How the jobs fare, and what comes"),
         (name = "tenants", description = "Who owns jobs"),

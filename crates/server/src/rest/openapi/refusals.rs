@@ -146,6 +146,7 @@ fn missing(method: &str, path: &str) -> Option<Kind> {
         ("/v1/runs/", Kind::RunNotFound),
         ("/v1/replays/", Kind::ReplayNotFound),
         ("/v1/calendars/", Kind::CalendarNotFound),
+        ("/v1/alerts/", Kind::AlertNotFound),
         ("/v1/keys/", Kind::AccessKeyNotFound),
         ("/v1/tenants/", Kind::TenantNotFound),
         ("/v1/secrets/", Kind::SecretNotFound),
@@ -193,6 +194,18 @@ fn own(operation: &str) -> Vec<Kind> {
         ],
         "put_calendar" => vec![Kind::CalendarsFull, Kind::Contended, Kind::ScheduleInvalid],
         "delete_calendar" => vec![Kind::CalendarInUse, Kind::Contended],
+        "put_alert" => [
+            OF_JOB,
+            &[
+                Kind::AlertsFull,
+                Kind::AlertNotFound,
+                Kind::JobNotFound,
+                Kind::Contended,
+            ],
+        ]
+        .concat(),
+        "delete_alert" | "mute_alert" => vec![Kind::Contended],
+        "test_alert" => vec![Kind::AlertBusy, Kind::Contended],
         "healthz" => vec![Kind::Unwell],
         "readyz" => vec![Kind::NotReady],
         _ => of_access(operation),

@@ -1,0 +1,2 @@
+-- move_alerts: causes that were considered.
+DELETE FROM alert_causes WHERE no = ANY($1::bigint[])

@@ -1,0 +1,2 @@
+-- sweep: a tenant's alert rules.
+DELETE FROM alerts WHERE tenant = $1

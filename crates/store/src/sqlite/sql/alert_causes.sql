@@ -1,0 +1,2 @@
+-- alert_causes: those that are not considered yet, the oldest first.
+SELECT no, tenant, job, run, state, reason, count, at FROM alert_causes WHERE no > 0 ORDER BY no LIMIT ?1
