@@ -117,7 +117,7 @@ impl Ports {
         }
         self.metrics.nodes.set(beat.living.len() as i64);
         *lock(&self.marked) = beat.marks;
-        self.fleet.heard(self.presence.id, beat.living, received);
+        self.fleet.heard(self.presence.id, beat.living, sent);
         self.hold.now();
         self.marks.now();
         self.beaten.now();

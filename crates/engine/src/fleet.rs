@@ -26,7 +26,7 @@ pub(crate) type Marked = Arc<Mutex<Vec<(RunId, Mark)>>>;
 struct Heard {
     peers: Vec<Peer>,
     me: Option<PresenceId>,
-    /// When the last beat was answered, by uptime.
+    /// When the last beat was sent that was answered, by uptime.
     at: Duration,
     /// Beats that were answered, ever.
     beats: u64,
@@ -44,14 +44,15 @@ impl Fleet {
         }))
     }
 
-    /// A beat of this presence was answered.
-    pub(crate) fn heard(&self, me: PresenceId, peers: Vec<Peer>, uptime: Duration) {
+    /// A beat of this presence that was sent at this uptime was answered. What it brings is no newer than that, however late
+    /// the answer came.
+    pub(crate) fn heard(&self, me: PresenceId, peers: Vec<Peer>, sent: Duration) {
         let mut heard = lock(&self.0);
         let beats = heard.beats + 1;
         *heard = Heard {
             peers,
             me: Some(me),
-            at: uptime,
+            at: sent,
             beats,
         };
     }
@@ -100,7 +101,7 @@ impl Fleet {
         }
     }
 
-    /// How long ago the last beat was answered.
+    /// How long ago the last beat was sent that was answered.
     pub(crate) fn silent_for(&self, uptime: Duration) -> Duration {
         uptime.saturating_sub(lock(&self.0).at)
     }

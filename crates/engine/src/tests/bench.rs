@@ -161,7 +161,7 @@ impl Bench {
         registry: Registry,
         target: Answering,
     ) -> Self {
-        let calls = Calls::default();
+        let calls = Calls::new(clock.clone());
         let store: Arc<dyn Store> = Arc::new(Between {
             inner: Arc::new(mem.clone()),
             around: calls.clone(),

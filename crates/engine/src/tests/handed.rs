@@ -9,7 +9,7 @@ use model::{
 use store::{EngineStore, HandedStore};
 
 use super::bench::Bench;
-use super::world::{at, job_with};
+use super::world::{Fault, at, job_with};
 use crate::OutsideError;
 
 const WITHIN: Duration = Duration::from_secs(60);
@@ -197,6 +197,22 @@ async fn a_node_without_its_presence_takes_neither_heartbeats_nor_reports() {
     assert!(matches!(taken, Err(OutsideError::Unready)), "{taken:?}");
     bench.step(&mut beats).await.unwrap();
     outside.report(run, &token, report).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_stood_still_takes_no_heartbeats_by_an_answer_from_before() {
+    let bench = Bench::holding().await;
+    let (run, token) = bench.handed_over().await;
+    let mut beats = bench.beats();
+    // What it knows of the store's clock is from before, too: that may have been stepped since.
+    let late = Fault::Late(limits::PRESENCE_TTL);
+    bench.calls.spoil("beat", [late]);
+    bench.step(&mut beats).await.unwrap();
+    let outside = bench.outside();
+    let heard = outside.heartbeat(run, &token, None, None).await;
+    assert!(matches!(heard, Err(OutsideError::Unready)), "{heard:?}");
+    bench.step(&mut beats).await.unwrap();
+    outside.heartbeat(run, &token, None, None).await.unwrap();
 }
 
 #[tokio::test]

@@ -172,11 +172,16 @@ pub(super) enum Fault {
     Panic,
     /// Nothing is ever heard of it.
     Silence,
+    /// Its answer is there, and is read only after so long: whoever waits for it stood still.
+    Late(Duration),
 }
 
 /// Counts the calls, and spoils those that are named.
-#[derive(Clone, Default)]
-pub(super) struct Calls(Arc<Mutex<Book>>);
+#[derive(Clone)]
+pub(super) struct Calls {
+    book: Arc<Mutex<Book>>,
+    clock: HandClock,
+}
 
 #[derive(Default)]
 struct Book {
@@ -185,14 +190,19 @@ struct Book {
 }
 
 impl Calls {
+    pub(super) fn new(clock: HandClock) -> Self {
+        let book = Arc::default();
+        Self { book, clock }
+    }
+
     /// How often the method was called.
     pub(super) fn count(&self, operation: &str) -> usize {
-        lock(&self.0).counts.get(operation).copied().unwrap_or(0)
+        lock(&self.book).counts.get(operation).copied().unwrap_or(0)
     }
 
     /// What becomes of the next calls of a method, in this order.
     pub(super) fn spoil(&self, operation: &'static str, faults: impl IntoIterator<Item = Fault>) {
-        let mut book = lock(&self.0);
+        let mut book = lock(&self.book);
         book.faults.entry(operation).or_default().extend(faults);
     }
 }
@@ -204,7 +214,7 @@ impl Around for Calls {
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         let fault = {
-            let mut book = lock(&self.0);
+            let mut book = lock(&self.book);
             *book.counts.entry(operation).or_default() += 1;
             let faults = book.faults.get_mut(operation);
             faults.and_then(VecDeque::pop_front)
@@ -223,6 +233,11 @@ impl Around for Calls {
             // Without a line on the screen.
             Some(Fault::Panic) => std::panic::resume_unwind(Box::new("the store has a bug")),
             Some(Fault::Silence) => std::future::pending().await,
+            Some(Fault::Late(span)) => {
+                let answer = call.await;
+                self.clock.advance(span);
+                answer
+            }
         }
     }
 }
