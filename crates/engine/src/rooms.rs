@@ -84,7 +84,13 @@ impl Rooms {
         common.metrics.rollups.name(presence.id);
         let origins = Arc::new(Origins::new(config.origin_calls_max, &common.metrics));
         *lock(&common.origins) = Some(Arc::clone(&origins));
-        let board = Board::new(config.running_max, Arc::clone(&origins), &common.metrics);
+        let compare = Request::to(&nudges.watchdog);
+        let board = Board::new(
+            config.running_max,
+            Arc::clone(&origins),
+            compare.clone(),
+            &common.metrics,
+        );
         let board = Arc::new(board);
         let shards = Arc::new(Shards::new(presence.id, &nudges.beat));
         let trouble = Arc::clone(&common.by.trouble);
@@ -119,7 +125,7 @@ impl Rooms {
             board,
             shards,
             leasing: Arc::new(leasing),
-            compare: Request::to(&nudges.watchdog),
+            compare,
             origins,
             executors,
             payloads,
@@ -300,6 +306,7 @@ impl Rooms {
             fleet: Arc::clone(&self.common.fleet),
             observer: Arc::clone(&self.observer),
             offers: self.common.offers.clone(),
+            executors: Arc::clone(&self.executors),
             endings: self.endings.clone(),
             by: self.common.by.clone(),
             metrics: self.common.metrics.clone(),

@@ -18,6 +18,7 @@ use crate::board::{Board, Work};
 use crate::clock::Clock;
 use crate::desk::{By, Endings};
 use crate::duty::{Duty, Wake};
+use crate::executors::Executors;
 use crate::flaw::Flaw;
 use crate::fleet::{Fleet, cared_for};
 use crate::handle::HealthRecord;
@@ -49,6 +50,7 @@ pub(crate) struct Ports {
     /// Since when which of the others are silent.
     pub observer: Arc<Mutex<Observer>>,
     pub offers: Offers,
+    pub executors: Arc<Executors>,
     pub endings: Endings,
     pub by: By,
     pub metrics: Metrics,
@@ -200,11 +202,15 @@ impl Watchdog {
             Claimed::Ours(run, job) => Some(Work::new(*run, job, now)),
             Claimed::Stale | Claimed::LeaseLost => None,
         });
-        match write.take_up(ours.collect(), now) {
-            Some(0) => {}
-            Some(claims) => {
-                warn!(claims, "takes up claims whose answer was lost");
-                self.ports.dispatch.now();
+        let (works, beyond) = self.ports.executors.sort(ours.collect());
+        match write.take_up(works, beyond, now) {
+            Some((claims, back)) => {
+                if claims > 0 {
+                    warn!(claims, "takes up claims whose answer was lost");
+                    self.ports.dispatch.now();
+                }
+                // Settle is gone only with the presence.
+                let _gone = self.ports.endings.send_all(back).await;
             }
             // Nobody knows what of it has ended meanwhile.
             None => self.ports.compare.make(),

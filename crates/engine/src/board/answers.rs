@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use model::{AttemptNo, Job, RunId, Timestamp};
+use model::{Job, RunId, Timestamp};
 use store::{DueRun, Settlement};
 
 use super::claims::Work;
-use super::wheel::Entry;
+use super::wheel::{Entry, LastEnd};
 use super::{Board, CHUNK, State};
 
 /// What becomes of a slot that was fired.
@@ -57,11 +57,10 @@ impl State {
         }
         self.wheel.answered(&slot);
         match then {
-            Then::Claimed(work) => {
-                if !self.wheel.has_ended(work.run.id, AttemptNo::FIRST) {
-                    self.hold(work, now);
-                }
-            }
+            Then::Claimed(work) => match self.wheel.end_of(work.run.id, work.run.attempt) {
+                Some(end) => self.is_in_doubt |= end.released,
+                None => self.hold(work, now),
+            },
             Then::Ready(run) => {
                 self.wheel.insert_run(run, run.due_at);
             }
@@ -81,11 +80,12 @@ impl State {
     /// Claims made by other ways than fire: those that can start here, and those that are handed back.
     fn claimed(
         &mut self,
-        works: impl Iterator<Item = Arc<Work>>,
-        beyond: impl Iterator<Item = Arc<Work>>,
+        works: Vec<Arc<Work>>,
+        beyond: Vec<Arc<Work>>,
         now: Timestamp,
     ) -> Vec<Settlement> {
-        works.for_each(|work| self.hold(work, now));
+        works.into_iter().for_each(|work| self.hold(work, now));
+        let beyond = beyond.into_iter();
         beyond.filter_map(|work| self.claims.refuse(work)).collect()
     }
 }
@@ -101,6 +101,7 @@ impl Board {
                 state.fired(decided, now);
                 state.wheel.end_write(run.into_iter());
             }
+            self.compare_if_in_doubt(&mut state);
             if decided.len() == 0 {
                 return state.wheel.has_room_again();
             }
@@ -124,9 +125,10 @@ impl Board {
         }
         let works = state.standing(works);
         let beyond = state.standing(beyond);
-        let back = state.claimed(works.into_iter(), beyond.into_iter(), now);
+        let back = state.claimed(works, beyond, now);
         let ids = runs.iter().map(|(_, run)| run.run);
         state.wheel.end_write(ids);
+        self.compare_if_in_doubt(state);
         back
     }
 
@@ -142,15 +144,24 @@ impl Board {
         beyond: Vec<Arc<Work>>,
         now: Timestamp,
     ) -> Vec<Settlement> {
-        let mut state = self.state();
+        let mut guard = self.state();
+        let state = &mut *guard;
         let ended = state.wheel.end_claiming_due();
-        let stands = |work: &Arc<Work>| {
-            let last = ended.get(&work.run.id);
-            last.is_none_or(|last| *last < work.run.attempt)
+        let end_of = |work: &Work| {
+            let end = ended.get(&work.run.id).copied();
+            end.filter(|end| end.attempt >= work.run.attempt)
         };
-        let works = works.into_iter().filter(stands);
-        let beyond = beyond.into_iter().filter(stands);
+        let works = without_ended(works, &mut state.is_in_doubt, end_of);
+        let beyond = without_ended(beyond, &mut state.is_in_doubt, end_of);
+        self.compare_if_in_doubt(state);
         state.claimed(works, beyond, now)
+    }
+
+    /// A claim that was left out may have been made after the one that ended: then the store has it under our name.
+    fn compare_if_in_doubt(&self, state: &mut State) {
+        if std::mem::take(&mut state.is_in_doubt) {
+            self.compare.make();
+        }
     }
 
     /// A write begins that claims runs of which the store says that they are ours.
@@ -168,16 +179,36 @@ impl Board {
 
 impl State {
     /// Those that have not ended while the write that claims them was under way.
-    fn standing(&self, mut works: Vec<Arc<Work>>) -> Vec<Arc<Work>> {
-        works.retain(|work| !self.wheel.has_ended(work.run.id, work.run.attempt));
-        works
+    fn standing(&mut self, works: Vec<Arc<Work>>) -> Vec<Arc<Work>> {
+        let (wheel, is_in_doubt) = (&self.wheel, &mut self.is_in_doubt);
+        let end_of = |work: &Work| wheel.end_of(work.run.id, work.run.attempt);
+        without_ended(works, is_in_doubt, end_of)
     }
 }
 
+/// What was handed back may have been claimed again since, under the same number.
+fn without_ended(
+    mut works: Vec<Arc<Work>>,
+    is_in_doubt: &mut bool,
+    end_of: impl Fn(&Work) -> Option<LastEnd>,
+) -> Vec<Arc<Work>> {
+    works.retain(|work| {
+        let end = end_of(work);
+        *is_in_doubt |= end.is_some_and(|end| end.released);
+        end.is_none()
+    });
+    works
+}
+
 impl InFlight<'_> {
-    /// Takes up what was answered; says how many that were. None when the board has lost count of the write: then nobody
+    /// Takes up what was answered; says how many that were, and what is to be handed back. None when the board has lost count of the write: then nobody
     /// knows what of it has ended meanwhile.
-    pub(crate) fn take_up(mut self, works: Vec<Arc<Work>>, now: Timestamp) -> Option<usize> {
+    pub(crate) fn take_up(
+        mut self,
+        works: Vec<Arc<Work>>,
+        beyond: Vec<Arc<Work>>,
+        now: Timestamp,
+    ) -> Option<(usize, Vec<Settlement>)> {
         let runs = std::mem::take(&mut self.runs);
         let mut guard = self.board.state();
         let state = &mut *guard;
@@ -185,10 +216,12 @@ impl InFlight<'_> {
             return None;
         }
         let works = state.standing(works);
+        let beyond = state.standing(beyond);
         let count = works.len();
-        works.into_iter().for_each(|work| state.hold(work, now));
+        let back = state.claimed(works, beyond, now);
         state.wheel.end_write(runs.iter().copied());
-        Some(count)
+        self.board.compare_if_in_doubt(state);
+        Some((count, back))
     }
 }
 

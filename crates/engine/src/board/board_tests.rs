@@ -13,7 +13,7 @@ fn at(millis: i64) -> Timestamp {
 fn board() -> Board {
     let metrics = Metrics::default();
     let origins = Arc::new(Origins::new(10, &metrics));
-    Board::new(10, origins, &metrics)
+    Board::new(10, origins, Request::default(), &metrics)
 }
 
 fn job(number: u8) -> Arc<Job> {
@@ -93,6 +93,40 @@ fn what_ended_while_runs_were_claimed_does_not_start() {
 }
 
 #[test]
+fn a_claim_that_was_handed_back_before_it_was_answered_does_not_start() {
+    let job = job(1);
+    let run = [work(&job).run.id];
+    let released = EndedClaim {
+        released: true,
+        waits: true,
+        ..ended(&work(&job))
+    };
+    // The watchdog has taken it up, and its origin cannot be called: it waits in the store, held by nobody.
+    let handed_back = |board: &Board| {
+        let write = board.begin_claiming(&run);
+        write.take_up(vec![work(&job)], Vec::new(), at(0)).unwrap();
+        board.settled(&[released], &[]);
+        assert!(!board.compare.take());
+    };
+    let fired = |board: &Board| {
+        let decided = writing(board, &job);
+        handed_back(board);
+        board.fired(vec![decided], at(90));
+    };
+    let claimed_due = |board: &Board| {
+        board.begin_claiming_due();
+        handed_back(board);
+        board.claimed_due(vec![work(&job)], Vec::new(), at(90));
+    };
+    for answered in [&fired as &dyn Fn(&Board), &claimed_due] {
+        let board = board();
+        answered(&board);
+        assert_eq!(board.unwritten(), 0);
+        assert!(board.compare.take(), "it may have been claimed again since");
+    }
+}
+
+#[test]
 fn a_claim_that_is_answered_twice_starts_once() {
     let (board, job) = (board(), job(1));
     let answered = || {
@@ -126,10 +160,11 @@ fn claims_are_not_taken_up_by_a_write_that_the_board_has_lost_count_of() {
     let run = [work(&job).run.id];
     let write = board.begin_claiming(&run);
     board.forget_taken();
-    assert_eq!(write.take_up(vec![work(&job)], at(0)), None);
+    assert_eq!(write.take_up(vec![work(&job)], Vec::new(), at(0)), None);
     assert_eq!(board.unwritten(), 0);
     let write = board.begin_claiming(&run);
-    assert_eq!(write.take_up(vec![work(&job)], at(0)), Some(1));
+    let (claims, back) = write.take_up(vec![work(&job)], Vec::new(), at(0)).unwrap();
+    assert_eq!((claims, back.len()), (1, 0));
     assert_eq!(board.unwritten(), 1);
 }
 

@@ -3,6 +3,7 @@
 use model::{AttemptNo, RunId};
 use store::DueRun;
 
+use super::wheel::LastEnd;
 use super::{Board, State};
 
 /// A claim of ours whose end is written.
@@ -32,9 +33,11 @@ impl Board {
         let state = &mut *guard;
         for claim in ended {
             // A write that is under way may answer the run as ours although it has ended.
-            if !claim.released {
-                state.wheel.end_claim(claim.run, claim.attempt);
-            }
+            let end = LastEnd {
+                attempt: claim.attempt,
+                released: claim.released,
+            };
+            state.wheel.end_claim(claim.run, end);
             if claim.waits
                 && let Some(holding) = state.claims.by_run.get_mut(&claim.run)
                 && let Some(origin) = holding.origin.take()

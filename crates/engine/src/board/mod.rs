@@ -39,6 +39,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::age::Age;
 use crate::lock;
 use crate::metrics::Metrics;
+use crate::nudge::Request;
 use crate::origins::Origins;
 
 pub(crate) use answers::{Decided, Then};
@@ -64,6 +65,8 @@ struct State {
     /// Runs that wait until they can be claimed.
     crowd: Crowd,
     claims: Claims,
+    /// A claim was answered that was handed back meanwhile; it may be another one.
+    is_in_doubt: bool,
 }
 
 impl State {
@@ -79,16 +82,24 @@ pub(crate) struct Board {
     origins: Arc<Origins>,
     /// Attempts that may be under way at once.
     running_max: usize,
+    /// Claims are to be compared: some may have been made that nobody here knows of.
+    compare: Request,
     held: Gauge,
     running: Gauge,
 }
 
 impl Board {
-    pub(crate) fn new(running_max: usize, origins: Arc<Origins>, metrics: &Metrics) -> Self {
+    pub(crate) fn new(
+        running_max: usize,
+        origins: Arc<Origins>,
+        compare: Request,
+        metrics: &Metrics,
+    ) -> Self {
         Self {
             state: Mutex::default(),
             origins,
             running_max,
+            compare,
             held: metrics.held.clone(),
             running: metrics.running.clone(),
         }

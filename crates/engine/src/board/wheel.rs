@@ -50,6 +50,14 @@ impl Entry {
     }
 }
 
+/// The end of a claim that was settled while a write was under way that may answer the run as ours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastEnd {
+    pub(super) attempt: AttemptNo,
+    /// The run was anyone's again then, under the same number: what is answered may be that claim, or one made since.
+    pub(super) released: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Wheel {
     entries: ByAge<Buckets>,
@@ -62,10 +70,10 @@ pub(super) struct Wheel {
     runs: SetById<RunId>,
     /// Runs that writes under way make or claim, and how many such writes there are.
     in_flight: MapById<RunId, u32>,
-    /// Of these, runs whose claim has ended since, with the last attempt that did.
-    ended: MapById<RunId, AttemptNo>,
+    /// Of these, runs whose claim has ended since.
+    ended: MapById<RunId, LastEnd>,
     /// While runs are taken, which are not known by name: every claim that has ended since.
-    claiming_due: Option<MapById<RunId, AttemptNo>>,
+    claiming_due: Option<MapById<RunId, LastEnd>>,
     /// How often fire began anew.
     restarts: u64,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
@@ -287,24 +295,25 @@ impl Wheel {
     }
 
     /// They have been; what of them has ended already is not to be started.
-    pub(super) fn end_claiming_due(&mut self) -> MapById<RunId, AttemptNo> {
+    pub(super) fn end_claiming_due(&mut self) -> MapById<RunId, LastEnd> {
         self.claiming_due.take().unwrap_or_default()
     }
 
     /// A claim of ours was settled. A write that was asked again, or that met a claim made by another way, may answer
     /// the run as ours although it has ended meanwhile.
-    pub(super) fn end_claim(&mut self, run: RunId, attempt: AttemptNo) {
+    pub(super) fn end_claim(&mut self, run: RunId, end: LastEnd) {
         if self.in_flight.contains_key(&run) {
-            self.ended.insert(run, attempt);
+            self.ended.insert(run, end);
         }
         if let Some(claiming_due) = &mut self.claiming_due {
-            claiming_due.insert(run, attempt);
+            claiming_due.insert(run, end);
         }
     }
 
-    /// Whether a claim ended while the write that makes it was under way.
-    pub(super) fn has_ended(&self, run: RunId, attempt: AttemptNo) -> bool {
-        self.ended.get(&run).is_some_and(|ended| *ended >= attempt)
+    /// How a claim ended while the write that makes it was under way, if it did.
+    pub(super) fn end_of(&self, run: RunId, attempt: AttemptNo) -> Option<LastEnd> {
+        let end = self.ended.get(&run).copied();
+        end.filter(|end| end.attempt >= attempt)
     }
 
     /// Whether a write about the run is under way or to come.

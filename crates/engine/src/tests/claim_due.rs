@@ -156,6 +156,20 @@ async fn what_is_beyond_this_node_is_handed_back_under_the_same_number() {
 }
 
 #[tokio::test]
+async fn what_is_beyond_this_node_is_handed_back_also_where_its_answer_was_lost() {
+    let bench = Bench::without_executors().await;
+    let leases = beside_a_scheduler(&bench).await;
+    let run = left(&bench, &leases, 1, 500).await;
+    bench.calls.spoil("claim_due", [Fault::After]);
+    assert!(bench.step(&mut bench.claim_due()).await.is_err());
+    bench.step(&mut bench.watchdog()).await.unwrap();
+    bench.drain(&mut bench.settle()).await;
+    let stands = bench.mem.live_run(run).unwrap();
+    assert_eq!((stands.state, stands.claim), (RunState::Ready, None));
+    assert_eq!((stands.attempt.0, bench.held()), (1, 0));
+}
+
+#[tokio::test]
 async fn what_was_claimed_starts_when_it_is_due() {
     let bench = Bench::new().await;
     let leases = beside_a_scheduler(&bench).await;
