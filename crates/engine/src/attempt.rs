@@ -102,7 +102,7 @@ impl Attempts {
         next
     }
 
-    fn draw(&self) -> f64 {
+    fn chance(&self) -> f64 {
         let Chance(chance) = &self.chance;
         lock(chance).random()
     }
@@ -120,7 +120,7 @@ impl Attempts {
             signal,
             now,
             uptime: self.clock.uptime(),
-            chance: &|| self.draw(),
+            chance: &|| self.chance(),
         };
         self.turned(self.board.called(of, call));
     }
@@ -136,7 +136,7 @@ impl Attempts {
             signal,
             now: at,
             uptime: self.clock.uptime(),
-            chance: &|| self.draw(),
+            chance: &|| self.chance(),
         };
         let (verdict, turned) = self.board.ended(of, Some(call), (verdict, at), None);
         self.turned(turned);
@@ -299,7 +299,7 @@ fn verdict(attempts: &Attempts, work: &Work, report: &Report, settled_at: Timest
     match report.outcome {
         Outcome::Succeeded => Verdict::Succeed,
         Outcome::Failed | Outcome::TimedOut | Outcome::Lost | Outcome::Cancelled => {
-            retry.verdict(run.attempt, run.lost, report, settled_at, attempts.draw())
+            retry.verdict(run.attempt, run.lost, report, settled_at, attempts.chance())
         }
     }
 }

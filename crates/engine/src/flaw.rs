@@ -16,9 +16,9 @@ pub enum Flaw {
     SkipPresenceCheck,
     /// The node trusts what it sees of others' beats although its own were broken.
     IgnoreBreaks,
-    /// Every slot is passed over as missed, and nothing starts.
+    /// Every slot is skipped as missed, and nothing starts.
     SkipEverything,
-    /// A slot that is late is passed over as an overlap, whether or not a run is in its way.
+    /// A slot that is late is skipped as an overlap, whether or not a run is in its way.
     SkipLate,
     /// A lost attempt is tried again although its job wants no second delivery.
     RetryLost,

@@ -28,7 +28,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// Jobs of one step, and how many of them are read and written at once.
 const PAGE: usize = 500;
 const AT_ONCE: usize = 64;
-/// How often one job is decided anew when others change it meanwhile.
+/// How often one job is decided again when others change it meanwhile.
 const TRIES_MAX: u32 = 32;
 
 pub(crate) struct Ports {

@@ -41,12 +41,12 @@ impl Status {
     /// What is said of it with a beat.
     pub(crate) fn read(&self) -> NodeStatus {
         let micros = |seconds: f64| (seconds.clamp(-1e12, 1e12) * 1e6) as i64;
-        let lag = self.board.lag(self.clock.now());
+        let lateness = self.board.lateness(self.clock.now());
         NodeStatus {
             schedules: self.schedules(),
             executes: self.parts.execute && !self.board.is_closed(),
             room: u32::try_from(self.free()).unwrap_or(u32::MAX),
-            lag: u32::try_from(lag.as_millis()).unwrap_or(u32::MAX),
+            lateness: u32::try_from(lateness.as_millis()).unwrap_or(u32::MAX),
             offset: self.skew.standing().map(|standing| Offset {
                 ahead: micros(standing.wall),
                 uncertainty: micros(standing.uncertainty),

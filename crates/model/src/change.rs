@@ -272,7 +272,7 @@ impl Job {
     }
 
     /// A run of `slot` was taken back before it was dispatched, at `now`: as if never fired. The
-    /// slot is decided anew, by the definition as it stands. `ran` are the slots after `decided_before` and before
+    /// slot is decided again, by the definition as it stands. `ran` are the slots after `decided_before` and before
     /// this one that have a run, live or ended, oldest first: those are not decided again.
     pub fn taken_back(&self, slot: Slot, now: Timestamp, ran: &[Slot]) -> Self {
         let mut job = self.clone();
@@ -304,7 +304,7 @@ impl Job {
             }
             JobState::Active | JobState::Finished => {
                 // From the last decided slot, not from `now`: an earlier one may have been taken
-                // back before this one, and must not be passed over.
+                // back before this one, and must not be left out.
                 job.compute_next(now.min(decided));
             }
             JobState::Paused | JobState::Invalid | JobState::Deleted => {}

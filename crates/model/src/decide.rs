@@ -12,7 +12,7 @@ use crate::time::{Slot, Timestamp};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What is to be done about a job's next slot, all slots it passes over, and the one after.
+/// What is to be done about a job's next slot, all slots it skips, and the one after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// When it was taken, and by which node.
@@ -53,7 +53,7 @@ impl Decision {
 
 /// Slots that were missed, from the next one on.
 struct Missed {
-    /// Those in a row, as many as one decision may pass over.
+    /// Those in a row, as many as one decision may skip.
     all: Stretch,
     /// How many more come after these; no further counted than it matters.
     later: u64,
@@ -68,7 +68,7 @@ impl Job {
 
     /// What to do about `next_slot` at `now`: what calendars leave out is skipped; a slot younger than
     /// `LATE_MAX` is only late; older ones are missed, and the catch-up policy decides. Bounded: one
-    /// decision passes over at most `STRETCH_STEP_MAX` missed slots and `SKIPS_MAX` stretches, cut by days.
+    /// decision skips at most `STRETCH_STEP_MAX` missed slots and `SKIPS_MAX` stretches, cut by days.
     pub fn decide(&self, slot: Slot, now: Timestamp, by: &Arc<str>) -> Decision {
         let mut decision = self.decide_whole(slot, now, by);
         decision.passed = self.by_day(decision.passed);
@@ -154,7 +154,7 @@ impl Job {
                 self.start(decision, None, slot)
             } else {
                 let next = self.def.schedule.next_to_decide(now);
-                self.pass_over(decision, Stretch::one(slot), next)
+                self.skip(decision, Stretch::one(slot), next)
             };
         }
         let counted = self.catch_up_to.is_some_and(|to| slot.0 <= to);
@@ -178,7 +178,7 @@ impl Job {
         }
     }
 
-    /// Passes over the missed slots that are too old or too many, and starts the first of the others. They are counted,
+    /// Skips the missed slots that are too old or too many, and starts the first of the others. They are counted,
     /// not walked, and the cursor says that those that follow were counted too.
     fn catch_up(&self, slot: Slot, now: Timestamp, mut decision: Decision) -> Decision {
         let schedule = &self.def.schedule;
@@ -195,7 +195,7 @@ impl Job {
         let young = first.map(|first| schedule.stretch(first, missed.last.0));
         let Some(young) = young.filter(|_| self.keep_max() > 0) else {
             let next = schedule.next_to_decide(missed.last.0);
-            return self.pass_over(decision, missed, next);
+            return self.skip(decision, missed, next);
         };
         let start = self.last_of(young, self.keep_max());
         let too_old = (start > slot).then(|| schedule.stretch(slot, start.0.minus(MILLISECOND)));
@@ -234,7 +234,7 @@ impl Job {
         let in_window = |slot: Slot| now.since(self.due_at(slot)) <= self.def.catch_up.window;
         let keep = self.keep_max();
         let missed = self.missed(slot, is_missed, keep);
-        // Pass over what is too old or too many; the first that is neither runs.
+        // Skip what is too old or too many; the first that is neither runs.
         let mut left = missed.all.count;
         let old = self.walk(
             slot,
@@ -259,7 +259,7 @@ impl Job {
             }
             None => {
                 let next = self.def.schedule.next_to_decide(missed.all.last.0);
-                self.pass_over(decision, missed.all, next)
+                self.skip(decision, missed.all, next)
             }
         }
     }
@@ -301,7 +301,7 @@ impl Job {
         decision
     }
 
-    fn pass_over(&self, mut decision: Decision, missed: Stretch, next: Option<Slot>) -> Decision {
+    fn skip(&self, mut decision: Decision, missed: Stretch, next: Option<Slot>) -> Decision {
         decision.passed.push(skip_missed(missed, &decision.actor));
         decision.next = next;
         decision
@@ -424,7 +424,7 @@ fn skip_missed(slots: Stretch, by: &Arc<str>) -> Skip {
 struct Walk {
     count: u64,
     last: Slot,
-    /// The first slot that was not passed over.
+    /// The first slot that was not skipped.
     next: Option<Slot>,
 }
 

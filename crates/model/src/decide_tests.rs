@@ -27,7 +27,7 @@ fn job(schedule: Schedule, policy: CatchUpPolicy, window: u64, max: u32) -> Job 
     Job::new(id, TenantId::DEFAULT, None, def, now)
 }
 
-/// Decides until nothing is overdue; the slots that run, and all that was passed over.
+/// Decides until nothing is overdue; the slots that run, and all that was skipped.
 fn catch_up(mut job: Job, now: &str) -> (Vec<Slot>, Vec<Skip>) {
     let now = at(now);
     let (mut runs, mut skips) = (Vec::new(), Vec::new());

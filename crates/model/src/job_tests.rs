@@ -99,7 +99,7 @@ fn a_young_slot_is_only_late_under_every_policy() {
 }
 
 #[test]
-fn catch_up_none_passes_over_all_that_was_missed() {
+fn catch_up_none_skips_all_that_was_missed() {
     let decision = with_catch_up(CatchUpPolicy::None, 3_600, 9).decide(slot(60), at(250), &me());
     // 240 is exactly ten seconds old: only late.
     check(&decision, missed(60, 180, 3), None, 240);
@@ -127,7 +127,7 @@ fn catch_up_all_runs_the_newest_up_to_its_bound_in_order() {
 }
 
 #[test]
-fn a_long_outage_is_passed_over_in_bounded_steps() {
+fn a_long_outage_is_skipped_in_bounded_steps() {
     let job = job(every(1));
     let now = at(1_000_000);
     let mut decided = 0;

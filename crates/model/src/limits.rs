@@ -256,13 +256,13 @@ pub const ROLLUP_BATCH_MAX: usize = 1_000;
 pub const ROLLUP_EVERY: Duration = Duration::from_secs(2);
 /// Live runs, and jobs of each state but active, that are counted for overviews; beyond that they are said to be incomplete.
 pub const STANDING_MAX: usize = 20_000;
-/// Slots one decision may pass over; a longer stretch takes several.
+/// Slots one decision may skip; a longer stretch takes several.
 pub const STRETCH_STEP_MAX: u64 = 10_000;
 /// Edges of calendars looked at to find one slot that they keep; over thirteen years of days.
 pub const CALENDAR_STEPS_MAX: u32 = 5_000;
-/// Entries that one decision or change writes about slots it passes over.
+/// Entries that one decision or change writes about slots it skips.
 pub const SKIPS_MAX: usize = 100;
-/// Days that what is passed over is told apart by; entries are cut at their midnights, so a decision or a change
+/// Days by which skipped slots are told apart; entries are cut at their midnights, so a decision or a change
 /// writes at most so many more.
 pub const SKIP_DAYS_MAX: u64 = 400;
 /// Runs that a node remembers as beyond it.

@@ -37,7 +37,7 @@ fn count(skips: &[Skip]) -> u64 {
 }
 
 #[test]
-fn what_is_passed_over_is_cut_at_midnight() {
+fn what_is_skipped_is_cut_at_midnight() {
     let job = job(cron("0 */6 * * *", "UTC"));
     let one = whole(&job, "2026-06-02T12:00:00Z", "2026-06-04T06:30:00Z");
     let pieces = job.by_day(vec![one.clone()]);
@@ -99,7 +99,7 @@ fn years_are_split_by_days_only_at_their_end() {
 }
 
 #[test]
-fn all_that_is_passed_over_together_has_one_bound() {
+fn all_that_is_skipped_together_has_one_bound() {
     let job = job(every("PT6H", "2026-06-01T00:00:00Z", "UTC"));
     let schedule = &job.def.schedule;
     let mut skips = Vec::new();

@@ -1,4 +1,4 @@
-//! What the store wrote about jobs and slots: every version of a job that it took, and every slot that was passed over,
+//! What the store wrote about jobs and slots: every version of a job that it took, and every slot that was skipped,
 //! with what stood behind it at that moment.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub enum Cause {
     Change { from: JobState, to: JobState },
 }
 
-/// Slots that were passed over.
+/// Slots that were skipped.
 #[derive(Debug, Clone)]
 pub struct Passed {
     /// As it stood before.

@@ -154,7 +154,7 @@ impl FaultStore {
         firings.iter().map(stands).collect()
     }
 
-    /// Writes down which slots a firing has passed over, now that it was answered.
+    /// Writes down which slots a firing has skipped, now that it was answered.
     fn passed(&self, firing: &Firing, living: Living, answer: &Fired) -> Vec<Passed> {
         let decision = &firing.decision;
         let refused = match answer {

@@ -176,7 +176,7 @@ pub trait EngineStore: WaitStore {
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
 
     /// Takes the next attempt of runs of `shards` that nobody holds and that wait for no other, due at or before `up_to`: so
-    /// many of each lane, the earliest first. Needs no lease; what others are taking at this moment is passed over.
+    /// many of each lane, the earliest first. Needs no lease; what others are taking at this moment is left out.
     async fn claim_due(
         &self,
         presence: PresenceId,

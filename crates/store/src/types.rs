@@ -50,7 +50,7 @@ pub struct NodeStatus {
     /// How many more runs it could take.
     pub room: u32,
     /// How late the oldest run that it holds and has not handed to its target is, in milliseconds.
-    pub lag: u32,
+    pub lateness: u32,
     /// Its clock against the store's, unless that is its own.
     pub offset: Option<Offset>,
 }

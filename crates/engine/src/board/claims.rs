@@ -194,7 +194,7 @@ impl Claims {
         self.tasks.sum() + due
     }
 
-    pub(super) fn lag(&self, now: Timestamp) -> Duration {
+    pub(super) fn lateness(&self, now: Timestamp) -> Duration {
         let waits = self.lanes.fronts().filter_map(|run| self.late(run, now));
         waits.max().unwrap_or_default()
     }

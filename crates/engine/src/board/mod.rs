@@ -153,8 +153,8 @@ impl Board {
     }
 
     /// How late the run is that has waited longest for its turn.
-    pub(crate) fn lag(&self, now: Timestamp) -> Duration {
-        self.state().claims.lag(now)
+    pub(crate) fn lateness(&self, now: Timestamp) -> Duration {
+        self.state().claims.lateness(now)
     }
 
     /// How many due runs wait for their turn in a lane, and how late the one is that has waited longest.

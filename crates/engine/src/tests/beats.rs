@@ -77,7 +77,7 @@ async fn how_late_runs_wait_for_their_turn_is_said() {
     bench.rest(&mut bench.dispatch()).await;
     bench.pass(ms(700));
     bench.step(&mut bench.beats()).await.unwrap();
-    assert_eq!(shown(&bench).await.lag, 700);
+    assert_eq!(shown(&bench).await.lateness, 700);
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ pub(super) const SCHEDULES: NodeStatus = NodeStatus {
     schedules: true,
     executes: false,
     room: 0,
-    lag: 0,
+    lateness: 0,
     offset: None,
 };
 
@@ -92,7 +92,7 @@ pub(super) const ABLE: NodeStatus = NodeStatus {
     schedules: true,
     executes: true,
     room: 100,
-    lag: 0,
+    lateness: 0,
     offset: None,
 };
 

@@ -215,7 +215,7 @@ async fn a_queued_slot_waits_in_the_store_and_is_claimed_when_it_is_freed() {
     assert_eq!((run.waits_for_turn(), run.claim), (false, Some(bench.me())));
 }
 
-/// Otherwise they would fall behind by a second each, and be passed over as missed instead.
+/// Otherwise they would fall behind by a second each, and be skipped as missed instead.
 #[tokio::test]
 async fn missed_slots_behind_a_run_that_counts_are_decided_one_at_once_after_another() {
     let bench = Bench::holding().await;

@@ -283,7 +283,7 @@ async fn a_redirect_is_named_and_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_answer_is_passed_over() {
+async fn an_answer_before_the_answer_is_ignored() {
     let report = answered(&format!(
         "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n{OK}"
     ))

@@ -54,7 +54,7 @@ async fn a_link_goes_to_its_own_origin_only() {
 }
 
 #[tokio::test]
-async fn a_link_that_was_closed_is_passed_over() {
+async fn a_link_that_was_closed_is_not_used() {
     let pool = Pool::default();
     let (open, _far) = link().await;
     let (closed, far) = link().await;

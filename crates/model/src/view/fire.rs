@@ -85,7 +85,7 @@ pub enum Fired {
     Ready(RunId),
     /// A run that waits for the job's last one to end.
     Waiting(RunId),
-    /// No run: the slot, or all that the decision passes over, is recorded as skipped.
+    /// No run: the slot, or all that the decision skips, is recorded as skipped.
     Skipped(Reason),
     /// No run: the slot of an edited job had a run already, so the job only moved onward.
     Decided,
@@ -150,7 +150,7 @@ impl View {
         self.live.contains_key(&run) || ended.is_some_and(|(state, _)| state != RunState::Skipped)
     }
 
-    /// Moves the job onward, and records what it passes over.
+    /// Moves the job onward, and records what it skips.
     fn decide(&mut self, job: &Job, decision: &Decision, inserted: bool) {
         self.record_skips(job, &job.def.schedule, &decision.passed, decision.at);
         let stands = job.standing_after(decision, inserted);

@@ -1,7 +1,7 @@
 //! One way to change a job: wait for one's turn, read, decide, write if nobody was faster, wait for the holders.
 //!
 //! A fire in between moves the job's next slot without changing its version; the write then meets a
-//! conflict, and is decided anew from what stands, as long as the version is the one expected.
+//! conflict, and is decided again from what stands, as long as the version is the one expected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::turns::Turn;
 use super::withdraw::{self, Wish, Withdrawn};
 use crate::api::Api;
 
-/// How often a change is decided anew before the client is told to come back.
+/// How often a change is decided again before the client is told to come back.
 const TRIES_MAX: u32 = 32;
 /// Tries that follow at once; later ones wait a little.
 const TRIES_AT_ONCE: u32 = 4;

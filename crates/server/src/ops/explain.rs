@@ -281,7 +281,7 @@ impl View<'_> {
                 steps.push(outcome(true, ran(run)));
             }
             Some(Fate::Skipped(why)) => {
-                steps.extend(self.passed_over(why));
+                steps.extend(self.skipped_by(why));
                 steps.push(outcome(false, self.skipped(why)));
             }
             Some(Fate::Planned { overdue }) => {
@@ -357,8 +357,8 @@ impl View<'_> {
         Step::new("overlap", holds, format!("overlap is {policy}: {says}"))
     }
 
-    /// The policy that had a slot passed over, if it was one.
-    fn passed_over(&self, why: &Why) -> Option<Step> {
+    /// The policy that had a slot skipped, if it was one.
+    fn skipped_by(&self, why: &Why) -> Option<Step> {
         match why.reason {
             Reason::Overlap => Some(self.overlap(false, "a run before it was still alive")),
             Reason::QueueFull => {
@@ -378,7 +378,7 @@ impl View<'_> {
                 let catch_up = &self.job.def.catch_up;
                 let (policy, window) = (catch_up.policy.as_str(), format_span(catch_up.window));
                 let says = format!(
-                    "no node could fire it in time; catch_up is {policy}, within {window}: it was passed over"
+                    "no node could fire it in time; catch_up is {policy}, within {window}: it was skipped"
                 );
                 Some(Step::new("catch_up", false, says))
             }

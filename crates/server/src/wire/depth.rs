@@ -32,7 +32,7 @@ pub(super) fn check(text: &str) -> Result<(), Option<&str>> {
     Ok(())
 }
 
-/// Passes over the rest of a string; answers where its closing quote is.
+/// Skips the rest of a string; answers where its closing quote is.
 fn skip_string(bytes: &mut impl Iterator<Item = (usize, u8)>) -> usize {
     let mut end = 0;
     while let Some((at, byte)) = bytes.next() {

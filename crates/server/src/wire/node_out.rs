@@ -103,7 +103,9 @@ impl Node {
             executes: node_status.executes,
             shards: peer.shards,
             room: node_status.room,
-            lateness: format_span(std::time::Duration::from_millis(node_status.lag.into())),
+            lateness: format_span(std::time::Duration::from_millis(
+                node_status.lateness.into(),
+            )),
             clock_offset: shown(|clock| clock.ahead),
             clock_uncertainty: shown(|clock| clock.uncertainty),
             joined_at: moment(&peer.joined_at),

@@ -1,4 +1,4 @@
-//! Slots that did not run: each was passed over by somebody, for a reason that held at that moment.
+//! Slots that did not run: each was skipped by somebody, for a reason that held at that moment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn span(run: &Run) -> Option<(Slot, Slot)> {
     )
 }
 
-/// Whether a slot may be passed over as missed at a moment: it is old enough, and the job does not want it.
+/// Whether a slot may be skipped as missed at a moment: it is old enough, and the job does not want it.
 fn is_missed(job: &Job, last: Slot, at: Timestamp) -> Result<(), &'static str> {
     let age = |slot: Slot| at.since(job.due_at(slot));
     if age(last) + DOUBT < limits::LATE_MAX {
@@ -172,7 +172,7 @@ impl End<'_> {
                 .map(Vec::as_slice)
                 .unwrap_or_default();
             if !recorded.iter().copied().any(|passed| covers(&passed)) {
-                unrecorded.push(format!("nobody passed over {run:?}"));
+                unrecorded.push(format!("nobody skipped {run:?}"));
             }
         }
         for seen in unrecorded {

@@ -144,7 +144,7 @@ fn a_node_that_does_not_check_whether_it_is_present_is_found() {
 }
 
 #[test]
-fn a_node_that_passes_over_everything_is_found() {
+fn a_node_that_skips_everything_is_found() {
     let engine_flaw = engine::Flaw::SkipEverything;
     finds("skips_have_an_excuse", |seed| Plan {
         engine_flaw,
@@ -153,7 +153,7 @@ fn a_node_that_passes_over_everything_is_found() {
 }
 
 #[test]
-fn a_node_that_passes_over_what_is_late_is_found() {
+fn a_node_that_skips_what_is_late_is_found() {
     let engine_flaw = engine::Flaw::SkipLate;
     finds("overlap_has_a_run_that_counts", |seed| Plan {
         engine_flaw,

@@ -401,7 +401,7 @@ pub async fn a_run_that_is_alive_already_is_refused_and_nothing_written(subject:
 }
 
 /// An edit may take back a slot before one that was dispatched; the later one stays decided.
-pub async fn a_decided_slot_of_an_edited_job_is_passed_over(subject: Subject) -> Kept {
+pub async fn a_decided_slot_of_an_edited_job_is_not_fired_again(subject: Subject) -> Kept {
     let job = subject.put(job(1)?).await?;
     let run = subject.claimed(job.id).await?;
     for ended in [false, true] {

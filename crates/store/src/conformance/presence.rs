@@ -76,14 +76,14 @@ pub async fn what_a_node_says_of_itself_is_what_others_hear(subject: Subject) ->
             schedules: true,
             executes: false,
             room: 0,
-            lag: u32::MAX,
+            lateness: u32::MAX,
             offset: Some(offset),
         },
         NodeStatus {
             schedules: false,
             executes: true,
             room: u32::MAX,
-            lag: 0,
+            lateness: 0,
             offset: None,
         },
     ];

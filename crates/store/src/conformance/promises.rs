@@ -33,8 +33,7 @@ macro_rules! conformance_promises {
             }
             level {
                 a_level_is_raised_when_every_living_node_knows_it
-                a_node_below_the_level_may_not_join
-                a_level_that_was_raised_stays
+                a_node_below_the_level_may_not_join a_level_that_was_raised_stays
             }
             access {
                 a_key_reads_back_whole
@@ -49,8 +48,7 @@ macro_rules! conformance_promises {
                 the_last_use_of_a_key_never_moves_back
                 a_tenant_has_so_many_keys_and_no_more
                 opening_again_keeps_keys
-                a_tenant_is_found_by_its_name_and_its_id
-                tenants_are_listed_by_name
+                a_tenant_is_found_by_its_name_and_its_id tenants_are_listed_by_name
                 a_key_belongs_to_a_tenant_that_is_there
                 a_tenant_goes_when_it_has_no_valid_key
             }
@@ -220,7 +218,7 @@ macro_rules! conformance_promises {
                 a_last_slot_finishes_its_job
                 each_firing_of_a_batch_has_its_own_answer
                 a_run_that_is_alive_already_is_refused_and_nothing_written
-                a_decided_slot_of_an_edited_job_is_passed_over
+                a_decided_slot_of_an_edited_job_is_not_fired_again
                 a_run_is_due_when_its_spread_says
             }
             skips {
@@ -452,9 +450,7 @@ macro_rules! conformance_promises {
                 a_slot_taken_back_that_bounds_leave_out_is_not_decided
                 a_pause_outlasts_the_end_of_the_run
                 a_resumed_job_rests_while_its_run_lives
-                a_parked_job_is_not_woken
-                a_deleted_job_is_not_woken
-                a_finished_job_is_not_woken
+                a_parked_job_is_not_woken a_deleted_job_is_not_woken a_finished_job_is_not_woken
                 an_end_beyond_the_bounds_finishes_the_job
                 a_change_that_the_end_of_a_run_overtook_is_a_conflict
                 opening_again_keeps_a_job_resting
@@ -463,8 +459,7 @@ macro_rules! conformance_promises {
                 runs_read_together_come_as_they_were_named
                 live_and_ended_runs_are_one_list
                 run_pages_neither_repeat_nor_lose
-                runs_are_listed_by_job_and_by_state
-                runs_are_listed_by_when_they_were_due
+                runs_are_listed_by_job_and_by_state runs_are_listed_by_when_they_were_due
                 a_tenant_reads_only_its_own_runs
             }
             slots {
@@ -474,8 +469,7 @@ macro_rules! conformance_promises {
                 a_stretch_is_listed_where_it_covers_the_beginning
                 a_stretch_that_began_days_before_is_found
                 slots_of_many_days_are_one_list
-                runs_by_hand_are_no_slots
-                slots_are_listed_to_their_tenant_job_by_job
+                runs_by_hand_are_no_slots slots_are_listed_to_their_tenant_job_by_job
                 a_slot_decided_again_is_listed_once
                 slots_taken_back_and_forgotten_are_not_listed
             }

@@ -263,7 +263,7 @@ pub async fn a_long_pause_is_an_entry_for_each_day(subject: Subject) -> Kept {
     Ok(())
 }
 
-/// The clock went back: slots that were passed over, and the run after them, lie ahead again.
+/// The clock went back: slots that were skipped, and the run after them, lie ahead again.
 pub async fn what_was_skipped_before_a_run_taken_back_is_decided_again(subject: Subject) -> Kept {
     for (number, claim) in [(1, false), (2, true), (3, true)] {
         let schedule = every(1)?;

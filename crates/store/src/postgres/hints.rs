@@ -87,7 +87,7 @@ impl Gathered {
         text.join(" ")
     }
 
-    /// What someone wrote. What is not understood may come from a newer node, and is passed over.
+    /// What someone wrote. What is not understood may come from a newer node, and is ignored.
     pub(super) fn read(&mut self, text: &str) {
         for part in text.split(' ') {
             if let Some(shards) = part.strip_prefix(SHARDS) {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_passed_over() {
+    fn what_is_not_understood_is_ignored() {
         for (text, hints) in [
             ("", vec![]),
             ("later:5 ready wake", vec![Hint::Ready]),

@@ -147,7 +147,7 @@ async fn after_a_connection_is_lost_so_may_hints_be() {
 }
 
 #[tokio::test]
-async fn what_nobody_understands_is_passed_over() {
+async fn what_nobody_understands_is_ignored() {
     let server = PgServer::shared().unwrap();
     let address = server.fresh_schema();
     let schema = PgConfig::parse(&address).unwrap().schema().to_owned();

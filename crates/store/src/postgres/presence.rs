@@ -136,7 +136,7 @@ impl PgStore {
         let marks = conn.prepare(include_str!("sql/beat_marks.sql")).await?;
         let living = conn.prepare(include_str!("sql/beat_living.sql")).await?;
         let (now, uptime, ttl) = (self.now_micros(), self.uptime(), millis(PRESENCE_TTL));
-        let (room, lag) = (i64::from(node_status.room), i64::from(node_status.lag));
+        let (room, lateness) = (i64::from(node_status.room), i64::from(node_status.lateness));
         let ahead = node_status.offset.map(|offset| offset.ahead);
         let uncertainty = node_status.offset.map(|offset| offset.uncertainty);
         let heard: [Param<'_>; 10] = [
@@ -147,7 +147,7 @@ impl PgStore {
             &node_status.schedules,
             &node_status.executes,
             &room,
-            &lag,
+            &lateness,
             &ahead,
             &uncertainty,
         ];
@@ -299,7 +299,7 @@ fn peer(row: &Row) -> Done<Peer> {
             schedules: row.try_get(5)?,
             executes: row.try_get(6)?,
             room: u32::try_from(number(7)?).unwrap_or(u32::MAX),
-            lag: u32::try_from(number(8)?).unwrap_or(u32::MAX),
+            lateness: u32::try_from(number(8)?).unwrap_or(u32::MAX),
             offset: ahead.zip(uncertainty).map(|(by, about)| offset(by, about)),
         },
         joined_at: moment(row, 11)?,

@@ -156,7 +156,7 @@ fn a_clock_that_jumps_an_hour_ahead_loses_and_repeats_nothing() {
         .iter()
         .flat_map(|policy| recurring(&bent, start, policy))
         .collect();
-    // One in the hour that will be passed over, one soon after it.
+    // One in the hour that will be skipped, one soon after it.
     let at = |path, moment| Planned::one_off(moment, &bent.receiver.url(path));
     let mut one_offs = vec![
         at("/within", start + HOUR / 2),

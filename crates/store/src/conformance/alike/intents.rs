@@ -363,7 +363,7 @@ fn node_status(number: u8) -> NodeStatus {
         schedules: number % 2 == 1,
         executes: number % 3 == 1,
         room: u32::from(number),
-        lag: 0,
+        lateness: 0,
         offset: (number > 4).then_some(offset),
     }
 }

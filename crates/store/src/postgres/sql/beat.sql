@@ -1,5 +1,6 @@
 -- beat: a presence that lives on, and how it is. Each beat has a greater mark (`beaten_at`) than the one before, whatever the clock
 -- shows. Answers the time before anything is written. `expires_at` says when it was, and nodes of the version before go by it.
+-- The column `lag` has its lateness.
 UPDATE presences p
 SET beaten_at = greatest(t.up, p.beaten_at + 1), expires_at = t.up + $4::bigint,
     seen_at = greatest(p.seen_at, t.now_us / 1000),
