@@ -198,6 +198,10 @@ fn is_tick(error: &io::Error) -> bool {
 fn end_for_ever() {
     loop {
         family::end_all();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the supervisor is a process of its own, without a clock to ask"
+        )]
         std::thread::sleep(TICK);
     }
 }

@@ -122,6 +122,7 @@ fn processes_with(text: &str) -> Vec<i32> {
 
 /// Waits until no such process is there, and fails if that takes too long.
 #[track_caller]
+#[expect(clippy::disallowed_methods, reason = "real processes take real time")]
 fn all_gone(text: &str) {
     for _ in 0..500 {
         if processes_with(text).is_empty() {

@@ -11,7 +11,7 @@ use store::postgres::server::PgServer;
 use tempfile::TempDir;
 
 use crate::cli::fails;
-use crate::support::{BINARY, Http, KEYS, Server, skip, wait_for, wait_within};
+use crate::support::{BINARY, Http, KEYS, Server, pause, skip, wait_for, wait_within};
 
 /// What is printed once.
 const SHOWN: &str = "The root key, shown this once: ";
@@ -333,7 +333,7 @@ fn a_tenant_has_so_many_runs_a_day_also_after_a_restart() {
         &["3 of at most 3", "runs_day_max"],
     );
     // Slots are skipped each second, and the log has one line.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    pause(std::time::Duration::from_secs(3));
     let lines = |log: String| {
         let all = log
             .lines()

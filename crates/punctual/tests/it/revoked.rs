@@ -10,7 +10,7 @@ use serde_json::json;
 use store::postgres::server::{Mode, PgServer};
 use tempfile::TempDir;
 
-use crate::support::{Http, KEYS, Server, now, skip, wait_for};
+use crate::support::{Http, KEYS, Server, now, pause, skip, wait_for};
 
 /// What is promised, in milliseconds.
 const PROMISED: i64 = 1_000;
@@ -62,7 +62,7 @@ impl Fleet {
         let until = now() + 30_000;
         while http.get("/v1/jobs").status != status {
             assert!(now() < until, "waited in vain for {status}");
-            thread::sleep(Duration::from_millis(3));
+            pause(Duration::from_millis(3));
         }
     }
 
@@ -104,7 +104,7 @@ fn a_key_revoked_on_one_node_is_refused_by_another_within_a_second() {
     let (id, key) = fleet.key("reader");
     fleet.revoke(&id);
     fleet.wait_for_status(&key, 401);
-    thread::sleep(Duration::from_millis(700));
+    pause(Duration::from_millis(700));
     let http = fleet.other.http().with_key(&key);
     assert_eq!(http.get("/v1/jobs").status, 401, "and it stays so");
 }
@@ -200,7 +200,7 @@ fn read_in_bits(mut stream: TcpStream) -> (i64, bool) {
                 end.drain(..end.len().saturating_sub(8));
             }
         }
-        thread::sleep(Duration::from_millis(3));
+        pause(Duration::from_millis(3));
     }
 }
 

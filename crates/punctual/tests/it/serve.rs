@@ -4,7 +4,6 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Output;
-use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -12,7 +11,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::cli::fails;
-use crate::support::{Answer, Receiver, Server, punctual, wait_for};
+use crate::support::{Answer, Receiver, Server, pause, punctual, wait_for};
 
 /// Refused with one clear line and code 2.
 #[track_caller]
@@ -162,7 +161,7 @@ fn a_second_signal_ends_it_at_once() {
     wait_for("the first signal", || {
         server.log().contains("stopping").then_some(())
     });
-    thread::sleep(Duration::from_millis(100));
+    pause(Duration::from_millis(100));
     server.signal(Signal::SIGTERM);
     assert_eq!(server.wait().code(), Some(130));
 }

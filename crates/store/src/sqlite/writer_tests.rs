@@ -276,6 +276,7 @@ async fn the_engine_goes_before_clients_that_came_first_and_waits_for_few_of_the
             let work = move |_: &mut Db| {
                 if by == By::Client {
                     let time = Duration::from_millis(5);
+                    #[expect(clippy::disallowed_methods, reason = "work that takes its time")]
                     std::thread::sleep(time);
                     clock.advance(time);
                 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use engine::{Clock, SystemClock};
 
+use super::pause;
+
 /// One callback.
 #[derive(Debug, Clone)]
 pub struct Delivery {
@@ -134,7 +136,7 @@ fn talk(stream: TcpStream, script: &Script, seen: Option<&Mutex<Vec<Delivery>>>)
         if let Some(seen) = seen {
             seen.lock().unwrap().push(delivery);
         }
-        thread::sleep(after);
+        pause(after);
         let answer = format!(
             "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
