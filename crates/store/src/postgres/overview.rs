@@ -14,6 +14,7 @@ use super::calendars::read_jobs;
 use super::fault::Done;
 use super::place::Stretch;
 use super::pool::Params;
+use super::put::columns;
 use super::rows::{moment, word};
 use super::store::{PgStore, limit};
 use crate::code::{Code, bad_row};
@@ -21,48 +22,23 @@ use crate::doc::{decode_rollup, encode_rollup};
 use crate::row::{Payloads, planned};
 use crate::{DueCursor, DuePage, DueSpan, LiveCount, OverviewStore, StandingCounts, StoreError};
 
-/// Rollups as columns.
-#[derive(Default)]
-struct RollupColumns {
-    tenants: Vec<Uuid>,
-    steps: Vec<i16>,
-    moments: Vec<i64>,
-    counters: Vec<Uuid>,
-    expiries: Vec<i64>,
-    docs: Vec<Vec<u8>>,
-}
-
-impl RollupColumns {
-    fn new(rows: &[RollupRow]) -> Result<Self, StoreError> {
-        let mut columns = Self::default();
-        for row in rows {
-            columns.tenants.push(row.tenant.0);
-            columns.steps.push(row.step.code());
-            columns.moments.push(row.at.as_millis());
-            columns.counters.push(row.by.0);
-            columns.expiries.push(row.expires_at().as_millis());
-            let doc = encode_rollup(&row.rollup);
-            columns
-                .docs
-                .push(doc.map_err(|error| bad_row("rollup", &error))?);
-        }
-        Ok(columns)
-    }
+columns! {
+    /// Rollups; columns as `put_rollups.sql` has them.
+    RollupColumns(row: &RollupRow, doc: Vec<u8>) [
+        tenant: Uuid = row.tenant.0,
+        step: i16 = row.step.code(),
+        at: i64 = row.at.as_millis(),
+        counter: Uuid = row.by.0,
+        expires_at: i64 = row.expires_at().as_millis(),
+        doc: Vec<u8> = doc,
+    ]
 }
 
 impl PgStore {
     async fn try_put_rollups(&self, columns: &RollupColumns) -> Done<()> {
         let conn = self.clients.get().await?;
         let sql = include_str!("sql/put_rollups.sql");
-        let params: &Params<'_> = &[
-            &columns.tenants,
-            &columns.steps,
-            &columns.moments,
-            &columns.counters,
-            &columns.expiries,
-            &columns.docs,
-        ];
-        conn.execute(sql, params).await?;
+        conn.execute(sql, &columns.params()).await?;
         Ok(())
     }
 
@@ -161,7 +137,11 @@ impl PgStore {
 #[async_trait]
 impl OverviewStore for PgStore {
     async fn put_rollups(&self, rows: &[RollupRow]) -> Result<(), StoreError> {
-        let columns = RollupColumns::new(rows)?;
+        let mut columns = RollupColumns::default();
+        for row in rows {
+            let doc = encode_rollup(&row.rollup);
+            columns.push(row, doc.map_err(|error| bad_row("rollup", &error))?);
+        }
         self.call(|| self.try_put_rollups(&columns)).await
     }
 
