@@ -17,7 +17,7 @@ use model::{
     Shard, TenantId, Timestamp, alert,
 };
 use store::{
-    AlertKey, AlertMoves, AlertStore, AlertsMoved, Found, Page, RunFilter, Store, StoreError,
+    AlertKey, AlertMoves, AlertStore, AlertsMoved, ClientStore, Found, Page, RunFilter, StoreError,
 };
 use tracing::{debug, warn};
 
@@ -38,7 +38,7 @@ const JOBS_AT_ONCE: usize = 32;
 const FULL_AGAIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct Ports {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ClientStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use executor::Registry;
 use model::PresenceId;
 use model::shard::ShardSet;
-use store::Store;
+use store::{EngineStore, Store};
 
 use crate::clock::Clock;
 use crate::desk::By;
@@ -72,7 +72,7 @@ impl Common {
             node: Arc::from(config.name.as_str()),
             trouble: Arc::new(trouble),
         };
-        let ways = (Arc::clone(&store), Arc::clone(&clock), skew.clone());
+        let ways: (Arc<dyn EngineStore>, _, _) = (store.clone(), Arc::clone(&clock), skew.clone());
         let keys = Arc::new(KeyRing::new(config.master_keys.clone()));
         let tokens = Tokens::new(ways.0.clone(), ways.1.clone(), Arc::clone(&keys));
         let tokens = Arc::new(tokens);
@@ -85,9 +85,9 @@ impl Common {
             beat: nudges.beat.clone(),
         };
         let fleet = Arc::new(Fleet::new(clock.uptime()));
-        let vault = Arc::new(Vault::new(Arc::clone(&keys), Arc::clone(&store)));
+        let vault = Arc::new(Vault::new(Arc::clone(&keys), store.clone()));
         let known = (Arc::clone(&fleet), Arc::clone(&tokens), Arc::clone(&vault));
-        let logs = Arc::new(RunLogs::new(Arc::clone(&store), Arc::clone(&clock)));
+        let logs = Arc::new(RunLogs::new(store.clone(), Arc::clone(&clock)));
         let outside = Outside::new(ways, known, Arc::clone(&logs), followed, config.seed);
         Self {
             by,

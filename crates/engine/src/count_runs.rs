@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use model::runs_day::Day;
 use model::{PresenceId, Timestamp, limits};
-use store::{Store, StoreError};
+use store::{ClientStore, StoreError};
 
 use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
@@ -19,7 +19,7 @@ const REST: u32 = 10;
 
 pub(crate) struct Ports {
     pub counts: Arc<RunCounts>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ClientStore>,
     pub clock: Arc<dyn Clock>,
     /// Under which name this process counts, for as long as it lives: its first presence.
     pub counter: PresenceId,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{Timestamp, limits};
-use store::{Store, StoreError};
+use store::{ClientStore, StoreError};
 use tracing::warn;
 
 use crate::clock::Clock;
@@ -17,7 +17,7 @@ use crate::rollups::Rollups;
 const LAST: Duration = Duration::from_secs(1);
 
 pub(crate) struct Ports {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ClientStore>,
     pub clock: Arc<dyn Clock>,
     pub rollups: Rollups,
     pub nudge: Nudge,

@@ -10,7 +10,8 @@ use model::{Attempt, Progress, Report, RunId, Timestamp, Verdict, limits};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{
-    Beaten, EndedHanded, HandedEnd, Heartbeat, LogAppend, Reported, Settled, Store, StoreError,
+    Beaten, EndedHanded, EngineStore, HandedEnd, Heartbeat, LogAppend, Reported, Settled,
+    StoreError,
 };
 
 use crate::clock::Clock;
@@ -144,7 +145,7 @@ impl Followed {
 
 /// What of a node the outside talks to.
 pub struct Outside {
-    store: Arc<dyn Store>,
+    store: Arc<dyn EngineStore>,
     clock: Arc<dyn Clock>,
     skew: Skew,
     fleet: Arc<Fleet>,
@@ -159,7 +160,7 @@ pub struct Outside {
 
 impl Outside {
     pub(crate) fn new(
-        (store, clock, skew): (Arc<dyn Store>, Arc<dyn Clock>, Skew),
+        (store, clock, skew): (Arc<dyn EngineStore>, Arc<dyn Clock>, Skew),
         (fleet, tokens, vault): (Arc<Fleet>, Arc<Tokens>, Arc<Vault>),
         logs: Arc<RunLogs>,
         followed: Followed,

@@ -19,8 +19,8 @@ use model::{
     limits,
 };
 use store::{
-    Acting, Finder, Found, Page, Progress, QueueRun, Queued, Replay, ReplayState, ReplayWork,
-    RunFind, Store, StoreError,
+    Acting, ClientStore, Finder, Found, Page, Progress, QueueRun, Queued, Replay, ReplayState,
+    ReplayWork, RunFind, StoreError,
 };
 use tracing::info;
 
@@ -50,7 +50,7 @@ const SLOTS_SPAN: Duration = Duration::from_secs(600);
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 pub(crate) struct Ports {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ClientStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub shards: Arc<Shards>,

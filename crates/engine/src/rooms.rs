@@ -377,7 +377,7 @@ impl Rooms {
 
     pub(crate) fn flush(&self) -> Flush {
         Flush::new(flush::Ports {
-            store: Arc::clone(&self.common.store),
+            store: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             rollups: self.common.metrics.rollups.clone(),
             nudge: self.common.nudges.flush.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::RunId;
-use store::{Beaten, LogAppend, Store, StoreError};
+use store::{Beaten, EngineStore, LogAppend, StoreError};
 
 use crate::clock::Clock;
 use crate::gather::{About, Gather};
@@ -13,7 +13,7 @@ use crate::gather::{About, Gather};
 const DEPTH: usize = 2;
 
 pub(crate) struct RunLogs {
-    store: Arc<dyn Store>,
+    store: Arc<dyn EngineStore>,
     clock: Arc<dyn Clock>,
     appends: Gather<LogAppend, Beaten>,
 }
@@ -29,7 +29,7 @@ impl About for LogAppend {
 }
 
 impl RunLogs {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(store: Arc<dyn EngineStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
             clock,

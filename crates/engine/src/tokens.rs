@@ -14,7 +14,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use model::hex::{from_hex_exact, to_hex};
 use model::{AttemptNo, RunId, Timestamp};
 use sha2::Sha256;
-use store::{ReportKey, Store, StoreError};
+use store::{EngineStore, ReportKey, StoreError};
 use zeroize::Zeroizing;
 
 use crate::clock::Clock;
@@ -54,7 +54,7 @@ struct Known {
 }
 
 pub(crate) struct Tokens {
-    store: Arc<dyn Store>,
+    store: Arc<dyn EngineStore>,
     clock: Arc<dyn Clock>,
     master_keys: Arc<KeyRing>,
     known: Mutex<Known>,
@@ -97,7 +97,7 @@ fn parse(text: &str) -> Option<Parts<'_>> {
 
 impl Tokens {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn EngineStore>,
         clock: Arc<dyn Clock>,
         master_keys: Arc<KeyRing>,
     ) -> Self {
