@@ -12,17 +12,17 @@ pub mod time;
 pub mod schedule;
 
 pub mod access;
-pub mod cidr;
+mod cidr;
 pub mod host;
-pub mod lane;
+mod lane;
 pub mod level;
 pub mod limits;
 pub mod lockout;
 pub mod mask;
-pub mod parts;
+mod parts;
 pub mod presence;
-pub mod proxy;
-pub mod queue;
+mod proxy;
+mod queue;
 pub mod redirect;
 pub mod secret;
 pub mod shard;
@@ -31,33 +31,33 @@ pub mod signing;
 pub mod success;
 pub mod target;
 pub mod tenant;
-pub mod tls;
+mod tls;
 pub mod user;
 
 pub mod policy;
 
-pub mod change;
-pub mod decide;
-pub mod failures;
+mod change;
+mod decide;
+mod failures;
 pub mod job;
 pub mod quota;
 pub mod runs_day;
-pub mod skip;
+mod skip;
 
 pub mod alert;
 pub mod attempt;
 pub mod breaker;
 pub mod error_group;
-pub mod exchange;
+mod exchange;
 pub mod handed;
-pub mod partition;
+mod partition;
 pub mod retry;
 pub mod rollup;
 pub mod run;
-pub mod run_match;
-pub mod trace;
-pub mod wait;
-pub mod within;
+mod run_match;
+mod trace;
+mod wait;
+mod within;
 
 pub mod view;
 
