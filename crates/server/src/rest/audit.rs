@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use engine::chain::{Check, Head, Step};
-use model::{KeyId, TenantId, TenantName};
+use model::{KeyId, TenantId, TenantName, limits};
 use store::Action;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::StreamExt;
@@ -54,9 +54,9 @@ async fn tenant_and_filter(
         since: params.moment("since")?,
         until: params.moment("until")?,
         action: action.transpose()?,
-        actor: params.one("actor")?.map(str::to_owned),
+        actor: params.text("actor", limits::NAME_MAX)?.map(str::to_owned),
         key: key.map_err(|error| refuse("key", error.to_string()))?,
-        subject: params.one("subject")?.map(str::to_owned),
+        subject: params.text("subject", limits::NAME_MAX)?.map(str::to_owned),
     };
     Ok((tenant, filter))
 }

@@ -1,4 +1,4 @@
-//! What requests are made of: ids in paths, bodies, parameters, preconditions. Each refuses in the
+//! What requests are made of: ids in paths, bodies, preconditions, and parameters, which `params` reads. Each refuses in the
 //! form of a problem.
 
 use std::str::FromStr;
@@ -6,26 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use model::id::IdError;
-use model::schedule::CalendarError;
-use model::secret::SecretNameError;
-use model::signing::SigningIdError;
-use model::tenant::TenantNameError;
-use model::user::UserNameError;
 use model::{
-    AlertName, AlertNameError, CalendarName, JobId, JobKey, KeyId, ReplayId, RunId, SecretName,
-    SigningId, TenantId, TenantName, Timestamp, UserName, Version, limits,
+    AlertName, CalendarName, JobId, JobKey, KeyId, ReplayId, RunId, SecretName, SigningId,
+    TenantId, TenantName, UserName, Version, limits,
 };
 use sha2::{Digest, Sha256};
 use store::Idempotency;
 
+pub(super) use super::params::{DryRun, NoParams, Params, refuse};
 use super::who;
 use crate::api::Api;
-use crate::ops::{Expect, Mode, jobs};
+use crate::ops::{Expect, jobs};
 use crate::problem::{Kind, Problem};
 
 /// How long a body may take to arrive.
@@ -80,256 +76,46 @@ pub(super) async fn job_id(
     Ok(Ok(job.id))
 }
 
-/// A run's id in the path.
-pub(super) struct RunPath(pub RunId);
+/// What stands in a path and is read by itself: by whom, how its field is called, what is answered to bytes that are no text,
+/// and what to a text that is none of its kind.
+macro_rules! paths {
+    ($($(#[$doc:meta])* $name:ident($of:ty, $read:expr, $field:literal, $missing:ident, $refused:ident),)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name(pub $of);
 
-impl FromRequestParts<Arc<Api>> for RunPath {
-    type Rejection = Problem;
+        impl FromRequestParts<Arc<Api>> for $name {
+            type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::RunNotFound).await?;
-        let refused = |error: IdError| Problem::new(Kind::RunNotFound, error.to_string()).at("id");
-        RunId::from_str(&text).map(Self).map_err(refused)
-    }
-}
-
-/// A replay's id in the path.
-pub(super) struct ReplayPath(pub ReplayId);
-
-impl FromRequestParts<Arc<Api>> for ReplayPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::ReplayNotFound).await?;
-        let refused =
-            |error: IdError| Problem::new(Kind::ReplayNotFound, error.to_string()).at("id");
-        ReplayId::from_str(&text).map(Self).map_err(refused)
-    }
-}
-
-/// The id of a key that opens the API, in the path.
-pub(super) struct AccessKeyPath(pub KeyId);
-
-impl FromRequestParts<Arc<Api>> for AccessKeyPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::AccessKeyNotFound).await?;
-        let refused =
-            |error: IdError| Problem::new(Kind::AccessKeyNotFound, error.to_string()).at("id");
-        KeyId::from_str(&text).map(Self).map_err(refused)
-    }
-}
-
-/// A job's own key in the path; slashes and all.
-pub(super) struct KeyPath(pub JobKey);
-
-impl FromRequestParts<Arc<Api>> for KeyPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::JobNotFound).await?;
-        let refused = |error: model::job::KeyError| {
-            Problem::new(Kind::FieldInvalid, error.to_string()).at("key")
-        };
-        JobKey::new(&text).map(Self).map_err(refused)
-    }
-}
-
-/// A calendar's name in the path.
-pub(super) struct CalendarPath(pub CalendarName);
-
-impl FromRequestParts<Arc<Api>> for CalendarPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::CalendarNotFound).await?;
-        let refused =
-            |error: CalendarError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
-        CalendarName::new(&text).map(Self).map_err(refused)
-    }
-}
-
-/// An alert's name in the path.
-pub(super) struct AlertPath(pub AlertName);
-
-impl FromRequestParts<Arc<Api>> for AlertPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::AlertNotFound).await?;
-        let refused =
-            |error: AlertNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
-        AlertName::new(&text).map(Self).map_err(refused)
-    }
-}
-
-/// A user's name in the path.
-pub(super) struct UserPath(pub UserName);
-
-impl FromRequestParts<Arc<Api>> for UserPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::UserNotFound).await?;
-        let refused =
-            |error: UserNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
-        UserName::new(&text).map(Self).map_err(refused)
-    }
-}
-
-/// A tenant's name in the path.
-pub(super) struct TenantPath(pub TenantName);
-
-impl FromRequestParts<Arc<Api>> for TenantPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::TenantNotFound).await?;
-        let refused =
-            |error: TenantNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
-        TenantName::new(&text).map(Self).map_err(refused)
-    }
-}
-
-/// A secret's name in the path.
-pub(super) struct SecretPath(pub SecretName);
-
-impl FromRequestParts<Arc<Api>> for SecretPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::SecretNotFound).await?;
-        let refused =
-            |error: SecretNameError| Problem::new(Kind::FieldInvalid, error.to_string()).at("name");
-        SecretName::new(&text).map(Self).map_err(refused)
-    }
-}
-
-/// A signing secret's id in the path.
-pub(super) struct SigningPath(pub SigningId);
-
-impl FromRequestParts<Arc<Api>> for SigningPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let text = path_of(parts, api, Kind::SigningSecretNotFound).await?;
-        let refused = |error: SigningIdError| {
-            Problem::new(Kind::SigningSecretNotFound, error.to_string()).at("id")
-        };
-        text.parse().map(Self).map_err(refused)
-    }
-}
-
-/// A request that has no use for parameters: whoever sends one means something else.
-pub(super) struct NoParams;
-
-impl FromRequestParts<Arc<Api>> for NoParams {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let params = Params::from_request_parts(parts, api).await?;
-        params.known(&[])?;
-        Ok(Self)
-    }
-}
-
-/// A request that may ask for a rehearsal, with `dry_run`.
-pub(super) struct DryRun(pub Mode);
-
-impl FromRequestParts<Arc<Api>> for DryRun {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let params = Params::from_request_parts(parts, api).await?;
-        params.known(&["dry_run"])?;
-        let dry = params.switch("dry_run")?;
-        Ok(Self(if dry { Mode::Dry } else { Mode::Write }))
-    }
-}
-
-/// Query parameters, each known to its reader.
-pub(super) struct Params(Vec<(String, String)>);
-
-impl FromRequestParts<Arc<Api>> for Params {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let query = Query::from_request_parts(parts, api).await;
-        query.map(|Query(list)| Self(list)).map_err(|error| {
-            Problem::new(
-                Kind::ParameterInvalid,
-                format!("the query cannot be read: {error}"),
-            )
-        })
-    }
-}
-
-impl Params {
-    /// Refuses a parameter that nobody knows.
-    pub(super) fn known(&self, known: &[&str]) -> Result<(), Problem> {
-        match self
-            .0
-            .iter()
-            .find(|(name, _)| !known.contains(&name.as_str()))
-        {
-            None => Ok(()),
-            Some((name, _)) => {
-                let name = shown(name);
-                let list = match known {
-                    [] => "there are none here".to_owned(),
-                    known => format!("known are {}", known.join(", ")),
-                };
-                let detail = format!("{name:?} is not a known parameter: {list}");
-                Err(Problem::new(Kind::ParameterInvalid, detail).at(name))
+            async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+                let text = path_of(parts, api, Kind::$missing).await?;
+                let read = $read(&text).map(Self);
+                read.map_err(|error| Problem::new(Kind::$refused, error.to_string()).at($field))
             }
         }
-    }
-
-    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0
-            .iter()
-            .filter(move |(given, _)| given == name)
-            .map(|(_, value)| value.as_str())
-    }
-
-    /// True or false; false if it is not given. One without a value is refused: nobody may guess what was meant.
-    pub(super) fn switch(&self, name: &'static str) -> Result<bool, Problem> {
-        let given: Vec<&str> = self.all(name).collect();
-        match given.as_slice() {
-            [] | ["false"] => Ok(false),
-            ["true"] => Ok(true),
-            _ => Err(refuse(name, format!("{name} is true or false, once"))),
-        }
-    }
-
-    /// A parameter that may stand once.
-    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Problem> {
-        let mut all = self.all(name);
-        let first = all.next();
-        match all.next() {
-            None => Ok(first.filter(|value| !value.is_empty())),
-            Some(_) => Err(refuse(name, format!("{name} is given twice"))),
-        }
-    }
+    )*};
 }
 
-impl Params {
-    /// A moment: RFC 3339, or epoch seconds or milliseconds.
-    pub(super) fn moment(&self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
-        let read = |text: &str| match text.parse() {
-            Ok(number) => Timestamp::from_number(number),
-            // An offset's plus, sent as it is, arrives as a space.
-            Err(_) => Timestamp::parse(&text.replace(' ', "+")),
-        };
-        let moment = self.one(name)?.map(read).transpose();
-        moment.map_err(|error| refuse(name, error.to_string()))
-    }
-}
-
-/// A parameter that cannot be used.
-pub(super) fn refuse(name: &'static str, detail: impl Into<String>) -> Problem {
-    Problem::new(Kind::ParameterInvalid, detail).at(name)
+paths! {
+    /// A run's id in the path.
+    RunPath(RunId, RunId::from_str, "id", RunNotFound, RunNotFound),
+    /// A replay's id in the path.
+    ReplayPath(ReplayId, ReplayId::from_str, "id", ReplayNotFound, ReplayNotFound),
+    /// The id of a key that opens the API, in the path.
+    AccessKeyPath(KeyId, KeyId::from_str, "id", AccessKeyNotFound, AccessKeyNotFound),
+    /// A signing secret's id in the path.
+    SigningPath(SigningId, SigningId::from_str, "id", SigningSecretNotFound, SigningSecretNotFound),
+    /// A job's own key in the path; slashes and all.
+    KeyPath(JobKey, JobKey::new, "key", JobNotFound, FieldInvalid),
+    /// A calendar's name in the path.
+    CalendarPath(CalendarName, CalendarName::new, "name", CalendarNotFound, FieldInvalid),
+    /// An alert's name in the path.
+    AlertPath(AlertName, AlertName::new, "name", AlertNotFound, FieldInvalid),
+    /// A user's name in the path.
+    UserPath(UserName, UserName::new, "name", UserNotFound, FieldInvalid),
+    /// A tenant's name in the path.
+    TenantPath(TenantName, TenantName::new, "name", TenantNotFound, FieldInvalid),
+    /// A secret's name in the path.
+    SecretPath(SecretName, SecretName::new, "name", SecretNotFound, FieldInvalid),
 }
 
 /// A JSON body, read whole and bounded. It is empty when there is none.

@@ -8,7 +8,7 @@ use model::{JobId, Reason, RunMatch, RunState, TenantId, WaitReason, limits};
 use store::{RunFilter, RunFind};
 
 use super::answer::{self, Answer};
-use super::extract::{Params, job_id, refuse, shown};
+use super::extract::{Params, job_id, refuse};
 use super::jobs::labels;
 use super::who::Reader;
 use crate::api::Api;
@@ -41,63 +41,25 @@ pub(super) fn find(job: Option<JobId>, params: &Params) -> Result<RunFind, Probl
         let detail = format!("to, {to}, is not later than from, {from}");
         return Err(refuse("to", detail));
     }
+    let states = RunState::ALL.map(RunState::as_str);
+    let waits = WaitReason::ALL.map(WaitReason::as_str);
+    let reasons = Reason::ALL.map(Reason::as_str);
+    let text = |name, max| -> Result<_, Problem> { Ok(params.text(name, max)?.map(str::to_owned)) };
     Ok(RunFind {
         filter: RunFilter {
             job,
-            states: words(
-                params,
-                "state",
-                RunState::parse,
-                &RunState::ALL.map(RunState::as_str),
-            )?,
-            waiting: words(
-                params,
-                "waiting",
-                WaitReason::parse,
-                &WaitReason::ALL.map(WaitReason::as_str),
-            )?,
+            states: params.words("state", "run", &states, RunState::parse)?,
+            waiting: params.words("waiting", "run", &waits, WaitReason::parse)?,
             from,
             to,
         },
         matches: RunMatch {
-            reasons: words(
-                params,
-                "reason",
-                Reason::parse,
-                &Reason::ALL.map(Reason::as_str),
-            )?,
-            error: bounded(params, "error", limits::ERROR_MAX)?,
+            reasons: params.words("reason", "run", &reasons, Reason::parse)?,
+            error: text("error", limits::ERROR_MAX)?,
             labels: labels(params)?,
-            target: bounded(params, "target", limits::URL_MAX)?,
+            target: text("target", limits::URL_MAX)?,
         },
     })
-}
-
-/// One or several words, separated by commas.
-fn words<T>(
-    params: &Params,
-    name: &'static str,
-    parse: fn(&str) -> Option<T>,
-    known: &[&str],
-) -> Result<Vec<T>, Problem> {
-    let words = params.all(name).flat_map(|list| list.split(','));
-    words
-        .map(|word| {
-            parse(word).ok_or_else(|| {
-                let known = known.join(", ");
-                let detail = format!("{:?} is not a {name} of a run: {known}", shown(word));
-                refuse(name, detail)
-            })
-        })
-        .collect()
-}
-
-fn bounded(params: &Params, name: &'static str, max: usize) -> Result<Option<String>, Problem> {
-    let text = params.one(name)?;
-    if text.is_some_and(|text| text.len() > max) {
-        return Err(refuse(name, format!("{name} has at most {max} bytes")));
-    }
-    Ok(text.map(str::to_owned))
 }
 
 /// Group runs by their errors. Digits, ids and addresses do not part errors that are alike.

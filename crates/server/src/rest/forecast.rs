@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use model::schedule::parse_span;
 
 use super::answer::{self, Answer};
-use super::extract::{Params, refuse, shown};
+use super::extract::{Params, refuse};
 use super::who::Viewer;
 use crate::api::Api;
 use crate::ops::forecast::{self, Reach};
@@ -32,11 +32,8 @@ pub(super) async fn show(
     params: Params,
 ) -> Answer {
     params.known(&["reach"])?;
-    let text = params.one("reach")?.unwrap_or(Reach::Day.as_str());
-    let reach = Reach::parse(text).ok_or_else(|| {
-        let (text, all) = (shown(text), Reach::ALL.map(Reach::as_str).join(" or "));
-        refuse("reach", format!("{text:?} is not a reach: write {all}"))
-    })?;
+    let words = Reach::ALL.map(Reach::as_str);
+    let reach = params.choice("reach", &words, Reach::parse, Reach::Day)?;
     let found = forecast::forecast(&api, caller).await?;
     answer::json(StatusCode::OK, &wire::Forecast::of(&found, reach))
 }

@@ -10,7 +10,7 @@ use store::JobFilter;
 use super::answer::{self, Answer, REPLAYED};
 use super::extract::{
     DryRun, JobPath, JsonBody, KeyPath, NoParams, Params, expect, idempotency, idempotency_key,
-    refuse, shown,
+    refuse,
 };
 use super::who::{Admin, Operator, Reader};
 use crate::api::Api;
@@ -76,10 +76,11 @@ pub(super) async fn list(
     params: Params,
 ) -> Answer {
     params.known(&["cursor", "limit", "state", "label", "q", "owner"])?;
+    let states = JobState::ALL.map(JobState::as_str);
     let filter = JobFilter {
-        states: states(&params)?,
+        states: params.words("state", "job", &states, JobState::parse)?,
         labels: labels(&params)?,
-        q: part(&params)?,
+        q: params.text("q", limits::NAME_MAX)?.map(str::to_owned),
     };
     let (owner, page) = (owner(&params)?, answer::page(&params)?);
     let listed = match owner {
@@ -93,21 +94,6 @@ pub(super) async fn list(
             next_cursor: listed.next.as_ref().map(answer::cursor),
         },
     )
-}
-
-fn states(params: &Params) -> Result<Vec<JobState>, Problem> {
-    let words = params.all("state").flat_map(|list| list.split(','));
-    words
-        .map(|word| {
-            JobState::parse(word).ok_or_else(|| {
-                let known = JobState::ALL.map(JobState::as_str).join(", ");
-                refuse(
-                    "state",
-                    format!("{:?} is not a state of a job: {known}", shown(word)),
-                )
-            })
-        })
-        .collect()
 }
 
 pub(super) fn labels(params: &Params) -> Result<Vec<(String, String)>, Problem> {
@@ -141,16 +127,6 @@ fn owner(params: &Params) -> Result<Option<&str>, Problem> {
             format!("owner has at most {} characters", limits::OWNER_MAX),
         )),
         owner => Ok(owner),
-    }
-}
-
-fn part(params: &Params) -> Result<Option<String>, Problem> {
-    match params.one("q")? {
-        Some(text) if text.len() > limits::NAME_MAX => Err(refuse(
-            "q",
-            format!("q has at most {} bytes", limits::NAME_MAX),
-        )),
-        part => Ok(part.map(str::to_owned)),
     }
 }
 

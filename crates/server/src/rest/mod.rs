@@ -22,6 +22,7 @@ mod openapi;
 mod outside;
 mod overview;
 mod pages;
+mod params;
 mod preview;
 mod rates;
 mod replays;

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::answer::{self, Answer};
-use super::extract::{Params, refuse, shown};
+use super::extract::Params;
 use super::who::Viewer;
 use crate::api::Api;
 use crate::ops::overview::{self, Span};
@@ -28,15 +28,8 @@ pub(super) async fn show(
     params: Params,
 ) -> Answer {
     params.known(&["span"])?;
-    let text = params.one("span")?.unwrap_or(Span::Hour.as_str());
-    let words = || Span::ALL.map(Span::as_str).join(", ");
-    let span = Span::parse(text).ok_or_else(|| {
-        let text = shown(text);
-        refuse(
-            "span",
-            format!("{text:?} is not a span: write one of {}", words()),
-        )
-    })?;
+    let words = Span::ALL.map(Span::as_str);
+    let span = params.choice("span", &words, Span::parse, Span::Hour)?;
     let overview = overview::overview(&api, caller, span).await?;
     answer::json(StatusCode::OK, &wire::Overview::of(&overview))
 }
