@@ -31,8 +31,8 @@ pub struct JsonEquals {
     pub equals: String,
 }
 
-const LEAST: u16 = 200;
-const MOST: u16 = 599;
+pub const STATUS_MIN: u16 = 200;
+pub const STATUS_MAX: u16 = 599;
 
 fn refused(field: &str, detail: impl Into<String>) -> TargetError {
     TargetError {
@@ -52,7 +52,7 @@ impl StatusRange {
             }
             (None, _) => (number(text)?, number(text)?),
         };
-        let is_one = first <= last && first >= LEAST && last <= MOST;
+        let is_one = first <= last && first >= STATUS_MIN && last <= STATUS_MAX;
         is_one.then_some(Self { first, last })
     }
 
@@ -87,7 +87,7 @@ impl Statuses {
             let range = StatusRange::parse(text).ok_or_else(|| {
                 let shown: String = text.chars().take(32).collect();
                 let detail = format!(
-                    "{shown:?} is no status from {LEAST} to {MOST}: write 404, \"2xx\" or \"300-399\""
+                    "{shown:?} is no status from {STATUS_MIN} to {STATUS_MAX}: write 404, \"2xx\" or \"300-399\""
                 );
                 refused("status", detail)
             })?;

@@ -63,6 +63,7 @@ pub use outside::{
     heartbeat, report,
 };
 pub use overview_out::{Overview, OverviewAttention, OverviewCounts, OverviewLane, OverviewPoint};
+pub use read::FIELDS_MAX;
 pub use replays::{
     BACKFILL_FIELDS, Backfill, FILTER_FIELDS, REPLAY_FIELDS, Replay, ReplayFilter, ReplayList,
     backfill_draft, replay_draft,

@@ -17,7 +17,7 @@ use crate::ops::{Fault, FieldError, Patch};
 pub(super) type Read<T> = Result<T, FieldError>;
 
 /// Fields read of one object; no object of ours has as many.
-const FIELDS_MAX: usize = 256;
+pub const FIELDS_MAX: usize = 256;
 
 /// Where a value stands: what is before the last point, and the name after it.
 #[derive(Debug, Clone, Copy)]

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::schema::MomentForm;
+
 /// A key that is to be made.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"role": "operator", "label": "on call", "expires_in": "90d"}))]
@@ -18,7 +20,7 @@ pub struct KeyRequest {
     /// What it is for.
     pub label: Option<String>,
     /// From when on it opens nothing, RFC 3339 or epoch seconds. It does not expire unless this or `expires_in` is said.
-    pub expires_at: Option<String>,
+    pub expires_at: Option<MomentForm>,
     /// The same from now on, such as `90d`.
     pub expires_in: Option<String>,
 }

@@ -9,7 +9,7 @@ use model::{
 use serde_json::{Value, json};
 use store::ReplayState;
 
-use super::{limits_of_alerts, limits_of_commands};
+use super::{limits_of_alerts, limits_of_commands, texts};
 use crate::ops::{forecast, rush};
 
 /// A field is named by its schema, `Job.state`; a form of several by its place, `OverlapForm#0`.
@@ -23,9 +23,15 @@ pub(super) fn add(contract: &mut Value) {
         .iter()
         .chain(limits_of_commands::BOUNDS)
         .chain(limits_of_alerts::BOUNDS)
+        .chain(texts::BOUNDS)
     {
         for field in *fields {
             set(contract, field, member, &json!(bound));
+        }
+    }
+    for (member, form, fields) in texts::FORMS {
+        for field in *fields {
+            set(contract, field, member, &json!(form));
         }
     }
 }
@@ -48,7 +54,7 @@ fn set(contract: &mut Value, field: &str, member: &str, value: &Value) {
 
 fn pointer(field: &str) -> String {
     let path = match field.split_once('#') {
-        Some((schema, form)) => format!("{schema}/oneOf/{form}"),
+        Some((schema, form)) => format!("{schema}/oneOf/{}", form.replace('.', "/")),
         None => field.replacen('.', "/properties/", 1).replace('.', "/"),
     };
     format!("/components/schemas/{path}")
@@ -106,7 +112,12 @@ const WORDS: &[(Words, Fields)] = &[
     ),
     (
         || USER_ROLES.map(Role::as_str).to_vec(),
-        &["UserRequest.role", "UserPatch.role"],
+        &[
+            "UserRequest.role",
+            "UserRequest.roles.additionalProperties",
+            "UserPatch.role",
+            "UserPatch.roles.additionalProperties",
+        ],
     ),
     (
         || Delivery::ALL.map(Delivery::as_str).to_vec(),
@@ -492,9 +503,12 @@ mod tests {
         let bounded = BOUNDS
             .iter()
             .chain(limits_of_commands::BOUNDS)
-            .chain(limits_of_alerts::BOUNDS);
+            .chain(limits_of_alerts::BOUNDS)
+            .chain(texts::BOUNDS);
         let bounded = bounded.flat_map(|(_, _, fields)| *fields);
-        let fields = WORDS.iter().flat_map(|(_, fields)| *fields).chain(bounded);
+        let formed = texts::FORMS.iter().flat_map(|(_, _, fields)| *fields);
+        let fields = WORDS.iter().flat_map(|(_, fields)| *fields);
+        let fields = fields.chain(bounded).chain(formed);
         let gone: Vec<_> = fields
             .filter(|field| contract.pointer(&pointer(field)).is_none())
             .collect();

@@ -1,7 +1,7 @@
 //! The contract: made from the handlers and the wire types, committed as `api/openapi.json`, served.
 //!
-//! What no attribute can say is added here from where it is said already: `limits` (words and bounds of the model),
-//! `parameters` (those of parameters),
+//! What no attribute can say is added here from where it is said already: `limits` (words and bounds of the model), `texts`
+//! (what texts look like), `parameters` (the same of parameters),
 //! `refusals` (the problems of each operation); examples are in `api/examples.json`.
 
 mod limits;
@@ -9,6 +9,7 @@ mod limits_of_alerts;
 mod limits_of_commands;
 mod parameters;
 mod refusals;
+mod texts;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -156,8 +157,12 @@ fn add_examples(operation: &mut Value, examples: &Value) {
     if let Some(request) = operation.get_mut("requestBody") {
         set_example(request, &example["request"]);
     }
-    if let Some(answer) = operation["responses"].get_mut(&status) {
-        set_example(answer, &example["answer"]);
+    let answers = std::iter::once((&status, &example["answer"]));
+    let others = example["others"].as_object().into_iter().flatten();
+    for (status, example) in answers.chain(others) {
+        if let Some(answer) = operation["responses"].get_mut(status) {
+            set_example(answer, example);
+        }
     }
 }
 
@@ -174,6 +179,9 @@ pub(super) async fn serve() -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }
+
+#[cfg(test)]
+mod bounds_tests;
 
 #[cfg(test)]
 mod tests {
