@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use model::{Alert, Channel, Condition, JobId, Scope, Timestamp};
+use model::{Alert, AlertName, Channel, Condition, JobId, Scope, TenantId, Timestamp, Version};
 use serde::{Deserialize, Serialize};
 
 use super::DocError;
@@ -63,8 +63,18 @@ pub fn encode_alert(alert: &Alert) -> Result<Vec<u8>, DocError> {
     Ok(serde_json::to_vec(&doc)?)
 }
 
-/// Lays what is stored over a rule that has the columns.
-pub fn decode_alert(columns: Alert, bytes: &[u8]) -> Result<Alert, DocError> {
+/// What stands beside it in columns.
+#[derive(Debug, Clone)]
+pub struct AlertColumns {
+    pub tenant: TenantId,
+    pub name: AlertName,
+    pub version: Version,
+    pub job: JobId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+pub fn decode_alert(columns: AlertColumns, bytes: &[u8]) -> Result<Alert, DocError> {
     let doc: AlertDoc<'_> = serde_json::from_slice(bytes)?;
     let id = |text: &str| -> Result<JobId, DocError> {
         text.parse()
@@ -93,6 +103,11 @@ pub fn decode_alert(columns: Alert, bytes: &[u8]) -> Result<Alert, DocError> {
         repeat: doc.repeat.map(Duration::from_millis),
         enabled: doc.enabled,
         muted_until: doc.muted_until.map(Timestamp::from_millis),
-        ..columns
+        tenant: columns.tenant,
+        name: columns.name,
+        version: columns.version,
+        job: columns.job,
+        created_at: columns.created_at,
+        updated_at: columns.updated_at,
     })
 }

@@ -16,7 +16,7 @@ mod shell;
 mod success;
 mod tls;
 
-pub use alert::{decode_alert, encode_alert};
+pub use alert::{AlertColumns, decode_alert, encode_alert};
 pub use attempts::{decode_attempts, decode_live, encode_attempts, encode_live};
 pub use calendar::{decode_calendar, encode_calendar};
 pub use definition::{decode_definition, encode_definition};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    Alert, AlertMove, AlertName, AlertState, Cause, Channel, Condition, Job, JobId, RunId, Scope,
-    TenantId, Timestamp, Version, limits,
+    Alert, AlertMove, AlertName, AlertState, Cause, Job, JobId, RunId, TenantId, Timestamp,
+    Version, limits,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ use super::tenants;
 use super::views::{Lock, Views, ended_named};
 use crate::audit::Change;
 use crate::code::{Code, bad_row};
+use crate::doc::AlertColumns;
 use crate::row::Payloads;
 use crate::{
     AlertKey, AlertMoves, AlertPut, AlertStore, AlertsMoved, FiringAlert, QueueRun, Queued,
@@ -34,27 +35,17 @@ fn name_of(row: &Row, column: usize) -> Done<AlertName> {
 
 /// Columns as `get_alert.sql` has them.
 fn read_alert(row: &Row) -> Done<Alert> {
-    let name = name_of(row, 1)?;
-    let alert = Alert {
+    let columns = AlertColumns {
         tenant: TenantId(row.try_get(0)?),
+        name: name_of(row, 1)?,
         version: Version(number(row, 2)?),
         job: JobId(row.try_get(3)?),
         created_at: moment(row, 4)?,
         updated_at: moment(row, 5)?,
-        // What follows is read from its stored form.
-        scope: Scope::Tenant,
-        condition: Condition::Failed,
-        channel: Channel::Webhook,
-        url: String::new(),
-        recovered: true,
-        repeat: None,
-        enabled: true,
-        muted_until: None,
-        name,
     };
-    let what = format!("alert {}", alert.name);
+    let what = format!("alert {}", columns.name);
     let stored: Vec<u8> = row.try_get(6)?;
-    Ok(doc::decode_alert(alert, &stored).map_err(|error| bad_row(what, &error))?)
+    Ok(doc::decode_alert(columns, &stored).map_err(|error| bad_row(what, &error))?)
 }
 
 async fn get(conn: &Conn, tenant: TenantId, name: &AlertName) -> Done<Option<Alert>> {

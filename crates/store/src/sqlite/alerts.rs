@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use model::{
-    Alert, AlertName, AlertState, Cause, Channel, Condition, Job, JobId, Partition, Run, RunId,
-    Scope, TenantId, Timestamp, Version, limits,
+    Alert, AlertName, AlertState, Cause, Job, JobId, Partition, Run, RunId, TenantId, Timestamp,
+    Version, limits,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
@@ -22,6 +22,7 @@ use super::tenants;
 use super::writer::By;
 use crate::audit::Change;
 use crate::code::{Code, bad_row};
+use crate::doc::AlertColumns;
 use crate::{
     AlertKey, AlertMoves, AlertPut, AlertStore, AlertsMoved, FiringAlert, QueueRun, Queued,
     StoreError, doc,
@@ -85,35 +86,27 @@ fn rows_of(limit: usize) -> i64 {
 }
 
 /// Columns as `get_alert.sql` has them.
-fn read_alert(row: &Row<'_>) -> rusqlite::Result<(Alert, Vec<u8>, String)> {
+fn read_alert(row: &Row<'_>) -> rusqlite::Result<(AlertColumns, Vec<u8>)> {
     let Tenant(tenant) = row.get(0)?;
     let name: String = row.get(1)?;
-    let alert = Alert {
+    let columns = AlertColumns {
         tenant,
         name: AlertName::new(&name).map_err(|_| rusqlite::Error::InvalidQuery)?,
         version: Version(row.get(2)?),
         job: JobId::from_bytes(row.get(3)?),
         created_at: moment(row, 4)?,
         updated_at: moment(row, 5)?,
-        // What follows is read from its stored form.
-        scope: Scope::Tenant,
-        condition: Condition::Failed,
-        channel: Channel::Webhook,
-        url: String::new(),
-        recovered: true,
-        repeat: None,
-        enabled: true,
-        muted_until: None,
     };
-    Ok((alert, row.get(6)?, name))
+    Ok((columns, row.get(6)?))
 }
 
 fn select_alerts(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<Alert>> {
     let mut select = conn.prepare_cached(sql)?;
     let rows = select.query_map(params, read_alert)?;
     let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    let decode = |(alert, stored, name): (Alert, Vec<u8>, String)| {
-        doc::decode_alert(alert, &stored).map_err(|error| bad_row(format!("alert {name}"), &error))
+    let decode = |(columns, stored): (AlertColumns, Vec<u8>)| {
+        let what = format!("alert {}", columns.name);
+        doc::decode_alert(columns, &stored).map_err(|error| bad_row(what, &error))
     };
     Ok(rows.into_iter().map(decode).collect::<Result<_, _>>()?)
 }
