@@ -256,3 +256,74 @@ fn of_missed_slots_the_newest_that_calendars_keep_run() {
     }
     assert!(caught_up > 200, "{caught_up}");
 }
+
+/// Everything up to `now` is decided, ten milliseconds after each other; how many slots ran.
+fn drain(mut job: Job, mut now: Timestamp) -> u64 {
+    let mut runs = 0;
+    while let Some(next) = job.next_slot.filter(|slot| slot.0 <= now) {
+        let decision = job.decide(next, now, &node());
+        runs += u64::from(decision.start.is_some());
+        job = job.at_standing(job.standing_after(&decision, decision.start.is_some()));
+        now = now.plus(Duration::from_millis(10));
+    }
+    runs
+}
+
+#[test]
+fn ten_thousand_missed_slots_take_a_few_steps_each() {
+    let all = CatchUp::MAX_MAX;
+    let hours =
+        |hours: i64| at("2026-06-01T00:00:00Z").plus(Duration::from_secs(3_600 * hours as u64));
+    let lunch = calendar("lunch", &["MON-SUN 12:00-13:00"]);
+    let plain = [
+        cron("* * * * * *", "UTC"),
+        cron("* * * * * *", "Europe/Berlin"),
+        every("1s", "2026-01-01T00:00:00Z", "UTC"),
+    ];
+    for schedule in plain {
+        // Half a day has more of them than run.
+        for outage in [2, 12] {
+            let job = job(schedule.clone(), CatchUpPolicy::All, 90_000, all);
+            let (runs, took) = steps::of(|| drain(job, hours(outage)));
+            let missed = u64::from(all).min(3_600 * outage as u64);
+            assert!(runs >= missed, "{runs} of {missed}");
+            assert!(took.walked <= 2 * runs, "{runs}: {took:?}");
+            // Only what came by the clock since is counted again.
+            assert!(took.counted <= runs, "{runs}: {took:?}");
+        }
+    }
+    let often = cron("* * * * * *", "UTC").excluding(lunch);
+    let job = job(often, CatchUpPolicy::All, 90_000, all);
+    let (runs, took) = steps::of(|| drain(job, hours(2)));
+    assert!(runs >= 7_200, "{runs}");
+    assert!(took.walked <= 8 * runs, "{runs}: {took:?}");
+}
+
+#[test]
+fn the_seconds_of_a_year_are_counted_and_not_walked() {
+    let now = at("2027-06-01T00:00:00Z");
+    for zone in ["UTC", "Europe/Berlin"] {
+        let schedule = cron("* * * * * *", zone);
+        let job = job(schedule, CatchUpPolicy::All, 90_000, CatchUp::MAX_MAX);
+        let (paused, _) = job.paused(job.created_at, None, &node());
+        let (passed, took) = steps::of(|| paused.passed_while_paused(now, &node()));
+        assert_eq!(passed.unwrap().slots.count, 365 * 86_400, "{zone}");
+        assert!(took.walked <= 1, "{zone}: {took:?}");
+        // By months, the clocks' changes, and the days on which these begin and end.
+        assert!(took.counted <= 40, "{zone}: {took:?}");
+        // An entry for each day.
+        let ((_, skips), took) = steps::of(|| paused.resumed(now, false, &node()));
+        let passed: u64 = skips.iter().map(|skip| skip.slots.count).sum();
+        assert_eq!(passed, 365 * 86_400, "{zone}");
+        assert!(took.walked <= 2 * 366, "{zone}: {took:?}");
+        assert!(took.counted <= 4 * 366, "{zone}: {took:?}");
+        // Those that run are found by halves.
+        let (resumed, _) = paused.resumed(now, true, &node());
+        let next = resumed.next_slot.unwrap();
+        let (decision, took) = steps::of(|| resumed.decide(next, now, &node()));
+        let first = now.minus(limits::LATE_MAX + Duration::from_secs(10_000));
+        assert_eq!(decision.start, Some(Slot(first)), "{zone}");
+        assert!(took.walked <= 2 * 366, "{zone}: {took:?}");
+        assert!(took.counted <= 4 * 366, "{zone}: {took:?}");
+    }
+}

@@ -191,10 +191,16 @@ pub(crate) mod steps {
         pub(crate) compared: u64,
         /// Slots that all calendars of a schedule were asked about.
         pub(crate) lookups: u64,
+        /// Slots that were found from the one before.
+        pub(crate) walked: u64,
+        /// Months and parts of days that a count came by.
+        pub(crate) counted: u64,
     }
 
     thread_local! {
-        static STEPS: Cell<Steps> = const { Cell::new(Steps { compiled: 0, compared: 0, lookups: 0 }) };
+        static STEPS: Cell<Steps> = const {
+            Cell::new(Steps { compiled: 0, compared: 0, lookups: 0, walked: 0, counted: 0 })
+        };
     }
 
     fn add(change: impl FnOnce(&mut Steps)) {
@@ -213,6 +219,14 @@ pub(crate) mod steps {
 
     pub(in crate::schedule) fn count_lookup() {
         add(|steps| steps.lookups += 1);
+    }
+
+    pub(in crate::schedule) fn count_walked() {
+        add(|steps| steps.walked += 1);
+    }
+
+    pub(in crate::schedule) fn count_counted() {
+        add(|steps| steps.counted += 1);
     }
 
     /// What something takes.

@@ -16,6 +16,8 @@
 use std::collections::BTreeMap;
 
 use super::civil::{DAY, Date, days_in_month};
+#[cfg(test)]
+use super::compiled::steps;
 use super::days::bits;
 use super::rule::Rule;
 use super::zone::Shift;
@@ -137,6 +139,8 @@ impl<'a> Tally<'a> {
 
     /// Counts a part of one day.
     fn take_part(&mut self, rules: Rules, offset: i64, day: i64, from: u32, to: u32) {
+        #[cfg(test)]
+        steps::count_counted();
         let rules = self.on_day(rules, day);
         let count = self.times(rules, from, to);
         self.add(
@@ -153,6 +157,8 @@ impl<'a> Tally<'a> {
     /// Counts whole days, from `day` to before `end`.
     fn take_days(&mut self, rules: Rules, offset: i64, mut day: i64, end: i64) {
         while day < end {
+            #[cfg(test)]
+            steps::count_counted();
             let Date {
                 year,
                 month,

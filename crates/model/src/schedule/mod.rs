@@ -134,6 +134,8 @@ impl Schedule {
 
     /// The first slot strictly after a moment, whatever the calendars say of it.
     pub fn next_after(&self, after: Timestamp) -> Option<Slot> {
+        #[cfg(test)]
+        compiled::steps::count_walked();
         let enter = self.bounds.enter(after);
         let next = match &self.kind {
             Kind::Cron(cron) => cron.next_after(enter),
