@@ -15,7 +15,7 @@ mod left;
 mod moment;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod origins;
-#[expect(clippy::unwrap_used, reason = "a test")]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 mod outage;
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod panics;

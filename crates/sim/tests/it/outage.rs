@@ -1,6 +1,6 @@
 //! A backlog of ten thousand slots after an outage: all of it is caught up with, once each, and nothing else is lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,32 +17,54 @@ use store::mem::MemStore;
 use store::{ClientStore, NewJob};
 
 const JOBS: u8 = 100;
-const MISSED: u64 = 100;
+const MISSED: usize = 100;
 const PERIOD: Duration = Duration::from_secs(10);
+/// What each run takes.
+const WORK: Duration = Duration::from_millis(20);
+/// How long all of the backlog may take.
+const CAUGHT_UP_IN: Duration = Duration::from_secs(300);
 
-/// Answers at once, and remembers how often each slot was delivered.
-#[derive(Clone, Default)]
-struct Counter {
-    seen: Arc<Mutex<BTreeMap<(JobId, Slot), u32>>>,
+/// What was delivered.
+#[derive(Default)]
+struct Seen {
+    /// The slots of each job, as they came.
+    slots: BTreeMap<JobId, Vec<Slot>>,
+    under_way: BTreeMap<JobId, u32>,
+    /// Jobs that had two runs under way at once.
+    at_once: BTreeSet<JobId>,
+}
+
+#[derive(Clone)]
+struct Work {
+    clock: SimClock,
+    seen: Arc<Mutex<Seen>>,
 }
 
 #[async_trait]
-impl Executor for Counter {
+impl Executor for Work {
     async fn execute(&self, order: WorkOrder) -> Report {
-        if let Some(slot) = order.slot {
-            let mut seen = self.seen.lock().unwrap();
-            *seen.entry((order.job.id, slot)).or_default() += 1;
+        let job = order.job.id;
+        {
+            let seen = &mut *self.seen.lock().unwrap();
+            seen.slots.entry(job).or_default().extend(order.slot);
+            let under_way = seen.under_way.entry(job).or_default();
+            *under_way += 1;
+            if *under_way > 1 {
+                seen.at_once.insert(job);
+            }
         }
+        self.clock.sleep(WORK).await;
+        *self.seen.lock().unwrap().under_way.entry(job).or_default() -= 1;
         Report::succeeded()
     }
 }
 
-fn job(number: u8, clock: &SimClock) -> Arc<Job> {
+fn job(number: u8, overlap: Overlap, clock: &SimClock) -> Arc<Job> {
     let now = Clock::now(clock);
     let anchor = now.plus(Duration::from_millis(97 * u64::from(number)));
     let every = Every::new(Period::Elapsed(PERIOD), anchor, Zone::utc()).unwrap();
     let mut def = Definition::new(every.into(), Target::http("http://localhost/").unwrap());
-    def.overlap = Overlap::Allow;
+    def.overlap = overlap;
     def.catch_up = CatchUp {
         policy: CatchUpPolicy::All,
         window: Duration::from_secs(24 * 3_600),
@@ -52,11 +74,13 @@ fn job(number: u8, clock: &SimClock) -> Arc<Job> {
     Arc::new(Job::new(id, TenantId::DEFAULT, None, def, now))
 }
 
-#[tokio::test(start_paused = true)]
-async fn ten_thousand_slots_of_an_outage_are_caught_up_with_once_each() {
+/// Every slot that was missed, and what was due while they ran, is delivered once and none is skipped.
+async fn catches_up(overlap: Overlap) -> Seen {
     let clock = SimClock::new();
     let mem = MemStore::new(Arc::new(clock.clone()));
-    let jobs: Vec<Arc<Job>> = (0..JOBS).map(|number| job(number, &clock)).collect();
+    let jobs: Vec<Arc<Job>> = (0..JOBS)
+        .map(|number| job(number, overlap, &clock))
+        .collect();
     for job in &jobs {
         let new = NewJob {
             job: Arc::clone(job),
@@ -64,25 +88,52 @@ async fn ten_thousand_slots_of_an_outage_are_caught_up_with_once_each() {
         };
         mem.create_jobs(&[new]).await.unwrap();
     }
-    clock.sleep(PERIOD * MISSED as u32).await;
-    let counter = Counter::default();
-    let registry = Registry::default().with("http", Arc::new(counter.clone()));
+    clock.sleep(PERIOD * (MISSED as u32 + 1)).await;
+    let back_at = Clock::now(&clock);
+    let work = Work {
+        clock: clock.clone(),
+        seen: Arc::default(),
+    };
+    let registry = Registry::default().with("http", Arc::new(work.clone()));
     let (store, own) = (Arc::new(mem.clone()), Arc::new(clock.clone()));
     let node = Node::start(store, own, registry, NodeConfig::default()).await;
     let node = node.unwrap();
-    clock.sleep(Duration::from_secs(60)).await;
+    clock.sleep(CAUGHT_UP_IN).await;
+    let end = Clock::now(&clock);
     node.stop(Duration::from_secs(5)).await;
-    let seen = counter.seen.lock().unwrap().clone();
-    assert!(seen.values().all(|count| *count == 1), "some came twice");
+    let seen = std::mem::take(&mut *work.seen.lock().unwrap());
     for job in &jobs {
-        let mut next = job.next_slot;
-        for _ in 0..MISSED {
-            let slot = next.unwrap();
-            assert!(seen.contains_key(&(job.id, slot)), "{slot} of {}", job.id);
-            next = job.def.schedule.next_after(slot.0);
+        let mut slots = seen.slots[&job.id].clone();
+        let count = slots.len();
+        slots.sort_unstable();
+        slots.dedup();
+        assert_eq!(slots.len(), count, "some of {} came twice", job.id);
+        let next = |slot: &Slot| job.def.schedule.next_after(slot.0);
+        let due = std::iter::successors(job.next_slot, next);
+        let due: Vec<Slot> = due.take_while(|slot| slot.0 < end).collect();
+        assert!(due.iter().filter(|slot| slot.0 < back_at).count() >= MISSED);
+        let lost = due.iter().find(|slot| slots.binary_search(slot).is_err());
+        assert_eq!(lost, None, "of {}: {overlap:?}", job.id);
+    }
+    let runs = mem.all_runs();
+    let skipped = runs.iter().find(|run| run.state == RunState::Skipped);
+    assert_eq!(skipped, None, "{overlap:?}");
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_slots_of_an_outage_are_caught_up_with_once_each() {
+    catches_up(Overlap::Allow).await;
+}
+
+/// A delay that is the system's own is no overlap.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_want_one_run_at_a_time_catch_up_one_after_another() {
+    for overlap in [Overlap::Skip, Overlap::QueueAll { max: 3 }] {
+        let seen = catches_up(overlap).await;
+        assert_eq!(seen.at_once, BTreeSet::new(), "{overlap:?}");
+        for (job, slots) in &seen.slots {
+            assert!(slots.is_sorted(), "{job}, {overlap:?}: {slots:?}");
         }
     }
-    let skipped = |state| state == RunState::Skipped;
-    assert!(!mem.all_runs().iter().any(|run| skipped(run.state)));
-    assert!(seen.len() as u64 >= u64::from(JOBS) * MISSED);
 }
