@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Observer, Reason, Skip, Stretch, Timestamp, Verdict};
+use model::{Delivery, Job, Observer, Reason, Skip, Stretch, Timestamp, Verdict};
 use store::{Firing, Settlement};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,6 +22,8 @@ pub enum Flaw {
     SkipLate,
     /// A lost attempt is tried again although its job wants no second delivery.
     RetryLost,
+    /// The same where the job has been edited since, and wants it delivered now.
+    RetryLostOfEdited,
     /// What the gone may have dispatched goes on under the same number.
     ReleaseDispatched,
     /// Silence of the outside counts whether or not the node was there to hear.
@@ -62,6 +64,7 @@ impl Flaw {
             | Self::IgnoreBreaks
             | Self::SkipLate
             | Self::RetryLost
+            | Self::RetryLostOfEdited
             | Self::ReleaseDispatched
             | Self::SkipWatch => return,
         };
@@ -76,9 +79,12 @@ impl Flaw {
     }
 
     /// The end of an attempt of the gone, as a node with this bug settles it.
-    pub fn settle(self, mut settlement: Settlement, now: Timestamp) -> Settlement {
+    pub fn settle(self, mut settlement: Settlement, job: &Job, now: Timestamp) -> Settlement {
+        let is_lost = settlement.verdict == Verdict::Bury(Reason::Lost);
+        let wants_it_now = job.def.delivery == Delivery::AtLeastOnce;
         match self {
-            Self::RetryLost if settlement.verdict == Verdict::Bury(Reason::Lost) => {
+            Self::RetryLost if is_lost => settlement.verdict = Verdict::RetryAt(now),
+            Self::RetryLostOfEdited if is_lost && wants_it_now => {
                 settlement.verdict = Verdict::RetryAt(now);
             }
             Self::ReleaseDispatched => {
@@ -92,6 +98,7 @@ impl Flaw {
             | Self::SkipEverything
             | Self::SkipLate
             | Self::RetryLost
+            | Self::RetryLostOfEdited
             | Self::SkipWatch => {}
         }
         settlement

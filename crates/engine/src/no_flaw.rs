@@ -1,6 +1,6 @@
 //! What a product is built with in the place of bugs put in on purpose: none.
 
-use model::{Observer, Timestamp};
+use model::{Job, Observer, Timestamp};
 use store::{Firing, Settlement};
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,7 +28,7 @@ impl Flaw {
 
     pub fn spoil(self, _firing: &mut Firing) {}
 
-    pub fn settle(self, settlement: Settlement, _now: Timestamp) -> Settlement {
+    pub fn settle(self, settlement: Settlement, _job: &Job, _now: Timestamp) -> Settlement {
         settlement
     }
 }

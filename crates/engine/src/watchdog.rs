@@ -156,7 +156,7 @@ impl Watchdog {
         info!(attempts = count, "ends attempts whose holder is gone");
         let settlements = orphans.into_iter().map(|orphan| {
             let job = Arc::clone(&orphan.job);
-            let settlement = self.ports.flaw.settle(lost(orphan, now), now);
+            let settlement = self.ports.flaw.settle(lost(orphan, now), &job, now);
             by.trouble.observe_end(&job, &settlement);
             settlement
         });
@@ -244,7 +244,7 @@ fn lost(orphan: Orphan, now: Timestamp) -> Settlement {
         from: run.could_start_at(),
         ended_at,
         dispatched: run.state == RunState::Running,
-        delivery: job.def.delivery,
+        delivery: job.delivery_at(run.version),
         window: job.def.catch_up.window,
     };
     let verdict = claim.verdict(now);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::job::{Definition, Job, JobKey, JobState, Version};
 use crate::limits;
+use crate::policy::Delivery;
 use crate::run::{Reason, Skip, Stretch};
 use crate::time::{Slot, Timestamp};
 
@@ -36,6 +37,9 @@ impl Job {
         job.turn(now, None);
         if job.def.schedule.bounds.runs_max.is_none() {
             job.runs_made = 0;
+        }
+        if (self.def.delivery, job.def.delivery) == (Delivery::AtMostOnce, Delivery::AtLeastOnce) {
+            job.once_until = Some(self.version);
         }
         let bounded = job.def.pause_after_failures;
         job.failures = bounded.map(|_| self.failures.unwrap_or(0));

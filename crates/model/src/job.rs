@@ -217,6 +217,8 @@ pub struct Job {
     pub manual_runs: u32,
     /// Runs in a row that have ended dead, up to now; none unless its definition bounds them.
     pub failures: Option<u32>,
+    /// The last version that wanted no second delivery, if this one does not mind.
+    pub once_until: Option<Version>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// The size of its payload, where that is left in the store: plan and claims read no large ones.
@@ -249,6 +251,7 @@ impl Job {
             catch_up_to: None,
             manual_runs: 0,
             failures,
+            once_until: None,
             created_at: now,
             updated_at: now,
             payload_left: None,
@@ -285,6 +288,16 @@ impl Job {
     /// The slot, and this job's own fixed offset.
     pub fn due_at(&self, slot: Slot) -> Timestamp {
         slot.0.plus(self.id.offset_within(self.def.spread))
+    }
+
+    /// What an attempt was promised that was claimed at a version: what was to be delivered once is not delivered again
+    /// because the job has been edited since.
+    pub fn delivery_at(&self, version: Version) -> Delivery {
+        if self.once_until.is_some_and(|until| version <= until) {
+            Delivery::AtMostOnce
+        } else {
+            self.def.delivery
+        }
     }
 
     /// Whether its schedule has this slot.

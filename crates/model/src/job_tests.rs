@@ -420,6 +420,27 @@ fn runs_are_counted_down_and_skipped_slots_are_not() {
 }
 
 #[test]
+fn what_was_claimed_under_a_version_that_wants_one_delivery_keeps_that() {
+    let edited = |job: &Job, delivery: Delivery| {
+        let def = Definition {
+            delivery,
+            ..Definition::clone(&job.def)
+        };
+        job.edited(None, def, at(0), &me()).0
+    };
+    let at_each = |job: &Job| [1, 2, 3, 4].map(|version| job.delivery_at(Version(version)));
+    let (once, again) = (Delivery::AtMostOnce, Delivery::AtLeastOnce);
+    let first = job(every(60));
+    let second = edited(&first, once);
+    assert_eq!(at_each(&second), [once; 4], "as it wants from now on");
+    let third = edited(&second, again);
+    assert_eq!(at_each(&third), [once, once, again, again]);
+    let (paused, _) = third.paused(at(1), None, &me());
+    assert_eq!(at_each(&paused), [once, once, again, again]);
+    assert_eq!(at_each(&edited(&paused, again)), at_each(&paused));
+}
+
+#[test]
 fn an_edit_counts_the_runs_made_so_far() {
     let edited = |job: &Job, runs_max: Option<u32>| {
         let mut def = Definition::clone(&job.def);

@@ -145,6 +145,18 @@ pub fn definition(
     def
 }
 
+/// The same, but for what becomes of attempts that are lost.
+pub fn with_other_delivery(def: &Definition) -> Definition {
+    let delivery = match def.delivery {
+        Delivery::AtLeastOnce => Delivery::AtMostOnce,
+        Delivery::AtMostOnce => Delivery::AtLeastOnce,
+    };
+    Definition {
+        delivery,
+        ..def.clone()
+    }
+}
+
 /// Its targets may report later.
 fn hand_over(rng: &mut StdRng, def: &mut Definition) {
     let within = Duration::from_millis(rng.random_range(1_000..8_000));

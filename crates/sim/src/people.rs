@@ -165,6 +165,29 @@ impl World {
         }
     }
 
+    /// Somebody changes what becomes of lost attempts, of a job that has one under way.
+    pub(crate) async fn change_delivery(&mut self) {
+        let now = Clock::now(&self.clock);
+        let live = self.mem.live_runs();
+        let under_way = |run: &&Run| run.claim.is_some() && run.due_at <= now;
+        let under_way: Vec<&Run> = live.iter().filter(under_way).collect();
+        if under_way.is_empty() {
+            return;
+        }
+        let id = under_way[self.rng.random_range(0..under_way.len())].job;
+        let of_run = |(job, _): &(Arc<Job>, bool)| job.id == id;
+        let Some(index) = self.accepted.iter().position(of_run) else {
+            return;
+        };
+        let Ok(Some(job)) = self.mem.get_job(TenantId::DEFAULT, id).await else {
+            return;
+        };
+        self.accepted[index].1 = true;
+        let def = jobs::with_other_delivery(&job.def);
+        let after = job.edited(job.key.clone(), def, now, &self.by);
+        self.change(&job, after, RunsOfChange::TakeBack).await;
+    }
+
     async fn change(
         &mut self,
         before: &Job,

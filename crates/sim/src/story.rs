@@ -17,6 +17,8 @@ pub struct Delivery {
     pub payload: Option<Bytes>,
     /// Whom it called.
     pub origin: String,
+    /// What its job promised as it was dispatched.
+    pub promised: model::Delivery,
     /// By the wall clock.
     pub at: Timestamp,
     /// By uptime: from its start to its end; an attempt cut off by a crash ends there.

@@ -97,6 +97,7 @@ impl SimTarget {
             // A copy: whoever keeps a payload keeps its room.
             payload: order.payload().map(|sent| Bytes::copy_from_slice(sent)),
             origin: origin(order),
+            promised: order.job.def.delivery,
             at: Clock::now(&self.clock),
             from,
             to: None,

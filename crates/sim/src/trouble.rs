@@ -109,7 +109,12 @@ impl World {
     async fn trouble(&mut self) {
         let index = self.rng.random_range(0..self.members.len());
         match self.rng.random_range(0..100) {
-            0..13 => self.crash(index),
+            0..13 => {
+                if self.rng.random_bool(0.25) {
+                    self.change_delivery().await;
+                }
+                self.crash(index);
+            }
             13..18 => self.stop(index).await,
             18..32 => self.spoil(index),
             32..40 => {

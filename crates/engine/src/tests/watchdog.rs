@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::shard::ShardSet;
-use model::{Delivery, Job, Outcome, PresenceId, Reason, RunId, RunState, limits};
+use model::{Definition, Delivery, Job, Outcome, PresenceId, Reason, RunId, RunState, limits};
 use store::{EngineStore, Firing, Hint, Leases, StoreError};
 
 use super::bench::{ABLE, Bench, SCHEDULES, run_of};
@@ -136,6 +136,29 @@ async fn a_lost_attempt_of_a_job_that_wants_no_second_delivery_is_dead() {
         def.delivery = Delivery::AtMostOnce;
     });
     let run = abandoned(&bench, job, 2_000).await;
+    bench.step(&mut bench.watchdog()).await.unwrap();
+    bench.drain(&mut bench.settle()).await;
+    let ended = bench.run(run).await.unwrap();
+    assert_eq!(
+        (ended.state, ended.reason),
+        (RunState::Dead, Some(Reason::Lost))
+    );
+}
+
+#[tokio::test]
+async fn it_is_dead_also_when_its_job_was_edited_since() {
+    let bench = Bench::new().await;
+    let wanted = once(1, 1_000).def.schedule.clone();
+    let job = job_with(1, wanted, |def| def.delivery = Delivery::AtMostOnce);
+    let id = job.id;
+    let run = abandoned(&bench, job, 2_000).await;
+    let now = bench.now();
+    let edit = |job: &Job, by: &Arc<str>| {
+        let mut def = Definition::clone(&job.def);
+        def.delivery = Delivery::AtLeastOnce;
+        job.edited(None, def, now, by)
+    };
+    bench.change(bench.job(id).await, edit).await;
     bench.step(&mut bench.watchdog()).await.unwrap();
     bench.drain(&mut bench.settle()).await;
     let ended = bench.run(run).await.unwrap();

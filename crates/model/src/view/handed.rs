@@ -242,7 +242,7 @@ impl View {
         }
         let mut report = Report::of(Outcome::Lost);
         report.error = Some("its target was silent for too long".to_owned());
-        let def = self.job.as_ref().map(|job| &job.def);
+        let job = self.job.as_ref();
         let lost = LostClaim {
             attempt: live.attempt,
             lost: live.lost,
@@ -250,8 +250,10 @@ impl View {
             from: live.due_at.min(now),
             ended_at: now,
             dispatched: true,
-            delivery: def.map(|def| def.delivery).unwrap_or_default(),
-            window: def.map(|def| def.catch_up.window).unwrap_or_default(),
+            delivery: job
+                .map(|job| job.delivery_at(live.version))
+                .unwrap_or_default(),
+            window: job.map(|job| job.def.catch_up.window).unwrap_or_default(),
         };
         (report, lost.verdict(now))
     }

@@ -206,6 +206,17 @@ fn silence_of_one_that_wants_no_second_delivery_ends_the_run() {
 }
 
 #[test]
+fn it_ends_the_run_also_when_the_job_was_edited_since() {
+    let (mut view, id) = claimed(job(|def| def.delivery = Delivery::AtMostOnce));
+    hand_over(&mut view, id, 1);
+    let before = view.job.clone().unwrap();
+    let def = Definition::clone(&job(|_| {}).def);
+    view.job = Some(before.edited(None, def, at(5), &Arc::from("someone")).0);
+    let end = lapse(&mut view, id, 61, 70);
+    assert_eq!(outcome(&end), (Outcome::Lost, Verdict::Bury(Reason::Lost)));
+}
+
+#[test]
 fn the_timeout_ends_it_whatever_is_heard() {
     let (mut view, id) = handed_over();
     let until = at(600);

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{AttemptNo, Delivery as Wish, Job, JobId, JobState, Outcome, Run, RunId, limits};
+use model::{Delivery as Promise, Job, JobId, JobState, Outcome, Run, RunId, limits};
 
 use super::End;
 use crate::record::Era;
+use crate::story::Delivery;
 
 impl End<'_> {
     /// Nothing takes a job away but those who delete it, and time, once it has finished.
@@ -94,18 +95,18 @@ impl End<'_> {
         }
     }
 
-    /// Of a job that wants it so, no run is delivered again unless the target has said that it failed.
+    /// What was delivered once for a job that wanted it so is not delivered again, unless the target has said that it
+    /// failed; whatever the job has become since.
     pub(super) fn at_most_once(&mut self) {
-        let unedited = self.world.accepted.iter().filter(|(_, edited)| !edited);
-        let wished = unedited.filter(|(job, _)| job.def.delivery == Wish::AtMostOnce);
-        let jobs: BTreeSet<JobId> = wished.map(|(job, _)| job.id).collect();
         let runs: BTreeMap<RunId, &Run> = self.runs.iter().map(|run| (run.id, run)).collect();
-        let mut last: BTreeMap<RunId, AttemptNo> = BTreeMap::new();
+        let mut last: BTreeMap<RunId, &Delivery> = BTreeMap::new();
         let mut again = Vec::new();
-        for delivery in self.deliveries.iter().filter(|it| jobs.contains(&it.job)) {
-            let Some(before) = last.insert(delivery.run, delivery.attempt) else {
+        for delivery in &self.deliveries {
+            let before = last.insert(delivery.run, delivery);
+            let Some(before) = before.filter(|it| it.promised == Promise::AtMostOnce) else {
                 continue;
             };
+            let before = before.attempt;
             let attempts = runs.get(&delivery.run).map(|run| run.attempts.as_slice());
             let attempts = attempts.unwrap_or_default();
             let outcome = attempts.iter().find(|it| it.no == before);

@@ -180,6 +180,15 @@ fn a_lost_attempt_that_is_tried_again_against_its_jobs_will_is_found() {
 }
 
 #[test]
+fn one_that_is_tried_again_because_its_job_was_edited_is_found() {
+    let engine_flaw = engine::Flaw::RetryLostOfEdited;
+    finds("at_most_once", |seed| Plan {
+        engine_flaw,
+        ..Plan::new(seed)
+    });
+}
+
+#[test]
 fn an_attempt_that_goes_on_under_its_number_after_it_was_dispatched_is_found() {
     let engine_flaw = engine::Flaw::ReleaseDispatched;
     finds("one_delivery_per_attempt", |seed| Plan {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use model::shard::ShardSet;
 use model::target::HttpTarget;
 use model::{
-    Definition, Job, JobId, JobKey, JobState, Reason, RunState, Schedule, Skip, Target, TenantId,
-    Version,
+    Definition, Delivery, Job, JobId, JobKey, JobState, Reason, RunState, Schedule, Skip, Target,
+    TenantId, Version,
 };
 
 use super::subject::new;
@@ -38,8 +39,11 @@ fn another(job: &Job) -> Definition {
 
 pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
-    let before = subject.put(keyed(1, "a")?).await?;
+    let once = job_with(1, |def| def.delivery = Delivery::AtMostOnce)?;
+    let key = keyed(1, "a")?.key;
+    let before = subject.put(Job { key, ..once }).await?;
     let mut def = another(&before);
+    def.delivery = Delivery::AtLeastOnce;
     def.labels.insert("team".to_owned(), "ops".to_owned());
     let (mut after, _) = before.edited(Some(JobKey::new("b")?), def, at(90), &someone());
     after.note = Some("by hand".to_owned());
@@ -60,6 +64,9 @@ pub async fn a_change_is_written_whole(subject: Subject) -> Kept {
         (Version(2), Some(slot(60))),
         "overdue, and still due"
     );
+    assert_eq!(after.once_until, Some(Version::FIRST));
+    let due = store.due_jobs(&ShardSet::ALL, at(60), None, 9).await?;
+    assert_eq!(due.jobs, [Arc::new(after)]);
     Ok(())
 }
 

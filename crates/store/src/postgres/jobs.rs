@@ -270,6 +270,7 @@ async fn put_job(conn: &Conn, before: &Job, put: &JobToPut) -> Done<()> {
             &put.zone(),
             &(is_broken(job) && !is_gone(job)),
             &job.owner.as_deref().map(text),
+            &job.once_until.map(|version| version.0.cast_signed()),
         ],
     )
     .await?;

@@ -95,7 +95,7 @@ pub(super) fn read_narrow(row: &Row) -> Done<Narrow> {
 }
 
 /// What follows the columns of a job is the statement's own.
-pub(super) const JOB_COLUMNS: usize = 21;
+pub(super) const JOB_COLUMNS: usize = 22;
 
 /// A job; columns as `{job}` in a statement.
 pub(super) fn read_job(row: &Row) -> Done<JobRow> {
@@ -109,8 +109,9 @@ pub(super) fn read_job(row: &Row) -> Done<JobRow> {
         doc: row.try_get(16)?,
         names_calendars: row.try_get(17)?,
         owner: maybe_text(row, 18)?,
-        payload: maybe_bytes(row, 19)?,
-        payload_left: maybe_number(row, 20)?,
+        once_until: maybe_number(row, 19)?.map(Version),
+        payload: maybe_bytes(row, 20)?,
+        payload_left: maybe_number(row, 21)?,
     })
 }
 

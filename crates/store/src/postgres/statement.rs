@@ -9,8 +9,7 @@ const STANDING: &str = "j.id, j.tenant, j.version, j.state, j.state_at, j.next_s
     j.catch_up_to, j.manual_runs, j.failures";
 
 /// Columns of their definitions `d`.
-const DEFINITION: &str =
-    "d.created_at, d.updated_at, d.note, d.key, d.paused_by, d.doc, d.calendars, d.owner";
+const DEFINITION: &str = "d.created_at, d.updated_at, d.note, d.key, d.paused_by, d.doc, d.calendars, d.owner, d.once_until";
 
 /// Columns of live runs `l`; statements say besides who their holder is.
 const LIVE: &str = "l.id, l.job, l.tenant, l.kind, l.slot, l.replay_of, l.due_at, l.lane, l.state, l.attempt, l.lost, \

@@ -212,6 +212,7 @@ impl Db {
             after.zone(),
             is_broken(job) && !is_gone(job),
             job.owner.as_deref(),
+            job.once_until.map(|version| version.0),
         ])?;
         let zone = job.def.schedule.zone_followed().map(Zone::name);
         self.zones.know(&self.conn, zone, &self.shared)?;

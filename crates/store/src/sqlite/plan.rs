@@ -40,7 +40,7 @@ pub(super) fn due_jobs(
     let mut last = None;
     let mut count = 0;
     while let Some(row) = rows.next()? {
-        let due_at = Timestamp::from_millis(row.get(21)?);
+        let due_at = Timestamp::from_millis(row.get(22)?);
         let job = JobId::from_bytes(row.get(0)?);
         if !shards.is_all() && !shards.contains(Shard::of(job)) {
             continue;
@@ -51,7 +51,7 @@ pub(super) fn due_jobs(
         }
         count += 1;
         last = Some(DueCursor::behind(after, due_at, job));
-        let is_missing: bool = row.get(22)?;
+        let is_missing: bool = row.get(23)?;
         let row = (!is_missing).then(|| read_job(row)).transpose()?;
         match planned(&lookup, row)? {
             Ok(job) => due.jobs.push(Arc::new(job)),

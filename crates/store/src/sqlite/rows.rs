@@ -112,6 +112,7 @@ pub(super) fn read_job(row: &Row<'_>) -> Result<JobRow> {
         key: row.get(10)?,
         paused_by: row.get(14)?,
         owner: row.get(19)?,
+        once_until: row.get::<_, Option<u32>>(21)?.map(Version),
         doc: row.get(11)?,
         payload: maybe_bytes(row, 12)?,
         payload_left: row.get(17)?,
