@@ -28,6 +28,8 @@ pub enum Flaw {
     ReleaseDispatched,
     /// Silence of the outside counts whether or not the node was there to hear.
     SkipWatch,
+    /// Jobs stay where other tables of their zone had them.
+    SkipZones,
 }
 
 impl Flaw {
@@ -52,6 +54,10 @@ impl Flaw {
         self == Self::SkipWatch
     }
 
+    pub fn skips_zones(self) -> bool {
+        self == Self::SkipZones
+    }
+
     /// Turns a firing into what a node with this bug asks for.
     pub fn spoil(self, firing: &mut Firing) {
         let late = |slot| firing.decision.at > firing.job.due_at(slot);
@@ -66,7 +72,8 @@ impl Flaw {
             | Self::RetryLost
             | Self::RetryLostOfEdited
             | Self::ReleaseDispatched
-            | Self::SkipWatch => return,
+            | Self::SkipWatch
+            | Self::SkipZones => return,
         };
         if let Some(slot) = firing.decision.start.take() {
             firing.decision.passed.push(Skip {
@@ -99,7 +106,8 @@ impl Flaw {
             | Self::SkipLate
             | Self::RetryLost
             | Self::RetryLostOfEdited
-            | Self::SkipWatch => {}
+            | Self::SkipWatch
+            | Self::SkipZones => {}
         }
         settlement
     }

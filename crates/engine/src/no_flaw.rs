@@ -26,6 +26,10 @@ impl Flaw {
         false
     }
 
+    pub fn skips_zones(self) -> bool {
+        false
+    }
+
     pub fn spoil(self, _firing: &mut Firing) {}
 
     pub fn settle(self, settlement: Settlement, _job: &Job, _now: Timestamp) -> Settlement {

@@ -406,6 +406,7 @@ impl Rooms {
             offers: self.common.offers.clone(),
             metrics: self.common.metrics.clone(),
             node: Arc::clone(&self.common.by.node),
+            flaw: self.common.config.flaw,
             nudge: self.common.nudges.rules.clone(),
             beat: self.common.nudges.beat.clone(),
         })

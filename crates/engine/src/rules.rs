@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
 use crate::duty::{Duty, Wake};
+use crate::flaw::Flaw;
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::nudge::Nudge;
@@ -41,6 +42,7 @@ pub(crate) struct Ports {
     pub metrics: Metrics,
     /// The node that decides.
     pub node: Arc<str>,
+    pub flaw: Flaw,
     pub nudge: Nudge,
     pub beat: Nudge,
 }
@@ -93,7 +95,8 @@ impl Rules {
             Rule::Zone { .. } => {
                 let alike = |peer: &Peer| peer.node.tables == tzdb_version();
                 let fleet = &self.ports.fleet;
-                fleet.with_peers(|peers| !peers.is_empty() && peers.iter().all(alike))
+                let all_alike = |peers: &[Peer]| !peers.is_empty() && peers.iter().all(alike);
+                !self.ports.flaw.skips_zones() && fleet.with_peers(|peers| all_alike(peers))
             }
         }
     }

@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::Clock;
-use model::limits;
+use model::schedule::other_tables;
+use model::{Job, limits};
 use rand::RngExt;
 
 use crate::faults::{Badness, Cut, DUTIES_PANIC};
@@ -12,6 +13,8 @@ use crate::origins::{ADDRESSES, Dead};
 use crate::spells::Ill;
 use crate::world::{BURST, World};
 
+/// By then a write has arrived, or never will, that was on its way when its node was gone.
+const ON_ITS_WAY: Duration = Duration::from_secs(12);
 /// How long everyone may take to learn that the store's clock was stepped.
 const STEP_HEARD: Duration = Duration::from_secs(3);
 
@@ -131,7 +134,8 @@ impl World {
             60..80 => self.meddle(index).await,
             80..93 if self.is_fleet() => self.suspend(index).await,
             93..96 if self.is_fleet() => self.skew(index),
-            96..100 => self.let_die(),
+            96..99 => self.let_die(),
+            99 => self.change_tables().await,
             _ => {}
         }
     }
@@ -158,8 +162,15 @@ impl World {
     /// Stops in good order, and starts again at once or later.
     async fn stop(&mut self, index: usize) {
         let away = self.millis(0, 10_000) * u32::from(self.rng.random_bool(0.5));
+        if self.leave(index, away).await && away.is_zero() {
+            self.start(index).await;
+        }
+    }
+
+    /// Stops in good order for a while, if it runs.
+    async fn leave(&mut self, index: usize, away: Duration) -> bool {
         let Some(node) = self.members[index].node.take() else {
-            return;
+            return false;
         };
         self.doors.close(index);
         let now = self.clock.uptime();
@@ -167,9 +178,31 @@ impl World {
         self.note(|| format!("node {index} stops"));
         node.stop(Duration::from_secs(1)).await;
         self.members[index].back_at = self.clock.uptime() + away;
-        if away.is_zero() {
-            self.start(index).await;
+        true
+    }
+
+    /// Everyone stops, or crashes, and comes back as another release with other tables of time zones.
+    async fn change_tables(&mut self) {
+        for index in 0..self.members.len() {
+            if self.rng.random_bool(0.3) {
+                self.crash(index);
+            } else {
+                self.leave(index, ON_ITS_WAY).await;
+            }
         }
+        self.clock.sleep(ON_ITS_WAY).await;
+        other_tables::set_used(!other_tables::are_used());
+        self.mem.read_anew();
+        let follows = |job: &Job| job.def.schedule.zone_followed().is_some();
+        let jobs = self.mem.all_jobs();
+        for job in jobs.iter().filter(|job| follows(job)) {
+            self.ledger.book().record.read_anew(job);
+        }
+        // By what was accepted there is no saying any more which slots they have.
+        for (_, edited) in self.accepted.iter_mut().filter(|(job, _)| follows(job)) {
+            *edited = true;
+        }
+        self.note(|| "other tables of time zones have come".to_owned());
     }
 
     fn spoil(&mut self, index: usize) {

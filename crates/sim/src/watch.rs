@@ -89,11 +89,8 @@ impl FaultStore {
             });
             if *answer == Created::Done {
                 book.changed(job.id, self.uptime());
-                book.record.begin(Era {
-                    job: Arc::clone(job),
-                    before: None,
-                    from: Clock::now(&self.clock),
-                });
+                let now = Clock::now(&self.clock);
+                book.record.begin(Era::begin(Arc::clone(job), None, now));
             }
         }
         Ok(answers)
@@ -112,12 +109,11 @@ impl FaultStore {
         let describe = || format!("{}: {change:?}: {changed:?}", self.who());
         book.note_of(before.id, at, describe);
         if let JobChanged::Done { job, .. } = &changed {
-            book.record.begin(Era {
-                job: Arc::new(Job::clone(job)),
-                before: Some(Arc::clone(before)),
-                // Of the moment that the change speaks of; its way may have taken a while.
-                from: now.min(after.updated_at),
-            });
+            // Of the moment that the change speaks of; its way may have taken a while.
+            let from = now.min(after.updated_at);
+            let job = Arc::new(Job::clone(job));
+            let era = Era::begin(job, Some(Arc::clone(before)), from);
+            book.record.begin(era);
             let cause = Cause::Change {
                 from: before.state,
                 to: after.state,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use engine::{Clock, ClockOf, Node, NodeConfig};
 use executor::Registry;
+use model::schedule::other_tables;
 use model::{Calendar, Job, Parts, Run, Timestamp};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -192,6 +193,8 @@ pub(crate) struct World {
 
 impl World {
     fn new(plan: Plan) -> Self {
+        // The story before may have ended with others.
+        other_tables::set_used(false);
         let mut rng = StdRng::seed_from_u64(plan.seed);
         let clock = SimClock::at(plan.start(&mut rng));
         let time = StoreTime {
@@ -291,6 +294,10 @@ impl World {
         // Late slots are decided first, so that the end is the same for all.
         self.clock.sleep(DECIDE).await;
         let mut broken = checks::nothing_is_overdue(&self);
+        match checks::jobs_follow_their_zones(&self).await {
+            Ok(found) => broken.extend(found),
+            Err(error) => broken.push(Broken::new("runtime", error.to_string())),
+        }
         // What recurs would go on for ever: pause it, and let what lives end.
         self.pause_all().await;
         self.clock.sleep(self.plan.quiet).await;

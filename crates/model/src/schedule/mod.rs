@@ -34,6 +34,8 @@ mod field;
 mod kept;
 mod names;
 mod notes;
+#[cfg(feature = "tables")]
+pub mod other_tables;
 mod rule;
 mod span;
 mod times;

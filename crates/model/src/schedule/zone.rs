@@ -7,6 +7,8 @@ use jiff::tz::{TimeZone, TimeZoneDatabase, TimeZoneTransition};
 
 use super::ScheduleError;
 use super::civil::DAY;
+#[cfg(feature = "tables")]
+use super::other_tables;
 use crate::hash::hash;
 use crate::time::Timestamp;
 
@@ -18,6 +20,10 @@ const TABLES_VERSION: &str = "2026e";
 
 /// The release of the bundled time zone tables, such as `2026e`.
 pub fn tzdb_version() -> &'static str {
+    #[cfg(feature = "tables")]
+    if other_tables::are_used() {
+        return other_tables::VERSION;
+    }
     TABLES_VERSION
 }
 
@@ -86,6 +92,10 @@ impl Zone {
         let is_unset = |name: &str| name.eq_ignore_ascii_case("factory");
         if zone.is_unknown() || zone.iana_name().is_none_or(is_unset) {
             return Err(refused());
+        }
+        #[cfg(feature = "tables")]
+        if let Some(other) = zone.iana_name().and_then(other_tables::zone) {
+            return Ok(Self(other));
         }
         Ok(Self(zone))
     }

@@ -1,12 +1,15 @@
-//! Edits: under each version of a job that was in force, no slot is without an answer.
+//! Edits, and other tables of time zones: under each version of a job that was in force, no slot is without an answer, and
+//! none runs that it does not have.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use model::{Job, JobId, JobState, Run, RunKind, RunState, Slot, Timestamp};
+use model::{Job, JobId, JobState, Run, RunKind, RunState, Schedule, Slot, Timestamp};
 
 use super::End;
 use crate::record::Era;
 
+const MILLISECOND: Duration = Duration::from_millis(1);
 /// So many slots of one version are looked at.
 const SLOTS_MAX: usize = 100_000;
 
@@ -95,7 +98,28 @@ impl End<'_> {
                     self.broken("edits_lose_no_slot", seen);
                     break;
                 }
-                slot = schedule.next_after(at.0);
+                slot = era.next_after(at);
+            }
+        }
+    }
+
+    /// Every slot that was decided is one by some version of its job, as some tables of time zones had it.
+    pub(super) fn slots_are_of_their_schedules(&mut self, job: JobId, runs: &[Run]) {
+        let eras = self.world.ledger.book().record.eras.get(&job).cloned();
+        let eras = eras.unwrap_or_default();
+        let schedules: Vec<&Schedule> = eras.iter().flat_map(Era::schedules).collect();
+        // What only the end of a run sets has no other rule.
+        if schedules.iter().any(|schedule| schedule.after_completion()) {
+            return;
+        }
+        let has = |schedule: &&&Schedule, slot: Slot| {
+            schedule.next_after(slot.0.minus(MILLISECOND)) == Some(slot)
+        };
+        for run in runs.iter().filter(|run| run.kind == RunKind::Slot) {
+            let Some(slot) = run.slot else { continue };
+            if !schedules.iter().rev().any(|schedule| has(&schedule, slot)) {
+                let seen = format!("{slot} of {job} is no slot of it: {}", run.id);
+                self.broken("slots_are_of_their_schedules", seen);
             }
         }
     }

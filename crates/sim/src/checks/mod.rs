@@ -7,6 +7,7 @@ mod origins;
 mod outside;
 mod promises;
 mod slots;
+mod tables;
 mod takeover;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::story::Delivery;
 use crate::world::World;
 
 pub(crate) use origins::may_wait_until;
+pub(crate) use tables::jobs_follow_their_zones;
 pub(crate) use takeover::nothing_is_overdue;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +95,7 @@ pub(crate) fn all(world: &World) -> Vec<Broken> {
         end.exclusive_runs_do_not_overlap(job, *edited, runs);
         end.waiting_runs_are_few(job, *edited, runs);
         end.edits_lose_no_slot(job.id, runs);
+        end.slots_are_of_their_schedules(job.id, runs);
     }
     end.one_delivery_per_attempt();
     end.at_most_once();

@@ -208,6 +208,15 @@ fn a_node_that_counts_silence_that_it_was_not_there_to_hear_is_found() {
 }
 
 #[test]
+fn a_node_that_leaves_jobs_where_other_tables_had_them_is_found() {
+    let engine_flaw = engine::Flaw::SkipZones;
+    finds("jobs_follow_their_zones", |seed| Plan {
+        engine_flaw,
+        ..Plan::new(seed)
+    });
+}
+
+#[test]
 fn a_store_that_takes_an_old_token_is_found() {
     let flaw = Flaw::SkipTokenCheck;
     finds("old_token_changes_nothing", |seed| Plan {

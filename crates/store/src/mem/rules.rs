@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::schedule::{Calendars, Zone, tzdb_version};
 use model::{Calendar, CalendarName, Job, JobId, JobState, TenantId, Version, limits};
 
+use super::MemStore;
 use super::state::{Kept, State};
 use crate::audit::Change;
 use crate::types::{calendars_of, doubted};
@@ -14,7 +15,40 @@ use crate::{CalendarDropped, CalendarPut, CalendarUse, Rule, doc};
 /// Jobs named to whoever wants to drop a calendar that is in use.
 const NAMED_MAX: usize = 5;
 
+impl MemStore {
+    /// What every read of a store on disk does: definitions come from their stored form, by the tables of time zones as they
+    /// are now.
+    pub fn read_anew(&self) {
+        self.state().read_anew();
+    }
+}
+
 impl State {
+    fn read_anew(&mut self) {
+        for kept in self.calendars.values_mut() {
+            let was = &kept.calendar;
+            let form = doc::encode_calendar(was);
+            let read = form.and_then(|form| {
+                doc::decode_calendar(was.name.clone(), was.version, was.updated_at, &form)
+            });
+            if let Ok(read) = read {
+                kept.calendar = Arc::new(read);
+            }
+        }
+        for job in self.jobs.values_mut() {
+            let find = |name: &CalendarName| {
+                let kept = self.calendars.get(&(job.tenant, name.clone()))?;
+                Some(Arc::clone(&kept.calendar))
+            };
+            let form = doc::encode_definition(job.id, &job.def);
+            let payload = job.def.payload.clone();
+            let read = form.and_then(|form| doc::decode_definition(job.id, &form, payload, &find));
+            if let Ok(def) = read {
+                Arc::make_mut(job).def = Arc::new(def);
+            }
+        }
+    }
+
     pub(super) fn put_calendar(
         &mut self,
         tenant: TenantId,
