@@ -46,7 +46,7 @@ Workloads:
   precision   500 slots a second at distinct milliseconds for 20 s: how late
   recurring   2,000 jobs due every second for 30 s: missed, twice, how late (1,000 with --store)
   crowd       10,000 jobs due every second for 30 s, likewise
-  recovery    200,000 overdue one-offs beside 1,000 jobs due every second: how late those are, how fast the backlog goes
+  recovery    200,000 overdue slots, half of them one-offs, beside 1,000 jobs due every second: how late those are, how fast the backlog goes
   beside-clients  500 slots a second beside 64 clients that edit one job and 32 that create: how much later slots are
   two-nodes   drain by two nodes on one database, beside one (with --store)
   http        100,000 callbacks to a receiver on this machine: runs a second, settled

@@ -5,16 +5,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Job, JobId, Lane, Timestamp};
+use async_trait::async_trait;
+use executor::{Executor, Registry, WorkOrder};
+use model::policy::CatchUp;
+use model::{CatchUpPolicy, Job, JobId, Lane, Report, Slot, Timestamp};
 
 use super::figures::{Bar, Figures, percentile};
 use super::rig::{self, Base, Notes, Place};
 use super::workloads;
 use crate::failure::Failure;
 
-/// Slots to catch up with.
-const COUNT: usize = 200_000;
-/// The first of them was due so long ago, and the last so much later.
+/// Slots to catch up with: half of them are one-offs.
+const COUNT: usize = ONE_OFFS + RECURRING * MISSED;
+const ONE_OFFS: usize = 100_000;
+/// The others are those that recurring jobs have missed, so many each.
+const RECURRING: usize = 1_000;
+const MISSED: usize = 100;
+const PERIOD: Duration = Duration::from_secs(60);
+/// The first of the one-offs was due so long ago, and the last so much later; so was the last slot of each other job.
 const AGO: Duration = Duration::from_secs(30);
 const SPAN: Duration = Duration::from_secs(25);
 /// Jobs due every second, of each lane that is measured, two milliseconds apart.
@@ -87,10 +95,28 @@ fn with_lane(job: &Job, lane: Lane) -> Arc<Job> {
 
 /// A backlog in all lanes.
 fn backlog() -> Vec<Arc<Job>> {
-    let jobs = rig::overdue_since(COUNT, AGO, SPAN, &rig::no_op());
+    let jobs = rig::overdue_since(ONE_OFFS, AGO, SPAN, &rig::no_op());
+    let from = rig::now().minus(AGO);
+    let step = SPAN / RECURRING as u32;
+    let recurring = (0..RECURRING as u32).map(|n| missed_often(from.plus(step * n)));
     let lanes = Lane::ALL.into_iter().cycle();
-    let all = jobs.iter().zip(lanes);
-    all.map(|(job, lane)| with_lane(job, lane)).collect()
+    let all = jobs.into_iter().chain(recurring).zip(lanes);
+    all.map(|(job, lane)| with_lane(&job, lane)).collect()
+}
+
+/// A recurring job that has missed all of its slots and is to run each of them; this is the last.
+fn missed_often(last: Timestamp) -> Arc<Job> {
+    let first = last.minus(PERIOD * (MISSED as u32 - 1));
+    let mut job = Job::clone(&rig::every(PERIOD, first, rig::no_op()));
+    let def = Arc::make_mut(&mut job.def);
+    def.schedule.bounds.ends_at = Some(last);
+    def.catch_up = CatchUp {
+        policy: CatchUpPolicy::All,
+        window: PERIOD * 2 * MISSED as u32,
+        max: MISSED as u32,
+    };
+    job.next_slot = Some(Slot(first));
+    Arc::new(job)
 }
 
 /// Jobs that are due every second from `anchor` on.
@@ -100,6 +126,25 @@ fn on_time(lane: Lane, anchor: Timestamp) -> impl Iterator<Item = (JobId, Arc<Jo
         let job = rig::every(Duration::from_secs(1), first, rig::no_op());
         (job.id, with_lane(&job, lane), first)
     })
+}
+
+/// Takes notes of the backlog, and of what is on time apart from it.
+struct Target {
+    backlog: Notes,
+    on_time: Notes,
+    /// Which lane each of those on time is in, and when its first slot is due.
+    firsts: Arc<BTreeMap<JobId, (usize, Timestamp)>>,
+}
+
+#[async_trait]
+impl Executor for Target {
+    async fn execute(&self, order: WorkOrder) -> Report {
+        if self.firsts.contains_key(&order.job.id) {
+            self.on_time.execute(order).await
+        } else {
+            self.backlog.execute(order).await
+        }
+    }
 }
 
 async fn catch_up(place: &Place) -> Result<Seen, Failure> {
@@ -119,11 +164,18 @@ async fn catch_up(place: &Place) -> Result<Seen, Failure> {
         }
     }
     rig::load(&*store, &jobs).await?;
-    let notes = Notes::new(COUNT * 2);
+    let firsts = Arc::new(firsts);
+    let (backlog, on_time) = (Notes::new(COUNT), Notes::new(COUNT));
+    let target = Target {
+        backlog: backlog.clone(),
+        on_time: on_time.clone(),
+        firsts: Arc::clone(&firsts),
+    };
+    let registry = Registry::default().with("http", Arc::new(target));
     let begun = rig::uptime();
-    let node = rig::start(place, &store, notes.registry()).await?;
+    let node = rig::start(place, &store, registry).await?;
     rig::wait("the backlog", async || {
-        notes.count() >= COUNT && rig::has_settled_but(&*store, jobs.len()).await
+        backlog.count() >= COUNT && rig::has_settled_but(&*store, jobs.len()).await
     })
     .await?;
     let took = rig::uptime().saturating_sub(begun);
@@ -132,7 +184,7 @@ async fn catch_up(place: &Place) -> Result<Seen, Failure> {
     rig::pause(Duration::from_secs(3)).await;
     node.stop(Duration::from_secs(5)).await;
     let mut late = [Vec::new(), Vec::new()];
-    for (job, slot, at) in notes.take() {
+    for (job, slot, at) in on_time.take() {
         let of_lane = firsts.get(&job).filter(|_| slot <= end);
         let Some(late) = of_lane.and_then(|(index, _)| late.get_mut(*index)) else {
             continue;
