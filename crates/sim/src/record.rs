@@ -94,7 +94,7 @@ impl Record {
     }
 
     /// A job is read by other tables of time zones from now on.
-    pub fn read_anew(&mut self, job: &Job) {
+    pub fn read_again(&mut self, job: &Job) {
         let Some(era) = self.eras.get_mut(&job.id).and_then(|eras| eras.last_mut()) else {
             return;
         };

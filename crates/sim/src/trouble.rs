@@ -192,11 +192,11 @@ impl World {
         }
         self.clock.sleep(ON_ITS_WAY).await;
         other_tables::set_used(!other_tables::are_used());
-        self.mem.read_anew();
+        self.mem.read_again();
         let follows = |job: &Job| job.def.schedule.zone_followed().is_some();
         let jobs = self.mem.all_jobs();
         for job in jobs.iter().filter(|job| follows(job)) {
-            self.ledger.book().record.read_anew(job);
+            self.ledger.book().record.read_again(job);
         }
         // By what was accepted there is no saying any more which slots they have.
         for (_, edited) in self.accepted.iter_mut().filter(|(job, _)| follows(job)) {

@@ -18,13 +18,13 @@ const NAMED_MAX: usize = 5;
 impl MemStore {
     /// What every read of a store on disk does: definitions come from their stored form, by the tables of time zones as they
     /// are now.
-    pub fn read_anew(&self) {
-        self.state().read_anew();
+    pub fn read_again(&self) {
+        self.state().read_again();
     }
 }
 
 impl State {
-    fn read_anew(&mut self) {
+    fn read_again(&mut self) {
         for kept in self.calendars.values_mut() {
             let was = &kept.calendar;
             let form = doc::encode_calendar(was);
