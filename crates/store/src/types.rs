@@ -248,6 +248,8 @@ pub struct JobFilter {
     pub labels: Vec<(String, String)>,
     /// A part of the key, in any case.
     pub q: Option<String>,
+    /// Whoever they belong to.
+    pub owner: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -137,6 +137,7 @@ fn filter(set: &[(&'static str, String); 4]) -> Result<JobFilter, String> {
         states: known.into_iter().collect(),
         labels,
         q: Some(q.clone()).filter(|q| !q.is_empty()),
+        owner: Some(owner.clone()).filter(|owner| !owner.is_empty()),
     })
 }
 
@@ -169,11 +170,7 @@ pub(super) async fn list(
                 before,
                 limit: PAGE,
             };
-            let listed = if owner.is_empty() {
-                jobs::list(&api, viewer.id(), &filter, of).await?
-            } else {
-                jobs::list_of(&api, viewer.id(), &owner, &filter, of).await?
-            };
+            let listed = jobs::list(&api, viewer.id(), &filter, of).await?;
             (Some(listed), before.is_some(), None)
         }
         Err(why) => (None, false, Some(why)),

@@ -255,19 +255,6 @@ pub async fn list(
     Ok(page::fill(page, read, weigh).await?)
 }
 
-/// The same of one owner. No index says who owns what, so a page may be short and have another after it.
-pub async fn list_of(
-    api: &Api,
-    tenant: TenantId,
-    owner: &str,
-    filter: &JobFilter,
-    page: Page<JobId>,
-) -> Result<Listed<Job, JobId>, OpError> {
-    let read = |page| api.store.list_jobs(tenant, filter, page);
-    let is_theirs = |job: &Job| job.owner.as_deref() == Some(owner);
-    Ok(page::pick(page, read, weigh, is_theirs).await?)
-}
-
 fn weigh(job: &Job) -> (JobId, usize) {
     let payload = job.def.payload.as_ref();
     (job.id, payload.map_or(0, bytes::Bytes::len))

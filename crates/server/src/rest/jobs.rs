@@ -64,7 +64,7 @@ pub(super) async fn create(
         ("state" = Option<String>, Query, description = "One or several, separated by commas"),
         ("label" = Option<String>, Query, description = "`name=value`; may be given several times"),
         ("q" = Option<String>, Query, description = "A part of the key, in any case"),
-        ("owner" = Option<String>, Query, description = "Whoever they belong to. A page may be short, or empty, and have a `next_cursor` all the same"),
+        ("owner" = Option<String>, Query, description = "Whoever they belong to"),
     ),
     responses(
         (status = 200, body = wire::JobList, description = "As asked"),
@@ -81,12 +81,9 @@ pub(super) async fn list(
         states: params.words("state", "job", &states, JobState::parse)?,
         labels: labels(&params)?,
         q: params.text("q", limits::NAME_MAX)?.map(str::to_owned),
+        owner: owner(&params)?.map(str::to_owned),
     };
-    let (owner, page) = (owner(&params)?, answer::page(&params)?);
-    let listed = match owner {
-        Some(owner) => jobs::list_of(&api, tenant, owner, &filter, page).await?,
-        None => jobs::list(&api, tenant, &filter, page).await?,
-    };
+    let listed = jobs::list(&api, tenant, &filter, answer::page(&params)?).await?;
     answer::json(
         StatusCode::OK,
         &wire::JobList {

@@ -1,7 +1,7 @@
 //! What every store promises. A promise is written once, in the file of its group, and listed once, below;
 //! a store keeps all of them by `conformance_suite!(async || Subject::mem().await)`: one test for each promise.
 //!
-//! In the order of a run's life: `presence`, `leases`, `level`, `access`, `audit`, `seals`, `users`, `secrets`, `jobs`, `changes`, `quotas`, `runs_day`, `sweep`, `calendars`, `rules`, `zones`, `plan`, `fire`,
+//! In the order of a run's life: `presence`, `leases`, `level`, `access`, `audit`, `seals`, `users`, `secrets`, `jobs`, `owners`, `changes`, `quotas`, `runs_day`, `sweep`, `calendars`, `rules`, `zones`, `plan`, `fire`,
 //! `skips`, `bounds`, `overlap`, `late`, `claim`, `claim_due`, `payloads`, `replays`, `alerts`, `start`, `withdraw`, `settle`, `waits`, `handed`, `completion`, `rest`, `history`, `slots`,
 //! `retention`, `overview`. `alike` then asks two stores the same random questions, and wants the same answers; and
 //! `concurrent` makes many calls on one store at once, and wants an order that explains the answers.
@@ -30,6 +30,7 @@ pub mod leases;
 pub mod level;
 pub mod overlap;
 pub mod overview;
+pub mod owners;
 pub mod payloads;
 pub mod plan;
 pub mod presence;

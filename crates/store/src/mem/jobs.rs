@@ -176,5 +176,7 @@ fn fits(job: &Job, filter: &JobFilter) -> bool {
             .map(|key| key.as_str().to_ascii_lowercase());
         key.is_some_and(|key| key.contains(&part.to_ascii_lowercase()))
     });
-    state && labels && key
+    let owner = filter.owner.as_deref();
+    let owner = owner.is_none_or(|owner| job.owner.as_deref() == Some(owner));
+    state && labels && key && owner
 }

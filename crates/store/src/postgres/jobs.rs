@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::calendars::{Standing, read_jobs, readable_jobs};
 use super::fault::Done;
 use super::pool::Conn;
+use super::put::Param;
 use super::rows::text;
 use super::store::{PgStore, limit};
 use super::uses::{Rooms, UseColumns};
@@ -117,7 +118,10 @@ impl PgStore {
             .iter()
             .map(|(name, value)| (text(name), text(value)))
             .unzip();
-        let sql = if !names.is_empty() {
+        let owner = filter.owner.as_deref().map(text);
+        let sql = if owner.is_some() {
+            include_str!("sql/list_jobs_owner.sql")
+        } else if !names.is_empty() {
             include_str!("sql/list_jobs_label.sql")
         } else if states.iter().all(|state| RARE.contains(state)) {
             include_str!("sql/list_jobs_rare.sql")
@@ -128,12 +132,10 @@ impl PgStore {
         };
         let conn = self.readers.get().await?;
         let count = limit(page.limit);
-        let rows = conn
-            .rows(
-                sql,
-                &[&tenant.0, &before, &codes, &part, &count, &names, &values],
-            )
-            .await?;
+        let mut params: Vec<Param<'_>> =
+            vec![&tenant.0, &before, &codes, &part, &count, &names, &values];
+        params.extend(owner.iter().map(|owner| owner as Param<'_>));
+        let rows = conn.rows(sql, &params).await?;
         let mut jobs = Vec::with_capacity(rows.len());
         for (_, job) in read_jobs(&conn, &rows).await? {
             match job {

@@ -19,7 +19,7 @@ use super::pool::{Conn, Pool};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 30] = [
+const MIGRATIONS: [&str; 31] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
@@ -50,6 +50,7 @@ const MIGRATIONS: [&str; 30] = [
     include_str!("migrations/0028_open_jobs.sql"),
     include_str!("migrations/0029_alerts.sql"),
     include_str!("migrations/0030_once.sql"),
+    include_str!("migrations/0031_owners.sql"),
 ];
 
 /// The line after which a migration goes on apart.

@@ -293,6 +293,34 @@ const FINISHED: &str = "
     WHERE due_at % 50 <> 0;";
 
 #[tokio::test]
+async fn jobs_of_an_owner_are_found_by_their_index_however_many_belong_to_one() {
+    let server = PgServer::private(Mode::Fast).unwrap();
+    let address = server.fresh_schema();
+    let schema = PgConfig::parse(&address).unwrap().schema().to_owned();
+    let store = super::store(&address).await;
+    let day = Partition(1);
+    let entry = (day, day.ends_at());
+    store.open_partitions([entry].into_iter()).await.unwrap();
+    let ours = client(&server).await;
+    ours.batch_execute(&settings(&schema)).await.unwrap();
+    for fill in [
+        "",
+        &FILL.replace("$n", "30000"),
+        "UPDATE defs SET owner = 'ann'",
+        "UPDATE defs SET tenant = '00000000-0000-0000-0000-000000000000'",
+    ] {
+        ours.batch_execute(fill).await.unwrap();
+        ours.batch_execute("ANALYZE").await.unwrap();
+        let plan = plan(&ours, include_str!("sql/list_jobs_owner.sql")).await;
+        assert!(
+            plan.contains("Index Scan Backward using defs_owner on defs d"),
+            "{plan}"
+        );
+        assert!(!plan.contains("Sort"), "{plan}");
+    }
+}
+
+#[tokio::test]
 async fn open_jobs_of_a_tenant_are_found_among_any_number_of_finished_ones() {
     let server = PgServer::private(Mode::Fast).unwrap();
     let address = server.fresh_schema();

@@ -20,8 +20,8 @@ const TENANTS: &str = "
     INSERT INTO jobs (id, tenant, shard, version, state, state_at, next_slot, due_at)
     SELECT (lpad(to_hex(n), 12, '0') || '0000' || right(t.id::text, 12) || '0000')::uuid, t.id, n % 256, 1, 0, 0, n, n
     FROM generate_series(1, 100) n, tenants t WHERE t.created_at = 0 AND t.name <> 'default';
-    INSERT INTO defs (id, tenant, gone, created_at, updated_at, doc)
-    SELECT id, tenant, false, 0, 0, '' FROM jobs;
+    INSERT INTO defs (id, tenant, gone, created_at, updated_at, doc, owner)
+    SELECT id, tenant, false, 0, 0, '', 'ann' FROM jobs;
     INSERT INTO history (id, job, tenant, version, attempt, lost, kind, lane, state)
     SELECT (lpad(to_hex(86400000 + n), 12, '0') || '0000' || right(t.id::text, 12) || '0000')::uuid,
            (lpad(to_hex(n), 12, '0') || '0000' || right(t.id::text, 12) || '0000')::uuid, t.id, 1, 1, 0, 0, 0,
@@ -137,6 +137,11 @@ async fn with_many_tenants_rows_are_found_by_the_same_indexes() {
             "list_jobs",
             include_str!("sql/list_jobs.sql"),
             "defs_tenant",
+        ),
+        (
+            "list_jobs_owner",
+            include_str!("sql/list_jobs_owner.sql"),
+            "defs_owner",
         ),
         (
             "tenant_jobs",

@@ -26,6 +26,7 @@ struct Listing<'a> {
     /// A bit for every state that is wanted.
     bits: i64,
     labels: &'a [(String, String)],
+    owner: Option<&'a str>,
     /// A part of the key, in lower case.
     part: Option<String>,
     limit: usize,
@@ -55,6 +56,7 @@ pub(super) fn list_jobs(
             .fold(0, |bits, state| bits | 1 << state.code()),
         states,
         labels: &filter.labels,
+        owner: filter.owner.as_deref(),
         part: filter.q.as_ref().map(|part| part.to_ascii_lowercase()),
         limit: page.limit,
     };
@@ -74,8 +76,16 @@ pub(super) fn list_jobs(
 
 impl Listing<'_> {
     fn ids(&self, conn: &Connection) -> Done<Vec<JobId>> {
-        if let Some((first, others)) = self.labels.split_first() {
-            return self.by_label(conn, first, others);
+        let (tenant, before, bits, part) = (&self.tenant, &self.before, self.bits, &self.part);
+        if let Some(owner) = self.owner {
+            let sql = include_str!("sql/list_jobs_owner.sql");
+            let params = params![tenant, before, bits, part, owner];
+            return self.labelled(conn, sql, params, self.labels);
+        }
+        if let Some(((name, value), others)) = self.labels.split_first() {
+            let sql = include_str!("sql/list_jobs_label.sql");
+            let params = params![tenant, before, bits, part, name, value];
+            return self.labelled(conn, sql, params, others);
         }
         if self.tenant.0 != TenantId::DEFAULT {
             return self.by_tenant(conn);
@@ -174,22 +184,17 @@ impl Listing<'_> {
         Ok(found)
     }
 
-    fn by_label(
+    /// What a statement finds that has these labels.
+    fn labelled(
         &self,
         conn: &Connection,
-        (name, value): &(String, String),
-        others: &[(String, String)],
+        sql: &str,
+        params: &[&dyn ToSql],
+        labels: &[(String, String)],
     ) -> Done<Vec<JobId>> {
-        let mut select = conn.prepare_cached(include_str!("sql/list_jobs_label.sql"))?;
+        let mut select = conn.prepare_cached(sql)?;
         let mut has = conn.prepare_cached(include_str!("sql/has_label.sql"))?;
-        let mut rows = select.query(params![
-            self.tenant,
-            self.before,
-            self.bits,
-            self.part,
-            name,
-            value
-        ])?;
+        let mut rows = select.query(params)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             if found.len() == self.limit {
@@ -197,7 +202,7 @@ impl Listing<'_> {
             }
             let id = JobId::from_bytes(row.get(0)?);
             let mut fits = true;
-            for (name, value) in others {
+            for (name, value) in labels {
                 fits = fits && has.exists(params![self.tenant, name, value, id.as_bytes()])?;
             }
             if fits {

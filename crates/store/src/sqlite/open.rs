@@ -50,6 +50,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0028_open_jobs.sql"),
     include_str!("migrations/0029_alerts.sql"),
     include_str!("migrations/0030_once.sql"),
+    include_str!("migrations/0031_owners.sql"),
 ];
 /// What follows this line in a migration is done to the table of every day.
 const RANGE_PART: &str = "-- For every day of history:\n";

@@ -163,7 +163,7 @@ async fn a_second_store_on_the_same_folder_is_refused() {
 }
 
 /// Every statement that stands in a file, with a day that has history.
-fn statements() -> Vec<(String, String)> {
+pub(super) fn statements() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/sql");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -189,7 +189,7 @@ pub(super) fn fresh_schema() -> Connection {
 }
 
 /// What makes and drops the tables of days.
-const OF_DAYS: [&str; 4] = [
+pub(super) const OF_DAYS: [&str; 4] = [
     "create_partition",
     "index_default",
     "detach_partition",
@@ -268,6 +268,7 @@ fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
         "resting",
         "rules_changed",
         "zones",
+        "join_zones",
         "gone_partition",
         "is_large",
         "shrink_partition",
@@ -478,6 +479,7 @@ fn motley() -> Vec<Job> {
         job.id = JobId::new(at(i64::from(number)), [number; 10]);
         job.key = (number % 4 == 0).then(|| JobKey::new(&format!("Night-_{number}")).unwrap());
         job.state = JobState::ALL[usize::from(number % 5)];
+        job.owner = (number % 3 > 0).then(|| Arc::from(["Ann", "Ben"][usize::from(number % 2)]));
         // Some of the active ones rest.
         job.next_slot = job.next_slot.filter(|_| number % 10 == 0);
         job
@@ -503,12 +505,14 @@ fn filters() -> Vec<JobFilter> {
                 Some("zzz"),
                 Some(""),
             ] {
-                let (states, labels) = (states.clone(), labels.clone());
-                filters.push(JobFilter {
-                    states,
-                    labels,
-                    q: q.map(str::to_owned),
-                });
+                for owner in [None, Some("Ann"), Some("nobody")] {
+                    filters.push(JobFilter {
+                        states: states.clone(),
+                        labels: labels.clone(),
+                        q: q.map(str::to_owned),
+                        owner: owner.map(str::to_owned),
+                    });
+                }
             }
         }
     }
@@ -559,5 +563,7 @@ fn fits(job: &Job, filter: &JobFilter) -> bool {
         .key
         .as_ref()
         .map(|key| key.as_str().to_ascii_lowercase());
-    state && labels && part.is_none_or(|part| key.is_some_and(|key| key.contains(&part)))
+    let owner = filter.owner.as_deref();
+    let owner = owner.is_none_or(|owner| job.owner.as_deref() == Some(owner));
+    state && labels && owner && part.is_none_or(|part| key.is_some_and(|key| key.contains(&part)))
 }
