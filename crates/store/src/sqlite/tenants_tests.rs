@@ -1,11 +1,15 @@
 //! What lists read of a store that many tenants share: what is theirs, however much others have.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use model::TenantId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, StatementStatus, params_from_iter};
 
 use super::alerts::Watched;
 use super::archive::{Archive, Partitions};
+use super::tests::{OF_DAYS, statements};
 
 const DAY: i64 = 19_675;
 
@@ -140,6 +144,53 @@ fn what_a_tenant_lists_is_read_past_nobody_elses() {
             assert!(!plan.contains("TEMP B-TREE"), "{text}: {plan}");
             assert_eq!(found, if filled { count } else { 0 }, "{text}");
             assert!(steps < 1_000, "{text}: {steps} steps");
+        }
+    }
+}
+
+/// Ten thousand tenants with ten jobs each.
+const JOBS: &str = "
+    WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 100000)
+    INSERT INTO jobs (id, tenant, state, version, next_slot, due_at, state_at)
+    SELECT unhex(printf('%032x', n)), unhex(printf('%032x', 1 + n % 10000)), 0, 1, n, n, 0 FROM t;
+    INSERT INTO defs (id, tenant, gone, created_at, updated_at, doc, owner)
+    SELECT id, tenant, 0, 0, 0, x'', 'ann' FROM jobs;
+    INSERT INTO labels (tenant, name, value, job) SELECT tenant, 'team', 'ops', id FROM jobs;
+    INSERT INTO tenants (id, name, created_at)
+    SELECT DISTINCT tenant, 't' || lower(hex(tenant)), 0 FROM jobs;";
+
+/// How every statement finds its rows.
+fn plans(conn: &Connection) -> BTreeMap<String, String> {
+    let statements = statements().into_iter();
+    let statements = statements.filter(|(name, _)| !OF_DAYS.contains(&name.as_str()));
+    let plans = statements.map(|(name, text)| {
+        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let plan = explain.raw_query().mapped(|row| row.get(3));
+        let plan: Vec<String> = plan.map(Result::unwrap).collect();
+        (name, plan.join("; "))
+    });
+    plans.collect()
+}
+
+/// A plan depends on statistics alone, and SQLite has them only when it is told to make them, which nobody does.
+#[test]
+fn no_statement_finds_its_rows_in_another_way_when_there_are_many_tenants() {
+    let conn = super::tests::fresh_schema();
+    let before = plans(&conn);
+    for fill in [FILL, JOBS] {
+        conn.execute_batch(fill).unwrap();
+    }
+    assert_eq!(plans(&conn), before);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite");
+    for folder in ["", "sql", "migrations"].map(|it| folder.join(it)) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if path.is_file() && !name.ends_with("_tests.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let says = text.contains("ANALYZE") || text.contains("PRAGMA optimize");
+                assert!(!says, "{name} makes statistics");
+            }
         }
     }
 }
