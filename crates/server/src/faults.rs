@@ -68,6 +68,10 @@ impl From<TenantFault> for Problem {
         let detail = fault.to_string();
         match fault {
             TenantFault::Missing(_) => Self::new(Kind::TenantNotFound, detail).at("name"),
+            TenantFault::Unknown(_) => {
+                let detail = format!("{detail}: leave it out for your own");
+                Self::new(Kind::TenantNotFound, detail).at("tenant")
+            }
             TenantFault::Exists(_) => {
                 let detail = format!("{detail}: choose another name");
                 Self::new(Kind::TenantExists, detail).at("name")

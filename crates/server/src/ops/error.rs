@@ -136,6 +136,9 @@ pub enum KeyFault {
 pub enum TenantFault {
     #[error("there is no tenant {0}")]
     Missing(TenantName),
+    /// It was named beside something else; it may be there, and not be the caller's.
+    #[error("there is no tenant {0} that this key may name")]
+    Unknown(TenantName),
     #[error("there is a tenant {0} already")]
     Exists(TenantName),
     #[error("there are {} tenants already", limits::TENANTS_MAX)]

@@ -67,7 +67,7 @@ async fn tenant_and_filter(
     params(
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default. A page may be shorter, and have a cursor"),
-        ("tenant" = Option<String>, Query, description = "Whose, by name; for root only, which sees all of them otherwise"),
+        ("tenant" = Option<String>, Query, description = "Whose, by name; any but its own is found by root only, which sees all of them otherwise"),
         ("since" = Option<String>, Query, description = "From this moment on"),
         ("until" = Option<String>, Query, description = "Before this moment"),
         ("action" = Option<String>, Query, description = "What was done, such as job.edit"),
@@ -106,7 +106,7 @@ pub(super) async fn list(
 #[utoipa::path(
     get, path = "/v1/audit/export", tag = "audit", operation_id = "export_audit",
     params(
-        ("tenant" = Option<String>, Query, description = "Whose, by name; for root only, which sees all of them otherwise"),
+        ("tenant" = Option<String>, Query, description = "Whose, by name; any but its own is found by root only, which sees all of them otherwise"),
         ("since" = Option<String>, Query, description = "From this moment on"),
         ("until" = Option<String>, Query, description = "Before this moment"),
         ("action" = Option<String>, Query, description = "What was done, such as job.edit"),

@@ -54,7 +54,7 @@ pub(super) async fn create(
     params(
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
-        ("tenant" = Option<String>, Query, description = "Whose, by name; for root only"),
+        ("tenant" = Option<String>, Query, description = "Whose, by name; any but its own is found by root only"),
     ),
     responses(
         (status = 200, body = wire::AccessKeyList, description = "As asked"),
@@ -86,7 +86,7 @@ pub(super) async fn list(
     get, path = "/v1/keys/{id}", tag = "keys", operation_id = "get_key",
     params(
         ("id" = String, Path, description = "The key's id"),
-        ("tenant" = Option<String>, Query, description = "Whose, by name; for root only"),
+        ("tenant" = Option<String>, Query, description = "Whose, by name; any but its own is found by root only"),
     ),
     responses(
         (status = 200, body = wire::AccessKey, description = "As asked"),
@@ -109,7 +109,7 @@ pub(super) async fn show(
     delete, path = "/v1/keys/{id}", tag = "keys", operation_id = "revoke_key",
     params(
         ("id" = String, Path, description = "The key's id"),
-        ("tenant" = Option<String>, Query, description = "Whose, by name; for root only"),
+        ("tenant" = Option<String>, Query, description = "Whose, by name; any but its own is found by root only"),
     ),
     responses(
         (status = 200, body = wire::AccessKey, description = "Revoked, now or before"),

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use server::{Access, Api, RatesMax};
 use store::Store;
 use store::mem::MemStore;
+use store::postgres::server::PgServer;
+use store::postgres::{PgConfig, PgStore};
 use store::sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -216,7 +218,18 @@ impl World {
         let folder = TempDir::new().unwrap();
         let (path, clock) = (folder.path().to_owned(), Arc::new(SystemClock));
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, clock));
-        let kept: Arc<dyn Store> = Arc::new(opened.await.unwrap().unwrap());
+        Self::with_keys_over(Arc::new(opened.await.unwrap().unwrap()), Some(folder)).await
+    }
+
+    /// The same over a schema of its own.
+    pub async fn with_keys_in_a_database(database: &PgServer) -> Self {
+        let address = PgConfig::parse(&database.fresh_schema()).unwrap();
+        let address = address.with_connections(2);
+        let kept = PgStore::connect(address).await.unwrap();
+        Self::with_keys_over(Arc::new(kept), None).await
+    }
+
+    async fn with_keys_over(kept: Arc<dyn Store>, folder: Option<TempDir>) -> Self {
         let access = Access::by_keys(Arc::clone(&kept)).await.unwrap();
         let config = NodeConfig {
             master_keys: Some(master_keys()),
@@ -226,7 +239,7 @@ impl World {
         let seen = Arc::clone(&kept);
         let max = RatesMax::default();
         let mut world = Self::start(store, (seen, kept), config, access, max).await;
-        world._folder = Some(folder);
+        world._folder = folder;
         world
     }
 

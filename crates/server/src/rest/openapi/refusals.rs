@@ -252,9 +252,11 @@ fn of_access(operation: &str) -> Vec<Kind> {
         "create_user" => vec![Kind::UserExists, Kind::UsersFull],
         "rewrap_secrets" => vec![Kind::MasterKeyMissing],
         "create_key" => vec![Kind::AccessKeysFull, Kind::TenantNotFound],
-        "list_keys" | "get_key" => vec![Kind::FieldInvalid, Kind::AccessKeyNotFound],
-        "list_audit" | "export_audit" => vec![Kind::FieldInvalid, Kind::AccessKeyNotFound],
-        "revoke_key" => vec![Kind::LastRootKey, Kind::FieldInvalid],
+        "list_keys" | "list_audit" | "export_audit" => {
+            vec![Kind::TenantNotFound, Kind::AccessKeyNotFound]
+        }
+        "get_key" => vec![Kind::TenantNotFound],
+        "revoke_key" => vec![Kind::LastRootKey, Kind::TenantNotFound],
         _ => Vec::new(),
     }
 }
