@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use engine::Handle;
 use model::access::{read_key, write_key};
@@ -224,6 +225,16 @@ impl Access {
         keys.store.access().use_keys(&used).await
     }
 
+    /// Reads what has changed and, once a minute, writes what was used since `written`.
+    pub async fn step(&self, uptime: Duration, written: &mut Duration) -> Result<(), StoreError> {
+        self.refresh().await?;
+        if uptime.saturating_sub(*written) < limits::KEY_USE_EVERY {
+            return Ok(());
+        }
+        *written = uptime;
+        self.write_uses().await
+    }
+
     /// Keeps the keys in memory as they are in the store. Never ends, unless no keys are asked for.
     pub async fn keep(&self, engine: Handle) {
         if self.keys.is_none() {
@@ -238,11 +249,7 @@ impl Access {
                 () = engine.keys_hinted() => {}
                 () = clock.sleep(limits::KEYS_POLL) => {}
             }
-            let mut done = self.refresh().await;
-            if done.is_ok() && clock.uptime().saturating_sub(written) >= limits::KEY_USE_EVERY {
-                written = clock.uptime();
-                done = self.write_uses().await;
-            }
+            let done = self.step(clock.uptime(), &mut written).await;
             // Once for a row of them: whatever is wrong with the store is said elsewhere, too.
             if let (Err(error), false) = (&done, failing) {
                 tracing::warn!(%error, "keys cannot be read; those that are known stay valid");

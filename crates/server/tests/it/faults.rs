@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, TenantId, Timestamp,
-    Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Role, Run, RunId, TenantId,
+    Timestamp, Version, limits,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use store::mem::MemStore;
 use store::*;
 
@@ -34,6 +35,8 @@ struct Faulty {
     fault: Fault,
     /// Calls that still succeed.
     left: AtomicUsize,
+    /// Calls about who may do what.
+    about_access: AtomicUsize,
 }
 
 impl Faulty {
@@ -147,6 +150,7 @@ faulty! {
     }
     own {
         fn access(&self) -> &dyn AccessStore {
+            self.about_access.fetch_add(1, Ordering::SeqCst);
             self.store.access()
         }
 
@@ -195,9 +199,59 @@ async fn world(fault: Fault, left: usize) -> World {
             store,
             fault,
             left: AtomicUsize::new(left),
+            about_access: AtomicUsize::new(0),
         })
     };
     World::with_store(|store| wrap(store)).await
+}
+
+#[tokio::test]
+async fn whoever_calls_is_known_without_a_call_of_the_store() {
+    let mut counted = None;
+    let world = World::with_keys_through(|store| {
+        let faulty = Arc::new(Faulty {
+            store,
+            fault: Fault::Away,
+            left: AtomicUsize::new(usize::MAX),
+            about_access: AtomicUsize::new(0),
+        });
+        counted = Some(Arc::clone(&faulty));
+        faulty
+    })
+    .await;
+    let counted = counted.unwrap();
+    let calls = || {
+        let others = usize::MAX - counted.left.load(Ordering::SeqCst);
+        (counted.about_access.load(Ordering::SeqCst), others)
+    };
+    let before = calls();
+    let key = world.key(TenantId::DEFAULT, Role::Reader).await;
+    assert_eq!(calls(), (before.0 + 1, before.1), "it is read once");
+    for _ in 0..500 {
+        let known = world.as_key(&key, "GET", "/version", Value::Null).await;
+        known.is(200);
+    }
+    for _ in 0..10 {
+        let wrong = world.as_key("punctual_x", "GET", "/version", Value::Null);
+        wrong.await.refused(401, "unauthorized");
+    }
+    assert_eq!(calls(), (before.0 + 1, before.1), "and not again");
+
+    // Ten minutes, with a request between any two looks at what has changed.
+    let (mut uptime, mut written) = (Duration::ZERO, Duration::ZERO);
+    let (before, mut looks) = (calls().0, 0);
+    while uptime < 10 * limits::KEY_USE_EVERY {
+        uptime += limits::KEYS_POLL;
+        looks += 1;
+        let known = world.as_key(&key, "GET", "/version", Value::Null).await;
+        known.is(200);
+        world.access.step(uptime, &mut written).await.unwrap();
+    }
+    assert_eq!(
+        calls().0 - before,
+        looks + 10,
+        "its use is written once a minute"
+    );
 }
 
 #[tokio::test]

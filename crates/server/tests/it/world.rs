@@ -213,6 +213,14 @@ impl World {
         Self::with_access(store, |store| Arc::new(store), config, access).await
     }
 
+    /// The same, where the store is seen through something else, also by what looks for keys.
+    pub async fn with_keys_through(wrap: impl FnOnce(MemStore) -> Arc<dyn Store>) -> Self {
+        let store = MemStore::new(Arc::new(SystemClock));
+        let seen = wrap(store.clone());
+        let access = Access::by_keys(Arc::clone(&seen)).await.unwrap();
+        Self::with_access(store, |_| seen, NodeConfig::default(), access).await
+    }
+
     /// The same over a file.
     pub async fn with_keys_in_a_file() -> Self {
         let folder = TempDir::new().unwrap();
