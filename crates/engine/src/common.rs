@@ -124,6 +124,7 @@ impl Common {
             skew: self.skew.clone(),
             health: Arc::clone(&self.health),
             health_bound: self.config.health_bound,
+            history_keep: self.config.history_keep,
             hold: self.config.hold,
             master_keys: Arc::clone(&self.master_keys),
             tokens: Arc::clone(&self.tokens),

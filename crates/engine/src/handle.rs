@@ -76,6 +76,7 @@ pub(crate) struct Ports {
     pub skew: Skew,
     pub health: Arc<Mutex<HealthRecord>>,
     pub health_bound: Duration,
+    pub history_keep: Duration,
     /// Nothing is to fire here, and that is as it should be.
     pub hold: bool,
     pub master_keys: Arc<KeyRing>,
@@ -100,6 +101,11 @@ impl Handle {
     pub(crate) fn new(ports: Ports) -> Self {
         let ports = Arc::new(ports);
         Self { ports }
+    }
+
+    /// How long the installation keeps what has ended.
+    pub fn history_keep(&self) -> Duration {
+        self.ports.history_keep
     }
 
     /// How this node sees the origins that it calls: those of a tenant's jobs, or all.

@@ -124,10 +124,10 @@ struct QuotaFields {
     /// How many bytes their payloads may have in all; "" is the default, 64 GiB
     #[arg(long, value_name = "BYTES", help_heading = "Quotas")]
     payload_bytes_max: Option<String>,
-    /// For how many days it sees runs that have ended; "" is for as long as they are kept
+    /// For how many days it sees runs that have ended; "" is the default, as long as the installation keeps them
     #[arg(long, value_name = "DAYS", help_heading = "Quotas")]
     history_days_max: Option<String>,
-    /// How many runs it may have on one day of UTC, beyond which slots are skipped; "" is as many as there are
+    /// How many runs it may have on one day of UTC, beyond which slots are skipped; "" is the default, unlimited
     #[arg(long, value_name = "COUNT", help_heading = "Quotas")]
     runs_day_max: Option<String>,
 }

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
-use model::{CalendarName, KeyId, Role, SecretName, TenantName, Timestamp, UserName};
+use model::{CalendarName, KeyId, Quota, Role, SecretName, TenantName, Timestamp, UserName};
 use store::Page;
 
 use super::format::{State as Shown, When, count};
@@ -360,10 +360,8 @@ pub(super) async fn tenants(
     let found = tenants::list(&api, after, PAGE).await?;
     let mut rows = Vec::with_capacity(found.items.len());
     for tenant in &found.items {
-        let (used, runs) = tenants::usage(&api, tenant).await?;
-        let shown = wire::Tenant::of(tenant).with_use(used, runs);
-        let json = serde_json::to_value(&shown).unwrap_or_default();
-        let number = |at: &str| json.pointer(at).and_then(serde_json::Value::as_u64);
+        let (used, _) = tenants::usage(&api, tenant).await?;
+        let jobs_max = tenant.quotas.limit(Quota::Jobs);
         let state = match tenant.deleting_at {
             Some(_) => Shown::new("skipped", "Being deleted"),
             None => Shown::new("ran", "Here"),
@@ -371,8 +369,8 @@ pub(super) async fn tenants(
         rows.push(vec![
             Cell::Text(tenant.name.to_string()),
             Cell::State(state),
-            Cell::Number(number("/used/jobs").map_or_else(|| "—".to_owned(), count)),
-            Cell::Number(number("/quotas/jobs_max").map_or_else(|| "—".to_owned(), count)),
+            Cell::Number(count(used.jobs)),
+            Cell::Number(jobs_max.map_or_else(|| "—".to_owned(), count)),
             Cell::when(
                 &viewer,
                 Some(tenant.created_at).filter(|at| at.as_millis() > 0),

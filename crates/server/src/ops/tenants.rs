@@ -1,12 +1,16 @@
 //! What a client does to tenants.
 
+use std::time::Duration;
+
 use model::runs_day::Day;
-use model::{Proxy, Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage};
-use store::{JobFilter, Page, TenantCreated, TenantMarked, ValidKeys};
+use model::{Proxy, Quota, RunState, Tenant, TenantEdit, TenantId, TenantName, Timestamp, Usage};
+use store::{JobFilter, Page, RunFilter, TenantCreated, TenantMarked, ValidKeys};
 
 use super::error::{KeyFault, OpError, TenantFault};
 use super::{Patch, keys, level, proxies};
 use crate::api::Api;
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// What a client says of a new tenant.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +75,44 @@ pub async fn usage(api: &Api, tenant: &Tenant) -> Result<(Usage, u64), OpError> 
     let today = Day::of(api.engine.now());
     let runs = access.runs_of_day(tenant.id, today).await?;
     Ok((access.tenant_use(tenant.id).await?, runs))
+}
+
+/// For how many days a tenant sees what has ended: as its quota says, or as long as it is kept.
+pub fn history_days_max(api: &Api, tenant: &Tenant) -> u64 {
+    let kept = api.engine.history_keep().as_secs().div_ceil(DAY.as_secs());
+    tenant.quotas.limit(Quota::HistoryDays).unwrap_or(kept)
+}
+
+/// How many days back the oldest lies that has ended and is seen, today being one of them; none if nothing has.
+pub async fn history_days(api: &Api, tenant: &Tenant) -> Result<u64, OpError> {
+    let (mut least, mut most) = (0, history_days_max(api, tenant));
+    while least < most {
+        let middle = least.midpoint(most);
+        if has_older(api, tenant.id, middle).await? {
+            least = middle + 1;
+        } else {
+            most = middle;
+        }
+    }
+    Ok(least)
+}
+
+async fn has_older(api: &Api, tenant: TenantId, days: u64) -> Result<bool, OpError> {
+    let back = DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX));
+    let filter = RunFilter {
+        states: RunState::ALL
+            .into_iter()
+            .filter(|it| !it.is_live())
+            .collect(),
+        to: Some(api.engine.now().minus(back)),
+        ..RunFilter::default()
+    };
+    let page = Page {
+        before: None,
+        limit: 1,
+    };
+    let found = api.store.list_runs(tenant, &filter, page).await?;
+    Ok(!found.is_empty())
 }
 
 /// From when on a tenant sees what has ended, if it may not see all that is kept.

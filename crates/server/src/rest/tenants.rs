@@ -30,7 +30,7 @@ pub(super) async fn create(
     let draft = wire::tenant_draft(&body)?;
     let tenant = tenants::create(&api, draft).await?;
     let proxy = proxies::shown(&api, tenant.id).await?;
-    let body = wire::Tenant::of(&tenant).with_proxy(proxy);
+    let body = shown(&api, &tenant).with_proxy(proxy);
     let mut response = answer::json(StatusCode::CREATED, &body)?;
     let path = format!("/v1/tenants/{}", tenant.name);
     answer::set(&mut response, header::LOCATION, &path);
@@ -56,7 +56,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -
     answer::json(
         StatusCode::OK,
         &wire::TenantList {
-            items: page.items.iter().map(wire::Tenant::of).collect(),
+            items: page.items.iter().map(|it| shown(&api, it)).collect(),
             next_cursor: page.next.as_ref().map(answer::cursor),
         },
     )
@@ -83,9 +83,14 @@ pub(super) async fn show(
 async fn used(api: &Api, tenant: &Tenant) -> Result<wire::Tenant, OpError> {
     let (usage, runs_day) = tenants::usage(api, tenant).await?;
     let proxy = proxies::shown(api, tenant.id).await?;
-    Ok(wire::Tenant::of(tenant)
+    let history_days = tenants::history_days(api, tenant).await?;
+    Ok(shown(api, tenant)
         .with_proxy(proxy)
-        .with_use(usage, runs_day))
+        .with_use(usage, history_days, runs_day))
+}
+
+fn shown(api: &Api, tenant: &Tenant) -> wire::Tenant {
+    wire::Tenant::of(tenant, tenants::history_days_max(api, tenant))
 }
 
 /// Change what a tenant is for, how much it may have, and what its callbacks go through: what the body does not mention stays, `null` is the default.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::schema::MomentForm;
+use super::tenants::QuotaMax;
 
 /// A key that is to be made.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,10 +49,10 @@ pub struct QuotasRequest {
     pub jobs_max: Option<u64>,
     /// Bytes of their payloads. Default 68,719,476,736.
     pub payload_bytes_max: Option<u64>,
-    /// For how many days what has ended is seen. By default for as long as it is kept.
+    /// For how many days what has ended is seen. By default for as long as the installation keeps it.
     pub history_days_max: Option<u64>,
-    /// Runs of one day of UTC, also those that are asked for; beyond it slots are skipped. By default as many as there are.
-    pub runs_day_max: Option<u64>,
+    /// Runs of one day of UTC, also those that are asked for; beyond it slots are skipped. Default `unlimited`.
+    pub runs_day_max: Option<QuotaMax>,
 }
 
 /// A user that is to be made.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::job_out::moment;
-use super::read::{self, Fields, Path, Read, Value};
+use super::read::{self, Fields, Path, Read, Shape, Value};
 use super::requests::note;
 use crate::ops::tenants::{TenantDraft, TenantPatch};
 use crate::ops::{Fault, FieldError, Patch};
@@ -86,12 +86,15 @@ fn quotas(value: Value<'_>) -> Read<Vec<(Quota, Option<u64>)>> {
         let [least, most] = [quota.lowest(), quota.highest()];
         let [least, most] = [least, most].map(|it| i64::try_from(it).unwrap_or(i64::MAX));
         let max = fields.patch(quota.as_str(), |value, path| {
-            Ok(value.integer(path, least, most)?.unsigned_abs())
+            if quota == Quota::RunsDay && is_word(value, path)? {
+                return Ok(None);
+            }
+            Ok(Some(value.integer(path, least, most)?.unsigned_abs()))
         })?;
         match max {
             Patch::Keep => {}
             Patch::Reset => said.push((quota, None)),
-            Patch::Set(max) => said.push((quota, Some(max))),
+            Patch::Set(max) => said.push((quota, max)),
         }
     }
     Ok(said)
@@ -132,13 +135,42 @@ pub struct Tenant {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Quotas {
     /// Jobs that are kept, whatever their state; deleted ones do not count.
-    pub jobs_max: Option<u64>,
+    pub jobs_max: u64,
     /// Bytes of their payloads.
-    pub payload_bytes_max: Option<u64>,
-    /// For how many days what has ended is seen; none is for as long as it is kept.
-    pub history_days_max: Option<u64>,
-    /// Runs of one day of UTC, also those that are asked for; none is as many as there are. Beyond it slots are skipped.
-    pub runs_day_max: Option<u64>,
+    pub payload_bytes_max: u64,
+    /// For how many days what has ended is seen; unless it was said, for as long as the installation keeps it.
+    pub history_days_max: u64,
+    /// Runs of one day of UTC, also those that are asked for. Beyond it slots are skipped.
+    pub runs_day_max: QuotaMax,
+}
+
+/// So many, or the word `unlimited`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum QuotaMax {
+    /// So many and no more.
+    Of(u64),
+    /// As many as there are.
+    Word(QuotaWord),
+}
+
+/// What stands for no bound at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QuotaWord {
+    Unlimited,
+}
+
+const UNLIMITED: &str = "unlimited";
+
+impl QuotaMax {
+    fn of(limit: Option<u64>) -> Self {
+        limit.map_or(Self::Word(QuotaWord::Unlimited), Self::Of)
+    }
+}
+
+fn is_word(value: Value<'_>, path: Path<'_>) -> Read<bool> {
+    Ok(value.shape() == Shape::Text && value.text(path)? == UNLIMITED)
 }
 
 /// How much a tenant has.
@@ -148,20 +180,23 @@ pub struct Used {
     pub jobs: u64,
     /// Bytes of their payloads.
     pub payload_bytes: u64,
+    /// How many days back the oldest lies that has ended and is seen, today being one of them.
+    pub history_days: u64,
     /// Runs since midnight UTC, up to a second behind.
     pub runs_day: u64,
 }
 
 impl Tenant {
-    pub fn of(tenant: &model::Tenant) -> Self {
+    pub fn of(tenant: &model::Tenant, history_days_max: u64) -> Self {
+        let max = |quota: Quota| tenant.quotas.limit(quota).unwrap_or(quota.highest());
         Self {
             name: tenant.name.to_string(),
             note: tenant.note.clone(),
             quotas: Quotas {
-                jobs_max: tenant.quotas.limit(Quota::Jobs),
-                payload_bytes_max: tenant.quotas.limit(Quota::PayloadBytes),
-                history_days_max: tenant.quotas.limit(Quota::HistoryDays),
-                runs_day_max: tenant.quotas.limit(Quota::RunsDay),
+                jobs_max: max(Quota::Jobs),
+                payload_bytes_max: max(Quota::PayloadBytes),
+                history_days_max,
+                runs_day_max: QuotaMax::of(tenant.quotas.limit(Quota::RunsDay)),
             },
             proxy: None,
             used: None,
@@ -174,10 +209,11 @@ impl Tenant {
         Self { proxy, ..self }
     }
 
-    pub fn with_use(self, usage: model::Usage, runs_day: u64) -> Self {
+    pub fn with_use(self, usage: model::Usage, history_days: u64, runs_day: u64) -> Self {
         let used = Used {
             jobs: usage.jobs,
             payload_bytes: usage.payload_bytes,
+            history_days,
             runs_day,
         };
         Self {

@@ -22,18 +22,20 @@ async fn a_tenant_shows_what_it_may_have_and_what_it_has() {
     let defaults = json!({
         "jobs_max": 10_000_000,
         "payload_bytes_max": 68_719_476_736_u64,
-        "history_days_max": null,
-        "runs_day_max": null,
+        "history_days_max": 30,
+        "runs_day_max": "unlimited",
     });
     assert_eq!(shown["quotas"], defaults);
-    let none = json!({"jobs": 0, "payload_bytes": 0, "runs_day": 0});
+    let none = json!({"jobs": 0, "payload_bytes": 0, "history_days": 0, "runs_day": 0});
     assert_eq!(shown["used"], none);
     let made = world.post("/v1/jobs", job("12345678")).await.is(201);
     world.post("/v1/jobs", job("12")).await.is(201);
     let used = async || world.get("/v1/tenants/default").await.json()["used"].clone();
     let used = async || {
         let mut used = used().await;
-        used.as_object_mut().unwrap().remove("runs_day");
+        for by_time in ["runs_day", "history_days"] {
+            used.as_object_mut().unwrap().remove(by_time).unwrap();
+        }
         used
     };
     assert_eq!(used().await, json!({"jobs": 2, "payload_bytes": 14}));
@@ -55,7 +57,7 @@ async fn going_over_a_quota_is_refused_with_what_there_is() {
         .await
         .is(200)
         .json();
-    let stands = json!({"jobs_max": 2, "payload_bytes_max": 20, "history_days_max": null, "runs_day_max": null});
+    let stands = json!({"jobs_max": 2, "payload_bytes_max": 20, "history_days_max": 30, "runs_day_max": "unlimited"});
     assert_eq!(edited["quotas"], stands);
     let made = world.post("/v1/jobs", job("12345678")).await.is(201);
     let refused = world.post("/v1/jobs", job("123456789")).await;
@@ -122,6 +124,7 @@ async fn what_is_said_of_quotas_is_checked() {
             "quotas.history_days_max",
         ),
         (json!({"runs_day_max": -1}), "quotas.runs_day_max"),
+        (json!({"runs_day_max": "many"}), "quotas.runs_day_max"),
         (
             json!({"runs_day_max": 1_000_000_000_001_u64}),
             "quotas.runs_day_max",
@@ -144,6 +147,10 @@ async fn what_is_said_of_quotas_is_checked() {
         .patch("/v1/tenants/default", json!({"quotas": {"jobs": 7}}))
         .await;
     unknown.refused(422, "field-unknown");
+    // What is answered can be sent back.
+    let world_wide = json!({"quotas": {"runs_day_max": "unlimited", "history_days_max": 30}});
+    let edited = world.patch("/v1/tenants/default", world_wide).await;
+    assert_eq!(edited.is(200).json()["quotas"]["runs_day_max"], "unlimited");
     let body = json!({"name": "team", "quotas": {"jobs_max": 0}});
     let made = world.post("/v1/tenants", body).await.is(201).json();
     assert_eq!(made["quotas"]["jobs_max"], 0);
@@ -192,7 +199,14 @@ async fn history_beyond_the_days_of_a_tenant_is_not_seen() {
         let body = json!({ "quotas": quotas });
         world.patch("/v1/tenants/default", body).await.is(200);
     };
+    let days = async || {
+        let shown = world.get("/v1/tenants/default").await.json();
+        shown["used"]["history_days"].as_u64().unwrap()
+    };
+    let before = days().await;
+    assert!(before > 1 && before <= 30, "{before}");
     quotas(json!({"history_days_max": 1})).await;
+    assert_eq!(days().await, 1);
     let from = now().minus(Duration::from_secs(86_400)).to_string();
     let seen = runs().await;
     let is_old = |run: &&Value| run["slot"].as_str().is_some_and(|slot| *slot < *from);
