@@ -237,19 +237,19 @@ async fn whoever_calls_is_known_without_a_call_of_the_store() {
     }
     assert_eq!(calls(), (before.0 + 1, before.1), "and not again");
 
-    // Ten minutes, with a request between any two looks at what has changed.
+    // Ten minutes, with a request between any two reads of what has changed.
     let (mut uptime, mut written) = (Duration::ZERO, Duration::ZERO);
-    let (before, mut looks) = (calls().0, 0);
+    let (before, mut reads) = (calls().0, 0);
     while uptime < 10 * limits::KEY_USE_EVERY {
         uptime += limits::KEYS_POLL;
-        looks += 1;
+        reads += 1;
         let known = world.as_key(&key, "GET", "/version", Value::Null).await;
         known.is(200);
         world.access.step(uptime, &mut written).await.unwrap();
     }
     assert_eq!(
         calls().0 - before,
-        looks + 10,
+        reads + 10,
         "its use is written once a minute"
     );
 }

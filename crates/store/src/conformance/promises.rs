@@ -6,14 +6,12 @@ macro_rules! conformance_promises {
     ($then:path, $with:expr) => {
         $then! { $with,
             presence {
-                a_presence_sees_who_lives
-                what_a_node_says_of_itself_is_what_others_hear
+                a_presence_sees_who_lives what_a_node_says_of_itself_is_what_others_hear
                 the_shards_of_each_are_counted
                 a_silent_presence_lives_until_it_is_fenced
                 a_late_beat_is_as_good_as_any_unless_somebody_fenced
                 a_fenced_presence_must_join_again
-                a_presence_nobody_knows_is_fenced
-                no_two_beats_have_one_mark
+                a_presence_nobody_knows_is_fenced no_two_beats_have_one_mark
                 a_silent_presence_is_fenced_once
                 whoever_has_beaten_since_is_not_fenced
                 an_outage_of_the_store_costs_nobody_a_presence
@@ -29,8 +27,7 @@ macro_rules! conformance_promises {
             leases {
                 a_shard_has_one_holder every_change_of_hands_raises_the_epoch
                 a_lease_kept_keeps_its_epoch a_shard_not_wanted_is_given_up
-                leases_of_one_that_left_are_free
-                a_silent_holder_keeps_its_leases_until_it_is_fenced
+                leases_of_one_that_left_are_free a_silent_holder_keeps_its_leases_until_it_is_fenced
             }
             level {
                 a_level_is_raised_when_every_living_node_knows_it
