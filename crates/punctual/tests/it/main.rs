@@ -25,6 +25,7 @@ mod nodes;
 mod overview;
 mod planted;
 mod planted_doors;
+mod planted_more;
 mod proxy;
 mod revoked;
 mod run_log;

@@ -13,7 +13,9 @@ use store::postgres::server::{Mode, PgServer};
 use tempfile::TempDir;
 
 use crate::planted_doors::{Doors, IN_PATH};
+use crate::planted_more::{IN_ALERT, IN_ENV};
 use crate::secrets::{dead, files_with, holds, root, set, text};
+use crate::shell::allowing;
 use crate::support::{Answer, Http, KEYS, Receiver, Server, skip, wait_for};
 
 /// The value of a secret: kept sealed, and nowhere else.
@@ -191,6 +193,7 @@ fn plant(server: &Server) -> (Vec<String>, Vec<String>) {
     let Doors {
         said: more,
         mut nowhere,
+        secret: _,
     } = Doors::open(server, SECRET);
     said.extend(more);
     said.push(server.log());
@@ -225,7 +228,10 @@ fn start(own: &Path, more: &[&str]) -> Server {
     fs::write(&master, MASTER).unwrap();
     let master = master.to_str().unwrap().to_owned();
     let arguments = [KEYS, "--log", "trace", "--master-key-file", &master];
-    Server::start_in(&own.join("data"), &[&arguments[..], more].concat())
+    let commands = allowing("/bin/sh");
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let arguments = [&arguments[..], &commands, more].concat();
+    Server::start_in(&own.join("data"), &arguments)
 }
 
 #[test]
@@ -242,7 +248,7 @@ fn what_is_planted_is_found_nowhere_on_sqlite() {
         assert_eq!(files_with(&data, word), Vec::<String>::new(), "{word}");
     }
     // By design: what somebody writes into a target stands in its definition.
-    for word in [BEARER, HEADER, PARAMETER, IN_PATH] {
+    for word in [BEARER, HEADER, PARAMETER, IN_PATH, IN_ENV, IN_ALERT] {
         assert_eq!(files_with(&data, word), ["punctual.db"], "{word}");
     }
 }
@@ -282,7 +288,9 @@ fn what_is_planted_is_found_nowhere_on_postgres() {
     for word in &nowhere {
         assert_eq!(tables_with(&database, word), Vec::<String>::new(), "{word}");
     }
-    for word in [BEARER, HEADER, PARAMETER, IN_PATH] {
+    for word in [BEARER, HEADER, PARAMETER, IN_PATH, IN_ENV] {
         assert_eq!(tables_with(&database, word), CLEAR, "{word}");
     }
+    // Of the rule, and of the job that delivers what it says.
+    assert_eq!(tables_with(&database, IN_ALERT), ["alerts", "defs"]);
 }

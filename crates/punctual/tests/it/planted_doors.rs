@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::planted_more;
 use crate::secrets::{root, text};
 use crate::support::{Answer, Delivery, Http, Receiver, Reply, Server, wait_for};
 
@@ -28,6 +29,8 @@ const PAGES: [&str; 12] = [
 /// What these doors have said, and what must be found nowhere at all.
 #[derive(Default)]
 pub(crate) struct Doors {
+    /// The value that all of them are given.
+    pub secret: String,
     pub said: Vec<String>,
     pub nowhere: Vec<String>,
 }
@@ -45,7 +48,7 @@ fn parrot() -> Receiver {
     })
 }
 
-fn made(http: &Http, target: Value, more: Value) -> String {
+pub(crate) fn made(http: &Http, target: Value, more: Value) -> String {
     let mut job = json!({"schedule": "@yearly", "retry": {"attempts_max": 1}, "target": target});
     for (name, value) in more.as_object().unwrap() {
         job[name] = value.clone();
@@ -56,12 +59,12 @@ fn made(http: &Http, target: Value, more: Value) -> String {
     reply.json()["id"].as_str().unwrap().to_owned()
 }
 
-fn run(http: &Http, job: &str) -> String {
+pub(crate) fn run(http: &Http, job: &str) -> String {
     let run = http.post(&format!("/v1/jobs/{job}/run"), &json!({})).json();
     run["id"].as_str().unwrap().to_owned()
 }
 
-fn dead(http: &Http, run: &str) -> Value {
+pub(crate) fn dead(http: &Http, run: &str) -> Value {
     wait_for("the run to end", || {
         let run = http.get(&format!("/v1/runs/{run}")).json();
         (run["state"] == "dead").then_some(run)
@@ -71,7 +74,10 @@ fn dead(http: &Http, run: &str) -> Value {
 impl Doors {
     pub(crate) fn open(server: &Server, secret: &str) -> Self {
         let (http, receiver) = (root(server), parrot());
-        let mut doors = Self::default();
+        let mut doors = Self {
+            secret: secret.to_owned(),
+            ..Self::default()
+        };
         let signing = server.printed("signing create").trim().to_owned();
         doors.nowhere.push(signing.replace("whsec_", ""));
         let reported = doors.report(&http, &receiver, secret);
@@ -82,6 +88,7 @@ impl Doors {
             doors.read(&http, &job, &run);
             doors.pages(server, &session, &job, &run);
         }
+        planted_more::open(&mut doors, &http, server, &receiver);
         doors
     }
 
@@ -210,7 +217,7 @@ impl Doors {
     }
 
     /// What REST says of all this.
-    fn read(&mut self, http: &Http, job: &str, run: &str) {
+    pub(crate) fn read(&mut self, http: &Http, job: &str, run: &str) {
         let kind = [("content-type", "application/json")];
         let path = format!("/v1/jobs/{job}");
         let patched = http.send("PATCH", &path, &kind, br#"{"labels": {"a": "b"}}"#);
