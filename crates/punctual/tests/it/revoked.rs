@@ -10,7 +10,7 @@ use serde_json::json;
 use store::postgres::server::{Mode, PgServer};
 use tempfile::TempDir;
 
-use crate::support::{Http, KEYS, Server, now, pause, skip, wait_for};
+use crate::support::{Answer, Http, KEYS, Receiver, Server, now, pause, skip, wait_for};
 
 /// What is promised, in milliseconds.
 const PROMISED: i64 = 1_000;
@@ -26,7 +26,7 @@ fn private() -> Option<PgServer> {
 
 /// Two nodes on one database, the first with the root key.
 struct Fleet {
-    _one: Server,
+    one: Server,
     other: Server,
     root: Http,
     _folders: [TempDir; 2],
@@ -39,7 +39,7 @@ impl Fleet {
         let (one, other) = (node(&folders[0]), node(&folders[1]));
         let root = one.http().with_key(&one.root_key());
         Self {
-            _one: one,
+            one,
             other,
             root,
             _folders: folders,
@@ -79,6 +79,71 @@ impl Fleet {
         let revoked_at = now();
         self.wait_for_status(&key, 401);
         now() - revoked_at
+    }
+
+    /// A run that somebody else works at, and says nothing of.
+    fn silent_run(&self, target: &Receiver) -> String {
+        let body =
+            json!({"schedule": "@yearly", "completion": "callback", "target": target.url("/")});
+        let job = self.root.post("/v1/jobs", &body).json();
+        let path = format!("/v1/jobs/{}/run", job["id"].as_str().unwrap());
+        let run = self.root.post(&path, &json!({})).json();
+        let run = run["id"].as_str().unwrap().to_owned();
+        wait_for("the run to be handed over", || {
+            let shown = self.root.get(&format!("/v1/runs/{run}")).json();
+            shown["handed_over"].is_object().then_some(())
+        });
+        run
+    }
+
+    /// Streams of the second node that wait for something to happen end within what is promised: that of changes, and the log
+    /// of a run that is followed, by a client and by the command line.
+    #[track_caller]
+    fn ends_what_waits(&self) {
+        let target = Receiver::answering(|_| Answer::status(202));
+        let run = self.silent_run(&target);
+        let paths = [
+            "/v1/events".to_owned(),
+            format!("/v1/runs/{run}/log?follow=true"),
+        ];
+        let mut took = Vec::new();
+        for _ in 0..ROUNDS / 2 {
+            let (id, key) = self.key("reader");
+            let open = paths.each_ref().map(|path| begin(&self.other, &key, path));
+            let reading = open.map(|open| thread::spawn(move || read_in_bits(open)));
+            self.revoke(&id);
+            let revoked_at = now();
+            took.extend(reading.map(|it| it.join().unwrap().0 - revoked_at));
+        }
+        let late = took.iter().filter(|took| **took > PROMISED + SLACK);
+        assert!(
+            late.count() <= 1,
+            "{took:?} ms, and {PROMISED} are promised"
+        );
+        let (id, key) = self.key("reader");
+        let follow = format!("run log {run} --follow");
+        let follower = self
+            .other
+            .cli_started_with(&[("PUNCTUAL_KEY", &key)], &follow);
+        let other = self.other.http().with_key(&self.one.root_key());
+        wait_for("the follower", || {
+            let metrics = other.get("/metrics").body;
+            let metrics = String::from_utf8_lossy(&metrics).into_owned();
+            metrics
+                .contains(
+                    "
+punctual_streams 1
+",
+                )
+                .then_some(())
+        });
+        self.revoke(&id);
+        let ended = follower.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(
+            !ended.status.success() && error.contains("no valid key"),
+            "{error}"
+        );
     }
 
     /// All rounds but one at most keep within what is promised.
@@ -156,6 +221,7 @@ fn a_key_is_refused_within_a_second_while_no_hint_is_sent() {
     assert!(store.contains("//silent@"), "{store}");
     let fleet = Fleet::start(&store);
     fleet.keeps_its_promise();
+    fleet.ends_what_waits();
 }
 
 /// More than fits between a node and a client that does not read: 40 MB.
@@ -210,6 +276,7 @@ fn read_in_bits(mut stream: TcpStream) -> (i64, bool) {
 fn an_open_stream_ends_within_a_second_when_its_key_is_revoked_on_another_node() {
     let Some(database) = private() else { return };
     let fleet = Fleet::start(&database.address());
+    fleet.ends_what_waits();
     database.query(LONG_LOG).unwrap();
     let (id, key) = fleet.key("root");
     let whole = finish(begin(&fleet.other, &key, "/v1/audit/export"));

@@ -14,7 +14,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{KeyId, Role, RunId, TenantId};
+use model::{KeyId, Role, RunId, TenantId, limits};
 use tokio::sync::watch::{self, Receiver, Sender};
 
 use super::error::OpError;
@@ -29,8 +29,10 @@ pub const STREAMS_MAX: usize = 512;
 pub const STREAMS_OF_ONE_MAX: usize = 16;
 /// How often a subject is looked at.
 const READ_EVERY: Duration = Duration::from_secs(1);
-/// How often a stream sees whether it may go on: shorter than a second, which is what is promised.
-const CHECK_EVERY: Duration = Duration::from_millis(700);
+/// How often a stream sees whether it may go on. Without hints a node learns of a key that was revoked elsewhere by its next poll:
+/// both together are shorter than the second that is promised.
+const CHECK_EVERY: Duration = Duration::from_millis(400);
+const _: () = assert!(limits::KEYS_POLL.as_millis() + CHECK_EVERY.as_millis() < 1_000);
 /// How long a stream waits for the first look.
 const OPEN_MAX: Duration = Duration::from_secs(10);
 /// Something is sent at least so often, so that both ends know that the other is there.

@@ -129,6 +129,29 @@ async fn a_stream_ends_within_a_second_of_its_key_and_of_its_session() {
     let took = ended.elapsed();
     assert!(took < Duration::from_millis(1_500), "{took:?}");
 
+    // So does the log of a run that says nothing.
+    let job = json!({"schedule": "@yearly", "target": HANG});
+    let job = world.as_key(&root, "POST", "/v1/jobs", job).await.is(201);
+    let path = format!("/v1/jobs/{}/run", job.get("id"));
+    let run = world.as_key(&root, "POST", &path, Value::Null).await;
+    let path = format!("/v1/runs/{}/log?follow=true", run.is(201).get("id"));
+    let made = json!({"role": "reader"});
+    let made = world.as_key(&root, "POST", "/v1/keys", made).await.is(201);
+    let (id, key) = (made.get("id"), bearer(&made.get("key")));
+    let (status, mut stream) = Stream::open(&world, &path, &[("authorization", &key)]).await;
+    assert_eq!(status, 200);
+    let ends_by_itself = tokio::time::timeout(Duration::from_millis(1_500), stream.next());
+    assert!(ends_by_itself.await.is_err(), "it goes on until then");
+    let path = format!("/v1/keys/{id}");
+    world
+        .as_key(&root, "DELETE", &path, Value::Null)
+        .await
+        .is(200);
+    let ended = begun();
+    stream.expect(None, 5).await;
+    let took = ended.elapsed();
+    assert!(took < Duration::from_millis(1_500), "{took:?}");
+
     let browser = logged_in(&world, Role::Reader).await;
     let cookie = [("cookie", browser.cookie.as_str())];
     let (status, mut stream) = Stream::open(&world, "/live", &cookie).await;

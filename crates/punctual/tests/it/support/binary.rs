@@ -222,10 +222,16 @@ impl Server {
 
     /// Starts the command line against this server, and reads what it prints meanwhile.
     pub fn cli_started(&self, line: &str) -> Child {
+        self.cli_started_with(&[], line)
+    }
+
+    /// The same with more in its environment.
+    pub fn cli_started_with(&self, environment: &[(&str, &str)], line: &str) -> Child {
         command(Path::new(BINARY), &[])
             .args(words(line))
             .env("PUNCTUAL_SERVER", self.url())
             .env("PUNCTUAL_DATA", &self.folder)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
