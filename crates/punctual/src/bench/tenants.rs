@@ -10,7 +10,7 @@ use bytes::Bytes;
 use executor::{Executor, Registry, WorkOrder};
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, HeaderValue};
-use model::{Job, Report, RetryHint, Role, Tenant, TenantId, TenantName, Timestamp};
+use model::{Job, JobKey, Report, RetryHint, Role, Tenant, TenantId, TenantName, Timestamp};
 use store::Store;
 
 use super::figures::{Bar, Figures, percentile};
@@ -30,15 +30,20 @@ const LISTING: usize = 50;
 const TIMES: usize = 8;
 
 /// What is listed, in words and as it is requested.
-const LISTS: [(&str, &str); 7] = [
+const LISTS: [(&str, &str); 10] = [
     ("jobs", "/v1/jobs?limit=100"),
     ("by label", "/v1/jobs?limit=100&label=team%3Dops"),
     ("by state", "/v1/jobs?limit=100&state=active"),
+    ("by owner", "/v1/jobs?limit=100&owner=ann"),
+    ("by key", "/v1/jobs?limit=100&q=job-7"),
     ("runs", "/v1/runs?limit=100"),
     ("by end", "/v1/runs?limit=100&state=succeeded"),
     ("dead", "/v1/runs?limit=100&state=dead"),
     ("audit", "/v1/audit?limit=100"),
+    ("keys", "/v1/keys?limit=100"),
 ];
+/// What only root lists.
+const ROOT_LISTS: [(&str, &str); 1] = [("tenants", "/v1/tenants?limit=100")];
 
 pub(super) async fn tenants(base: &Base, progress: &dyn Fn(u64, u64)) -> Result<Figures, Failure> {
     let place = Place::new(base)?;
@@ -47,7 +52,8 @@ pub(super) async fn tenants(base: &Base, progress: &dyn Fn(u64, u64)) -> Result<
     // The first is the tenant that is always there, the second the uneven one.
     let listing = tenants.iter().skip(2).step_by(TENANTS / LISTING);
     let listing: Vec<TenantId> = tenants.iter().take(2).chain(listing).copied().collect();
-    let keys = keys(&*store, &listing).await?;
+    let root = keys(&*store, &[TenantId::DEFAULT], Role::Root).await?;
+    let keys = keys(&*store, &listing, Role::Admin).await?;
     let runs = Runs::default();
     let registry = Registry::default().with("http", Arc::new(runs.clone()));
     let served = Served::on(&place, Arc::clone(&store), registry, Credentials::Key).await?;
@@ -57,8 +63,10 @@ pub(super) async fn tenants(base: &Base, progress: &dyn Fn(u64, u64)) -> Result<
     .await?;
     let mut figures = Figures::new("tenants");
     let mut worst: f64 = 0.0;
-    for (name, path) in LISTS {
-        let mut took = listed(&served, path, &keys).await?;
+    let lists = LISTS.into_iter().map(|list| (list, &keys));
+    let of_root = ROOT_LISTS.into_iter().map(|list| (list, &root));
+    for ((name, path), keys) in lists.chain(of_root) {
+        let mut took = listed(&served, path, keys).await?;
         let p99 = percentile(&mut took, 99.0);
         figures = figures.with(name, p99, " ms");
         worst = worst.max(p99);
@@ -93,10 +101,17 @@ impl Executor for Runs {
 /// The label of jobs whose runs die.
 const END: &str = "end";
 
-/// A job of a tenant, with a label or none.
-fn job_of(tenant: TenantId, due_at: Timestamp, label: Option<(&str, &str)>) -> Arc<Job> {
+/// A job of a tenant, with a label or none, and with a key and an owner or without.
+fn job_of(
+    tenant: TenantId,
+    due_at: Timestamp,
+    label: Option<(&str, &str)>,
+    named: Option<(&JobKey, &str)>,
+) -> Arc<Job> {
     let mut job = Job::clone(&rig::one_off(due_at, rig::no_op()));
     job.tenant = tenant;
+    job.key = named.map(|(key, _)| key.clone());
+    job.owner = named.map(|(_, owner)| Arc::from(owner));
     if let Some((name, value)) = label {
         let def = Arc::make_mut(&mut job.def);
         def.labels.extend([(name.to_owned(), value.to_owned())]);
@@ -127,7 +142,15 @@ async fn fill(store: &dyn Store, progress: &dyn Fn(u64, u64)) -> Result<Vec<Tena
             ..DEAD => Some((END, "dead")),
             _ => round.is_multiple_of(5).then_some(("team", "ops")),
         };
-        let jobs = tenants.iter().map(|tenant| job_of(*tenant, due_at, label));
+        let key = JobKey::new(&format!("job-{round}")).map_err(rig::failed)?;
+        let owner = if round.is_multiple_of(5) {
+            "ann"
+        } else {
+            "ben"
+        };
+        let named = Some((&key, owner));
+        let jobs = tenants.iter();
+        let jobs = jobs.map(|tenant| job_of(*tenant, due_at, label, named));
         rig::load(store, &jobs.collect::<Vec<_>>()).await?;
         progress(((round + 1) * TENANTS) as u64, total);
     }
@@ -135,7 +158,7 @@ async fn fill(store: &dyn Store, progress: &dyn Fn(u64, u64)) -> Result<Vec<Tena
     let later = now.plus(Duration::from_millis(1));
     let of = |n: usize| {
         let dies = n.is_multiple_of(2);
-        job_of(uneven, later, dies.then_some((END, "dead")))
+        job_of(uneven, later, dies.then_some((END, "dead")), None)
     };
     let jobs: Vec<_> = (0..UNEVEN).map(of).collect();
     rig::load(store, &jobs).await?;
@@ -143,10 +166,14 @@ async fn fill(store: &dyn Store, progress: &dyn Fn(u64, u64)) -> Result<Vec<Tena
     Ok(tenants)
 }
 
-async fn keys(store: &dyn Store, tenants: &[TenantId]) -> Result<Vec<HeaderValue>, Failure> {
+async fn keys(
+    store: &dyn Store,
+    tenants: &[TenantId],
+    role: Role,
+) -> Result<Vec<HeaderValue>, Failure> {
     let mut keys = Vec::new();
     for tenant in tenants {
-        let minted = server::Minted::new(*tenant, Role::Admin, rig::now());
+        let minted = server::Minted::new(*tenant, role, rig::now());
         store
             .access()
             .create_key(&minted.key)
@@ -161,7 +188,7 @@ async fn keys(store: &dyn Store, tenants: &[TenantId]) -> Result<Vec<HeaderValue
 async fn listed(served: &Served, path: &str, keys: &[HeaderValue]) -> Result<Vec<f64>, Failure> {
     let mut sender = http::connect(served.address).await?;
     let mut took = Vec::new();
-    for key in keys.iter().cycle().take(keys.len() * TIMES) {
+    for key in keys.iter().cycle().take(LISTING * TIMES) {
         let mut request = http::request(Method::GET, path, served.address, Bytes::new())?;
         request.headers_mut().insert(AUTHORIZATION, key.clone());
         let begun = rig::uptime();
