@@ -71,12 +71,31 @@ pub(crate) struct Rooms {
     observer: Arc<Mutex<Observer>>,
 }
 
+/// What takes, keeps and gives up the leases of this presence.
+fn leasing(
+    common: &Common,
+    presence: &Arc<Presence>,
+    board: &Arc<Board>,
+    shards: &Arc<Shards>,
+) -> Leasing {
+    Leasing {
+        shards: Arc::clone(shards),
+        presence: Arc::clone(presence),
+        board: Arc::clone(board),
+        store: common.store.clone(),
+        offers: common.offers.clone(),
+        fire: common.nudges.fire.clone(),
+        watchdog: common.nudges.watchdog.clone(),
+        gauges: common.metrics.gauges.clone(),
+        one: tokio::sync::Mutex::default(),
+    }
+}
+
 impl Rooms {
     pub(crate) fn new(common: &Common, presence: Presence) -> Self {
         let Common {
             config,
             clock,
-            store,
             nudges,
             ..
         } = common;
@@ -101,17 +120,7 @@ impl Rooms {
         let payloads = Arc::new(Payloads::new(nudges.payloads.clone()));
         let (endings, desk) = Desk::new();
         let (taken_over, hand_overs) = HandOvers::new();
-        let leasing = Leasing {
-            shards: Arc::clone(&shards),
-            presence: Arc::clone(&presence),
-            board: Arc::clone(&board),
-            store: store.clone(),
-            offers: common.offers.clone(),
-            fire: nudges.fire.clone(),
-            watchdog: nudges.watchdog.clone(),
-            gauges: common.metrics.gauges.clone(),
-            one: tokio::sync::Mutex::default(),
-        };
+        let leasing = leasing(common, &presence, &board, &shards);
         let status = Status {
             parts: config.parts,
             presence: Arc::clone(&presence),

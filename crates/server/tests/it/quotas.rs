@@ -195,18 +195,10 @@ async fn history_beyond_the_days_of_a_tenant_is_not_seen() {
     );
     // One that still lives is seen, however old it is.
     let alive = old_run(&world, &job, now().minus(Duration::from_secs(2 * 86_400))).await;
-    let quotas = async |quotas: Value| {
-        let body = json!({ "quotas": quotas });
-        world.patch("/v1/tenants/default", body).await.is(200);
-    };
-    let days = async || {
-        let shown = world.get("/v1/tenants/default").await.json();
-        shown["used"]["history_days"].as_u64().unwrap()
-    };
-    let before = days().await;
+    let before = history_days(&world).await;
     assert!(before > 1 && before <= 30, "{before}");
-    quotas(json!({"history_days_max": 1})).await;
-    assert_eq!(days().await, 1);
+    set_quotas(&world, json!({"history_days_max": 1})).await;
+    assert_eq!(history_days(&world).await, 1);
     let from = now().minus(Duration::from_secs(86_400)).to_string();
     let seen = runs().await;
     let is_old = |run: &&Value| run["slot"].as_str().is_some_and(|slot| *slot < *from);
@@ -237,10 +229,21 @@ async fn history_beyond_the_days_of_a_tenant_is_not_seen() {
     assert!(!items.contains(slot), "{items}");
     let said = explain(&world, &job, slot).await.to_string();
     assert!(said.contains("is not kept any more"), "{said}");
-    quotas(json!({"history_days_max": null})).await;
+    set_quotas(&world, json!({"history_days_max": null})).await;
     // With the one that is alive, and the one that it was made from.
     assert_eq!(runs().await.len(), all.len() + 2);
     world.get(&format!("/v1/runs/{id}")).await.is(200);
+}
+
+async fn set_quotas(world: &World, quotas: Value) {
+    let body = json!({ "quotas": quotas });
+    world.patch("/v1/tenants/default", body).await.is(200);
+}
+
+/// How many days back the history of `default` goes.
+async fn history_days(world: &World) -> u64 {
+    let shown = world.get("/v1/tenants/default").await.json();
+    shown["used"]["history_days"].as_u64().unwrap()
 }
 
 /// A run that was asked for at a moment, and that nobody has taken since.
