@@ -95,10 +95,25 @@ impl Job {
             let mut last = self.slot_last.unwrap_or(slot.0.minus(MILLISECOND));
             let earlier = self.left_out_before(last);
             last = earlier.as_ref().map_or(last, |(it, _)| it.last.0);
-            let left = schedule.left_out(last, now.max(slot.0));
+            let moved = self.is_of_older_zones(slot);
+            let until = if moved {
+                slot.0.minus(MILLISECOND)
+            } else {
+                now.max(slot.0)
+            };
+            let left = schedule.left_out(last, until);
             last = left.stretches.last().map_or(last, |(it, _)| it.last.0);
             let stretches = earlier.into_iter().chain(left.stretches);
             decision.passed = self.by_calendars(stretches, by);
+            if moved {
+                if let Some(name) = schedule.left_out_by(slot) {
+                    let stretch = (Stretch::one(slot), name);
+                    decision.passed.extend(self.by_calendars([stretch], by));
+                    decision.next = schedule.next_to_decide(slot.0);
+                    return decision;
+                }
+                return self.decide_kept(slot, now, decision);
+            }
             match left.next.filter(|_| left.kept) {
                 Some(first) => slot = first,
                 None => {
@@ -110,6 +125,13 @@ impl Job {
         self.decide_kept(slot, now, decision)
     }
 
+    /// Whether the schedule has no such slot any more: the next slot was computed from zone tables that
+    /// this node does not have. It is decided all the same, as its moment was promised.
+    fn is_of_older_zones(&self, slot: Slot) -> bool {
+        let schedule = &self.def.schedule;
+        schedule.is_recurring() && schedule.next_after(slot.0.minus(MILLISECOND)) != Some(slot)
+    }
+
     /// What calendars left out before one of them changed: all that lies before the next slot, which was
     /// the first that they kept then.
     fn left_out_before(&self, last: Timestamp) -> Option<(Stretch, String)> {
@@ -119,7 +141,7 @@ impl Job {
         let first = schedule.next_after(last)?;
         let until = changed_at.min(next);
         let name = || {
-            let now = schedule.calendars.exclusion(first, &schedule.zone()).by;
+            let now = schedule.left_out_by(first);
             now.unwrap_or_else(|| schedule.calendars.named())
         };
         (first.0 <= until).then(|| (schedule.stretch(first, until), name()))
@@ -359,6 +381,16 @@ impl Job {
         let earlier = earlier.filter(|(it, _)| it.last.0 <= until);
         last = earlier.as_ref().map_or(last, |(it, _)| it.last.0);
         let mut skips = self.by_calendars(earlier, by);
+        if next.0 <= until && self.is_of_older_zones(next) {
+            let left = schedule.left_out(last, next.0.minus(MILLISECOND));
+            skips.extend(self.by_calendars(left.stretches, by));
+            let one = Stretch::one(next);
+            match schedule.left_out_by(next) {
+                Some(name) => skips.extend(self.by_calendars([(one, name)], by)),
+                None => skips.push(skip(one)),
+            }
+            last = next.0;
+        }
         for _ in 0..limits::CALENDAR_STEPS_MAX {
             if skips.len() >= limits::SKIPS_MAX {
                 break;

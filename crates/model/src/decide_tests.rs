@@ -80,6 +80,50 @@ fn what_calendars_leave_out_is_written_with_the_slot_that_runs() {
     assert_eq!(job.slot_last, Some(next.0));
 }
 
+/// The next slot of a job stands in the store; a node with other zone tables has no such slot.
+#[test]
+fn a_slot_of_older_zone_tables_is_decided_with_calendars_too() {
+    let hourly = || cron("0 * * * *", "UTC").excluding(calendar("lunch", &["MON-SUN 12:00-13:00"]));
+    let with_next = |next: &str| {
+        let mut job = job(hourly(), CatchUpPolicy::Latest, 3_600, 1);
+        job.slot_last = Some(at("2026-06-01T11:00:00Z"));
+        job.next_slot = Some(slot(next));
+        job
+    };
+    let left_out = |first, count| skip(Reason::Calendar, first, first, count, Some("lunch"));
+
+    // One that calendars keep runs, with what they left out before it.
+    let (runs, skips) = catch_up(with_next("2026-06-01T13:30:00Z"), "2026-06-01T13:30:00Z");
+    assert_eq!(runs, [slot("2026-06-01T13:30:00Z")]);
+    assert_eq!(skips, [left_out("2026-06-01T12:00:00Z", 1)]);
+
+    // One that they leave out is recorded, and the schedule goes on behind it.
+    let job = with_next("2026-06-01T12:30:00Z");
+    let next = job.next_slot.unwrap();
+    let decision = job.decide(next, at("2026-06-01T12:45:00Z"), &node());
+    let both = [
+        left_out("2026-06-01T12:00:00Z", 1),
+        left_out("2026-06-01T12:30:00Z", 1),
+    ];
+    assert_eq!(decision.passed, both);
+    assert_eq!(decision.start, None);
+    assert_eq!(decision.next, Some(slot("2026-06-01T13:00:00Z")));
+
+    // A change of the job that comes before it is decided loses neither.
+    let skips = job.undecided(at("2026-06-01T12:50:00Z"), Reason::Missed, &node());
+    assert_eq!(skips, both);
+    let kept = with_next("2026-06-01T13:30:00Z");
+    let skips = kept.undecided(at("2026-06-01T13:40:00Z"), Reason::Missed, &node());
+    let missed = "2026-06-01T13:30:00Z";
+    assert_eq!(
+        skips,
+        [
+            left_out("2026-06-01T12:00:00Z", 1),
+            skip(Reason::Missed, missed, missed, 1, None)
+        ]
+    );
+}
+
 #[test]
 fn slots_missed_on_either_side_of_a_calendar_are_caught_up_by_the_newest() {
     let lunch = || calendar("lunch", &["MON-SUN 12:00-13:00"]);

@@ -133,7 +133,15 @@ impl Schedule {
 
     /// Whether calendars keep a slot.
     pub fn keeps(&self, slot: Slot) -> bool {
-        self.calendars.is_empty() || self.calendars.exclusion(slot, &self.zone()).by.is_none()
+        self.left_out_by(slot).is_none()
+    }
+
+    /// The name of the calendar that leaves out a slot.
+    pub fn left_out_by(&self, slot: Slot) -> Option<String> {
+        if self.calendars.is_empty() {
+            return None;
+        }
+        self.calendars.exclusion(slot, &self.zone()).by
     }
 
     /// The slots after a moment and up to `until` that calendars leave out, up to the first they keep.
