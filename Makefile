@@ -9,7 +9,7 @@ SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Extra arguments of `punctual serve`, as in `make run ARGS="--listen 127.0.0.1:8080"`.
 ARGS ?=
-# How many seeds the simulator tries, from FROM on; `SEED=42` tries that one alone, `TRACE=job_…` tells what happens to
+# How many seeds the simulator tries, from FROM on; `SEED=42` tries that one alone, `TRACE=job_…` prints what happens to
 # a job on the way.
 SEEDS ?= 1000
 SEED ?=
@@ -73,7 +73,7 @@ soak: ## Load a PostgreSQL server for MINUTES=20, and see whether its tables kee
 	cargo build --release --locked -p punctual
 	scripts/bench-postgres bash -c '"$$0" bench $(if $(SNAPSHOT),snapshot --every $(SNAPSHOT),soak --minutes $(MINUTES)) --store "$$PUNCTUAL_BENCH_STORE"' $(TARGET)/release/punctual
 
-api: ## Write api/openapi.json anew from the server's routes.
+api: ## Write api/openapi.json from the server's routes.
 	mkdir -p api
 	cargo run --quiet --locked -p punctual -- openapi > api/openapi.json.new
 	mv api/openapi.json.new api/openapi.json

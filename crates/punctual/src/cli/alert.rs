@@ -30,7 +30,7 @@ pub(super) enum Command {
     List(List),
     /// Show an alert, and the jobs for which it fires
     Show(Name),
-    /// Write an alert, new or anew
+    /// Create or replace an alert
     #[command(after_help = PUT_HELP, visible_alias = "put")]
     Create(Create),
     /// Send nothing for a while, or again

@@ -36,7 +36,7 @@ pub(super) enum Command {
     List(List),
     /// Show a calendar, and how many jobs go by it
     Show(Name),
-    /// Write a calendar, new or anew
+    /// Create or replace a calendar
     #[command(after_help = PUT_HELP)]
     Put(Put),
     /// Delete a calendar that no job names

@@ -133,8 +133,8 @@ mod tests {
             "2026-03-29T01:30:00.000Z is a slot: not kept any more",
         );
         check(
-            json!({ "at": at, "slot": null, "steps": [{ "says": "cannot be told" }] }),
-            "2026-03-29T01:30:00.000Z: cannot be told",
+            json!({ "at": at, "slot": null, "steps": [{ "says": "is not known" }] }),
+            "2026-03-29T01:30:00.000Z: is not known",
         );
         check(
             json!({ "at": at, "slot": true, "fate": "planned" }),

@@ -18,7 +18,7 @@ ROOM      how many more attempts it could have under way
 LATENESS  how late the oldest run is that it holds and has not handed to its target
 CLOCK     what its clock is ahead of the store's, and how wrong that may be
 BEAT      when it last said that it lives, which is once a second
-ASKED     * marks the node that answered
+ANSWERED  * marks the node that answered
 
 Examples:
   punctual node list
@@ -26,7 +26,7 @@ Examples:
   punctual node list --json";
 
 const HEAD: [&str; 9] = [
-    "NAME", "PARTS", "SHARDS", "ROOM", "LATENESS", "CLOCK", "VERSION", "BEAT", "ASKED",
+    "NAME", "PARTS", "SHARDS", "ROOM", "LATENESS", "CLOCK", "VERSION", "BEAT", "ANSWERED",
 ];
 
 #[derive(Debug, Subcommand)]

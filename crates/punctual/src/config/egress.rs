@@ -33,7 +33,7 @@ impl Config {
     /// Said at the start.
     pub(crate) fn warning_of_egress(&self) -> Option<String> {
         self.calls_all().then(|| {
-            "jobs may call every address, this machine's and its network's among them, because nobody is asked for a key: \
+            "jobs may call every address, this machine's and its network's among them, because no key is required: \
              bound them with --egress-allow public"
                 .to_owned()
         })

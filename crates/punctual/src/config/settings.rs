@@ -242,7 +242,7 @@ const OF_NODE: &[Setting] = &[
         name: "grace",
         flag: "grace",
         value: "SPAN",
-        help: "How long work under way may take to finish when the node is told to stop",
+        help: "How long work under way may take to finish when the node stops",
         secret: false,
         set: |config, text| read_into(&mut config.grace, span(text, Duration::ZERO, GRACE_MAX)),
         show: |config| format_span(config.grace),

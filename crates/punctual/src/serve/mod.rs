@@ -297,7 +297,7 @@ async fn open_master_keys(config: &Config) -> Result<Option<Arc<MasterKeys>>, Fa
 async fn open_access(config: &Config, handle: &Handle) -> Result<Arc<Access>, Failure> {
     if config.insecure_no_auth {
         warn!(
-            "nobody is asked for a key: whoever can connect to this machine's {} may do everything",
+            "no key is required: whoever can connect to this machine's {} may do everything",
             config.listen
         );
         return Ok(Arc::new(Access::for_anyone()));

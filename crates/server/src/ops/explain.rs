@@ -40,7 +40,7 @@ pub struct Explained {
     /// By the clock on the wall of the job's zone.
     pub local: String,
     pub zone: String,
-    /// Whether it is, was or will be a slot of the job. None where that cannot be told: the schedule of then
+    /// Whether it is, was or will be a slot of the job. None where that is not known: the schedule of then
     /// is not kept.
     pub slot: Option<bool>,
     pub steps: Vec<Step>,
@@ -316,13 +316,13 @@ impl View<'_> {
         }
     }
 
-    /// Why it cannot be told whether the moment was a slot.
+    /// Why it is not known whether the moment was a slot.
     fn unrecorded(&self) -> String {
         let Some(Entry { slots, fate, .. }) = self.found.entry() else {
             let kept = self.history_from;
             return format!(
                 "what came of slots before {kept} is not kept any more, nor is the schedule of then: \
-                 whether it was one cannot be told"
+                 whether it was one is not known"
             );
         };
         let Stretch { first, last, count } = slots;
@@ -332,7 +332,7 @@ impl View<'_> {
         };
         format!(
             "it lies within a stretch of {count} slots from {first} to {last} ({became}); the schedule of \
-             then is not kept, so whether this very moment was one of them cannot be told"
+             then is not kept, so whether this very moment was one of them is not known"
         )
     }
 

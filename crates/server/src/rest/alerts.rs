@@ -21,7 +21,7 @@ use crate::wire::{self, schema};
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
     ),
     responses(
-        (status = 200, body = wire::AlertList, description = "As asked"),
+        (status = 200, body = wire::AlertList, description = "The rules"),
     ),
 )]
 pub(super) async fn list(
@@ -47,7 +47,7 @@ pub(super) async fn list(
     get, path = "/v1/alerts/{name}", tag = "alerts", operation_id = "get_alert",
     params(("name" = String, Path, description = "The alert's name")),
     responses(
-        (status = 200, body = wire::Alert, description = "As asked"),
+        (status = 200, body = wire::Alert, description = "The rule"),
     ),
 )]
 pub(super) async fn show(
@@ -167,7 +167,7 @@ pub(super) async fn test(
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
     ),
     responses(
-        (status = 200, body = wire::RunList, description = "As asked"),
+        (status = 200, body = wire::RunList, description = "A page of runs"),
     ),
 )]
 pub(super) async fn deliveries(

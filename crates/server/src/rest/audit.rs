@@ -76,7 +76,7 @@ async fn tenant_and_filter(
         ("subject" = Option<String>, Query, description = "To what: an id, or the name of what has none"),
     ),
     responses(
-        (status = 200, body = wire::AuditList, description = "As asked"),
+        (status = 200, body = wire::AuditList, description = "A page of entries"),
     ),
 )]
 pub(super) async fn list(

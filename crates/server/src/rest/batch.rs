@@ -58,7 +58,7 @@ const NDJSON: &str = "application/x-ndjson";
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes every line repeatable for 24 hours")),
     request_body(content = schema::JobRequest, content_type = "application/x-ndjson"),
     responses(
-        (status = 200, body = schema::BatchLine, content_type = "application/x-ndjson", description = "As asked"),
+        (status = 200, body = schema::BatchLine, content_type = "application/x-ndjson", description = "What became of each line"),
     ),
 )]
 pub(super) async fn create(

@@ -56,7 +56,7 @@ pub(super) async fn create(
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
     ),
     responses(
-        (status = 200, body = wire::CalendarList, description = "As asked"),
+        (status = 200, body = wire::CalendarList, description = "A page of calendars"),
     ),
 )]
 pub(super) async fn list(
@@ -82,7 +82,7 @@ pub(super) async fn list(
     get, path = "/v1/calendars/{name}", tag = "calendars", operation_id = "get_calendar",
     params(("name" = String, Path, description = "The calendar's name")),
     responses(
-        (status = 200, body = wire::Calendar, description = "As asked"),
+        (status = 200, body = wire::Calendar, description = "The calendar"),
     ),
 )]
 pub(super) async fn show(

@@ -76,7 +76,7 @@ pub(super) fn find(job: Option<JobId>, params: &Params) -> Result<RunFind, Probl
         ("target" = Option<String>, Query, description = "The host that the job as it stands calls, with or without its port"),
     ),
     responses(
-        (status = 200, body = wire::RunGroups, description = "As asked"),
+        (status = 200, body = wire::RunGroups, description = "The groups"),
     ),
 )]
 pub(super) async fn groups(

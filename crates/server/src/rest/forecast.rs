@@ -23,7 +23,7 @@ use crate::wire;
         ("reach" = Option<String>, Query, description = "`1h`, in points of a minute, or `24h`, in points of five; `24h` by default"),
     ),
     responses(
-        (status = 200, body = wire::Forecast, description = "As counted"),
+        (status = 200, body = wire::Forecast, description = "The forecast"),
     ),
 )]
 pub(super) async fn show(
@@ -46,7 +46,7 @@ pub(super) async fn show(
         ("spread" = Option<String>, Query, description = "The longest spread that is proposed; `1m` by default"),
     ),
     responses(
-        (status = 200, body = wire::ForecastSecond, description = "As counted"),
+        (status = 200, body = wire::ForecastSecond, description = "The forecast"),
     ),
 )]
 pub(super) async fn second(

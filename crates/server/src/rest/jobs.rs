@@ -67,7 +67,7 @@ pub(super) async fn create(
         ("owner" = Option<String>, Query, description = "Whoever they belong to"),
     ),
     responses(
-        (status = 200, body = wire::JobList, description = "As asked"),
+        (status = 200, body = wire::JobList, description = "A page of jobs"),
     ),
 )]
 pub(super) async fn list(
@@ -132,7 +132,7 @@ fn owner(params: &Params) -> Result<Option<&str>, Problem> {
     get, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "get_job",
     params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
     responses(
-        (status = 200, body = wire::Job, description = "As asked"),
+        (status = 200, body = wire::Job, description = "The job"),
     ),
 )]
 pub(super) async fn show(
@@ -148,7 +148,7 @@ pub(super) async fn show(
     get, path = "/v1/jobs/by-key/{key}", tag = "jobs", operation_id = "get_job_by_key",
     params(("key" = String, Path, description = "The job's own key")),
     responses(
-        (status = 200, body = wire::Job, description = "As asked"),
+        (status = 200, body = wire::Job, description = "The job"),
     ),
 )]
 pub(super) async fn find(
@@ -201,7 +201,7 @@ pub(super) async fn put(
     ),
     request_body = schema::JobPatch,
     responses(
-        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        (status = 200, body = wire::JobAnswer, description = "The job, with what changed"),
     ),
 )]
 pub(super) async fn patch(
@@ -226,7 +226,7 @@ pub(super) async fn patch(
         ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
     ),
     responses(
-        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        (status = 200, body = wire::JobAnswer, description = "The job, with what changed"),
     ),
 )]
 pub(super) async fn delete(
@@ -250,7 +250,7 @@ pub(super) async fn delete(
         ("If-Match" = Option<String>, Header, description = "The version that is to be deleted"),
     ),
     responses(
-        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        (status = 200, body = wire::JobAnswer, description = "The job, with what changed"),
     ),
 )]
 pub(super) async fn delete_by_key(
@@ -275,7 +275,7 @@ pub(super) async fn delete_by_key(
     ),
     request_body(content = Option<schema::PauseBody>),
     responses(
-        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        (status = 200, body = wire::JobAnswer, description = "The job, with what changed"),
     ),
 )]
 pub(super) async fn pause(
@@ -301,7 +301,7 @@ pub(super) async fn pause(
     ),
     request_body(content = Option<schema::ResumeBody>),
     responses(
-        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        (status = 200, body = wire::JobAnswer, description = "The job, with what changed"),
     ),
 )]
 pub(super) async fn resume(

@@ -57,7 +57,7 @@ pub(super) async fn create(
         ("tenant" = Option<String>, Query, description = "Whose, by name; any but its own is found by root only"),
     ),
     responses(
-        (status = 200, body = wire::AccessKeyList, description = "As asked"),
+        (status = 200, body = wire::AccessKeyList, description = "A page of keys"),
     ),
 )]
 pub(super) async fn list(
@@ -89,7 +89,7 @@ pub(super) async fn list(
         ("tenant" = Option<String>, Query, description = "Whose, by name; any but its own is found by root only"),
     ),
     responses(
-        (status = 200, body = wire::AccessKey, description = "As asked"),
+        (status = 200, body = wire::AccessKey, description = "The key"),
     ),
 )]
 pub(super) async fn show(

@@ -94,7 +94,7 @@ pub(super) async fn report(
     ),
     request_body(content = Option<schema::HeartbeatBody>),
     responses(
-        (status = 200, body = wire::HeartbeatAnswer, description = "Heard"),
+        (status = 200, body = wire::HeartbeatAnswer, description = "The heartbeat counts; whether the run is to be cancelled"),
     ),
 )]
 pub(super) async fn heartbeat(
@@ -179,7 +179,7 @@ pub(super) async fn checkpoint(
         ("follow" = Option<bool>, Query, description = "Go on until the run has ended; false by default"),
     ),
     responses(
-        (status = 200, description = "As asked", content(
+        (status = 200, description = "The log", content(
             (wire::RunLog = "application/json"),
             (String = "text/event-stream"),
         )),

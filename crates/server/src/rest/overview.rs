@@ -19,7 +19,7 @@ use crate::wire;
         ("span" = Option<String>, Query, description = "`1h`, `6h`, `24h` or `7d`; `1h` by default"),
     ),
     responses(
-        (status = 200, body = wire::Overview, description = "As asked"),
+        (status = 200, body = wire::Overview, description = "The overview"),
     ),
 )]
 pub(super) async fn show(

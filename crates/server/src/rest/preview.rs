@@ -17,7 +17,7 @@ use crate::wire::{self, schema};
     post, path = "/v1/schedules/preview", tag = "schedules", operation_id = "preview_schedule",
     request_body = schema::PreviewBody,
     responses(
-        (status = 200, body = wire::Preview, description = "As asked"),
+        (status = 200, body = wire::Preview, description = "The next slots"),
     ),
 )]
 pub(super) async fn preview(

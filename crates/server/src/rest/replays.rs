@@ -53,7 +53,7 @@ pub(super) async fn create(
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
     ),
     responses(
-        (status = 200, body = wire::ReplayList, description = "As asked"),
+        (status = 200, body = wire::ReplayList, description = "A page of replays"),
     ),
 )]
 pub(super) async fn list(
@@ -77,7 +77,7 @@ pub(super) async fn list(
     get, path = "/v1/replays/{id}", tag = "replays", operation_id = "get_replay",
     params(("id" = String, Path, description = "The replay's id")),
     responses(
-        (status = 200, body = wire::Replay, description = "As asked"),
+        (status = 200, body = wire::Replay, description = "The replay"),
     ),
 )]
 pub(super) async fn show(

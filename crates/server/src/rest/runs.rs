@@ -31,7 +31,7 @@ use crate::wire::{self, schema};
         ("job" = Option<String>, Query, description = "A job: its id, or `key:` and its key"),
     ),
     responses(
-        (status = 200, body = wire::RunList, description = "As asked"),
+        (status = 200, body = wire::RunList, description = "A page of runs"),
     ),
 )]
 pub(super) async fn list(
@@ -61,7 +61,7 @@ pub(super) async fn list(
         ("waiting" = Option<String>, Query, description = "What they wait for: one or several, separated by commas"),
     ),
     responses(
-        (status = 200, body = wire::RunList, description = "As asked"),
+        (status = 200, body = wire::RunList, description = "A page of runs"),
     ),
 )]
 pub(super) async fn list_of_job(
@@ -95,7 +95,7 @@ async fn page(api: &Api, tenant: TenantId, job: Option<JobId>, params: &Params) 
     get, path = "/v1/runs/{id}", tag = "runs", operation_id = "get_run",
     params(("id" = String, Path, description = "The run's id")),
     responses(
-        (status = 200, body = wire::Run, description = "As asked"),
+        (status = 200, body = wire::Run, description = "The run"),
     ),
 )]
 pub(super) async fn show(
@@ -115,7 +115,7 @@ pub(super) async fn show(
     post, path = "/v1/runs/{id}/cancel", tag = "runs", operation_id = "cancel_run",
     params(("id" = String, Path, description = "The run's id")),
     responses(
-        (status = 200, body = wire::RunAnswer, description = "As asked"),
+        (status = 200, body = wire::RunAnswer, description = "The run"),
         (status = 202, body = wire::RunAnswer, description = "Asked for; its holder has not answered yet"),
     ),
 )]
@@ -147,7 +147,7 @@ pub(super) async fn cancel(
     post, path = "/v1/runs/{id}/wake", tag = "runs", operation_id = "wake_run",
     params(("id" = String, Path, description = "The run's id")),
     responses(
-        (status = 200, body = wire::Run, description = "As asked"),
+        (status = 200, body = wire::Run, description = "The run"),
     ),
 )]
 pub(super) async fn wake(
@@ -171,7 +171,7 @@ pub(super) async fn wake(
     ),
     request_body(content = Option<schema::StartBody>),
     responses(
-        (status = 201, body = wire::Run, description = "Made"),
+        (status = 201, body = wire::Run, description = "The new run"),
     ),
 )]
 pub(super) async fn start(
@@ -203,7 +203,7 @@ fn trace_of(headers: &HeaderMap) -> Option<Trace> {
     params(("id" = String, Path, description = "The job's id, or `key:` and its key")),
     request_body(content = Option<schema::StartBody>),
     responses(
-        (status = 201, body = wire::Run, description = "Made"),
+        (status = 201, body = wire::Run, description = "The new run"),
     ),
 )]
 pub(super) async fn replay_last(
@@ -223,7 +223,7 @@ pub(super) async fn replay_last(
     params(("id" = String, Path, description = "The run's id")),
     request_body(content = Option<schema::StartBody>),
     responses(
-        (status = 201, body = wire::Run, description = "Made"),
+        (status = 201, body = wire::Run, description = "The new run"),
     ),
 )]
 pub(super) async fn replay(

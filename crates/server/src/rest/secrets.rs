@@ -47,7 +47,7 @@ pub(super) async fn create(
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
     ),
     responses(
-        (status = 200, body = wire::SecretList, description = "As asked"),
+        (status = 200, body = wire::SecretList, description = "A page of secrets"),
     ),
 )]
 pub(super) async fn list(
@@ -73,7 +73,7 @@ pub(super) async fn list(
     get, path = "/v1/secrets/{name}", tag = "secrets", operation_id = "get_secret",
     params(("name" = String, Path, description = "The secret's name")),
     responses(
-        (status = 200, body = wire::Secret, description = "As asked"),
+        (status = 200, body = wire::Secret, description = "The secret, without its value"),
     ),
 )]
 pub(super) async fn show(

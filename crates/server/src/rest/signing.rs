@@ -36,7 +36,7 @@ pub(super) async fn create(
 #[utoipa::path(
     get, path = "/v1/signing-secrets", tag = "signing", operation_id = "list_signing_secrets",
     responses(
-        (status = 200, body = wire::SigningSecretList, description = "As asked"),
+        (status = 200, body = wire::SigningSecretList, description = "The signing secrets"),
     ),
 )]
 pub(super) async fn list(State(api): State<Arc<Api>>, Admin(caller): Admin, _: NoParams) -> Answer {

@@ -33,7 +33,7 @@ const LIMIT_DEFAULT: usize = 100;
         ("limit" = Option<u32>, Query, description = "1 to 1000; 100 by default"),
     ),
     responses(
-        (status = 200, body = wire::SlotList, description = "As asked"),
+        (status = 200, body = wire::SlotList, description = "A page of slots"),
     ),
 )]
 pub(super) async fn list(
@@ -90,7 +90,7 @@ fn range(params: &Params, now: Timestamp) -> Result<Range, Problem> {
         ("at" = String, Query, description = "RFC 3339, epoch seconds, or a local time in the job's zone such as `2026-03-29T02:30`"),
     ),
     responses(
-        (status = 200, body = wire::Explained, description = "As asked"),
+        (status = 200, body = wire::Explained, description = "The explanation"),
     ),
 )]
 pub(super) async fn explain(

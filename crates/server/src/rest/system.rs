@@ -34,7 +34,7 @@ pub(super) struct HealthAnswer {
 #[utoipa::path(
     get, path = "/healthz", tag = "system", operation_id = "healthz",
     responses(
-        (status = 200, body = HealthAnswer, description = "As asked"),
+        (status = 200, body = HealthAnswer, description = "The node is alive"),
     ),
 )]
 pub(super) async fn healthz(State(api): State<Arc<Api>>) -> Answer {
@@ -69,7 +69,7 @@ pub(super) struct ReadyAnswer {
 #[utoipa::path(
     get, path = "/readyz", tag = "system", operation_id = "readyz",
     responses(
-        (status = 200, body = ReadyAnswer, description = "As asked"),
+        (status = 200, body = ReadyAnswer, description = "The node is ready"),
     ),
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Answer {
@@ -118,7 +118,7 @@ pub(super) struct VersionAnswer {
 /// What is running here.
 #[utoipa::path(
     get, path = "/version", tag = "system", operation_id = "version",
-    responses((status = 200, body = VersionAnswer, description = "As asked")),
+    responses((status = 200, body = VersionAnswer, description = "The versions")),
 )]
 pub(super) async fn version(State(api): State<Arc<Api>>, _: Anyone) -> Answer {
     let version = env!("CARGO_PKG_VERSION");
@@ -137,7 +137,7 @@ pub(super) async fn version(State(api): State<Arc<Api>>, _: Anyone) -> Answer {
 /// Metrics as OpenMetrics text.
 #[utoipa::path(
     get, path = "/metrics", tag = "system", operation_id = "metrics",
-    responses((status = 200, body = String, content_type = "application/openmetrics-text", description = "As asked")),
+    responses((status = 200, body = String, content_type = "application/openmetrics-text", description = "The metrics")),
 )]
 pub(super) async fn metrics(State(api): State<Arc<Api>>) -> Answer {
     let text = api.metrics.text().map_err(|error| {

@@ -17,7 +17,7 @@ use crate::wire;
 #[utoipa::path(
     get, path = "/v1/targets", tag = "nodes", operation_id = "list_targets",
     responses(
-        (status = 200, body = wire::TargetList, description = "As asked"),
+        (status = 200, body = wire::TargetList, description = "The origins"),
     ),
 )]
 pub(super) async fn list(

@@ -45,7 +45,7 @@ pub(super) async fn create(
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
     ),
     responses(
-        (status = 200, body = wire::TenantList, description = "As asked"),
+        (status = 200, body = wire::TenantList, description = "A page of tenants"),
     ),
 )]
 pub(super) async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -> Answer {
@@ -67,7 +67,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, _: Root, params: Params) -
     get, path = "/v1/tenants/{name}", tag = "tenants", operation_id = "get_tenant",
     params(("name" = String, Path, description = "The tenant's name")),
     responses(
-        (status = 200, body = wire::Tenant, description = "As asked"),
+        (status = 200, body = wire::Tenant, description = "The tenant"),
     ),
 )]
 pub(super) async fn show(
@@ -99,7 +99,7 @@ fn shown(api: &Api, tenant: &Tenant) -> wire::Tenant {
     params(("name" = String, Path, description = "The tenant's name")),
     request_body = schema::TenantPatch,
     responses(
-        (status = 200, body = wire::Tenant, description = "As asked"),
+        (status = 200, body = wire::Tenant, description = "The tenant"),
     ),
 )]
 pub(super) async fn patch(

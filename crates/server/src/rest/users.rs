@@ -44,7 +44,7 @@ pub(super) async fn create(
         ("limit" = Option<u32>, Query, description = "1 to 1000; 50 by default"),
     ),
     responses(
-        (status = 200, body = wire::UserList, description = "As asked"),
+        (status = 200, body = wire::UserList, description = "A page of users"),
     ),
 )]
 pub(super) async fn list(
@@ -70,7 +70,7 @@ pub(super) async fn list(
     get, path = "/v1/users/{name}", tag = "users", operation_id = "get_user",
     params(("name" = String, Path, description = "The user's name")),
     responses(
-        (status = 200, body = wire::User, description = "As asked"),
+        (status = 200, body = wire::User, description = "The user"),
     ),
 )]
 pub(super) async fn show(
@@ -89,7 +89,7 @@ pub(super) async fn show(
     params(("name" = String, Path, description = "The user's name")),
     request_body = schema::UserPatch,
     responses(
-        (status = 200, body = wire::User, description = "As asked"),
+        (status = 200, body = wire::User, description = "The user"),
     ),
 )]
 pub(super) async fn patch(

@@ -47,7 +47,7 @@ impl FromRequestParts<Arc<Api>> for VersionPath {
         ("limit" = Option<u32>, Query, description = "1 to 1000; a page has at most 20"),
     ),
     responses(
-        (status = 200, body = wire::JobVersionList, description = "As asked"),
+        (status = 200, body = wire::JobVersionList, description = "A page of versions"),
     ),
 )]
 pub(super) async fn list(
@@ -75,7 +75,7 @@ pub(super) async fn list(
         ("version" = u32, Path, description = "The version's number"),
     ),
     responses(
-        (status = 200, body = wire::JobVersionAnswer, description = "As asked"),
+        (status = 200, body = wire::JobVersionAnswer, description = "The version"),
     ),
 )]
 pub(super) async fn show(
@@ -98,7 +98,7 @@ pub(super) async fn show(
     ),
     request_body = schema::RevertBody,
     responses(
-        (status = 200, body = wire::JobAnswer, description = "As asked"),
+        (status = 200, body = wire::JobAnswer, description = "The job, with what changed"),
     ),
 )]
 pub(super) async fn revert(

@@ -20,7 +20,7 @@ pub struct Explained {
     /// The zone of the job.
     #[schema(example = "Europe/Berlin")]
     pub zone: String,
-    /// Whether it is, was or will be a slot of the job; none where that cannot be told, since the schedule of
+    /// Whether it is, was or will be a slot of the job; none where that is not known, since the schedule of
     /// then is not kept.
     pub slot: Option<bool>,
     /// As in a list of slots; none of what is no slot, or may be none.

@@ -50,7 +50,7 @@ pub struct JobRequest {
     pub start_within: Option<String>,
     /// A run that has not ended so long after its first dispatch is marked with `long_by`, counted and logged.
     pub finish_within: Option<String>,
-    /// Pauses the job after so many runs in a row that ended dead, and says why in its note. A success and a resume begin anew;
+    /// Pauses the job after so many runs in a row that ended dead, and says why in its note. A success and a resume set the count to zero;
     /// runs that were skipped, missed or cancelled say nothing.
     pub pause_after_failures: Option<u32>,
     /// Names and values of your own, to find jobs by.
@@ -100,7 +100,7 @@ pub struct JobPatch {
     pub start_within: Option<String>,
     /// A run that has not ended so long after its first dispatch is marked with `long_by`, counted and logged.
     pub finish_within: Option<String>,
-    /// Pauses the job after so many runs in a row that ended dead, and says why in its note. A success and a resume begin anew;
+    /// Pauses the job after so many runs in a row that ended dead, and says why in its note. A success and a resume set the count to zero;
     /// runs that were skipped, missed or cancelled say nothing.
     pub pause_after_failures: Option<u32>,
     /// Merged by name; `null` takes a label away.

@@ -114,7 +114,7 @@ pub struct RewrapAnswer {
     /// The short name of the master key that secrets are under now.
     #[schema(example = "164febdf")]
     pub master_key: String,
-    /// How many were sealed anew in this step.
+    /// How many were sealed again in this step.
     pub rewrapped: usize,
     /// How many stay as they were, because this node does not have their master key.
     pub closed: usize,

@@ -16,7 +16,7 @@ pub struct SlotEntry {
     /// When it is or was due.
     #[schema(format = DateTime)]
     pub due_at: String,
-    /// `ran`, `skipped`, `missed` or `planned`. `unknown` means that we lost it: please tell us.
+    /// `ran`, `skipped`, `missed` or `planned`. `unknown` means that there is no record of it, which is a defect: please report it.
     #[schema(example = "ran")]
     pub fate: &'static str,
     /// Of what ran, or runs.

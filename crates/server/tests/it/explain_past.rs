@@ -71,7 +71,7 @@ async fn a_moment_within_a_stretch_of_an_older_schedule_cannot_be_explained() {
             false,
             "skipped: paused (rain), by someone",
         );
-        says(&answer, "outcome", false, "cannot be told");
+        says(&answer, "outcome", false, "is not known");
         says(&answer, "job", true, "not of then");
     }
     let first = explain(&world, &job, &minute(1)).await;

@@ -7,7 +7,7 @@ use super::{fields, items, moment, rows_of, state, text};
 use crate::cli::output::{self, clean};
 use crate::failure::Failure;
 
-/// Of a schedule, what job and schedule are told apart by: shown beside it, where moments can be read.
+/// Of a schedule, what distinguishes it from its job: shown beside it, where moments can be read.
 const BOUNDS: [&str; 4] = ["starts_at", "ends_at", "runs_max", "after_completion"];
 
 /// Slots that a change is said to remove or add; a dry run shows all that the server names.

@@ -94,7 +94,7 @@ pub(crate) fn would_create(answer: &[u8], json: bool) -> Result<(), Failure> {
     finish(&after)
 }
 
-/// A server that does not know dry runs did what it was asked; nobody may be told otherwise.
+/// A server that does not know dry runs made the change: what is shown must not say otherwise.
 fn planned(answer: &[u8]) -> Result<Value, Failure> {
     let read = parse(answer)?;
     if read["dry_run"] == true {

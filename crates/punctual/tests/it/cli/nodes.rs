@@ -15,7 +15,7 @@ fn a_node_alone_is_listed() {
     assert_eq!(
         head,
         [
-            "NAME", "PARTS", "SHARDS", "ROOM", "LATENESS", "CLOCK", "VERSION", "BEAT", "ASKED"
+            "NAME", "PARTS", "SHARDS", "ROOM", "LATENESS", "CLOCK", "VERSION", "BEAT", "ANSWERED"
         ]
     );
     assert!(

@@ -349,7 +349,7 @@ const BOUNDS: &[(&str, usize, Fields)] = &[
     (
         "maximum",
         Quota::RunsDay.highest() as usize,
-        &["QuotasRequest.runs_day_max"],
+        &["QuotaMax#0"],
     ),
     (
         "maximum",
