@@ -367,18 +367,17 @@ impl Job {
         };
         if !schedule.leaves_out() {
             let first = self.next_slot.filter(|slot| slot.0 <= until);
-            return first
-                .map(|first| skip(self.stretch_until(first, until)))
-                .into_iter()
-                .collect();
+            let stretch = first.map(|first| self.stretch_until(first, until));
+            return stretch.map(skip).into_iter().collect();
         }
         let Some(next) = self.next_slot else {
             return Vec::new();
         };
         // Where accounting began; nothing lies before a one-off.
         let mut last = self.slot_last.unwrap_or(next.0.minus(MILLISECOND));
-        let earlier = self.left_out_before(last);
-        let earlier = earlier.filter(|(it, _)| it.last.0 <= until);
+        let earlier = self
+            .left_out_before(last)
+            .filter(|(it, _)| it.last.0 <= until);
         last = earlier.as_ref().map_or(last, |(it, _)| it.last.0);
         let mut skips = self.by_calendars(earlier, by);
         if next.0 <= until && self.is_of_older_zones(next) {
