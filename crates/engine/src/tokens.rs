@@ -25,7 +25,7 @@ const PREFIX: &str = "pt1";
 const LABEL: &[u8] = b"punctual report token v1";
 const KEY_BYTES: usize = 32;
 const BLOCK_BYTES: usize = 64;
-/// A key that is not known is looked up no sooner after the last look: whoever sends anything must not keep the store busy.
+/// Keys that are not known are read no more often: whoever sends anything must not keep the store busy.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
@@ -156,16 +156,13 @@ impl Tokens {
         Some(format!("{PREFIX}_{id}_{attempt}_{at}_{}", to_hex(&code)))
     }
 
-    /// What a token says, if it is good for this run. A key that is not known is looked up once.
+    /// What a token says, if it is good for this run. A key that is not known is looked up.
     pub(crate) async fn check(&self, run: RunId, text: &str) -> Result<Option<Token>, StoreError> {
         let Some(parts) = parse(text) else {
             return Ok(None);
         };
         if !self.knows(parts.key) {
-            let _reading = self.reading.lock().await;
-            if !self.knows(parts.key) && self.may_read() {
-                self.read_keys(false).await?;
-            }
+            self.look_up(parts.key).await?;
         }
         let known = lock(&self.known);
         // In constant time, whatever was sent.
@@ -178,10 +175,21 @@ impl Tokens {
         lock(&self.known).keys.contains_key(key)
     }
 
-    fn may_read(&self) -> bool {
+    /// Another node may have made the key a moment ago, so what was read before does not say that there is none. All who wait
+    /// meanwhile are served by one read.
+    async fn look_up(&self, key: &str) -> Result<(), StoreError> {
+        let came_at = self.clock.uptime();
+        let _reading = self.reading.lock().await;
         let read_at = lock(&self.known).read_at;
+        if self.knows(key) || read_at.is_some_and(|at| at > came_at) {
+            return Ok(());
+        }
         let since = |at| self.clock.uptime().saturating_sub(at);
-        read_at.is_none_or(|at| since(at) >= READ_EVERY)
+        let early = read_at.map_or(Duration::ZERO, |at| READ_EVERY.saturating_sub(since(at)));
+        if !early.is_zero() {
+            self.clock.sleep(early).await;
+        }
+        self.read_keys(false).await
     }
 
     /// Reads the keys there are, and makes one if there is none to make tokens with.
@@ -203,7 +211,11 @@ impl Tokens {
         let mut known = lock(&self.known);
         let usable = |key: &&ReportKey| self.is_current(key) && keys.contains_key(&key.id);
         known.current = stored.iter().find(usable).map(|key| key.id.clone());
-        known.keys = keys;
+        // One that another node wrapped meanwhile, by a master key that is not here yet, stays good here.
+        known
+            .keys
+            .retain(|id, _| stored.iter().any(|key| key.id == *id));
+        known.keys.extend(keys);
         Ok(())
     }
 
@@ -236,9 +248,10 @@ impl Tokens {
         self.put(key, &bytes).await
     }
 
-    /// One that an older master key wraps stays good when that one is gone.
+    /// One that an older master key wraps stays good when that one is gone; one from before there was a master key does not
+    /// stay readable in the store.
     async fn rewrap(&self, key: &ReportKey, opened: &Key) -> Result<(), StoreError> {
-        if key.master_key.is_none() || self.is_current(key) {
+        if self.is_current(key) {
             return Ok(());
         }
         self.put(key.clone(), opened).await

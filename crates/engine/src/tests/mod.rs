@@ -31,5 +31,6 @@ mod secrets;
 mod settle;
 mod settle_again;
 mod stop;
+mod tokens;
 mod walk;
 mod watchdog;
