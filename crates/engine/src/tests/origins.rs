@@ -197,6 +197,44 @@ async fn more_calls_than_an_origin_may_have_wait_in_memory_and_hold_up_nobody() 
     assert_eq!((bench.target.runs().len(), bench.running()), (5, 0));
 }
 
+/// So many one-offs that call one origin are due, and its calls do not end.
+async fn due_at_once(bench: &Bench, numbers: std::ops::Range<u8>, due: i64) {
+    bench.target.is_silent();
+    for number in numbers {
+        let mut job = to(number, due, "busy");
+        Arc::make_mut(&mut job.def).retry.attempts_max = 1;
+        bench.put(job).await;
+    }
+    bench.fire_for(&mut bench.fire(), due).await;
+    bench.pass_to(at(due));
+    bench.rest(&mut bench.beats()).await;
+    bench.rest(&mut bench.dispatch()).await;
+    bench.quiet().await;
+}
+
+#[tokio::test]
+async fn an_origin_that_is_busy_gets_fewer_calls_at_once_and_more_with_each_success() {
+    let bench = Bench::with(|config| config.origin_calls_max = 8).await;
+    bench.hold(&ShardSet::ALL).await;
+    due_at_once(&bench, 1..4, 1_000).await;
+    assert_eq!((bench.running(), bench.queued()), (3, 0));
+    bench
+        .target
+        .answers(Report::failed("not now").with_status(503));
+    bench.quiet().await;
+    // Eight were halved three times.
+    due_at_once(&bench, 11..14, 2_000).await;
+    assert_eq!((bench.running(), bench.queued()), (1, 2));
+    bench.target.answers(Report::succeeded());
+    bench.quiet().await;
+    // One more with each of three successes.
+    due_at_once(&bench, 21..27, 2_500).await;
+    assert_eq!((bench.running(), bench.queued()), (4, 2));
+    bench.target.answers(Report::succeeded());
+    bench.quiet().await;
+    assert_eq!((bench.running(), bench.queued()), (0, 0));
+}
+
 /// Four runs of one slow origin, of which one is called and the others wait in memory.
 async fn crowded() -> (Bench, Vec<RunId>) {
     let bench = Bench::with(|config| config.origin_calls_max = 1).await;
