@@ -1,12 +1,18 @@
 //! Redirects: which are followed, with what, and how far.
 
+use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use model::target::HttpTarget;
 use model::{Outcome, Redirects, Report, RetryHint, limits};
 
+use super::HttpExecutor;
 use super::receiver::{OK, Receiver, Step, deliver, executor, order, post, say, soon};
+use crate::egress::{Dialer, Egress, Resolve};
 use crate::sign::{Signer, seconds};
 use crate::{Executor, WorkOrder};
 
@@ -248,4 +254,34 @@ async fn a_redirect_with_a_long_body_is_followed_over_another_connection() {
         Outcome::Succeeded
     );
     assert_eq!(receiver.accepted(), 2);
+}
+
+/// A name that leads to 127.0.0.1 at first, and elsewhere from the second look-up on.
+#[derive(Default)]
+struct Rebinding(AtomicUsize);
+
+#[async_trait]
+impl Resolve for Rebinding {
+    async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        let first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        let address = if first { "127.0.0.1" } else { "127.0.0.2" };
+        Ok(vec![address.parse().map_err(io::Error::other)?])
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_needs_another_connection_passes_the_egress_guard_again() {
+    let away =
+        "HTTP/1.1 307 Moved\r\nlocation: /x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let receiver = Receiver::playing(vec![Step::Say(away.into()), Step::Close]).await;
+    let egress = Egress::new("127.0.0.1".parse().unwrap(), "any".parse().unwrap());
+    let names = Arc::new(Rebinding::default());
+    let dialer = Dialer::resolving(Arc::new(egress), names.clone());
+    let executor = HttpExecutor::new(Arc::new(dialer)).unwrap();
+    let url = format!("http://rebind.example:{}/", receiver.address.port());
+    let report = soon(executor.execute(order(following(&url), Some("{}")))).await;
+    assert_eq!(names.0.load(Ordering::SeqCst), 2, "{report:?}");
+    assert_eq!(receiver.seen().len(), 1, "{report:?}");
+    let error = report.error.unwrap_or_default();
+    assert!(error.contains("which this node may not call"), "{error}");
 }

@@ -41,10 +41,12 @@ async fn https() -> (u16, tokio::task::JoinHandle<(Option<Vec<u8>>, usize)>) {
 async fn a_trusted_target_is_called_over_one_secure_connection() {
     let (port, serving) = https().await;
     let executor = HttpExecutor::trusting(dialer(), [authority()]).unwrap();
-    for _ in 0..10 {
+    for n in 0..10 {
         let target = post(&format!("https://localhost:{port}/hook"));
         let report = soon(executor.execute(order(target, Some("{}")))).await;
         assert_eq!(report.outcome, Outcome::Succeeded, "{report:?}");
+        let took = report.exchange.unwrap().times.tls;
+        assert_eq!(took.is_some(), n == 0, "the first one alone shakes hands");
     }
     drop(executor);
     assert_eq!(
