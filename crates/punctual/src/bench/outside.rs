@@ -10,7 +10,7 @@ use executor::egress::{Dialer, Egress};
 use executor::http::HttpExecutor;
 use hyper::Method;
 use hyper::header::HeaderValue;
-use model::{Completion, Job, Timestamp};
+use model::{Completion, Job, Overlap, Timestamp};
 
 use super::child::Server;
 use super::database::{Spent, connect};
@@ -58,6 +58,9 @@ pub(super) async fn slow_targets(base: &Base) -> Result<Figures, Failure> {
         .bar(Bar::at_most("memory MB", resident, 400.0)))
 }
 
+/// Jobs that call the dead host every second.
+const DEAD_JOBS: usize = 300;
+
 fn hook(origin: SocketAddr) -> String {
     format!("http://{origin}/hook")
 }
@@ -96,15 +99,21 @@ async fn lateness(
     let anchor = rig::now().plus(Duration::from_secs(3)).as_millis() / 1_000 * 1_000;
     let anchor = Timestamp::from_millis(anchor);
     let mut jobs = Vec::new();
-    // The dead one has as many jobs as a breaker and a bound of calls take to notice.
-    let dead = dead.into_iter().flat_map(|origin| [origin; 20]);
-    for (n, origin) in targets.origins.iter().copied().chain(dead).enumerate() {
+    let every_second = |n: usize, origin| {
         let anchor = anchor.plus(Duration::from_millis(n as u64 % 1_000));
-        jobs.push(rig::every(
-            Duration::from_secs(1),
-            anchor,
-            rig::callback(&hook(origin))?,
-        ));
+        let target = rig::callback(&hook(origin))?;
+        Ok::<_, Failure>(rig::every(Duration::from_secs(1), anchor, target))
+    };
+    for (n, origin) in targets.origins.iter().copied().enumerate() {
+        jobs.push(every_second(n, origin)?);
+    }
+    // More calls hang than one origin may have under way, and they fail soon enough to open its breaker.
+    for origin in dead.into_iter().flat_map(|origin| [origin; DEAD_JOBS]) {
+        let mut job = Job::clone(&*every_second(jobs.len(), origin)?);
+        let def = Arc::make_mut(&mut job.def);
+        def.timeout = Duration::from_secs(2);
+        def.overlap = Overlap::Allow;
+        jobs.push(Arc::new(job));
     }
     rig::load(&*store, &jobs).await?;
     let dialer = Arc::new(Dialer::new(Arc::new(Egress::unbounded())));
