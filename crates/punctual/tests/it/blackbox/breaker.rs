@@ -147,6 +147,43 @@ fn says_why(http: &Http, run: &Value) {
     assert_eq!(shown["wait_reason"], "breaker", "{shown}");
 }
 
+/// Runs that wait do not make their node unwell, and are counted by what they wait for.
+#[track_caller]
+fn others_do_not_notice(server: &Server, http: &Http) {
+    let health = http.get("/healthz");
+    assert_eq!(health.status, 200, "{}", health.json());
+    wait_within(60, "the count of runs that wait", || {
+        let metrics = String::from_utf8(http.get("/metrics").body).unwrap();
+        let counted = metrics.lines().find_map(|line| {
+            line.strip_prefix(r#"punctual_waiting_runs{reason="breaker"} "#)?
+                .parse::<u64>()
+                .ok()
+        });
+        counted.filter(|count| *count > 0)
+    });
+    let listed = server.printed("target list");
+    assert!(listed.contains("open"), "{listed}");
+}
+
+/// By hand, over the command line and the API.
+#[track_caller]
+fn may_be_woken(server: &Server, run: &Value) {
+    let id = run["id"].as_str().unwrap();
+    let said = server.printed(&format!("run wake {id}"));
+    assert!(said.contains("waits no more"), "{said}");
+    let path = format!("/v1/runs/{id}/wake");
+    // It goes back to waiting while its target is dead.
+    wait_for("that run to wait again", || {
+        let answer = server.http().post(&path, &json!({}));
+        assert!([200, 409].contains(&answer.status), "{}", answer.json());
+        (answer.status == 200).then(|| {
+            let woken = answer.json();
+            assert_eq!(woken["id"], id);
+            assert!(woken["wait_reason"].is_null(), "{woken}");
+        })
+    });
+}
+
 #[test]
 fn runs_of_a_port_that_dies_wait_and_all_succeed_when_it_is_back() {
     let (steady, mortal) = (Receiver::start(), Mortal::start(0));
@@ -169,6 +206,8 @@ fn runs_of_a_port_that_dies_wait_and_all_succeed_when_it_is_back() {
     let seen = breaker(&http, &url);
     assert!(["open", "half_open"].contains(&seen.as_str()), "{seen}");
     assert_eq!(breaker(&http, &steady.url("/")), "closed");
+    others_do_not_notice(&server, &http);
+    may_be_woken(&server, &waiting[1]);
     pause(Duration::from_secs(4));
     let back_at = now();
     let mortal = Mortal::start(port);

@@ -217,3 +217,37 @@ fn silence_loses_an_attempt_and_the_next_finds_its_checkpoint() {
     say(&server.http(), &run, "report", &second, &stopped);
     assert_eq!(run_of(&server, &run)["state"], "cancelled");
 }
+
+/// For scripts that take an attempt over: the token comes from the environment or from standard input, never from a flag.
+#[test]
+fn the_command_line_beats_and_reports() {
+    let (target, server) = (target(), Server::start());
+    create(&server, &target, "1m");
+    let (run, token) = taken_over(&target, 1);
+    is_handed_over(&server, &run);
+    let with_token = [("PUNCTUAL_TOKEN", token.as_str())];
+    let said = |line: &str| {
+        let output = server.cli_with(&with_token, line);
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let heard = said(&format!(
+        "run heartbeat {run} --progress 0.5 --checkpoint row-7"
+    ));
+    assert!(heard.starts_with("trusted until "), "{heard}");
+    let stands = run_of(&server, &run);
+    assert_eq!(stands["handed_over"]["progress"], json!(0.5), "{stands}");
+    let wrong = server.cli_with(
+        &[("PUNCTUAL_TOKEN", "pt1_wrong")],
+        &format!("run report {run} succeeded"),
+    );
+    assert!(!wrong.status.success(), "{wrong:?}");
+    let report = format!("run report {run} succeeded --output 42");
+    assert_eq!(said(&report).trim_end(), "reported: succeeded");
+    assert!(said(&report).contains("as was reported before"));
+    let ended = run_of(&server, &run);
+    assert_eq!(
+        (&ended["state"], &ended["attempts"][0]["output"]),
+        (&json!("succeeded"), &json!("42"))
+    );
+}
