@@ -159,6 +159,12 @@ async fn a_header_names_a_secret_and_what_is_kept_holds_none() {
     let ended = world.wait(&run, &["dead"]).await;
     let error = ended["attempts"][0]["error"].as_str().unwrap();
     assert!(error.contains("there is no secret a"), "{error}");
+    // Attempts of other jobs leave as before.
+    put(&world, "b", secret(&["target.example"])).await.is(201);
+    let other = world.post("/v1/jobs", job("{{ secret('b') }}")).await;
+    let run = world.run(&other.is(201).get("id")).await;
+    let ended = world.wait(&run, &["dead"]).await;
+    assert_eq!(ended["attempts"][0]["error"], "***", "it was sent");
     let path = format!("/v1/jobs/{}", created.get("id"));
     // What has nothing to do with it can be changed all the same.
     world.patch(&path, json!({"timeout": "9s"})).await.is(200);
