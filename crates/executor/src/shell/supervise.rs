@@ -179,11 +179,14 @@ impl Control {
         if family::descendants().len() as u64 <= self.most {
             return;
         }
+        // First the reason: when all have ended, it is read at once.
+        self.why
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| {
+                format!("it had more than {} processes, and was ended", self.most)
+            });
         family::end_all();
-        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        why.get_or_insert_with(|| {
-            format!("it had more than {} processes, and was ended", self.most)
-        });
     }
 }
 
