@@ -162,7 +162,7 @@ impl Tokens {
             return Ok(None);
         };
         if !self.knows(parts.key) {
-            self.look_up(parts.key).await?;
+            self.read_for(parts.key).await?;
         }
         let known = lock(&self.known);
         // In constant time, whatever was sent.
@@ -177,7 +177,7 @@ impl Tokens {
 
     /// Another node may have made the key a moment ago, so what was read before does not say that there is none. All who wait
     /// meanwhile are served by one read.
-    async fn look_up(&self, key: &str) -> Result<(), StoreError> {
+    async fn read_for(&self, key: &str) -> Result<(), StoreError> {
         let came_at = self.clock.uptime();
         let _reading = self.reading.lock().await;
         let read_at = lock(&self.known).read_at;

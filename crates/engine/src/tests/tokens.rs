@@ -58,7 +58,7 @@ fn master(bytes: &[u8]) -> Option<Arc<MasterKeys>> {
 }
 
 #[tokio::test]
-async fn a_key_that_another_node_made_after_the_last_look_is_found() {
+async fn a_key_that_another_node_made_after_the_last_read_is_found() {
     let nodes = Nodes::new();
     let (one, other) = (nodes.one(&ring(&[])), nodes.one(&ring(&[])));
     let wrong = "pt1_00000000_1_1000_".to_owned() + &"0".repeat(64);
@@ -71,13 +71,13 @@ async fn a_key_that_another_node_made_after_the_last_look_is_found() {
 }
 
 #[tokio::test]
-async fn all_who_send_unknown_keys_are_served_by_one_look() {
+async fn all_who_send_unknown_keys_are_served_by_one_read() {
     let nodes = Nodes::new();
     let one = nodes.one(&ring(&[]));
     let wrong = |key: usize| format!("pt1_0000000{key}_1_1000_{}", "0".repeat(64));
     one.check(run(), &wrong(0)).await.unwrap();
     let (first, second) = (wrong(1), wrong(2));
-    // A second passes once: a second look would wait for ever.
+    // A second passes once: a second read would wait for ever.
     let (first, second, ()) =
         tokio::join!(one.check(run(), &first), one.check(run(), &second), async {
             nodes.clock.advance(SECOND)
