@@ -166,7 +166,7 @@ impl View {
         decision: &Decision,
     ) -> Fired {
         let id = run.id;
-        match self.admit(overlap, run.due_at) {
+        match self.admit(overlap, run.due_at.max(decision.at)) {
             Entry::Moving => {
                 self.insert_run(Run { claim, ..run });
                 match claim {
@@ -194,8 +194,8 @@ impl View {
         }
     }
 
-    /// Does what overlap says to the living runs, for a new one that is due at `due_at`.
-    pub(super) fn admit(&mut self, overlap: Admission, due_at: Timestamp) -> Entry {
+    /// Does what overlap says to the living runs, for a new one. Those that it replaces end at `at`, when that is decided.
+    pub(super) fn admit(&mut self, overlap: Admission, at: Timestamp) -> Entry {
         match overlap {
             Admission::Start => Entry::Moving,
             Admission::Wait => Entry::Waiting,
@@ -205,9 +205,9 @@ impl View {
                 for (id, claim) in runs {
                     match claim {
                         None => {
-                            self.cancel(id, Reason::Replaced, due_at);
+                            self.cancel(id, Reason::Replaced, at);
                         }
-                        Some(_) => self.mark_cancelled(id, Reason::Replaced, due_at),
+                        Some(_) => self.mark_cancelled(id, Reason::Replaced, at),
                     }
                 }
                 match self.living().moving {

@@ -176,8 +176,8 @@ pub async fn a_newer_run_replaces_those_that_nobody_holds(subject: Subject) -> K
     );
     assert_eq!(
         replaced.settled_at,
-        Some(at(120)),
-        "when the new one is due"
+        Some(at(121)),
+        "when the late slot is decided, not when it was due"
     );
     Ok(())
 }
