@@ -1,5 +1,5 @@
 //! Settle's desk: what it was given and the store has not answered. Ends from which nothing follows lie apart from those
-//! that the store has to look at closely. Every way to it and every line on it has a bound.
+//! that take the store's slow path. Every way to it and every line on it has a bound.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Ending {
     fn kind(&self) -> Kind {
         match self {
             Self::Attempt(ended) => kind(&ended.work.job, ended.verdict),
-            Self::Decided(_) => Kind::Close,
+            Self::Decided(_) => Kind::SlowPath,
         }
     }
 
@@ -83,8 +83,8 @@ impl Ending {
 /// Where endings go. Each kind has a way of its own, so that one that is full holds up nothing else.
 #[derive(Debug, Clone)]
 pub(crate) struct Endings {
-    simple: mpsc::Sender<Ending>,
-    close: mpsc::Sender<Ending>,
+    fast: mpsc::Sender<Ending>,
+    slow: mpsc::Sender<Ending>,
 }
 
 /// Settle is gone, and the presence with it.
@@ -94,8 +94,8 @@ pub(crate) struct Gone;
 impl Endings {
     pub(crate) async fn send(&self, ending: Ending) -> Result<(), Gone> {
         let way = match ending.kind() {
-            Kind::Simple => &self.simple,
-            Kind::Close => &self.close,
+            Kind::FastPath => &self.fast,
+            Kind::SlowPath => &self.slow,
         };
         way.send(ending).await.map_err(|_| Gone)
     }
@@ -113,12 +113,12 @@ impl Endings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The run ends, and nothing else happens.
-    Simple,
+    FastPath,
     /// It goes on, or its job or another run may wait for its end.
-    Close,
+    SlowPath,
 }
 
-pub(crate) const KINDS: [Kind; 2] = [Kind::Simple, Kind::Close];
+pub(crate) const KINDS: [Kind; 2] = [Kind::FastPath, Kind::SlowPath];
 
 /// Settlements of one write.
 pub(crate) struct Batch {
@@ -194,8 +194,8 @@ impl Line {
 
 /// What settle was given and the store has not answered. It outlives a settle that panicked, or ends would be lost.
 pub(crate) struct Desk {
-    simple: Line,
-    close: Line,
+    fast: Line,
+    slow: Line,
     /// What is being written, by the number of its write.
     writing: BTreeMap<u64, (Kind, Arc<Batch>)>,
     writes: u64,
@@ -204,32 +204,32 @@ pub(crate) struct Desk {
 impl Desk {
     /// An empty one, and the way to it.
     pub(crate) fn new() -> (Endings, Self) {
-        let (simple, simple_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
-        let (close, close_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let (fast, fast_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
+        let (slow, slow_ended) = mpsc::channel(limits::SETTLE_QUEUE_MAX);
         let desk = Self {
-            simple: Line::new(simple_ended),
-            close: Line::new(close_ended),
+            fast: Line::new(fast_ended),
+            slow: Line::new(slow_ended),
             writing: BTreeMap::new(),
             writes: 0,
         };
-        (Endings { simple, close }, desk)
+        (Endings { fast, slow }, desk)
     }
 
     /// Waits for the next ending, of whichever kind.
     pub(crate) async fn next(&mut self, by: &By) {
-        let (simple, close) = (&mut self.simple, &mut self.close);
+        let (fast, slow) = (&mut self.fast, &mut self.slow);
         tokio::select! {
             biased;
-            Some(ending) = simple.ended.recv() => simple.waiting.push(ending.settlement(by)),
-            Some(ending) = close.ended.recv() => close.waiting.push(ending.settlement(by)),
+            Some(ending) = fast.ended.recv() => fast.waiting.push(ending.settlement(by)),
+            Some(ending) = slow.ended.recv() => slow.waiting.push(ending.settlement(by)),
             else => {}
         }
     }
 
     pub(crate) fn line(&mut self, kind: Kind) -> &mut Line {
         match kind {
-            Kind::Simple => &mut self.simple,
-            Kind::Close => &mut self.close,
+            Kind::FastPath => &mut self.fast,
+            Kind::SlowPath => &mut self.slow,
         }
     }
 
@@ -266,7 +266,7 @@ impl Desk {
         });
     }
 
-    /// It may have been written: asked again, those are answered as stale.
+    /// It may have been written: sent again, those are answered as stale.
     pub(crate) fn again(&mut self, write: u64) {
         self.end(write, |batch| vec![batch]);
     }
@@ -290,7 +290,7 @@ impl Desk {
     }
 }
 
-/// What a verdict on a run of this job asks of the store.
+/// What the store does for a verdict on a run of this job.
 fn kind(job: &Job, verdict: Verdict) -> Kind {
     let waits = match job.def.overlap {
         Overlap::Allow | Overlap::Skip => false,
@@ -300,14 +300,14 @@ fn kind(job: &Job, verdict: Verdict) -> Kind {
         Verdict::Succeed | Verdict::Bury(_) | Verdict::Cancel(_)
             if !waits && !job.def.schedule.after_completion() =>
         {
-            Kind::Simple
+            Kind::FastPath
         }
         Verdict::Succeed
         | Verdict::Bury(_)
         | Verdict::Cancel(_)
         | Verdict::RetryAt(_)
         | Verdict::Release
-        | Verdict::Wait(_) => Kind::Close,
+        | Verdict::Wait(_) => Kind::SlowPath,
     }
 }
 
@@ -336,13 +336,13 @@ mod tests {
     fn what_is_being_written_when_settle_panics_is_written_again() {
         let (_endings, mut desk) = Desk::new();
         let ended = (0..5).map(settlement);
-        desk.line(Kind::Close).waiting.extend(ended);
-        let batch = desk.line(Kind::Close).next();
-        assert!(batch.is_some_and(|batch| desk.begin(Kind::Close, &batch) == 1));
-        assert!(desk.line(Kind::Close).next().is_none());
+        desk.line(Kind::SlowPath).waiting.extend(ended);
+        let batch = desk.line(Kind::SlowPath).next();
+        assert!(batch.is_some_and(|batch| desk.begin(Kind::SlowPath, &batch) == 1));
+        assert!(desk.line(Kind::SlowPath).next().is_none());
         desk.recover();
-        assert_eq!(desk.line(Kind::Close).under_way, 0);
-        let again = desk.line(Kind::Close).next();
+        assert_eq!(desk.line(Kind::SlowPath).under_way, 0);
+        let again = desk.line(Kind::SlowPath).next();
         assert_eq!(again.map(|batch| batch.settlements.len()), Some(5));
     }
 

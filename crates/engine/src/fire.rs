@@ -2,7 +2,7 @@
 //! write under the leases' epochs; and due runs that nobody holds are claimed.
 //!
 //! Batches are natural: whatever became due while the writes before were under way goes next. Slots that simply
-//! start, slots that have to be looked at closely, and claims are written apart, so that none waits for what takes
+//! start, slots that take the slow path, and claims are written apart, so that none waits for what takes
 //! others longer; two writes of each are under way at most, so that the store never waits for us. The backlog is written
 //! apart from what is on time, a few writes at a time, so that a slot that is on time waits for those at most.
 
@@ -183,8 +183,8 @@ impl Fire {
     fn fill_with(&mut self, age: Age, now: Timestamp, lead: Duration) -> bool {
         let (scope, mut room) = (self.scope(age, now, lead), self.room(age));
         let Due {
-            simple: starts,
-            close: beside,
+            fast: starts,
+            slow: beside,
         } = self.ports.board.take_due(scope);
         let claims = if scope.has_patience {
             room.min(limits::FIRE_BATCH_MAX)
@@ -196,22 +196,22 @@ impl Fire {
             return false;
         }
         room -= runs.len();
-        let (mut simple, mut close) = (Vec::with_capacity(starts.len()), Vec::new());
+        let (mut fast, mut slow) = (Vec::with_capacity(starts.len()), Vec::new());
         for (job, knows) in beside {
-            close.extend(self.ports.firing(job, knows, now, room));
+            slow.extend(self.ports.firing(job, knows, now, room));
             room = room.saturating_sub(1);
         }
         for job in starts {
             let firing = self.ports.firing(job, Vec::new(), now, room);
-            if firing.as_ref().is_some_and(is_simple) {
-                simple.extend(firing)
+            if firing.as_ref().is_some_and(takes_fast_path) {
+                fast.extend(firing)
             } else {
-                close.extend(firing)
+                slow.extend(firing)
             }
             room = room.saturating_sub(1);
         }
-        self.fire(age, Kind::Simple, simple);
-        self.fire(age, Kind::Close, close);
+        self.fire(age, Kind::FastPath, fast);
+        self.fire(age, Kind::SlowPath, slow);
         self.claim(age, runs);
         true
     }
@@ -293,7 +293,7 @@ impl Fire {
         (Arc::clone(store), Arc::clone(shards))
     }
 
-    /// What a write took, if that says how far ahead the next ones are to begin. One that looks closely takes its
+    /// What a write took, if that says how far ahead the next ones are to begin. One on the slow path takes its
     /// time, and begins when its slots are due; the backlog is late whatever it takes. What others wait for behind it
     /// shows in theirs.
     fn learn(&mut self, done: &Done) {
@@ -301,7 +301,7 @@ impl Fire {
             return;
         }
         let count = match (&done.answer, done.kind) {
-            (_, Kind::Close) => return,
+            (_, Kind::SlowPath) => return,
             (Answer::Fired { answer, .. }, _) => answer.as_ref().map(Vec::len),
             (Answer::Claimed { answer, .. }, _) => answer.as_ref().map(Vec::len),
         };
@@ -414,7 +414,7 @@ impl Fire {
 }
 
 /// Whether a firing starts a run and does nothing else.
-fn is_simple(firing: &Firing) -> bool {
+fn takes_fast_path(firing: &Firing) -> bool {
     firing.decision.start.is_some() && firing.decision.passed.is_empty()
 }
 

@@ -2,7 +2,7 @@
 //! through here; nothing else ends an attempt. It never waits for the presence: every settlement
 //! carries its claim, the store refuses what is not ours any more, and beats may wait for settle.
 //!
-//! Ends from which nothing follows are written apart from those that the store has to look at closely: a job that skips
+//! Ends from which nothing follows are written apart from those that take the store's slow path: a job that skips
 //! overlaps waits for its run's end to be written, and should not wait for what takes others longer.
 //!
 //! One that the store will not have for its data is written once more without what it said; a batch that fails
@@ -39,7 +39,7 @@ use crate::shards::Shards;
 /// Writes under way at once: of ends from which nothing follows, and of the others, which take longer. There are few
 /// connections.
 const DEPTH: usize = 2;
-const DEPTH_CLOSE: usize = 1;
+const DEPTH_SLOW_PATH: usize = 1;
 /// The next write begins with the answer to one before, or when none has come for so long: the store may be far.
 const GATHER: Duration = Duration::from_millis(15);
 /// How often to look whether writes may begin again.
@@ -117,8 +117,8 @@ impl Settle {
             let mut written = false;
             for kind in KINDS {
                 let depth = match kind {
-                    Kind::Simple => DEPTH,
-                    Kind::Close => DEPTH_CLOSE,
+                    Kind::FastPath => DEPTH,
+                    Kind::SlowPath => DEPTH_SLOW_PATH,
                 };
                 let line = desk.line(kind);
                 line.take(&self.ports.by);

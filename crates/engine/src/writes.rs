@@ -12,10 +12,10 @@ const DEPTH_BACKLOG: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Slots that start, as far as is known.
-    Simple,
-    /// Slots that pass others over, that are due while a run lives, or whose job is being claimed from: the store looks
-    /// at each of them, or has them wait.
-    Close,
+    FastPath,
+    /// Slots with skipped ones before them, that are due while a run lives, or whose job is being claimed from: the store
+    /// decides each of them by its view, or has them wait.
+    SlowPath,
     Claim,
 }
 
@@ -27,10 +27,10 @@ pub(crate) struct Writes {
 
 impl Writes {
     fn count(&mut self, age: Age, kind: Kind) -> &mut usize {
-        let [simple, close, claim] = self.counts.get_mut(age);
+        let [fast, slow, claim] = self.counts.get_mut(age);
         match kind {
-            Kind::Simple => simple,
-            Kind::Close => close,
+            Kind::FastPath => fast,
+            Kind::SlowPath => slow,
             Kind::Claim => claim,
         }
     }
@@ -45,19 +45,19 @@ impl Writes {
 
     /// Whether another write may begin that the store takes its time for. There are few connections.
     pub(crate) fn has_patience(&self, age: Age) -> bool {
-        let [simple, close, claim] = *self.counts.get(age);
+        let [fast, slow, claim] = *self.counts.get(age);
         match age {
-            Age::OnTime => close + claim < DEPTH,
-            Age::Backlog => simple + close + claim < DEPTH_BACKLOG,
+            Age::OnTime => slow + claim < DEPTH,
+            Age::Backlog => fast + slow + claim < DEPTH_BACKLOG,
         }
     }
 
     /// Whether the wheel may be taken from. What passes others over is only known when it has been.
     pub(crate) fn may_take(&self, age: Age) -> bool {
-        let [simple, close, claim] = *self.counts.get(age);
+        let [fast, slow, claim] = *self.counts.get(age);
         match age {
-            Age::OnTime => simple < DEPTH && close <= DEPTH,
-            Age::Backlog => simple + close + claim < DEPTH_BACKLOG,
+            Age::OnTime => fast < DEPTH && slow <= DEPTH,
+            Age::Backlog => fast + slow + claim < DEPTH_BACKLOG,
         }
     }
 }

@@ -48,7 +48,7 @@ fn writing(board: &Board, job: &Arc<Job>) -> Decided {
         has_patience: true,
         may_take: true,
     };
-    assert_eq!(board.take_due(scope).simple.len(), 1);
+    assert_eq!(board.take_due(scope).fast.len(), 1);
     board.begin_writing(std::iter::once(work.run.id));
     Decided {
         job: Arc::clone(job),

@@ -15,9 +15,9 @@ use crate::age::Age;
 #[derive(Debug, Default)]
 pub(crate) struct Due {
     /// Those that start, as far as is known.
-    pub simple: Vec<Arc<Job>>,
+    pub fast: Vec<Arc<Job>>,
     /// Those whose job may have runs, with what is known here of them.
-    pub close: Vec<(Arc<Job>, Vec<Known>)>,
+    pub slow: Vec<(Arc<Job>, Vec<Known>)>,
 }
 
 /// Which slots and runs the next write of an age may be about.
@@ -68,9 +68,9 @@ impl State {
             };
             self.postponed.add(query_at, job, false);
         } else if claiming {
-            due.close.push(self.beside(job));
+            due.slow.push(self.beside(job));
         } else {
-            due.simple.push(job);
+            due.fast.push(job);
         }
     }
 }
@@ -91,7 +91,7 @@ impl Board {
         if scope.has_patience {
             let ripe = state.postponed.due(age, now, most);
             let ripe = state.current(ripe);
-            due.close = ripe.into_iter().map(|job| state.beside(job)).collect();
+            due.slow = ripe.into_iter().map(|job| state.beside(job)).collect();
         }
         if !scope.may_take {
             return due;
@@ -99,9 +99,9 @@ impl Board {
         let (claims, crowd) = (&state.claims, &state.crowd);
         let keeps = |job: JobId| claims.lives(job) || crowd.is_claiming(job);
         let freed = state.postponed.freed(age, now, keeps, most);
-        due.simple = state.current(freed);
+        due.fast = state.current(freed);
         state.wheel.age(now);
-        let left = most - due.simple.len();
+        let left = most - due.fast.len();
         for (due_at, entry) in state.wheel.take(age, now.plus(scope.lead), left) {
             if !state.wheel.is_current(&entry) {
                 continue;
@@ -124,8 +124,8 @@ impl Board {
         self.state().crowd.take(age, max)
     }
 
-    /// When the next write of an age may begin: `ahead` of the next that is due, or when a slot that waits is to be asked
-    /// about.
+    /// When the next write of an age may begin: `ahead` of the next that is due, or when a slot that waits is to be fired
+    /// again.
     pub(crate) fn next_write(&self, scope: Scope, ahead: Duration) -> Option<Timestamp> {
         let mut state = self.state();
         let in_wheel = scope
@@ -143,7 +143,7 @@ impl Board {
         self.state().wheel.begin_write(runs);
     }
 
-    /// A write of slots failed. It may have happened: what it was about stays known, and asking again is harmless.
+    /// A write of slots failed. It may have happened: what it was about stays known, and writing again is harmless.
     pub(crate) fn put_back_slots(&self, runs: impl Iterator<Item = RunId>, jobs: Vec<Arc<Job>>) {
         let mut state = self.state();
         state.wheel.end_write(runs);
