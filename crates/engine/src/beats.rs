@@ -1,4 +1,4 @@
-//! Beats: once a second a node shows that it lives and how it is, and hears who else lives, what is asked of its
+//! Beats: once a second a node shows that it lives and how it is, and hears who else lives, which marks are on its
 //! claims, and what time it is. Nothing else is done here, because everything else hangs on it.
 
 use std::sync::{Arc, Mutex};
@@ -154,7 +154,7 @@ impl Duty for Beats {
         let beat = ports.beat(&node_status).await?;
         ports.hear(beat, sent);
         if ports.status.schedules() != node_status.schedules {
-            // The first answer has told the time: others are to hear that shards may fall to this node.
+            // The first answer sets the clock: others are to hear that shards may fall to this node.
             return Ok(Wake::Now);
         }
         // This beat may have set the clock, and every second is meant, whatever it shows.

@@ -49,7 +49,7 @@ pub(crate) struct Ports {
 
 pub(crate) struct ClaimDue {
     ports: Ports,
-    /// Lanes that had as many as were asked for, the last time.
+    /// Lanes that had as many as were requested, the last time.
     full: [bool; Lane::COUNT],
 }
 

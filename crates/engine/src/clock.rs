@@ -1,4 +1,4 @@
-//! Time's one door: only this file reads clocks or sleeps; everyone else is told `now`.
+//! Time's one door: only this file reads clocks or sleeps; everyone else is passed `now`.
 //!
 //! The system clock keeps one absolute `timerfd` per alarm under `AsyncFd`: it wakes within a tenth
 //! of a millisecond where the runtime's own wheel rounds up to the next one. No wait is longer than

@@ -45,12 +45,12 @@ impl Rooms {
     /// Those that go on until everything is handed over; beats apart.
     pub(crate) fn ending(self: &Arc<Self>) -> Vec<Builder> {
         vec![
-            // Its call may have been written: what the store has is asked for.
+            // Its call may have been written: what the store has is read.
             self.builder(Self::hold, |it| it.shards.doubt.make()),
             // The next beat brings all marks again. A run that it was about to mark is shown as waiting for longer.
             self.builder(Self::marks, |_| {}),
             // What it had taken out of the wheel and what it waits for is forgotten: plan reads slots and runs again, and
-            // asking for them twice is harmless. Claims that its writes make all the same are found by comparing.
+            // claiming them twice is harmless. Claims that its writes make all the same are found by comparing.
             self.builder(Self::fire, |it| {
                 it.board.forget_taken();
                 it.common.offers.replan();
@@ -64,7 +64,7 @@ impl Rooms {
             }),
             // Keeps nothing: claims are on the board.
             self.builder(Self::dispatch, |_| {}),
-            // Whoever waits for what it was reading asks again.
+            // Whoever waits for what it was reading requests it again.
             self.builder(Self::payloads, |_| {}),
             // What was counted is not in it, and is written again.
             self.builder(Self::flush, |_| {}),

@@ -90,7 +90,7 @@ pub(crate) struct Keeper {
     pub metrics: Metrics,
 }
 
-/// Steps a duty until `stop`. Errors that may pass are waited out, ever longer; a duty that panics is built anew, and
+/// Steps a duty until `stop`. Errors that may pass are waited out, ever longer; a duty that panics is built again, and
 /// nobody else notices; a fenced presence ends the duty, and with it this presence of the node.
 pub(crate) async fn keep(
     mut builder: Builder,

@@ -12,7 +12,7 @@ pub enum Flaw {
     None,
     /// The node beats once and never again.
     SkipRenewal,
-    /// The node never asks itself whether it is still here.
+    /// The node never checks its own presence.
     SkipPresenceCheck,
     /// The node trusts what it sees of others' beats although its own were broken.
     IgnoreBreaks,
@@ -58,7 +58,7 @@ impl Flaw {
         self == Self::SkipZones
     }
 
-    /// Turns a firing into what a node with this bug asks for.
+    /// Turns a firing into what a node with this bug sends.
     pub fn spoil(self, firing: &mut Firing) {
         let late = |slot| firing.decision.at > firing.job.due_at(slot);
         let reason = match self {

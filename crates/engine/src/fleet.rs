@@ -9,7 +9,7 @@ use store::Peer;
 
 use crate::lock;
 
-/// The nodes that live, for whoever asks.
+/// The nodes that live, for readers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nodes {
     pub peers: Vec<Peer>,

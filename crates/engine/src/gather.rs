@@ -71,7 +71,7 @@ impl<Q: About, A> Gather<Q, A> {
         let mut waiting = lock(&self.waiting);
         let (mut runs, mut taken, mut left) = (BTreeSet::new(), Vec::new(), Vec::new());
         for it in waiting.drain(..) {
-            // A client that is gone may have been heard: what it asked for is done all the same.
+            // A client that is gone may have been heard: its request is done all the same.
             if taken.len() < limits::HANDED_BATCH_MAX && runs.insert(it.0.run()) {
                 taken.push(it);
             } else {
@@ -82,7 +82,7 @@ impl<Q: About, A> Gather<Q, A> {
         taken
     }
 
-    /// Makes a request, together with those of others. If whoever writes for us is cut off, we ask again.
+    /// Makes a request, together with those of others. If whoever writes for us is cut off, we call again.
     pub(crate) async fn call<W, F>(
         &self,
         clock: &dyn Clock,

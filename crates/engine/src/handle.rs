@@ -1,4 +1,4 @@
-//! What the rest of the process may ask of a node. Nudges only shorten waits: everything is correct
+//! What the rest of the process may request from a node. Nudges only shorten waits: everything is correct
 //! without them, so a full queue or a dropped nudge costs time and nothing else.
 
 use std::sync::{Arc, Mutex};

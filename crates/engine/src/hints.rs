@@ -1,4 +1,4 @@
-//! Hints: what other nodes tell this one, passed on to whoever waits for it. They only shorten waits: what is
+//! Hints: what other nodes announce to this one, passed on to whoever waits for it. They only shorten waits: what is
 //! lost here is found by the next beat, or the next look at the store.
 
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use crate::nudge::Nudge;
 use crate::shards::Leasing;
 use crate::status::Status;
 
-/// How often a shard is asked for that falls to this node while another still holds it, and for how long; after
+/// How often a shard is requested that falls to this node while another still holds it, and for how long; after
 /// that, once a beat: whoever holds it is not giving it up but has to lapse.
 const REQUEST_EVERY: Duration = Duration::from_millis(50);
 const REQUEST_FOR: Duration = Duration::from_secs(5);
@@ -63,7 +63,7 @@ impl Hold {
         &self.shares
     }
 
-    /// When to ask again for shards that another still holds.
+    /// When to request shards again that another still holds.
     fn wake(&mut self, now: Timestamp, wanted: &ShardSet, held: &ShardSet) -> Wake {
         if wanted.iter().all(|shard| held.contains(shard)) {
             self.short_since = None;

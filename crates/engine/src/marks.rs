@@ -1,4 +1,4 @@
-//! Marks: what others ask of claims that this node holds, answered after every beat; and what readers are told of
+//! Marks: marks that others set on claims that this node holds, answered after every beat; and records for readers of
 //! runs that have been under way for a while.
 
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Marks {
         for ((offer, run, attempt), stands) in taken.into_iter().zip(found) {
             match stands?.filter(|run| run.claim == Some(presence.id)) {
                 None => gone.push((offer, run, attempt)),
-                // Nobody asks for it: it was decided again, and is ours.
+                // It is not marked: it was decided again, and is ours.
                 Some(stands) if stands.mark.is_none() => board.keep(run),
                 Some(_) => {}
             }

@@ -37,7 +37,7 @@ pub enum ClockOf {
 
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
-    /// For people, and for targets that ask who called.
+    /// For people, and for targets that want to know who called.
     pub name: String,
     /// What it does.
     pub parts: Parts,

@@ -42,7 +42,7 @@ impl Request {
         self.nudge.now();
     }
 
-    /// Whether it was made since this was asked last.
+    /// Whether it was made since the last call.
     pub(crate) fn take(&self) -> bool {
         self.made.swap(false, Ordering::AcqRel)
     }

@@ -1,5 +1,5 @@
 //! Offset: the store's clock is the cluster's. A node learns with every beat how far its own steady clock is
-//! from it, and tells the time by that, whatever its wall clock says.
+//! from it, and reads the time by that, whatever its wall clock says.
 //!
 //! ```text
 //!   sent ───────▶ store reads its clock        what lies between its two looks is the store's own time; of the rest
@@ -7,7 +7,7 @@
 //!   received ◀──┘                              the middle is wrong by half of that at most
 //! ```
 //!
-//! What always holds: the time told is never ahead of the store's. It stays behind by the uncertainty, so that
+//! What always holds: the time read is never ahead of the store's. It stays behind by the uncertainty, so that
 //! nothing is early; and it stays known how large that is. Unless the store's clock is stepped, it never goes back: what
 //! was true of the store's clock a moment ago is true of it now.
 
@@ -22,7 +22,7 @@ use model::{Timestamp, limits};
 use crate::clock::{Alarm, Clock};
 use crate::lock;
 
-/// Beats that are remembered; the one that was answered quickest tells the offset.
+/// Beats that are remembered; the one with the shortest round trip gives the offset.
 const SAMPLES: usize = 16;
 /// How long one vouches for the store's clock. An answer that is slow cannot show a step that is smaller than it is slow:
 /// a node that hears no other for so long does not know the time any more, and stops firing.
@@ -75,13 +75,13 @@ impl Standing {
     }
 }
 
-/// The store's clock, told from this machine's.
+/// The store's clock, read by way of this machine's.
 pub struct OffsetClock {
     inner: Arc<dyn Clock>,
     known: Arc<Mutex<Known>>,
 }
 
-/// How a node's clock stands to the store's, where it is told from that.
+/// How a node's clock stands to the store's, where it is read that way.
 #[derive(Clone)]
 pub(crate) struct Skew {
     offset: Option<Arc<OffsetClock>>,
@@ -126,7 +126,7 @@ impl Skew {
 #[derive(Debug, Default)]
 struct Known {
     samples: VecDeque<Sample>,
-    /// The latest time told, in microseconds, since the store's clock was last stepped.
+    /// The latest time read, in microseconds, since the store's clock was last stepped.
     latest: Option<i64>,
 }
 

@@ -160,7 +160,7 @@ fn what_is_known_grows_old() {
     assert!(clock.standing().unfit(limits::CLOCK_SKEW_MAX).is_some());
 }
 
-/// A step of 40 ms hides in answers that take 300 ms each way: nothing tells it apart from a way that is shorter back.
+/// A step of 40 ms hides in answers that take 300 ms each way: nothing distinguishes it from a way that is shorter back.
 #[test]
 fn a_node_that_hears_only_slow_answers_stops_trusting_what_it_knew() {
     let (machine, clock) = node(0);

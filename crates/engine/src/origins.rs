@@ -1,5 +1,5 @@
-//! Origins: whom this node calls, how well they are, and who waits for them. Each node sees for itself, and begins anew with
-//! each presence. An origin is known by tenant: what one tenant's calls come to holds up no other's.
+//! Origins: whom this node calls, how well they are, and who waits for them. Each node sees for itself, and begins again
+//! with each presence. An origin is known by tenant: what one tenant's calls come to holds up no other's.
 //!
 //! What always holds: a run that waits in memory for an origin takes no permit and stands in no lane, so it holds up
 //! nothing else. It is known here exactly as long as its claim waits: one that is cancelled or taken back gives its place to the

@@ -259,7 +259,7 @@ impl Outside {
         heard(self.beats.call(&*self.clock, beat, write).await?)
     }
 
-    /// The attempt has ended so. Asked again with the same outcome, it is answered as before.
+    /// The attempt has ended so. Reported again with the same outcome, it is answered as before.
     pub async fn report(
         &self,
         run: RunId,

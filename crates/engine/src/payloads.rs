@@ -66,7 +66,7 @@ impl Payloads {
             let (answer, answered) = oneshot::channel();
             lock(&self.wanted).push_back(Wanted { of, size, answer });
             self.nudge.now();
-            // A read that failed answers nobody: then it is asked for again.
+            // A read that failed answers nobody: then it is read again.
             if let Ok(read) = answered.await {
                 let held = |payload| Held {
                     payload,
@@ -77,7 +77,7 @@ impl Payloads {
         }
     }
 
-    /// What one read asks for; those that nobody waits for any more are left out.
+    /// What one read fetches; those that nobody waits for any more are left out.
     fn next(&self) -> Vec<Wanted> {
         let mut wanted = lock(&self.wanted);
         let (mut next, mut bytes) = (Vec::new(), 0);

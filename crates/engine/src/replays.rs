@@ -3,7 +3,7 @@
 //!
 //! What always holds: progress is written after the runs it counts, over the step before it. Whoever comes after a crash does
 //! the last bit again, in which every run has the same name and is there already; where two nodes work on one replay for a
-//! moment, one of them is told that its step is stale.
+//! moment, one of them gets the answer that its step is stale.
 //!
 //! Runs of a replay are runs of the day. One whose tenant has had all of them waits for the next day, and says so.
 
@@ -45,8 +45,8 @@ const JOBS_AT_ONCE: usize = 32;
 /// Slots that one step looks at, and how far apart they lie: what became of all that lies between is read.
 const SLOTS_MAX: usize = 1_000;
 const SLOTS_SPAN: Duration = Duration::from_secs(600);
-/// A backfill begins so long after it was asked for. A run that ended before that and one that it started itself are told
-/// apart by when they ended, and clocks of nodes differ by less.
+/// A backfill begins so long after it was asked for. A run that ended before that differs from one
+/// that it started itself by when it ended, and clocks of nodes differ by less.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 pub(crate) struct Ports {

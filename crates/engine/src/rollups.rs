@@ -12,7 +12,7 @@ use model::{PresenceId, Rollup, RollupRow, TenantId, Timestamp, limits};
 
 use crate::lock;
 
-/// A clock that goes back by more than this is believed: sums of steps that are over are begun anew then.
+/// A clock that goes back by more than this is believed: sums of steps that are over start again then.
 const BACK_MAX: std::time::Duration = std::time::Duration::from_secs(3_600);
 
 /// One sum, by what it is of.
@@ -145,7 +145,7 @@ impl Rollups {
         }
     }
 
-    /// How much was not counted for want of room, since this was asked last.
+    /// How much was not counted for want of room, since the last call.
     pub(crate) fn left_out(&self) -> u64 {
         std::mem::take(&mut lock(&self.0).left_out)
     }

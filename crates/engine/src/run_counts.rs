@@ -18,7 +18,7 @@ use crate::lock;
 pub(crate) struct Over {
     pub exceeded: QuotaExceeded,
     pub name: String,
-    /// Whether nobody was told of it today.
+    /// Whether it was not announced today.
     pub is_new: bool,
 }
 
@@ -91,7 +91,7 @@ impl RunCounts {
         }
     }
 
-    /// Somebody was told that the tenant has had all its runs of the day.
+    /// That the tenant has had all its runs of the day was announced.
     pub(crate) fn was_said(&self, tenant: TenantId, day: Day) {
         lock(&self.state).said.insert((day, tenant));
     }

@@ -1,4 +1,4 @@
-//! The shards that this presence holds, how it asks for them and gives them up, and those whose runs others leave.
+//! The shards that this presence holds, how it requests them and gives them up, and those whose runs others leave.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ pub(crate) struct Shards {
     leases: Mutex<Arc<Leases>>,
     /// Shards whose runs others leave.
     left: Mutex<ShardSet>,
-    /// While leases are asked for, no write that relies on them begins.
+    /// While leases are requested, no write that relies on them begins.
     pausing: AtomicBool,
     /// A write was refused for its lease: memory may be wrong about them.
     pub doubt: Request,
@@ -66,7 +66,7 @@ impl Shards {
     }
 }
 
-/// Asks for shards and gives them up: when they fall to a node, and when it stops.
+/// Requests shards and gives them up: when they fall to a node, and when it stops.
 pub(crate) struct Leasing {
     pub shards: Arc<Shards>,
     pub presence: Arc<Presence>,
@@ -91,7 +91,7 @@ impl Drop for Pause<'_> {
 }
 
 impl Leasing {
-    /// Asks for shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
+    /// Requests shards, and gives up all others. Writes that rely on leases are over before the store answers; so that
     /// it does not wait for ever new ones, none begin meanwhile.
     pub(crate) async fn lease(&self, wanted: &ShardSet) -> Result<Leases, StoreError> {
         self.shards.set_pausing(true);

@@ -4,7 +4,7 @@
 //!
 //! Nothing is decided further ahead: whether a slot overlaps with the run before it shows when it is due.
 //!
-//! All of it ends within the grace and a little more, whatever the store does: what it could not be told then is found
+//! All of it ends within the grace and a little more, whatever the store does: what could not be written then is found
 //! by others, or at the next start, when this presence has lapsed.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::shards::Leasing;
 /// How long the last writes of fire may take.
 const FIRE_OUT: Duration = Duration::from_secs(2);
 
-/// How long a beat may take that tells the others.
+/// How long the beat may take that announces the stop to others.
 const ANNOUNCE: Duration = Duration::from_millis(500);
 
 /// What the last settlements may take beyond the grace, while the store answers.
@@ -68,7 +68,7 @@ impl Stop {
         }
     }
 
-    /// Gives the presence up, so that nobody has to wait until it lapses, and says what the store was not told.
+    /// Gives the presence up, so that nobody has to wait until it lapses, and says what was not written to the store.
     pub(crate) async fn leave(&self) {
         let (presence, unwritten) = (self.presence.id, self.board.unwritten());
         let answer = tokio::select! {
@@ -174,7 +174,7 @@ impl Stop {
         }
         let leasing = &self.leasing;
         let given_up = async {
-            // Some may just be being asked for.
+            // The claim of some may just be in flight.
             let _one = leasing.one.lock().await;
             if leasing.shards.leases().epochs.is_empty() {
                 Ok(None)

@@ -1,5 +1,5 @@
 //! Trouble: what somebody should look at, as lines in the log. All of it is counted elsewhere; here each job gets one
-//! line a minute for each kind of trouble, and all jobs together so many, so that a log tells of an outage and is not
+//! line a minute for each kind of trouble, and all jobs together so many, so that a log shows an outage and is not
 //! made of it. What was left out is counted in a line of its own.
 
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ impl What {
     }
 }
 
-/// Whether slots that were skipped for this are anybody's trouble. Nobody has to be told what was asked for.
+/// Whether slots that were skipped for this are anybody's trouble. What was asked for is not logged.
 pub(crate) fn is_trouble(reason: Reason) -> bool {
     match reason {
         Reason::Overlap

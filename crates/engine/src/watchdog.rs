@@ -1,5 +1,5 @@
 //! The watchdog: fences presences that have lapsed, ends the attempts they leave behind, compares the
-//! store's claims with memory, and keeps the figure that health is judged by.
+//! store's claims with memory, and keeps the figure that health is computed from.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -195,7 +195,7 @@ impl Watchdog {
     async fn take_up(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let leases = self.ports.shards.leases();
         let write = self.ports.board.begin_claiming(runs);
-        // Asked again, claim answers what this presence holds already.
+        // Called again, claim answers what this presence holds already.
         let answers = self.ports.store.claim(&leases, runs).await?;
         let now = self.ports.clock.now();
         let ours = answers.into_iter().filter_map(|claimed| match claimed {

@@ -87,7 +87,7 @@ fn it_recovers_once_and_only_if_it_was_sent_before() {
         (over.firing, over.send_at, over.ended),
         (false, Some(at(5)), Some(by))
     );
-    // One that fails again before that was sent fires anew.
+    // One that fails again before that was sent fires again.
     let again = AlertState::after(Some(over.clone()), &alert, &dead(6), at(6));
     assert_eq!((again.firing, again.sent, again.since), (true, 0, at(6)));
     assert_eq!(over.after_sent(&alert, at(5)), None);

@@ -84,7 +84,7 @@ impl Job {
         }
     }
 
-    /// Another schedule begins: what lies before was told by the one it belonged to.
+    /// Another schedule begins: what lies before is recorded by the one it belonged to.
     fn begin(&mut self, now: Timestamp) {
         if self.def.schedule.is_recurring() {
             self.slot_last = self.slot_last.max(Some(now));

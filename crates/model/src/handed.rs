@@ -120,7 +120,7 @@ pub struct Handed {
 }
 
 impl Handed {
-    /// Trusted anew from `now` on, unless it is to end. Whoever passes a heartbeat on may not know yet that the clock was
+    /// Trusted again from `now` on, unless it is to end. Whoever passes a heartbeat on may not know yet that the clock was
     /// stepped: that takes no trust away.
     pub fn trust(&mut self, now: Timestamp) {
         if !self.cancelled {
@@ -134,7 +134,7 @@ impl Handed {
         self.within.max(limits::HANDED_GRACE_MIN)
     }
 
-    /// It is to end. Asked again, the first moment stays.
+    /// It is to end. Marked again, the first moment stays.
     pub fn cancel(&mut self, now: Timestamp) {
         if !self.cancelled && self.until.is_some() {
             self.cancelled = true;

@@ -52,7 +52,7 @@ enum Op {
     Park {
         after: i64,
     },
-    /// Runs that were asked to come back do, or have left.
+    /// Runs that are marked to come back do, or have left.
     Withdraw {
         too_late: bool,
     },
@@ -218,7 +218,7 @@ struct Life {
     now: Timestamp,
     entries: Vec<Entry>,
     spans: Vec<Span>,
-    /// Runs that were asked to come back.
+    /// Runs that are marked to come back.
     marked: Vec<Slot>,
     story: Vec<String>,
 }
@@ -419,7 +419,7 @@ impl Life {
         }
     }
 
-    /// Writes what a change explains; runs of slots after it are asked to come back.
+    /// Writes what a change explains; runs of slots after it are marked to come back.
     fn change(&mut self, job: Job, skips: Vec<Skip>, chance: i64) {
         self.write(&skips);
         self.job = job;
@@ -434,7 +434,7 @@ impl Life {
 
     fn withdraw(&mut self, too_late: bool) {
         let marked = std::mem::take(&mut self.marked);
-        // What calendars left out within the last seconds before a run that comes back is told twice.
+        // What calendars left out within the last seconds before a run that comes back is recorded twice.
         let too_late = too_late || (self.sort.fast && self.sort.calendars);
         for slot in marked.into_iter().filter(|_| !too_late) {
             self.entries.retain(|entry| entry.slots != [slot.0]);
@@ -563,7 +563,7 @@ impl Life {
         )
     }
 
-    /// Deletes the job, and looks for slots that nobody knows of, or that two entries tell of.
+    /// Deletes the job, and looks for slots that nobody knows of, or that two entries record.
     fn end(mut self, drained: bool) {
         self.withdraw(false);
         for _ in 0..20_000 {

@@ -209,7 +209,7 @@ pub const WHEEL_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const PAYLOAD_INLINE_MAX: usize = 1024;
 /// Bytes of larger payloads that attempts have read and not sent yet.
 pub const PAYLOADS_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of them that one read asks for.
+/// Bytes of them that one read fetches.
 pub const PAYLOADS_READ_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of answers that wait for settle. Those up to `PAYLOAD_INLINE_MAX` are bounded by the number of claims.
 pub const OUTPUTS_MAX: usize = 64 * 1024 * 1024;
@@ -323,7 +323,7 @@ pub const LEAD_MAX: Duration = Duration::from_secs(2);
 pub const LEAD_APART: Duration = Duration::from_millis(300);
 /// The least for a node that is about to give up its shards: others need a moment to take them.
 pub const LEAD_HAND_OVER: Duration = Duration::from_millis(500);
-/// The most that slow writes add to any of these. A store so far away that it needs more cannot tell its time to
+/// The most that slow writes add to any of these. A store so far away that it needs more cannot give its time to
 /// within `UNCERTAINTY_MAX`, and then the node fires nothing. Slots that look at the runs alive are looked at as much
 /// sooner; whatever keeps one from starting is still said when it is due.
 pub const LEAD_FAR_MAX: Duration = Duration::from_millis(500);
@@ -339,7 +339,7 @@ pub const GRACE_MAX: Duration = Duration::from_millis(250);
 pub const END_WRITTEN_AFTER: Duration = Duration::from_millis(250);
 /// How late a slot may be decided, and still meet the job's runs as they stood when it was due.
 pub const ON_TIME_MAX: Duration = Duration::from_millis(250);
-/// How soon a slot is asked about again while another node has yet to say whether it dispatched the run in its way.
+/// How soon a slot is fired again while another node has yet to say whether it dispatched the run in its way.
 pub const EARLY_AGAIN: Duration = Duration::from_millis(250);
 /// How long a presence lives without a beat, and how often it beats.
 pub const PRESENCE_TTL: Duration = Duration::from_secs(3);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The parts of a node; all of them unless it is told otherwise.
+/// The parts of a node; all of them unless it is configured otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parts {
     /// Answers clients.

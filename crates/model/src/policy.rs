@@ -28,10 +28,10 @@ pub struct Living {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     Start,
-    /// Born waiting; the end of the run before it lets it go.
+    /// Inserted as waiting; the end of the run before it wakes it.
     Wait,
     Skip(Reason),
-    /// Asks the moving runs to stop, drops the waiting ones, and waits.
+    /// Marks the moving runs to be cancelled, drops the waiting ones, and waits.
     Replace,
 }
 

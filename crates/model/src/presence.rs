@@ -1,6 +1,6 @@
 //! Presences: when the silence of one proves that it has lapsed.
 //!
-//! Only a node that watches can tell. It reads every presence's last beat with each beat of its own, and measures by its own
+//! Only a node that watches knows. It reads every presence's last beat with each beat of its own, and measures by its own
 //! steady clock how long that has been the same:
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //!                      └── PRESENCE_TTL ──┘ fences n: the store ends the presence if its last beat is still n
 //! ```
 //!
-//! What always holds: no clock but the observer's own is asked, so no step of the store's clock ends a presence. A store that
+//! What always holds: no clock but the observer's own is read, so no step of the store's clock ends a presence. A store that
 //! is away, for long or short, breaks the observer's own beats, and the watch begins again. A fence that arrives late ends
 //! nobody who has beaten meanwhile.
 

@@ -97,7 +97,7 @@ struct Life {
     now: Timestamp,
     /// The run that lives, by its slot.
     lives: Option<Slot>,
-    /// It was asked to come back.
+    /// It is marked to come back.
     marked: bool,
     recorded: BTreeSet<Timestamp>,
     runs: u32,
@@ -274,7 +274,7 @@ impl Life {
         }
     }
 
-    /// As a store does: a run that has not begun is asked back; one that has keeps the job at rest.
+    /// As a store does: a run that has not begun is marked to come back; one that has keeps the job at rest.
     fn change(&mut self, job: Job, skips: &[Skip], chance: i64) {
         self.write(skips);
         self.job = job;
@@ -400,7 +400,7 @@ fn a_slot_that_a_calendar_takes_meanwhile_waits_where_it_is() {
     );
     // Four in the afternoon in Berlin.
     assert_eq!(decision.next, slot("2026-11-02T15:00:00Z"));
-    // It does not wait for a period more than calendars ask for.
+    // It does not wait for a period more than calendars make it.
     let late = Slot(at("2026-11-02T14:55:00Z"));
     let decision = job.decide(late, late.0, &node());
     assert_eq!(decision.next, slot("2026-11-02T15:00:00Z"));

@@ -94,7 +94,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What a lost attempt is judged by.
+/// What the verdict on a lost attempt depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct LostClaim {
     pub attempt: AttemptNo,

@@ -245,14 +245,14 @@ pub struct Claim {
     pub attempt: AttemptNo,
 }
 
-/// What a client asked the holder of a claim to do; the mark of a withdrawal.
+/// What a mark wants of the holder of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// Take it back as if it had never been fired: its job was paused or edited.
     TakeBack,
     /// End it.
     Cancel(Reason),
-    /// The holder had dispatched it before it was asked.
+    /// The holder had dispatched it before it was marked.
     TooLate,
 }
 

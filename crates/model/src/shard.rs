@@ -34,7 +34,7 @@ impl Shard {
 
 /// Who holds which shard: rendezvous hashing, but nobody gets more than a fair share. The pairs that weigh most go first;
 /// a node that has its share gets no more. So shares differ by one at most, and when a node comes or goes its own share
-/// moves, and little else. Whoever is asked answers the same.
+/// moves, and little else. Every node answers the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Shares(BTreeMap<Shard, PresenceId>);
 

@@ -56,7 +56,7 @@ fn first_day(schedule: &Schedule, slots: Stretch, oldest: u64) -> Option<(Stretc
     }
     let piece = schedule.stretch(slots.first, end_of(day));
     let next = schedule.next_after(piece.last.0)?;
-    // A count that does not fit was made by other tables: the whole stays as it was told.
+    // A count that does not fit was made by other tables: the whole stays as it was recorded.
     let fits = piece.count < slots.count && next <= slots.last && piece.last < next;
     let rest = Stretch {
         first: next,
@@ -86,7 +86,7 @@ impl Job {
 
 impl Run {
     /// A skipped entry as far as its slots have no run: what was dispatched before a pause or an edit could take it
-    /// back is not told a second time. `ran` are those that have one, oldest first.
+    /// back is not recorded a second time. `ran` are those that have one, oldest first.
     pub fn around(self, schedule: &Schedule, ran: &[Slot]) -> Vec<Self> {
         let Some(all) = self.slots().filter(|_| self.state == RunState::Skipped) else {
             return vec![self];

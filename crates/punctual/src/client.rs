@@ -151,7 +151,7 @@ impl Client {
         Ok(self)
     }
 
-    /// The answer's body, if the server did what it was asked.
+    /// The answer's body, if the server did as requested.
     pub(crate) async fn send(&self, call: Call) -> Result<Bytes, Failure> {
         self.answer(call).await?.taken()
     }
@@ -217,7 +217,7 @@ impl Client {
         }
         match self.whole(answer, false).await?.taken() {
             Ok(_) => Err(Failure::refused(
-                "the server did not send what it was asked for",
+                "the server did not send what was requested",
             )),
             Err(failure) => Err(failure),
         }
@@ -368,7 +368,7 @@ pub(crate) fn encode(text: &str) -> String {
     encoded
 }
 
-/// A path and what is asked of it.
+/// A path and its parameters.
 pub(crate) fn with_query(path: &str, parts: &[(&str, String)]) -> String {
     let parts: Vec<String> = parts
         .iter()

@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::failure::Failure;
 
-/// Whom to trust besides the public authorities, and what to show to a server that asks who calls.
+/// Whom to trust besides the public authorities, and what to show to a server that wants to know who calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Trust {

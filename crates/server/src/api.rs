@@ -33,7 +33,7 @@ pub struct Api {
     pub(crate) commands: Arc<Commands>,
     /// How fast clients may call.
     pub(crate) rates: Rates,
-    /// Whether metrics are shown to whoever asks.
+    /// Whether metrics are shown without a key.
     pub(crate) metrics_open: bool,
     pub(crate) metrics: Metrics,
     pub(crate) features: Vec<String>,

@@ -1,4 +1,4 @@
-//! What the process takes of its machine, as the kernel says it when somebody asks, under the names that such figures have
+//! What the process takes of its machine, as the kernel says it at each scrape, under the names that such figures have
 //! everywhere. What cannot be read is left out.
 
 use std::fs;

@@ -175,7 +175,7 @@ impl Alarm for NodeAlarm {
     }
 }
 
-/// The store's own time. Some have nothing but a wall clock to judge presences by, and it is stepped.
+/// The store's own time. Some have nothing but a wall clock to measure presences by, and it is stepped.
 pub struct StoreTime {
     pub clock: SimClock,
     pub by_wall: bool,

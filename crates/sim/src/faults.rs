@@ -171,7 +171,7 @@ impl FaultStore {
         }
     }
 
-    /// A call that asks.
+    /// A call that reads.
     async fn read<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,

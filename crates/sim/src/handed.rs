@@ -37,7 +37,7 @@ pub struct Beating {
     pub last: Duration,
 }
 
-/// A report that its sender was told is kept.
+/// A report that was acknowledged is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     pub run: RunId,

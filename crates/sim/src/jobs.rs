@@ -44,7 +44,7 @@ pub fn calendar(rng: &mut StdRng, name: &str, now: Timestamp) -> Option<Calendar
     Some(calendar)
 }
 
-/// Bounds, calendars, and intervals that begin anew at the end of each run.
+/// Bounds, calendars, and intervals that start again at the end of each run.
 fn narrow(
     rng: &mut StdRng,
     schedule: &mut Schedule,
@@ -97,7 +97,7 @@ pub fn definition(
     calendars: &[Arc<Calendar>],
     long: bool,
 ) -> Definition {
-    // Most of a long story is told by jobs that are seldom due.
+    // Most jobs of a long story are seldom due.
     let scale = if long && rng.random_bool(0.7) {
         rng.random_range(2..100)
     } else {
@@ -166,7 +166,7 @@ fn hand_over(rng: &mut StdRng, def: &mut Definition) {
     def.timeout = within + Duration::from_millis(rng.random_range(1_000..40_000));
 }
 
-/// UTC more often than not; the others change their clocks when stories are told.
+/// UTC more often than not; the others change their clocks within the stories.
 fn zone(rng: &mut StdRng) -> Zone {
     let names = [
         "Europe/Berlin",

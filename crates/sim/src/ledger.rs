@@ -12,7 +12,7 @@ use crate::checks::Broken;
 use crate::handed::HandedBook;
 use crate::record::Record;
 
-/// A slot that was decided late enough to be asked why; all by uptime.
+/// A slot that was decided late enough to need an explanation; all by uptime.
 #[derive(Debug, Clone, Copy)]
 pub struct Late {
     pub job: JobId,
@@ -36,7 +36,7 @@ pub const LATE_MIN: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
 pub struct Book {
-    /// The job that is told about.
+    /// The job that is traced.
     traced: Option<String>,
     pub broken: Vec<Broken>,
     pub late: Vec<Late>,
@@ -69,7 +69,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// `TRACE=job_…` tells what happens to that job and to the nodes meanwhile, `TRACE=all` to every job.
+    /// `TRACE=job_…` prints what happens to that job and to the nodes meanwhile, `TRACE=all` to every job.
     pub fn traced() -> Self {
         let ledger = Self::default();
         ledger.book().traced = std::env::var("TRACE").ok();
@@ -82,14 +82,14 @@ impl Ledger {
 }
 
 impl Book {
-    /// Tells what happens to everyone.
+    /// Prints what happens to everyone.
     pub fn note(&self, at: Duration, what: impl FnOnce() -> String) {
         if self.traced.is_some() {
             let _ = writeln!(std::io::stderr(), "{at:?} {}", what());
         }
     }
 
-    /// Tells what happens to a job, if it is the one.
+    /// Prints what happens to a job, if it is the one.
     pub fn note_of(&self, job: JobId, at: Duration, what: impl FnOnce() -> String) {
         let is_it = |traced: &String| *traced == "all" || *traced == job.to_string();
         if self.traced.as_ref().is_some_and(is_it) {
@@ -123,7 +123,7 @@ impl Book {
         self.ended.entry(presence).or_insert(at);
     }
 
-    /// Every presence that was ever given a claim has ended: the store was opened anew. The outside has what it had.
+    /// Every presence that was ever given a claim has ended: the store was opened again. The outside has what it had.
     pub fn all_ended(&mut self, at: Duration) {
         let holders = self.held.values().map(|(_, presence)| presence);
         for presence in holders.filter(|holder| **holder != PresenceId::OUTSIDE) {
@@ -135,7 +135,7 @@ impl Book {
         self.changed.insert(job, at);
     }
 
-    /// The job's next slot, as it was planned, was decided; asked again, the first time counts.
+    /// The job's next slot, as it was planned, was decided; decided twice, the first time counts.
     pub fn decided(&mut self, job: &Job, due: Duration, at: Duration) {
         let stood = (job.version, job.next_slot);
         let again = self.decided.insert(job.id, stood) == Some(stood);
@@ -165,7 +165,7 @@ impl Book {
         }
     }
 
-    /// A presence, of this start of a node, was told that the attempt is its own.
+    /// A presence, of this start of a node, got the answer that the attempt is its own.
     pub fn granted(&mut self, start: u32, run: RunId, attempt: AttemptNo, to: PresenceId) {
         let before = self.held.insert(run, (attempt, to));
         if let Some((other, holder)) = before
@@ -207,7 +207,7 @@ impl Book {
             let seen = format!(
                 "attempt {attempt} of {run} at {at:?} by {presence}, which ended at {ended:?}"
             );
-            self.broken("barred_dispatches_nothing", seen);
+            self.broken("fenced_dispatches_nothing", seen);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The real engine under a seed: the reference store behind faults, scripted executors, paused
-//! time. The same seed tells the same story; the checks say what must hold whatever happens.
+//! time. The same seed gives the same story; the checks say what must hold whatever happens.
 //!
 //! In reading order: `world` (what there is, and a seed's life), `trouble`, `people` and `requests` (what happens to it),
 //! `jobs`;

@@ -1,5 +1,5 @@
 //! What people do meanwhile: they make jobs and calendars, edit, pause, resume, delete, run by hand, cancel. Their way to
-//! the store is no better than that of the nodes: what is not answered is asked for again, word for word.
+//! the store is no better than that of the nodes: what is not answered is requested again, word for word.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::world::World;
 
 /// So many jobs are active at once at the most.
 const ACTIVE_MAX: usize = 16;
-/// How often somebody asks for the same thing, and how long he waits before he asks again.
+/// How often a client sends the same request, and how long it waits before the next try.
 const TRIES: u32 = 50;
 const TRY_AGAIN: Duration = Duration::from_millis(40);
 
@@ -55,7 +55,7 @@ impl World {
             }
             other => {
                 let seen = format!("{} was created: {other:?}", job.id);
-                self.ledger.book().broken("asked_again_is_the_same", seen);
+                self.ledger.book().broken("sent_again_is_the_same", seen);
             }
         }
         let at = self.rng.random_range(0..self.members.len());
@@ -80,7 +80,7 @@ impl World {
         self.door.spoil(badness);
     }
 
-    /// Asks until there is an answer.
+    /// Calls until there is an answer.
     async fn until_answered<T>(&self, call: impl AsyncFn() -> Result<T, StoreError>) -> Option<T> {
         for _ in 0..TRIES {
             if let Ok(answer) = call().await {
@@ -208,7 +208,7 @@ impl World {
             .until_answered(async || door.change_job(&change).await)
             .await;
         let after = &change.after;
-        // Asked again, the change meets what it has made itself.
+        // Sent again, the change meets what it has made itself.
         let is_ours = |job: &Job| {
             (job.version, job.state) == (after.version, after.state) && job.def == after.def
         };

@@ -240,7 +240,7 @@ impl World {
         self.note(|| format!("node {index} is cut off until {until:?}, silently: {silent}"));
     }
 
-    /// Nobody reaches the store. Some are told so at once, others wait in silence.
+    /// Nobody reaches the store. Some get an error at once, others wait in silence.
     fn outage(&mut self, span: Duration) {
         let now = self.clock.uptime();
         self.spells.begin_all(Ill::Away, now, now + span);
@@ -278,7 +278,7 @@ impl World {
         self.note(|| format!("node {index} stands still until {until:?}"));
     }
 
-    /// The store's clock is stepped, and everyone who tells the time by it has to learn that.
+    /// The store's clock is stepped, and everyone who reads the time by it has to learn that.
     fn step(&mut self) {
         let now = self.clock.uptime();
         self.steps.push(now);

@@ -340,7 +340,7 @@ impl World {
         Clock::now(&self.clock)
     }
 
-    /// Tokens are made with a key that is here already: one that a node makes is chance, and no story is told twice with it.
+    /// Tokens are made with a key that is here already: one that a node makes is chance, and no story repeats with it.
     async fn put_report_key(&self) {
         let key = ReportKey {
             id: "5eed".to_owned(),

@@ -5,7 +5,7 @@ use model::{AccessKey, KeyId, Tenant, TenantEdit, TenantId, TenantName, Timestam
 
 use crate::{AuditStore, OverviewStore, Page, RunCountStore, SecretStore, StoreError, UserStore};
 
-/// A node keeps all keys in memory and asks for those that have changed, so that no request waits for the store to
+/// A node keeps all keys in memory and reads those that have changed, so that no request waits for the store to
 /// learn who sent it.
 #[async_trait]
 pub trait AccessStore:
@@ -18,7 +18,7 @@ pub trait AccessStore:
     /// start at once, one gets true.
     async fn create_first_key(&self, key: &AccessKey) -> Result<bool, StoreError>;
 
-    /// Asked again, it answers as before: the key with the moment at which it was revoked first.
+    /// Called again, it answers as before: the key with the moment at which it was revoked first.
     async fn revoke_key(
         &self,
         tenant: TenantId,
@@ -41,7 +41,7 @@ pub trait AccessStore:
     /// When keys were last used. Never moves back; a key that is gone is left out.
     async fn use_keys(&self, used: &[(KeyId, Timestamp)]) -> Result<(), StoreError>;
 
-    /// Asked again with the same id, it is done.
+    /// Called again with the same id, it is done.
     async fn create_tenant(&self, tenant: &Tenant) -> Result<TenantCreated, StoreError>;
 
     async fn get_tenant(&self, id: TenantId) -> Result<Option<Tenant>, StoreError>;

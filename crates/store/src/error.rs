@@ -8,7 +8,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Nothing is known about whether the call was written; asking again is safe.
+    /// Nothing is known about whether the call was written; calling again is safe.
     #[error("the store cannot be reached")]
     Unavailable(#[source] BoxError),
     /// Nothing was written.
@@ -59,7 +59,7 @@ impl StoreError {
         ))
     }
 
-    /// Whether asking again may help.
+    /// Whether calling again may help.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::Full | Self::Slow(_) | Self::Overloaded => true,

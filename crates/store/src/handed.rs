@@ -19,7 +19,7 @@ use crate::{Leases, StoreError};
 /// caller to know: `model::view` compares the attempt, nothing else.
 #[async_trait]
 pub trait HandedStore: Send + Sync {
-    /// The claims of these attempts go from `by` to the outside. Asked again, it answers `Stale`.
+    /// The claims of these attempts go from `by` to the outside. Called again, it answers `Stale`.
     async fn hand_over(
         &self,
         by: PresenceId,
@@ -27,7 +27,7 @@ pub trait HandedStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<HandedOver>, StoreError>;
 
-    /// Trusted anew. One that comes before the hand-over is written is the hand-over. A batch holds an attempt once at
+    /// Trusted again. One that comes before the hand-over is written is the hand-over. A batch holds an attempt once at
     /// most.
     async fn heartbeat(
         &self,
@@ -35,7 +35,7 @@ pub trait HandedStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Beaten>, StoreError>;
 
-    /// Ends attempts as whoever had them says. Asked again, it answers from the attempt's record. A batch holds a run once
+    /// Ends attempts as whoever had them says. Called again, it answers from the attempt's record. A batch holds a run once
     /// at most.
     async fn report(
         &self,

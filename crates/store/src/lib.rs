@@ -2,7 +2,7 @@
 //! store that implements them.
 //!
 //! Methods take batches and answer each item; an `Err` means that nothing of the call is known to
-//! have been written, and that calling again is safe. Moments come from callers; only presences and leases are judged by
+//! have been written, and that calling again is safe. Moments come from callers; only presences and leases are measured by
 //! the store's own clock.
 
 #![deny(unreachable_pub)]
@@ -115,10 +115,10 @@ pub trait EngineStore: WaitStore {
 
     // Hints: nudges between nodes. An embedded store has one node, which needs none.
 
-    /// Tells the other nodes. Waits for nothing, and promises nothing.
+    /// Sends hints to the other nodes. Waits for nothing, and promises nothing.
     fn hint(&self, _hints: &[Hint]) {}
 
-    /// Waits for what other nodes tell this presence.
+    /// Waits for hints from other nodes.
     async fn hints(&self, _presence: PresenceId) -> Result<Vec<Hint>, StoreError> {
         std::future::pending().await
     }
@@ -167,11 +167,11 @@ pub trait EngineStore: WaitStore {
     /// version and next slot, and its shard's lease has the epoch in `leases`; the overlap rule is
     /// applied to the runs alive in the same write. Where the job goes on is
     /// [`Job::standing_after`], by whether a run was inserted. A run that overlap does not let start or wait is decided
-    /// when it is due, not before: until then the answer is `Early`. Asked again by the same presence, it answers
+    /// when it is due, not before: until then the answer is `Early`. Called again by the same presence, it answers
     /// as it did. A batch holds a job once at most.
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
 
-    /// Takes the next attempt of named runs that nobody holds, under the leases of their shards. Asked
+    /// Takes the next attempt of named runs that nobody holds, under the leases of their shards. Called
     /// again, it answers the same, also when a shard has gone to someone else meanwhile.
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
 
@@ -206,7 +206,7 @@ pub trait EngineStore: WaitStore {
     ) -> Result<(), StoreError>;
 
     /// Ends attempts. The end of a run of a job that rests sets its next slot. Each is written if the run's claim is still the one in the settlement, and
-    /// that claim's presence is `by` itself or one that has ended. Asked again, it answers `Stale`.
+    /// that claim's presence is `by` itself or one that has ended. Called again, it answers `Stale`.
     async fn settle(
         &self,
         by: PresenceId,
@@ -256,7 +256,7 @@ pub trait ClientStore: WaitStore {
     // Jobs.
 
     /// Raises the store's level, if every presence that lives knows it; from then on none below it joins. One that the
-    /// store has already is answered as raised. Whoever writes a definition that needs more than the first level asks
+    /// store has already is answered as raised. Whoever writes a definition that needs more than the first level calls it
     /// before (`model::level`).
     async fn raise_level(&self, to: Level) -> Result<Raised, StoreError>;
 
@@ -303,7 +303,7 @@ pub trait ClientStore: WaitStore {
         before: Option<Version>,
     ) -> Result<CalendarPut, StoreError>;
 
-    /// Those that exist, in the order asked for.
+    /// Those that exist, in the order of `names`.
     async fn get_calendars(
         &self,
         tenant: TenantId,

@@ -11,7 +11,7 @@ use crate::{DueCursor, StoreError};
 
 #[async_trait]
 pub trait OverviewStore: Send + Sync {
-    /// Writes rollups over those of the same tenant, step, moment and counter. Asked again, it writes the same.
+    /// Writes rollups over those of the same tenant, step, moment and counter. Called again, it writes the same.
     async fn put_rollups(&self, rows: &[RollupRow]) -> Result<(), StoreError>;
 
     /// What all nodes counted of a tenant in the steps that began at `from` or later and before `to`, oldest first. Steps

@@ -91,7 +91,7 @@ pub enum ReplayCreated {
 
 #[async_trait]
 pub trait ReplayStore: Send + Sync {
-    /// Asked again with the same id, it is done.
+    /// Called again with the same id, it is done.
     async fn create_replay(&self, replay: &Replay) -> Result<ReplayCreated, StoreError>;
 
     async fn get_replay(
@@ -121,7 +121,7 @@ pub trait ReplayStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<Replay>, StoreError>;
 
-    /// Starts runs that replays want, or lets them wait for their job's runs before them. One answer for each; asked again,
+    /// Starts runs that replays want, or lets them wait for their job's runs before them. One answer for each; called again,
     /// none is started twice.
     async fn queue_runs(&self, runs: &[QueueRun]) -> Result<Vec<Queued>, StoreError>;
 }

@@ -83,16 +83,16 @@ pub struct Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
-/// The right to fire jobs of some shards. Whoever holds it may ask; the epochs are checked in the write.
+/// The right to fire jobs of some shards. Whoever holds it may fire; the epochs are checked in the write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leases {
     pub presence: PresenceId,
     pub epochs: BTreeMap<Shard, Epoch>,
 }
 
-/// When a presence that ends `now` ended, as far as its claims are judged by it: what was due later
+/// When a presence that ends `now` ended, as far as its claims depend on it: what was due later
 /// never left it. `seen` is the latest moment the store has seen; a clock that went back since then
-/// cannot tell what was dispatched, and claims are made at most a lead ahead, so then all of them may have been.
+/// does not know what was dispatched, and claims are made at most a lead ahead, so then all of them may have been.
 pub fn presence_end(now: Timestamp, seen: Timestamp) -> Timestamp {
     if now >= seen {
         now
@@ -101,8 +101,8 @@ pub fn presence_end(now: Timestamp, seen: Timestamp) -> Timestamp {
     }
 }
 
-/// The same of one that fell silent, and whose beats were told the time up to `clock_read`: it may have gone on by that for as long
-/// as it lived, without hearing that the clock has gone back.
+/// The same of one that fell silent, and whose beats were answered with times up to `clock_read`: it may have gone on by
+/// that for as long as it lived, without hearing that the clock has gone back.
 pub fn silent_presence_end(now: Timestamp, seen: Timestamp, clock_read: Timestamp) -> Timestamp {
     presence_end(now, seen.max(clock_read.plus(limits::PRESENCE_TTL)))
 }

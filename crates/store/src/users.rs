@@ -7,7 +7,7 @@ use crate::StoreError;
 
 #[async_trait]
 pub trait UserStore: Send + Sync {
-    /// Asked again with the same id, it is done.
+    /// Called again with the same id, it is done.
     async fn create_user(&self, user: &User) -> Result<UserCreated, StoreError>;
 
     /// The user as it stands then. With another password every session of the user ends.

@@ -198,7 +198,7 @@ impl Board {
         self.state().claims.closed
     }
 
-    /// Of claims that the store has under our name, those that neither wait, nor run, nor are being asked for.
+    /// Of claims that the store has under our name, those that neither wait, nor run, nor have a claim in flight.
     pub(crate) fn unknown(&self, claims: impl Iterator<Item = (RunId, AttemptNo)>) -> Vec<RunId> {
         let state = self.state();
         let known = |(run, attempt): &(RunId, AttemptNo)| {
@@ -213,7 +213,7 @@ impl Board {
         self.state().wheel.keep_shards(shards);
     }
 
-    /// Fire begins anew: what it had taken out and what it waits for is forgotten, so that plan finds it again.
+    /// Fire starts again: what it had taken out and what it waits for is forgotten, so that plan finds it again.
     pub(crate) fn forget_taken(&self) {
         let mut state = self.state();
         state.wheel.forget_taken();

@@ -9,7 +9,7 @@ use super::{Board, CHUNK};
 use crate::age::Age;
 
 impl Board {
-    /// Tells the time, and drops the latest of the backlog where it has become too much. Answers whether any was.
+    /// Sets the time, and drops the latest of the backlog where it has become too much. Answers whether any was.
     pub(crate) fn shed(&self, now: Timestamp) -> bool {
         let mut state = self.state();
         state.wheel.age(now);

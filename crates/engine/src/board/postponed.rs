@@ -125,7 +125,7 @@ impl Postponed {
         next.map(|(query_at, _)| *query_at)
     }
 
-    /// Tells the time. Where the clock has gone back, a moment that was set before may be far ahead.
+    /// Sets the time. Where the clock has gone back, a moment that was set before may be far ahead.
     fn turn(&mut self, now: Timestamp) {
         let went_back = now < std::mem::replace(&mut self.now, now);
         if !went_back {

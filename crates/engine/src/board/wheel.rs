@@ -74,7 +74,7 @@ pub(super) struct Wheel {
     ended: MapById<RunId, LastEnd>,
     /// While runs are taken, which are not known by name: every claim that has ended since.
     claiming_due: Option<MapById<RunId, LastEnd>>,
-    /// How often fire began anew.
+    /// How often fire started again.
     restarts: u64,
     /// While plan reads: what was answered meanwhile. What it read about these is out of date.
     reading: Option<(SetById<JobId>, SetById<RunId>)>,
@@ -111,7 +111,7 @@ impl Wheel {
         self.entries.on_time.len() + self.entries.backlog.len()
     }
 
-    /// Tells the time: what has become backlog goes over to it, and back if the clock went back.
+    /// Sets the time: what has become backlog goes over to it, and back if the clock went back.
     pub(super) fn age(&mut self, now: Timestamp) {
         self.on_time_from = on_time_from(now);
         let ByAge { on_time, backlog } = &mut self.entries;
@@ -119,7 +119,7 @@ impl Wheel {
         backlog.move_from(self.on_time_from, on_time);
     }
 
-    /// Whether another page of plan fits. If not, `has_room_again` will tell.
+    /// Whether another page of plan fits. If not, `has_room_again` says when it does.
     pub(super) fn has_room(&mut self, age: Age) -> bool {
         let (entries, (len_max, bytes_max)) = (self.entries.get(age), room(age));
         let fits = entries.len() + limits::PLAN_PAGE_MAX <= len_max && entries.bytes() < bytes_max;
@@ -191,7 +191,7 @@ impl Wheel {
         match self.jobs.get(&job.id) {
             // Known as it is, or the reader is behind.
             Some(known) if *known == (job.version, slot) || known.0 > job.version => return false,
-            // The write about the slot before is to be asked for again: whatever it was answered is not known yet.
+            // The write about the slot before is to be sent again: whatever it was answered is not known yet.
             Some((version, known)) if *version == job.version && *known < slot => return false,
             // The older entry will turn out stale.
             Some(_) | None => {}
@@ -299,7 +299,7 @@ impl Wheel {
         self.claiming_due.take().unwrap_or_default()
     }
 
-    /// A claim of ours was settled. A write that was asked again, or that met a claim made by another way, may answer
+    /// A claim of ours was settled. A write that was sent again, or that met a claim made by another way, may answer
     /// the run as ours although it has ended meanwhile.
     pub(super) fn end_claim(&mut self, run: RunId, end: LastEnd) {
         if self.in_flight.contains_key(&run) {
@@ -321,7 +321,7 @@ impl Wheel {
         self.runs.contains(&run) || self.in_flight.contains_key(&run)
     }
 
-    /// Fire begins anew: what it had taken out is known no more, so that plan finds it again; and it waits for no answer.
+    /// Fire starts again: what it had taken out is known no more, so that plan finds it again; and it waits for no answer.
     pub(super) fn forget_taken(&mut self) {
         let ByAge { on_time, backlog } = &self.entries;
         let entries = || on_time.iter().chain(backlog.iter());
@@ -346,7 +346,7 @@ impl Wheel {
         self.restarts += 1;
     }
 
-    /// Changes when the count of writes under way is lost: whoever waits for an answer then has to ask again.
+    /// Changes when the count of writes under way is lost: whoever waits for an answer then has to send it again.
     pub(super) fn restarts(&self) -> u64 {
         self.restarts
     }

@@ -135,7 +135,7 @@ fn what_was_taken_out_is_known_no_more_when_fire_begins_again() {
     assert_eq!(wheel.len(), 4);
 }
 
-/// Tells the wheel that it is so many milliseconds past the first moment.
+/// Sets the wheel's time to so many milliseconds past the first moment.
 fn aged(wheel: &mut Wheel, millis: i64) {
     wheel.age(at(millis));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::limits;
 
-/// How many attempts may be under way: few while they end quickly, more and more while they do not.
+/// How many attempts may be under way: few while they end soon, more and more while they do not.
 #[derive(Debug)]
 pub(super) struct Width {
     tasks: usize,

@@ -317,7 +317,7 @@ impl Bench {
         self.pass(moment.since(self.now()));
     }
 
-    /// A beat was answered, and so slowly that it hardly says what time it is.
+    /// A beat was answered, and so late that it hardly says what time it is.
     pub(super) fn beat_late(&self) {
         let (received, common) = (Clock::uptime(&self.clock), &self.rooms.common);
         common.fleet.heard(self.me(), Vec::new(), received);
@@ -422,7 +422,7 @@ impl Bench {
         &self.rooms.common.nudges
     }
 
-    /// Whether somebody was nudged since this was asked last.
+    /// Whether somebody was nudged since the last call.
     pub(super) fn heard(&self, nudge: &Nudge) -> bool {
         nudge.heard().now_or_never().is_some()
     }

@@ -1,4 +1,4 @@
-//! Runs of a day: what fire counts, what becomes of slots beyond the quota, and when the store is told.
+//! Runs of a day: what fire counts, what becomes of slots beyond the quota, and when the counts are written.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ fn job(overlap: Overlap) -> model::Job {
     job_with(1, seconds(1).into(), |def| def.overlap = overlap)
 }
 
-/// The job's first run is under way, and does not end before the target is told to answer.
+/// The job's first run is under way, and does not end before the target is released.
 async fn under_way(bench: &Bench, overlap: Overlap) -> (RunId, Fire) {
     bench.target.is_silent();
     let mut fire = bench.fire();

@@ -1,4 +1,4 @@
-//! Leases: which shards a node asks for and gives up, and when it asks again.
+//! Leases: which shards a node requests and gives up, and when it requests again.
 
 use model::Shard;
 use model::shard::{ShardSet, Shares};

@@ -103,7 +103,7 @@ impl Bench {
         id
     }
 
-    /// What others were told since this presence was asked last.
+    /// The hints that this presence heard since the last call.
     pub(super) async fn hinted(&self, presence: PresenceId) -> Vec<Hint> {
         let hints = self.mem.hints(presence).now_or_never();
         hints.map_or_else(Vec::new, Result::unwrap)

@@ -1,5 +1,5 @@
 //! What is around a node on the bench: a clock that stands still until it is moved, a way to the store that fails when it
-//! is told to, and a target that answers as it is told.
+//! is to, and a target whose answers are scripted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -242,7 +242,7 @@ impl Around for Calls {
     }
 }
 
-/// A target that answers every attempt alike, or none until it is told to.
+/// A target that answers every attempt alike, or none until it is released.
 #[derive(Clone)]
 pub(super) struct Answering {
     orders: Arc<Mutex<Vec<WorkOrder>>>,

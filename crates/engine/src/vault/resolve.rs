@@ -257,7 +257,7 @@ enum Unsent {
 
 impl Unsent {
     fn report(self, field: &str) -> Report {
-        // Trying again helps where somebody may put it right meanwhile, or another node may be asked.
+        // Trying again helps where somebody may put it right meanwhile, or another node may have it.
         let (why, retry) = match self {
             Self::Missing(name) => (
                 format!("there is no secret {name}: make it with punctual secret set {name}"),

@@ -13,7 +13,7 @@ pub enum Class {
     /// Those on the same network: RFC 1918, unique local, shared (carrier-grade NAT) and site-local addresses.
     Private,
     LinkLocal,
-    /// What tells a cloud's machine its credentials.
+    /// What serves a cloud's machine its credentials.
     Metadata,
     Multicast,
     /// It stands for no address; systems dial this machine instead.
@@ -59,7 +59,7 @@ const fn v6(a: u16, b: u16, c: u16, d: u16, bits: u32, class: Class) -> V6 {
 
 /// The first that holds an address says what it is; what none holds is public.
 const IPV4: &[V4] = &[
-    // Where clouds tell machines who they are: most of them, ECS and EKS, Alibaba, Oracle, Azure.
+    // Where clouds serve machines their metadata: most of them, ECS and EKS, Alibaba, Oracle, Azure.
     v4(169, 254, 169, 254, 32, Class::Metadata),
     v4(169, 254, 170, 2, 32, Class::Metadata),
     v4(169, 254, 170, 23, 32, Class::Metadata),

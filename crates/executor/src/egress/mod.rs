@@ -100,7 +100,7 @@ impl Egress {
 
 impl Refused {
     /// What is said of a host that was called. Of a name only the class is said: what a name leads to inside a network is
-    /// nothing to tell whoever may write a job.
+    /// nothing to report to whoever may write a job.
     pub fn of_host(&self, host: &str) -> String {
         match self {
             Self::Address { class, .. } if model::host::address(host).is_none() => {

@@ -79,11 +79,11 @@ impl Names {
             host: host.to_owned(),
         };
         let resolve = Arc::clone(&self.resolve);
-        // A task of its own: whoever asked first may be dropped while others still wait.
+        // A task of its own: the first caller may be dropped while others still wait.
         tokio::spawn(async move {
             let found = resolve.lookup(&entry.host).await;
             let found = found.map(Arc::from).map_err(Arc::new);
-            // Who comes from here on asks anew.
+            // Who comes from here on resolves it again.
             drop(entry);
             answered.send_replace(Some(found));
         });

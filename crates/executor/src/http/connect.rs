@@ -176,7 +176,7 @@ impl Connector {
             .handshake(TokioIo::new(socket))
             .await
             .map_err(Broken::Cut)?;
-        // What goes wrong on a link is told to whoever has a request on it; an idle one just ends.
+        // What goes wrong on a link is reported to whoever has a request on it; an idle one just ends.
         let driver = tokio::spawn(async move { driver.await.unwrap_or_default() });
         Ok(Link::new(sender, driver.abort_handle()))
     }

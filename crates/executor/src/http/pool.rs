@@ -140,7 +140,7 @@ impl Shelves {
     }
 
     /// Closes what was idle since before the last sweep, forgets what was closed, and forgets
-    /// origins that were not called. Each is judged by itself, so the order does not matter.
+    /// origins that were not called. Each is checked by itself, so the order does not matter.
     fn sweep(&mut self) {
         let last = self.sweeps;
         self.sweeps += 1;

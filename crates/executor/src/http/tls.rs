@@ -115,7 +115,7 @@ fn certificates(text: &str) -> Option<Vec<CertificateDer<'static>>> {
     all.ok().filter(|all| !all.is_empty())
 }
 
-/// A handshake that failed: a certificate's fault is told, other things only by kind.
+/// A handshake that failed: a certificate's fault is reported, other things only by kind.
 pub(super) fn refused(authority: &Authority, cause: io::Error) -> Broken {
     let authority = authority.clone();
     let inner = cause

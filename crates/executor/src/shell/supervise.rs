@@ -203,7 +203,7 @@ fn end_for_ever() {
         family::end_all();
         #[expect(
             clippy::disallowed_methods,
-            reason = "the supervisor is a process of its own, without a clock to ask"
+            reason = "the supervisor is a process of its own, without the engine's clock"
         )]
         std::thread::sleep(TICK);
     }

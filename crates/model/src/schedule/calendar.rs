@@ -2,7 +2,7 @@
 //! leaves out what its `exclude` calendars hold, and keeps to what its `only` calendars hold.
 //!
 //! What always holds: whether a moment is held is a pure function of calendar, zone and moment; the answer
-//! comes with the moment until which it stays the same, so that nobody has to ask slot by slot.
+//! comes with the moment until which it stays the same, so that nobody has to query slot by slot.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl fmt::Display for CalendarName {
     }
 }
 
-/// A named set of local times: the union of its parts. These may be changed until it is asked for the first
+/// A named set of local times: the union of its parts. These may be changed until it is queried for the first
 /// time, and in a copy; never after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calendar {

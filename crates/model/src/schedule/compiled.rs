@@ -1,4 +1,4 @@
-//! The entries of a calendar as they are searched: made once, and asked by binary search however many there are.
+//! The entries of a calendar as they are searched: made once, and searched by bisection however many there are.
 //!
 //! ```text
 //!   dates, ranges ──▶ spans of local time, sorted and merged
@@ -26,7 +26,7 @@ pub(super) struct Around {
     pub(super) until: i64,
 }
 
-/// What a calendar's entries come to, made when it is first asked. It is no part of what the calendar says:
+/// What a calendar's entries come to, made when it is first queried. It is no part of what the calendar says:
 /// copies, which may be changed, begin without, and all are equal.
 #[derive(Default)]
 pub struct Compiled(OnceLock<Box<Times>>);
@@ -38,7 +38,11 @@ impl Compiled {
             steps::compiled();
             Box::new(Times::new(calendar))
         });
-        debug_assert_eq!(times.entries, calendar.len(), "changed after it was asked");
+        debug_assert_eq!(
+            times.entries,
+            calendar.len(),
+            "changed after it was queried"
+        );
         times
     }
 }
@@ -189,7 +193,7 @@ pub(crate) mod steps {
         pub(crate) compiled: u64,
         /// Spans compared with a time.
         pub(crate) compared: u64,
-        /// Slots that all calendars of a schedule were asked about.
+        /// Slots that were looked up in all calendars of a schedule.
         pub(crate) lookups: u64,
         /// Slots that were found from the one before.
         pub(crate) walked: u64,

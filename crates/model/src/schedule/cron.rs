@@ -102,7 +102,7 @@ impl Cron {
             overlap: options.dst_overlap,
         };
         for (rule, text) in rules.iter().zip(&kept) {
-            // The search is bounded, so asking for the very first slot shows whether there is any.
+            // The search is bounded, so searching the very first slot shows whether there is any.
             if walk::next(rule, &zone, policy, 0).is_none() {
                 return Err(ScheduleError::Never { text: text.clone() });
             }

@@ -1,5 +1,5 @@
 //! Which days of a month an expression names: plain days and weekdays, and those that depend on the month
-//! (`L`, `LW`, `15W`, `FRI#2`, `5L`). The answer is one bit per day, made anew for each month.
+//! (`L`, `LW`, `15W`, `FRI#2`, `5L`). The answer is one bit per day, computed for each month.
 
 use super::civil::{Date, days_in_month, weekday};
 

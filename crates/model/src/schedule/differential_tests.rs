@@ -3,7 +3,7 @@
 //!
 //! Known differences, kept out of the cases, with their reason:
 //!
-//! * `5/15` (from 5 to the end): croner refuses it unless asked to be lenient.
+//! * `5/15` (from 5 to the end): croner refuses it unless it is set to be lenient.
 //! * `22-2` (wrapping): neither takes it but for weekdays; `SUN-SUN` is every day in croner, one day here.
 //! * `*/2` in one day field while the other is set: cronexpr requires both fields then, as Vixie's code
 //!   does; we follow the manual page and the larger part of the implementations: either field matches.

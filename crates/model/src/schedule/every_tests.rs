@@ -194,7 +194,7 @@ fn time_ends_with_the_year_9999() {
 }
 
 proptest! {
-    /// Slot after slot from the anchor must meet what is found by asking anywhere.
+    /// Slot after slot from the anchor must meet what a search from anywhere finds.
     #[test]
     fn slots_are_the_anchor_and_every_period_after_it(
         anchor in 0_i64..2_000_000_000, months in 0_u32..30, days in 0_u32..40, steps in 0_i64..40, early in 1_i64..3_000_000,

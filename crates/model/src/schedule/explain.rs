@@ -1,5 +1,5 @@
 //! Why a moment is a slot, or why it is not: each step says what it found, for people. A moment or a local time
-//! comes in. What always holds: the answer is that of `next_after`; the steps only tell how it comes about.
+//! comes in. What always holds: the answer is that of `next_after`; the steps only say how it comes about.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::time::{MomentError, Slot, Timestamp};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What is asked about.
+/// What is to be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     Moment(Timestamp),
@@ -233,7 +233,7 @@ impl Schedule {
 
 pub(super) const DAYLIGHT_SAVING: &str = "daylight_saving";
 
-/// Where what was asked about lies.
+/// Where what is explained lies.
 struct Place {
     moments: Vec<Timestamp>,
     local: i64,

@@ -1,5 +1,5 @@
 //! What calendars leave of a schedule: the next slot that stays, and the stretches that do not. Both jump
-//! from one edge of a calendar to the next instead of asking slot by slot.
+//! from one edge of a calendar to the next instead of checking slot by slot.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub enum Found {
     /// They keep it.
     Kept(Slot),
     /// They leave out every slot up to this one, itself included: the last of the schedule, or the
-    /// last that was looked at. `Schedule::is_last` tells which.
+    /// last that was looked at. `Schedule::is_last` says which.
     LeftOut(Slot),
     /// There is no slot.
     Nothing,
@@ -105,7 +105,7 @@ impl Schedule {
         self.next_after(slot.0).unwrap_or(slot)
     }
 
-    /// Asks calendars about slots in their order.
+    /// Looks slots up in calendars, in their order.
     pub(crate) fn edges(&self) -> Edges<'_> {
         let unasked = self.calendars.is_empty();
         Edges {
@@ -183,7 +183,7 @@ impl Schedule {
     }
 }
 
-/// What calendars say about slots that come in their order: asked once from edge to edge.
+/// What calendars say about slots that come in their order: queried once from edge to edge.
 pub(crate) struct Edges<'a> {
     schedule: &'a Schedule,
     zone: Zone,
@@ -192,7 +192,7 @@ pub(crate) struct Edges<'a> {
 }
 
 impl Edges<'_> {
-    /// Whether calendars keep a slot, which is none before the last one asked about.
+    /// Whether calendars keep a slot, which is none before the last one checked.
     pub(crate) fn keep(&mut self, slot: Slot) -> bool {
         if slot.0 >= self.until {
             let exclusion = self.schedule.calendars.exclusion(slot, &self.zone);

@@ -310,7 +310,7 @@ fn a_calendar_without_an_end_leaves_out_all_there_is() {
         assert_eq!(found, Found::LeftOut(slot("9999-12-30T21:59:00Z")));
         assert!(minutes.is_last(slot("9999-12-30T21:59:00Z")));
         assert!(took.lookups <= 4, "{took:?} in {zone}");
-        // What waits for calendars waits to the end of time, and is not asked about again and again.
+        // What waits for calendars waits to the end of time, and is not queried again and again.
         let waits = delay("1h").excluding(never());
         let (found, took) = steps::of(|| waits.find_kept(at("2026-01-01T00:00:00Z")));
         assert_eq!(found, Found::LeftOut(Slot(Timestamp::MAX)));

@@ -1,7 +1,7 @@
 //! When a job is due. Pure: a schedule and a moment come in, the next slot comes out; nothing here reads a
 //! clock, and the time zone tables are those of the binary.
 //!
-//! What always holds: `next_after` answers a slot strictly later than it was asked, with bounded work and
+//! What always holds: `next_after` answers a slot strictly later than its argument, with bounded work and
 //! without allocating; the same schedule, moment and tables give the same slot on every node.
 //!
 //! In reading order: `civil` (dates as numbers), `zone`, `span` (durations), `every`; then cron: `expression`

@@ -61,7 +61,7 @@ fn of_next(schedule: &Schedule, from: Timestamp) -> Vec<String> {
             vec![if schedule.is_last(last) {
                 format!("every slot is left out by {by}; the last is on {until}")
             } else {
-                format!("every slot up to {until} is left out by {by}, no further looked")
+                format!("every slot up to {until} is left out by {by}, nothing later was checked")
             }]
         }
     };

@@ -246,7 +246,7 @@ fn what_never_runs_for_its_calendars_is_noted() {
     assert_eq!(found.len(), 1);
     let says = "every slot up to 25 December ";
     assert!(found[0].starts_with(says), "{found:?}");
-    let how_far = " is left out by holidays, no further looked";
+    let how_far = " is left out by holidays, nothing later was checked";
     assert!(found[0].ends_with(how_far), "{found:?}");
     let past = cron("0 9 * * *", "UTC").only(calendar("past", &["2020-01-01"]));
     assert_eq!(

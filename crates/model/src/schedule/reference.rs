@@ -1,5 +1,5 @@
 //! The slow reference, for tests: no bit sets, no search, no calendar of our own. It walks time step by
-//! step, lets jiff say what the clock on the wall shows, and asks of every moment whether it is a slot.
+//! step, lets jiff say what the clock on the wall shows, and checks of every moment whether it is a slot.
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::{TimeZone, TimeZoneDatabase};

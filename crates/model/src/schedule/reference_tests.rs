@@ -96,7 +96,7 @@ fn policy(chance: &mut Chance) -> (DstGap, DstOverlap) {
     (gap, overlap)
 }
 
-/// Both answers over a stretch must be the same, whether slot after slot or asked at random moments.
+/// Both answers over a stretch must be the same, whether slot after slot or searched from random moments.
 fn compare(text: &str, zone: &Zone, stretch: &Stretch, last: i64, chance: &mut Chance) {
     let (dst_gap, dst_overlap) = policy(chance);
     let options = CronOptions {
@@ -128,7 +128,7 @@ fn compare(text: &str, zone: &Zone, stretch: &Stretch, last: i64, chance: &mut C
         let after =
             stretch.first * 1_000 + chance.below((last - stretch.first) as u64 * 1_000) as i64;
         let expected = expected.iter().find(|slot| **slot * 1_000 > after).copied();
-        assert_eq!(next(after), expected, "{} asked at {after}", context());
+        assert_eq!(next(after), expected, "{} after {after}", context());
     }
 }
 

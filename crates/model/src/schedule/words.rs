@@ -172,7 +172,7 @@ pub(super) fn of_period(period: Period) -> String {
     names::list(&named)
 }
 
-/// A period that begins anew at the end of each run.
+/// A period that starts again at the end of each run.
 fn of_delay(period: Period, zone: &Zone) -> String {
     let words = format!("{} after the end of each run", of_period(period));
     match period {
@@ -229,7 +229,7 @@ fn of_every(every: &Every) -> String {
             format!("every {months} and {days}")
         }
     };
-    // Every day, month and year tells its place; anything longer needs to know where counting began.
+    // The place of a day, month or year is known from itself; anything longer needs to know where counting began.
     let counted = match period {
         Period::Calendar {
             months: 0,

@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// Only the bundled tables, never `/usr/share/zoneinfo`: two nodes must not disagree about a slot.
 static TABLES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// jiff does not tell which release it carries; a test ties this one to the crate in `Cargo.lock`.
+/// jiff does not say which release it carries; a test ties this one to the crate in `Cargo.lock`.
 const TABLES_VERSION: &str = "2026e";
 
 /// The release of the bundled time zone tables, such as `2026e`.

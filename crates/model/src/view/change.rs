@@ -39,7 +39,7 @@ pub enum RunsOfChange {
 }
 
 impl View {
-    /// What of history a change may ask for.
+    /// What of history a change may query.
     pub fn needs_to_change(&self, change: &JobChange) -> Needs {
         let skipped = change.skipped.first().zip(change.skipped.last());
         let skipped =

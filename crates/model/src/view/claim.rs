@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 pub enum Grant {
     /// The next attempt is theirs from now on.
     New,
-    /// It was theirs already: asked again, the answer is the same, also when the shard has gone to someone else.
+    /// It was theirs already: claimed again, the answer is the same, also when the shard has gone to someone else.
     Again,
     /// Held by someone else, or waiting.
     Stale,

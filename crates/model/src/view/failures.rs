@@ -1,5 +1,5 @@
 //! Failures: runs in a row that end dead are counted for a job whose definition bounds them, and the last that it lets
-//! pass pauses it. A success begins anew, and so does a resume; what ends otherwise says nothing.
+//! pass pauses it. A success starts the count again, and so does a resume; what ends otherwise says nothing.
 
 use std::sync::Arc;
 

@@ -90,7 +90,7 @@ pub enum Fired {
     /// No run: the slot of an edited job had a run already, so the job only moved onward.
     Decided,
     /// Nothing is decided: a run is in the way, and whether it counts shows later, or it is not the slot's turn. To be
-    /// asked again then, or when a run of the job ends.
+    /// fired again then, or when a run of the job ends.
     Early(Timestamp),
     /// The job moved, changed or is not active any more.
     Stale,

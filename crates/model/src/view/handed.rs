@@ -155,7 +155,7 @@ impl View {
         HandedOver::Done
     }
 
-    /// Trusted anew. A cancel is announced, and then nothing moves.
+    /// Trusted again. A cancel is announced, and then nothing moves.
     pub fn heartbeat(&mut self, beat: &Heartbeat, now: Timestamp) -> Beaten {
         let (live, mut handed) = match self.outside(beat.run, beat.attempt, beat.dispatched_at) {
             Ok(found) => found,

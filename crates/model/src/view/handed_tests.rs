@@ -148,7 +148,7 @@ fn a_report_ends_it_whoever_holds_the_row() {
         assert_eq!(ended.state, RunState::Succeeded);
         assert_eq!(ended.dispatched_at, Some(at(0)));
         assert_eq!(view.effects.handed[&id], HandedChange::Gone);
-        // Asked again, it is answered from the record.
+        // Reported again, it is answered from the record.
         view.history.outside = Some(Box::new(ended));
         let again = report(&mut view, id, 1, Report::succeeded());
         let HandedEnd::Ended(Some(record)) = again else {

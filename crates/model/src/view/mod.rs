@@ -1,6 +1,6 @@
 //! The decision core: what becomes of a firing, a claim, a settlement, a withdrawal, a change, a start, a queued run or a cancel.
 //!
-//! A store loads a [`View`] of one job, asks it to decide, and writes the [`Effects`]; nothing else. A decision changes
+//! A store loads a [`View`] of one job, has it decide, and writes the [`Effects`]; nothing else. A decision changes
 //! the view as it goes, so several decisions about one job may follow each other on the same view before its effects
 //! are written.
 //!
@@ -69,7 +69,7 @@ pub struct View {
     pub effects: Effects,
 }
 
-/// What history says about the job, as far as the decision may ask.
+/// What history says about the job, as far as the decision may query it.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     /// Slots whose runs have ended.
@@ -135,7 +135,7 @@ pub struct Changed {
     pub now: Run,
 }
 
-/// The slots of a job whose answers in history a decision may ask for: from the first moment up to but not including
+/// The slots of a job whose answers in history a decision may query: from the first moment up to but not including
 /// the second.
 pub type Span = (Timestamp, Timestamp);
 
@@ -183,7 +183,7 @@ impl View {
         self.live.values().any(|run| run.kind == RunKind::Slot)
     }
 
-    /// Whether taking back any of its living runs may ask history, and for which slots.
+    /// Whether taking back any of its living runs may query history, and for which slots.
     pub fn needs_to_take_back(&self) -> Needs {
         let slots = || self.live.values().filter_map(|run| run.slot);
         let Some(job) = &self.job else {

@@ -15,7 +15,7 @@ use crate::policy::{Admission, Living, Overlap};
 use crate::run::{Reason, Run, RunKind};
 use crate::time::{Slot, Timestamp};
 
-/// What the firing node knows of a run that it holds, when it asks.
+/// What the firing node knows of a run that it holds, when it fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     pub run: RunId,
@@ -46,7 +46,7 @@ pub fn grace(dispatched_at: Timestamp, due_at: Timestamp) -> Duration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     Now(Admission),
-    /// Nothing is decided; to be asked again then, or when a run of the job ends.
+    /// Nothing is decided; to be fired again then, or when a run of the job ends.
     Early(Timestamp),
 }
 

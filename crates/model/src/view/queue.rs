@@ -34,7 +34,7 @@ pub enum Queued {
     Waiting(RunId),
     /// The very same run is there, alive or ended.
     Repeated,
-    /// As many of the job's runs wait as may: to be asked again when some have ended.
+    /// As many of the job's runs wait as may: to be queued again when some have ended.
     Full,
     /// The slot is not decided yet, and is left to fire.
     Undecided,

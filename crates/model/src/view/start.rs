@@ -32,7 +32,7 @@ pub enum Started {
 pub enum Cancelled {
     /// It has ended; this is its history entry.
     Done(Box<Run>),
-    /// Its holder was asked.
+    /// It is marked for its holder.
     Marked,
     /// It had ended before.
     Ended(RunState),

@@ -1,4 +1,4 @@
-//! A server as a user starts it, in a process of its own: what it takes can be told from what the bench takes.
+//! A server as a user starts it, in a process of its own: what it takes can be measured apart from what the bench takes.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

@@ -115,7 +115,7 @@ impl Schema {
         &self.name
     }
 
-    /// As `punctual serve` is told.
+    /// As `punctual serve` is configured.
     pub(super) fn address(&self) -> String {
         let sign = if self.server.contains('?') { '&' } else { '?' };
         format!("{}{sign}schema={}", self.server, self.name)

@@ -34,7 +34,7 @@ fn connect(folder: &Path) -> Result<Connection, Failure> {
          PRAGMA wal_autocheckpoint = 4000;",
     )
     .map_err(failed)?;
-    // As the store does: without it SQLite plans a statement anew whenever a value is bound.
+    // As the store does: without it SQLite plans a statement again whenever a value is bound.
     conn.set_db_config(
         rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG,
         true,

@@ -430,7 +430,7 @@ pub(super) fn job_body() -> Bytes {
     Bytes::from(body.to_string())
 }
 
-/// What a server asks of those who call.
+/// What a server needs from those who call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Credentials {
     Nothing,

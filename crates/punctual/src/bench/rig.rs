@@ -97,7 +97,7 @@ impl Place {
         }
     }
 
-    /// How `punctual serve` is told of it.
+    /// How `punctual serve` is configured for it.
     pub(super) fn arguments(&self) -> [String; 2] {
         match self {
             Self::Folder(folder) => ["--data".to_owned(), folder.path().display().to_string()],

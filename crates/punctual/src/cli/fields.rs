@@ -149,7 +149,7 @@ struct Body<'a> {
 }
 
 impl Fields {
-    /// The JSON of a job to be created. What every job must have is asked for here, in words that can be typed.
+    /// The JSON of a job to be created. What every job must have is demanded here, in words that can be typed.
     pub(super) fn to_create(&self, key: Option<&str>) -> Result<Bytes, Failure> {
         if !self.schedule.has_kind() {
             return Err(Failure::usage(

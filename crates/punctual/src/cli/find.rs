@@ -102,7 +102,7 @@ fn groups(answer: &Value) -> Result<(), Failure> {
     view::rows_of(&head, rows.collect(), true, "runs")?;
     if answer["complete"] == false {
         output::note(&format!(
-            "{} runs were looked at and there are older ones: --to {}",
+            "{} runs were read and there are older ones: --to {}",
             text(&answer["scanned"]),
             text(&answer["scanned_to"])
         ));

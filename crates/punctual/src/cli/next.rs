@@ -14,7 +14,7 @@ use crate::client::{Call, Client};
 use crate::failure::Failure;
 
 pub(super) const HELP: &str = "\
-Calendars are kept by a server: with --exclude or --only it is asked. Everything else is worked out
+Calendars are kept by a server: with --exclude or --only it is called. Everything else is worked out
 here.
 
 Examples:
@@ -46,7 +46,7 @@ pub(super) struct Next {
 }
 
 impl Next {
-    /// Whether only a server can tell.
+    /// Whether only a server knows.
     fn needs_server(&self) -> bool {
         !self.calendars.is_empty()
     }

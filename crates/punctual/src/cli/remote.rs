@@ -1,4 +1,4 @@
-//! Whom to ask, and with which key.
+//! Which server to call, and with which key.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ const SERVER: &str = "http://127.0.0.1:7710";
 /// Never a flag: everyone on a machine can see those.
 const KEY_VARIABLE: &str = "PUNCTUAL_KEY";
 
-/// Whom to ask, and how to print the answer.
+/// Which server to call, and how to print the answer.
 #[derive(Debug, Args)]
 pub(super) struct Remote {
     /// The server that commands talk to [default: that of the profile, else http://127.0.0.1:7710]

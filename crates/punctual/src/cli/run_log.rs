@@ -77,7 +77,7 @@ impl Log {
         loop {
             let answer = client.send(Call::get(self.path(printed.next))).await?;
             let goes_on = printed.part(&view::parse(&answer)?)?;
-            // A program asks for the next part itself.
+            // A program requests the next part itself.
             if !goes_on || json {
                 return Ok(());
             }

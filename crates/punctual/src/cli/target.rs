@@ -15,7 +15,7 @@ CALLS     under way, and how many may be
 QUEUED    runs that wait for calls under way to end
 WAITING   runs that wait for the breaker to close
 
-Each node sees for itself: ask another with --server.";
+Each node sees for itself: query another with --server.";
 
 const HEAD: [&str; 7] = [
     "ORIGIN", "STATE", "FAILURES", "UNTIL", "CALLS", "QUEUED", "WAITING",
@@ -23,7 +23,7 @@ const HEAD: [&str; 7] = [
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// List the origins that the asked node calls, and how it sees them
+    /// List the origins that the queried node calls, and how it sees them
     #[command(after_help = LIST_HELP)]
     List,
 }

@@ -124,7 +124,7 @@ impl Config {
     }
 
     /// What the node calls itself when it listens on this port. Several nodes of one machine may share a store:
-    /// unless they are given names, the port tells them apart.
+    /// unless they are given names, the port distinguishes them.
     pub(crate) fn node_at(&self, port: u16) -> String {
         if self.store.is_none() || port == 0 || self.origins.contains_key("node") {
             return self.node.clone();

@@ -16,7 +16,7 @@ use super::{
     Config, EgressSettings, Front, LogFormat, Secret, ShellSettings, egress, front, log, shell,
 };
 
-/// The port we listen on unless told otherwise.
+/// The port we listen on by default.
 const PORT: u16 = 7710;
 const RUNNING_MAX_MAX: usize = 100_000;
 const GRACE_MAX: Duration = Duration::from_secs(3_600);
@@ -206,7 +206,7 @@ const OF_NODE: &[Setting] = &[
         name: "insecure_no_auth",
         flag: "insecure-no-auth",
         value: "",
-        help: "Ask nobody for a key: whoever can connect may do everything; on a loopback address only",
+        help: "Demand no key: whoever can connect may do everything; on a loopback address only",
         secret: false,
         set: |config, text| read_into(&mut config.insecure_no_auth, switch(text)),
         show: |config| config.insecure_no_auth.to_string(),

@@ -23,7 +23,7 @@ pub(super) fn start(config: &Config) -> Result<Levels, Failure> {
     let refused = |error: String| Failure::usage(format!("the log cannot be started: {error}"));
     let filter = log::filter(&config.log).map_err(refused)?;
     let (levels, handle) = reload::Layer::new(filter);
-    // With the log's reader gone there is nobody to tell.
+    // With the log's reader gone nobody reads it.
     let lines = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))

@@ -61,7 +61,7 @@ impl Signals {
     }
 }
 
-/// Somebody asked twice. What was accepted is on disk, so there is nothing to save.
+/// The signal came twice. What was accepted is on disk, so there is nothing to save.
 pub(super) fn exit_at_once(signal: &str) -> ! {
     tracing::warn!("{signal} again: stopping at once");
     std::process::exit(130)

@@ -148,7 +148,7 @@ fn what_will_not_pass_by_itself_ends_a_node_at_once() {
     assert!(!server.log().contains("s3cret"), "{}", server.log());
 }
 
-/// Asks, and is gone before there is an answer.
+/// Sends a request, and is gone before there is an answer.
 fn gives_up(address: &str) {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = "GET /v1/jobs?label=team:a HTTP/1.1\r\nhost: localhost\r\n\r\n";

@@ -125,8 +125,8 @@ fn clock_and_hands_work_apart() {
         let refused = server.http().get("/v1/jobs");
         assert_eq!(refused.status, 421);
         assert_eq!(refused.json()["type"], "/problems/not-api");
-        fails(&server.cli("job list"), 1, &["ask one with api"]);
-        fails(&server.cli("job show x"), 1, &["ask one with api"]);
+        fails(&server.cli("job list"), 1, &["call one with api"]);
+        fails(&server.cli("job show x"), 1, &["call one with api"]);
     }
     for server in [api, clock, hands] {
         assert_eq!(server.stop().code(), Some(0));

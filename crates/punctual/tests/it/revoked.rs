@@ -55,7 +55,7 @@ impl Fleet {
         (text("id"), key)
     }
 
-    /// Asks the second node every few milliseconds.
+    /// Queries the second node every few milliseconds.
     #[track_caller]
     fn wait_for_status(&self, key: &str, status: u16) {
         let http = self.other.http().with_key(key);
@@ -174,7 +174,7 @@ fn a_key_revoked_on_one_node_is_refused_by_another_within_a_second() {
     assert_eq!(http.get("/v1/jobs").status, 401, "and it stays so");
 }
 
-/// Ends whatever listens or notifies, again and again until it is told to stop; how often it found something.
+/// Ends whatever listens or notifies, again and again until it is stopped; how often it found something.
 const CUT_HINTS: &str = "
     SET client_min_messages TO notice;
     DO $$ DECLARE cut bigint; BEGIN

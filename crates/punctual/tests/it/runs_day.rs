@@ -19,7 +19,7 @@ const SLACK: usize = 2 * JOBS;
 fn not_at_midnight() {
     let left = DAY - now().rem_euclid(DAY);
     if left < 60_000 {
-        // The count begins anew at midnight UTC.
+        // The count starts again at midnight UTC.
         pause(Duration::from_millis(left.unsigned_abs() + 1_000));
     }
 }

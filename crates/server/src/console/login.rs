@@ -27,7 +27,7 @@ struct LoginPage {
     error: Option<String>,
     /// What somebody sent whose session had ended, as fields of this form.
     kept: Vec<(String, String)>,
-    /// Whether it is a link that asks to be opened.
+    /// Whether it is a link that is to be opened.
     link: Option<Link>,
 }
 

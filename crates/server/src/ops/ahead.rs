@@ -1,6 +1,6 @@
 //! The slots of a schedule in order, from one edge of its calendars to the next: those that calendars
 //! keep one by one, those that they leave out as one part. A schedule and a moment come in; the walk is
-//! bounded by how often calendars are asked, whatever they leave out.
+//! bounded by how often calendars are queried, whatever they leave out.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl<'a> Walk<'a> {
         self.after = self.after.max(after);
     }
 
-    /// Where the walk would go on, if it ended because calendars were asked often enough.
+    /// Where the walk would go on, if it ended because calendars were queried often enough.
     pub(super) fn stopped_at(&self) -> Option<Slot> {
         let next = (self.lookups == 0).then(|| self.schedule.next_after(self.after));
         next.flatten().filter(|slot| slot.0 <= self.until)
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// What calendars say about a slot; nothing once they were asked often enough.
+    /// What calendars say about a slot; nothing once they were queried often enough.
     fn exclusion(&mut self, slot: Slot) -> Option<Exclusion> {
         if self.schedule.calendars.is_empty() {
             return Some(Exclusion {

@@ -28,7 +28,7 @@ fn schedule(text: &str, zone: &str) -> Schedule {
     Schedule::parse_text(text, options, at("2026-01-01T00:00:00Z")).unwrap()
 }
 
-/// Every slot with who leaves it out, found by asking about each.
+/// Every slot with who leaves it out, found by checking each.
 fn slot_by_slot(schedule: &Schedule, from: Timestamp, until: Timestamp) -> Vec<(Slot, String)> {
     let next = |slot: &Slot| schedule.next_after(slot.0);
     let slots = std::iter::successors(schedule.next_after(from), next);

@@ -20,7 +20,7 @@ const READ_MAX: usize = 50;
 /// A page ends early when its calendars hold so many entries.
 const ENTRIES_MAX: usize = 50_000;
 
-/// The calendars of these names, as far as they exist; each is asked for once.
+/// The calendars of these names, as far as they exist; each is read once.
 pub async fn known(
     api: &Api,
     tenant: TenantId,

@@ -18,7 +18,7 @@ use super::turns::Turn;
 use super::withdraw::{self, Wish, Withdrawn};
 use crate::api::Api;
 
-/// How often a change is decided again before the client is told to come back.
+/// How often a change is decided again before the client is to come back.
 const TRIES_MAX: u32 = 32;
 /// Tries that follow at once; later ones wait a little.
 const TRIES_AT_ONCE: u32 = 4;

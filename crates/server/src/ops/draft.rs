@@ -96,7 +96,7 @@ pub struct JobDraft {
 }
 
 impl JobDraft {
-    /// Who the job is to belong to: as it stands unless something is said, and whoever asks by default.
+    /// Who the job is to belong to: as it stands unless something is said, and the caller by default.
     pub fn owner(&self, stands: Option<&Arc<str>>, caller: &Arc<str>) -> Option<Arc<str>> {
         match &self.owner {
             Patch::Keep => stands.cloned(),

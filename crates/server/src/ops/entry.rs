@@ -58,14 +58,14 @@ impl Entry {
         }
     }
 
-    /// Whether its slots are those of a schedule. If not, it was told by another one, which is not kept.
+    /// Whether its slots are those of a schedule. If not, another one decided it, which is not kept.
     pub fn is_of(&self, schedule: &Schedule) -> bool {
         let first = self.slots.first;
         schedule.next_after(first.0.minus(MILLISECOND)) == Some(first)
             && schedule.stretch(first, self.slots.last.0) == self.slots
     }
 
-    /// What of it lies at or after a moment. Where the slots of one that another schedule told lie is not
+    /// What of it lies at or after a moment. Where the slots of one that another schedule decided lie is not
     /// known, so it stays whole.
     pub fn since(self, start: Slot, job: &Job) -> Option<Self> {
         let Stretch { first, last, .. } = self.slots;

@@ -93,7 +93,7 @@ pub enum OpError {
     Write(StoreError),
 }
 
-/// What can be wrong with a calendar, or with what is asked of it.
+/// What can be wrong with a calendar, or with a request about it.
 #[derive(Debug, thiserror::Error)]
 pub enum CalendarFault {
     #[error("there is no calendar {0}")]
@@ -117,7 +117,7 @@ pub enum CalendarFault {
     Full,
 }
 
-/// What can be wrong with what is asked of a key that opens the API.
+/// What can be wrong with a request about a key that opens the API.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
     #[error("there is no such key")]
@@ -126,12 +126,12 @@ pub enum KeyFault {
     Full,
     #[error("it is the last root key that does not expire")]
     LastRoot,
-    /// Whoever asks may do less than the key.
+    /// The caller may do less than the key.
     #[error("a key with the role {own} neither makes nor revokes one with the role {role}")]
     Above { role: Role, own: Role },
 }
 
-/// What can be wrong with what is asked of a tenant.
+/// What can be wrong with a request about a tenant.
 #[derive(Debug, thiserror::Error)]
 pub enum TenantFault {
     #[error("there is no tenant {0}")]
@@ -152,7 +152,7 @@ pub enum TenantFault {
     },
 }
 
-/// What can be wrong with what is asked of a secret.
+/// What can be wrong with a request about a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFault {
     #[error("there is no secret {0}")]
@@ -181,7 +181,7 @@ fn why_not_woken(wait: Option<Wait>) -> &'static str {
     }
 }
 
-/// What can be wrong with a user, or with what is asked of it.
+/// What can be wrong with a user, or with a request about it.
 #[derive(Debug, thiserror::Error)]
 pub enum UserFault {
     #[error("there is no user {0}")]

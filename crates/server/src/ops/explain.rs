@@ -52,7 +52,7 @@ pub struct Explained {
 pub enum Found {
     /// It is a slot, and this became of it.
     Slot(Entry),
-    /// It lies between the first and the last slot of an entry that another schedule told.
+    /// It lies between the first and the last slot of an entry that another schedule decided.
     Within(Entry),
     Nothing,
 }

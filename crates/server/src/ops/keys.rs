@@ -86,7 +86,7 @@ pub async fn list(
     Ok(page::fill(page, read, |key| (key.id, limits::NAME_MAX)).await?)
 }
 
-/// From now on it opens nothing. Answers it as it stands; asked again, the same.
+/// From now on it opens nothing. Answers it as it stands; revoked again, the same.
 pub async fn revoke(
     api: &Api,
     caller: Caller,

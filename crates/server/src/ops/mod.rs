@@ -1,10 +1,10 @@
 //! What a client can do: one function each, and no word of any protocol. Tenant first, then what is
-//! asked; out comes what stands now, or an [`OpError`] that a client can act on.
+//! requested; out comes what stands now, or an [`OpError`] that a client can act on.
 //!
 //! In reading order: `fault` and `draft` (what a client may say about a job), `schedule` and `build` (from
 //! there to a definition that holds), `level` (whether every node can read it), `target` (whether it could
 //! be called), `jobs`, `change`, `turns` and `withdraw` (how an edit reaches what was already
-//! claimed), `calendars`, `alerts` (who is to hear of what), `runs`, `find` (runs by what they are like, and their errors in groups), `replays` (many runs at a pace), `nodes`, `overview`, `tenants`, `proxies` (what their callbacks go through), `keys`, `users`, `sessions` (who is logged in), `secrets`, `signing`, `page` (listings); then what people ask about time: `ahead` (a walk over
+//! claimed), `calendars`, `alerts` (who is to hear of what), `runs`, `find` (runs by what they are like, and their errors in groups), `replays` (many runs at a pace), `nodes`, `overview`, `tenants`, `proxies` (what their callbacks go through), `keys`, `users`, `sessions` (who is logged in), `secrets`, `signing`, `page` (listings); then questions about time: `ahead` (a walk over
 //! slots), `preview`, `slots` (of `entry`s), `explain`, `forecast` (counted by `forecast_count`) and `rush` (one second of it), `watch` (streams of nudges).
 
 mod ahead;

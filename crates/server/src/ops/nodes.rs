@@ -14,7 +14,7 @@ pub struct NodesHeard {
     pub heard_at: Option<Timestamp>,
 }
 
-/// Asks nobody, so it answers while the store is away, too.
+/// Reads memory alone, so it answers while the store is away, too.
 pub fn list(api: &Api) -> NodesHeard {
     let mut nodes = api.engine.nodes();
     nodes.peers.sort_by(|one, other| {

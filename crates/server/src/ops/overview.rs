@@ -1,5 +1,5 @@
 //! How a tenant's jobs fare: counts over a span, what there is now, and what somebody should look at. Nothing here grows with
-//! history: counts are read from rollups, and what there is now is counted up to a bound, once for all who ask.
+//! history: counts are read from rollups, and what there is now is counted up to a bound, once for all callers.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,7 +14,7 @@ use super::schedule::Context;
 use crate::api::Api;
 use crate::permit::Permit;
 
-/// What is asked: a schedule, the calendars that it goes by, and how much of it.
+/// What is to be previewed: a schedule, the calendars that it goes by, and how much of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreviewRequest {
     pub schedule: ScheduleDraft,
@@ -157,7 +157,7 @@ pub struct Difference {
 }
 
 /// A change that is about to be written, with a permit if there will be something to compare: whoever cannot
-/// have one is told before anything is written.
+/// have one is refused before anything is written.
 pub struct Compared {
     before: Arc<Job>,
     after: Arc<Job>,

@@ -228,7 +228,7 @@ async fn begin(api: &Api, run: Run, force: bool) -> Result<Option<Run>, OpError>
     Ok(Some(start.run))
 }
 
-/// A run as it stands after someone asked for its end, and whether its holder agreed.
+/// A run as it stands after it was marked to end, and whether its holder agreed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CancelledRun {
     pub run: Run,

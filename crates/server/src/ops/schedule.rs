@@ -14,7 +14,7 @@ use super::fault::{Fault, FieldError};
 /// The calendars that a request names, as far as they exist.
 ///
 /// They may be older than those that stand when the job is written, which does no harm: a store keeps their
-/// names and reads them anew, and whoever changes a calendar has every job under it rescheduled.
+/// names and reads them again, and whoever changes a calendar has every job under it rescheduled.
 #[derive(Debug, Clone, Default)]
 pub struct Known(pub BTreeMap<CalendarName, Arc<Calendar>>);
 

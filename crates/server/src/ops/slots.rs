@@ -76,7 +76,7 @@ pub async fn list(
     }
 }
 
-/// A job as it was read, and what is asked about it.
+/// A job as it was read, and which of its slots are listed.
 struct View<'a> {
     job: &'a Job,
     range: Range,

@@ -98,7 +98,7 @@ fn pieces_of_one_stretch_are_one_entry() {
         assert_eq!(entries.len(), 1, "{limit}");
         assert_eq!(entries[0].slots.count, 365 * 24);
     }
-    // What follows is told by itself.
+    // What follows is listed by itself.
     let later = life.now.plus(Duration::from_secs(7_200));
     assert_eq!(life.list(at(0), later, 1).len(), 3);
 }

@@ -1,4 +1,4 @@
-//! Lives of jobs, told by the model alone: whatever happens, every slot is listed once.
+//! Lives of jobs, computed by the model alone: whatever happens, every slot is listed once.
 
 use std::collections::BTreeMap;
 
@@ -322,7 +322,7 @@ fn a_slot_that_nobody_decided_is_not_left_out() {
         "360 planned",
     ];
     assert_eq!(recorded, expected);
-    assert!(moved, "it is looked at again before it is told");
+    assert!(moved, "it is read again before it is listed");
     let kept = View {
         history_from: at(200),
         ..view

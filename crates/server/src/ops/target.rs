@@ -1,5 +1,5 @@
 //! Whether a target could be called at all: what this node may never call, or lacks a secret for, is refused when it is
-//! written. A name is judged when it is called.
+//! written. A name is checked when it is called.
 
 use model::target::HttpTarget;
 use model::{Definition, ShellTarget, Target, TenantId};

@@ -32,7 +32,7 @@ impl Changing {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for one's turn at a job, in the order of asking.
+    /// Waits for one's turn at a job, in the order of arrival.
     pub async fn turn(&self, job: JobId) -> Turn {
         let turn = Arc::clone(self.turns().entry(job).or_default());
         let mut mine = Turn {

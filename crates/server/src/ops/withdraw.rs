@@ -1,5 +1,5 @@
 //! Waiting for the holders of marked claims. Only they know what they dispatched; they answer in the
-//! store, and whoever asked reads it there.
+//! store, and the caller reads it there.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::api::Api;
 const POLL_FIRST: Duration = Duration::from_millis(2);
 const POLL_MAX: Duration = Duration::from_millis(100);
 
-/// What was asked of the holders.
+/// What the holders' marks want.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// As if never fired.
@@ -19,12 +19,12 @@ pub enum Wish {
     Cancel,
 }
 
-/// What became of the runs that were asked for.
+/// What became of the runs that were marked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Withdrawn {
     /// They did not, and will not, reach their target.
     pub withdrawn: Vec<RunId>,
-    /// They were on their way before they were asked for.
+    /// They were on their way before they were marked.
     pub dispatched: Vec<RunId>,
     /// Their holder has not answered in time; the mark stays.
     pub unconfirmed: Vec<RunId>,
@@ -84,7 +84,7 @@ fn to_answer(run: Option<&Run>, wish: Wish) -> News {
         return News::Dispatched;
     }
     match (run.state, wish) {
-        // It ended as asked, but an attempt that was cut off may have reached its target.
+        // It ended as marked, but an attempt that was cut off may have reached its target.
         (RunState::Cancelled, _) if run.dispatched_at.is_some() => News::Dispatched,
         (RunState::Cancelled, _) => News::Withdrawn,
         (RunState::Succeeded | RunState::Dead | RunState::Skipped, _) => News::Dispatched,

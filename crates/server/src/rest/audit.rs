@@ -200,13 +200,13 @@ async fn check_all(
 fn permit(api: &Api) -> Result<OwnedSemaphorePermit, Problem> {
     let permit = Arc::clone(&api.exports).try_acquire_owned();
     permit.map_err(|_| {
-        let detail = format!("{EXPORTS_MAX} exports are under way: ask a little later");
+        let detail = format!("{EXPORTS_MAX} exports are under way: try a little later");
         Problem::new(Kind::Overloaded, detail).retry_after(1)
     })
 }
 
-/// Pieces as they come, until the key of whoever asked is not valid any more: also those that wait for a client that
-/// reads slowly.
+/// Pieces as they come, until the caller's key is not valid any more: also those that wait for a client that
+/// is slow to read.
 fn ndjson(api: &Arc<Api>, caller: Caller, pieces: mpsc::Receiver<Piece>) -> Response {
     let api = Arc::clone(api);
     let pieces = ReceiverStream::new(pieces).map(move |piece| {

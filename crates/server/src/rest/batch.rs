@@ -6,7 +6,7 @@
 //!
 //! Chunks are natural: what has arrived goes as soon as a call is free. What waits in memory is two
 //! calls, one chunk and the answers that the client has not read yet, all of them bounded; a client
-//! that reads too slowly is read from more slowly.
+//! that is slow to read is read from at its pace.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub(super) async fn create(
     Ok(response)
 }
 
-/// The client went away; what it sent and was not told about is written or not.
+/// The client went away; what it sent and got no answer to is written or not.
 struct Gone;
 
 /// Lines that go to the store together.

@@ -212,6 +212,6 @@ async fn route_unknown(request: Request) -> Problem {
 
 async fn not_api(State(api): State<Arc<Api>>) -> Problem {
     let parts = api.engine.parts();
-    let detail = format!("this node answers no clients, its parts are {parts}: ask one with api");
+    let detail = format!("this node answers no clients, its parts are {parts}: call one with api");
     Problem::new(Kind::NotApi, detail).with("parts", parts.names())
 }

@@ -60,7 +60,7 @@ impl FromRequestParts<Arc<Api>> for Token {
     }
 }
 
-/// Report how an attempt went that its target took over. Asked again with the same outcome, it is answered as before.
+/// Report how an attempt went that its target took over. Reported again with the same outcome, it is answered as before.
 #[utoipa::path(
     post, path = "/v1/runs/{id}/report", tag = "runs", operation_id = "report_run",
     params(

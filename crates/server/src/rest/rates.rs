@@ -1,4 +1,4 @@
-//! Bounds on how fast clients call: asked before anything is done, said in the answer.
+//! Bounds on how fast clients call: checked before anything is done, said in the answer.
 //!
 //! `RateLimit` and `RateLimit-Policy` are as draft-ietf-httpapi-ratelimit-headers has them.
 

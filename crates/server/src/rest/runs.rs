@@ -78,7 +78,7 @@ async fn page(api: &Api, tenant: TenantId, job: Option<JobId>, params: &Params) 
     let wanted = find::find(job, params)?;
     let listed = crate::ops::find::list(api, tenant, &wanted, answer::page(params)?).await?;
     if let Some(job) = job.filter(|_| listed.items.is_empty()) {
-        // A job that never ran is told from one that is not there.
+        // A job that never ran answers otherwise than one that is not there.
         jobs::get(api, tenant, job).await?;
     }
     answer::json(

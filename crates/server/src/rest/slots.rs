@@ -17,7 +17,7 @@ use crate::ops::slots::{self, RANGE_MAX, Range};
 use crate::problem::Problem;
 use crate::wire;
 
-/// How far back and ahead one looks unless told.
+/// How far back and ahead one looks by default.
 const AROUND: Duration = Duration::from_secs(24 * 3_600);
 /// Entries of a page when the client does not say.
 const LIMIT_DEFAULT: usize = 100;

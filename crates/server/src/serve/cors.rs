@@ -1,4 +1,4 @@
-//! Pages of other origins. A browser asks whether they may read our answers; only those that the operator listed may, and
+//! Pages of other origins. A browser checks whether they may read our answers; only those that the operator listed may, and
 //! never with a browser's own credentials: a page has to have a key.
 
 use std::fmt;
@@ -15,7 +15,7 @@ const HEADERS: HeaderValue = HeaderValue::from_static(
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "etag, idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after, x-request-id",
 );
-/// Seconds for which a browser need not ask again.
+/// Seconds for which a browser need not check again.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 /// Where a page comes from, as browsers write it: `https://app.example`, with its port if that is not the usual one.
@@ -71,7 +71,7 @@ impl Cors {
         is_listed.then(|| origin.clone())
     }
 
-    /// What a browser asks before it sends what a page wants to send.
+    /// The preflight that a browser sends before it sends what a page wants to send.
     pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
         let preflight = header::ACCESS_CONTROL_REQUEST_METHOD;
         request.method() == Method::OPTIONS && request.headers().contains_key(preflight)
@@ -87,7 +87,7 @@ impl Cors {
         response
     }
 
-    /// Says whether the page may read the answer. Who caches it has to know that this depends on who asks.
+    /// Says whether the page may read the answer. Who caches it has to know that this depends on the origin.
     pub(super) fn mark(&self, headers: &mut HeaderMap, allowed: Option<HeaderValue>) {
         if self.0.is_empty() {
             return;

@@ -53,7 +53,7 @@ pub async fn serve(listener: TcpListener, router: Router, door: Door, stop: Canc
     let builder = Arc::new(door.bounds.builder());
     // Every guest has one end: when all are gone, so is the last.
     let (guests, mut gone) = mpsc::channel::<Infallible>(1);
-    // Whoever is told to go finds that nobody else comes any more.
+    // Whoever is to go finds that nobody else comes any more.
     let closed = CancellationToken::new();
     let shares = Shares::new(door.bounds.of_address());
     let room = Arc::new(Semaphore::new(door.bounds.connections_max));

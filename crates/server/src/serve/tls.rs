@@ -54,7 +54,7 @@ pub enum TlsError {
     SetUp(#[source] rustls::Error),
 }
 
-/// Tells what the files hold from what they held.
+/// Compares what the files hold with what they held.
 type Mark = [u8; 32];
 
 pub struct Tls {

@@ -24,7 +24,7 @@ pub const ALERT_FIELDS: [&str; 10] = [
 ];
 pub const MUTE_FIELDS: [&str; 1] = ["until"];
 
-/// Reads the whole of a rule, and the job that it is about, as it was written: that is looked up by whoever asks.
+/// Reads the whole of a rule, and the job that it is about, as it was written: that is looked up by the caller.
 pub fn alert_draft(body: &[u8]) -> Read<(AlertDraft, Option<String>)> {
     let fields = read::document(body, &ALERT_FIELDS)?;
     let job = fields.get("job", bounded)?;

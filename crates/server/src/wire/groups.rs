@@ -14,7 +14,7 @@ pub struct RunGroups {
     pub items: Vec<RunGroup>,
     /// How many runs were looked at.
     pub scanned: u64,
-    /// Whether these were all that are kept. If not, ask again with `to` at `scanned_to`.
+    /// Whether these were all that are kept. If not, send the request again with `to` at `scanned_to`.
     pub complete: bool,
     /// The slot of the oldest run that was looked at, or when it was asked for.
     #[schema(format = DateTime)]

@@ -126,7 +126,7 @@ pub struct Slots {
 pub struct Runs {
     /// They did not, and will not, reach their target.
     pub withdrawn: Vec<String>,
-    /// They were on their way before they were asked for.
+    /// They were on their way before the change came.
     pub dispatched: Vec<String>,
     /// Their holder has not answered in time.
     pub unconfirmed: Vec<String>,

@@ -176,7 +176,7 @@ impl<'a> Value<'a> {
         Timestamp::parse(&text).map_err(|error| path.invalid(error.to_string()))
     }
 
-    /// A list of at most `most` values, each read as told.
+    /// A list of at most `most` values, each read by `read`.
     pub(super) fn list<T>(
         self,
         path: Path<'_>,
@@ -292,7 +292,7 @@ impl<'a> Fields<'a> {
             .map(|(name, value)| (name.as_ref(), *value))
     }
 
-    /// What is said about one field: nothing, null, or a value read as told.
+    /// What is said about one field: nothing, null, or a value.
     pub(super) fn patch<T>(
         &self,
         name: &str,

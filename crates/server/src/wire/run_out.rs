@@ -86,7 +86,7 @@ pub struct Run {
     pub actor: Option<String>,
 }
 
-/// A run after it was asked to end, and whether its holder agreed.
+/// A run after its end was requested, and whether its holder agreed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunAnswer {
     #[serde(flatten)]

@@ -36,7 +36,7 @@ async fn a_rule_is_answered_as_it_was_sent() {
     let shown = world.get("/v1/alerts/ops.1_x").await.is(200).json();
     assert_eq!(shown["alerts"], json!([]));
     assert_eq!(shown["version"], 1);
-    // The whole is written anew, but for the address; and muting stays.
+    // The whole is written again, but for the address; and muting stays.
     let until = "2999-01-01T00:00:00.000Z";
     let muted = world.post("/v1/alerts/ops.1_x/mute", json!({"until": until}));
     assert_eq!(muted.await.is(200).json()["muted_until"], until);

@@ -215,7 +215,7 @@ async fn heads_and_silence_have_an_end() {
     let mut idle = TcpStream::connect(served.address).await.unwrap();
     let get = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     idle.write_all(get).await.unwrap();
-    assert!(is_closed(&mut idle).await, "a client that asks no more");
+    assert!(is_closed(&mut idle).await, "a client that requests no more");
 
     let bounds = Bounds {
         idle_max: Duration::from_secs(1),

@@ -1,4 +1,4 @@
-//! A store that fails: clients are told what they can do about it.
+//! A store that fails: answers say what clients can do about it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

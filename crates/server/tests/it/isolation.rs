@@ -389,7 +389,7 @@ async fn walk(world: World, expected: Expected, method: &str, template: &str) {
         let reply = walk.call(Some(&stranger), &path).await;
         assert_eq!(reply.status, expected.other, "{operation}: {}", reply.text);
         if [403, 404].contains(&expected.other) {
-            // Nothing tells what another has from what nobody has.
+            // What another has answers as what nobody has.
             let names = |text: &str| {
                 text.replace(JOB_KEY, "nowhere")
                     .replace(CALENDAR, "nowhere")

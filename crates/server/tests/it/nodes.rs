@@ -29,7 +29,7 @@ fn store() -> MemStore {
     MemStore::new(Arc::new(SystemClock))
 }
 
-/// Asks until the answer is as wished.
+/// Queries until the answer is as wished.
 async fn nodes_once(world: &World, wish: impl Fn(&[Value]) -> bool) -> Value {
     let mut list = Value::Null;
     for _ in 0..500 {

@@ -1,4 +1,4 @@
-//! Quotas: how much a tenant may have, what it has, and what it is told when that is all.
+//! Quotas: how much a tenant may have, what it has, and the answer when that is all.
 
 use std::time::Duration;
 

@@ -42,7 +42,7 @@ async fn a_tenant_goes_with_everything_in_the_background() {
         .json();
     assert!(marked["deleting_at"].is_string(), "{marked}");
     assert_eq!(marked["used"]["jobs"], 3);
-    // Asked again, it is the same, in either way.
+    // Sent again, it is the same, in either way.
     for path in [OTHER, &everything] {
         let again = root("DELETE", path, Value::Null).await.is(202).json();
         assert_eq!(again["deleting_at"], marked["deleting_at"]);

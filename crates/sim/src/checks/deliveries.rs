@@ -11,7 +11,7 @@ use super::{End, was_lost};
 use crate::spells::Spells;
 use crate::story::Delivery;
 
-/// How long a beat that was answered quickly vouches for the store's clock.
+/// How long a beat with a short round trip vouches for the store's clock.
 const VOUCHES: Duration = Duration::from_secs(16);
 
 /// By when a node has heard, if it acts at `from`, that the store's clock was stepped. It learns that with its next beat, and

@@ -80,7 +80,7 @@ impl End<'_> {
             let schedule = &era.job.def.schedule;
             let later = eras.get(index + 1..).unwrap_or_default();
             let ends_paused = later.is_empty() && era.job.state == JobState::Paused;
-            // Slots that only the end of a run sets cannot be told beforehand.
+            // Slots that only the end of a run sets cannot be known beforehand.
             if schedule.after_completion() || ends_paused {
                 continue;
             }

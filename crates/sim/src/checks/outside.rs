@@ -11,7 +11,7 @@ use crate::handed::{Held, HeldEnd};
 use crate::story::Delivery;
 
 /// How long a node that has come or gone is felt: until then shards may move, and who has just been given one begins to
-/// listen anew.
+/// listen again.
 const MOVES: Duration = Duration::from_secs(15);
 /// How far two nodes may be apart in what time it is.
 const DOUBT: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ impl End<'_> {
         steps.any(|step| (from..=to).contains(step))
     }
 
-    /// A report that its sender was told is kept is what the run's record says, and a success is the end.
+    /// A report that was acknowledged is what the run's record says, and a success is the end.
     pub(super) fn accepted_reports_are_kept(&mut self) {
         let kept = self.world.ledger.book().handed.kept.clone();
         let mut seen = Vec::new();

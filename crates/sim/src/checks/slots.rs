@@ -61,7 +61,7 @@ fn decided(
 impl End<'_> {
     pub(super) fn every_slot_decided_once(&mut self, accepted: &Job, edited: bool, runs: &[Run]) {
         let decided = decided(accepted, edited, runs, &mut self.broken);
-        // Slots that only the end of a run sets cannot be told beforehand.
+        // Slots that only the end of a run sets cannot be known beforehand.
         let is_foreseeable = !edited && !accepted.def.schedule.after_completion();
         let now = self.jobs.get(&accepted.id).cloned();
         let Some(now) = now.filter(|_| is_foreseeable) else {

@@ -132,7 +132,7 @@ impl Fleet {
         self.clock.sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// What started since the last time this was asked.
+    /// What started since the last call.
     fn started(&self) -> Vec<Started> {
         std::mem::take(&mut self.target.started.lock().unwrap())
     }

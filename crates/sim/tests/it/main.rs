@@ -1,4 +1,4 @@
-//! The simulator judges the engine, and these tests judge the simulator.
+//! The simulator tests the engine, and these tests test the simulator.
 
 #[expect(clippy::unwrap_used, reason = "a test")]
 mod backlog;
@@ -137,7 +137,7 @@ fn a_node_that_trusts_its_own_broken_beats_is_found() {
 #[test]
 fn a_node_that_does_not_check_whether_it_is_present_is_found() {
     let engine_flaw = engine::Flaw::SkipPresenceCheck;
-    finds("barred_dispatches_nothing", |seed| Plan {
+    finds("fenced_dispatches_nothing", |seed| Plan {
         engine_flaw,
         ..Plan::fleet(seed)
     });

@@ -35,7 +35,7 @@ impl Panicker {
     fn panic(&self, call: &'static str) {
         if call == self.call {
             let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-            assert!(!calls.is_multiple_of(self.every), "asked to panic");
+            assert!(!calls.is_multiple_of(self.every), "a panic on purpose");
         }
     }
 }

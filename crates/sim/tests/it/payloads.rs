@@ -1,4 +1,4 @@
-//! Large payloads and large answers: never more of them in memory than there is room for. And what one job asks for is
+//! Large payloads and large answers: never more of them in memory than there is room for. And what one job needs is
 //! read alone.
 
 use std::collections::BTreeMap;
@@ -266,7 +266,7 @@ async fn a_run_by_hand_makes_plan_read_its_job_alone() {
         assert_eq!(target.count(), nonce as usize, "it starts at once");
     }
     assert_eq!(calls.of("due_of") - before.1, RUNS);
-    // The window moves on as it does when nobody asks: in less than half a second once, and for the backlog.
+    // The window moves on as it does when nobody queries: in less than half a second once, and for the backlog.
     let reads = calls.of("due_jobs") - before.0;
     assert!(reads <= 2, "{reads}");
     node.stop(Duration::from_secs(1)).await;

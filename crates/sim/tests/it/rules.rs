@@ -174,7 +174,7 @@ impl Meddler for Failing {
         if call == "change_job" {
             let changes = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
             if changes.is_multiple_of(self.every) {
-                return Err(StoreError::unavailable("it is asked to fail"));
+                return Err(StoreError::unavailable("it fails on purpose"));
             }
         }
         Ok(())

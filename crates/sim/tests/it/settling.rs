@@ -144,7 +144,7 @@ impl Meddler for Refusing {
             return Err(StoreError::BadRow(BadRow { what, detail }));
         }
         let panics = self.refusal == Refusal::Panics && settlements.iter().any(is_bad);
-        assert!(!panics, "asked to panic");
+        assert!(!panics, "a panic on purpose");
         let mut answers = Vec::new();
         for settlement in settlements {
             if is_bad(settlement) {

@@ -296,7 +296,7 @@ pub async fn a_tenant_is_found_by_its_name_and_its_id(subject: Subject) -> Kept 
         note: Some("für „alle“".to_owned()),
         ..tenant(OTHER, "other")?
     };
-    // Asked again, it is the same.
+    // Called again, it is the same.
     for _ in 0..2 {
         assert_eq!(store.create_tenant(&other).await?, TenantCreated::Done);
     }

@@ -57,7 +57,7 @@ pub async fn the_last_run_allowed_finishes_its_job(subject: Subject) -> Kept {
     assert_eq!(subject.due(&ShardSet::ALL, at(99_999), 9).await?, []);
     let again = [firing(&planned, at(120))];
     let fired = subject.store.fire(&subject.leases, &again).await?;
-    assert_eq!(fired, [Fired::Claimed(last.id)], "asked again");
+    assert_eq!(fired, [Fired::Claimed(last.id)], "fired again");
     assert_eq!(subject.runs_left(&job).await?, Some(0));
     assert_eq!(
         subject.settle(settlement(&last, Verdict::Succeed)).await?,

@@ -265,7 +265,7 @@ pub async fn a_calendar_counts_the_jobs_that_name_it(subject: Subject) -> Kept {
     Ok(())
 }
 
-/// Asked for at once, so that a store that commits in groups can.
+/// Called at once, so that a store that commits in groups can.
 pub async fn a_tenant_has_so_many_calendars_and_no_more(subject: Subject) -> Kept {
     let Subject { store, .. } = &subject;
     let mut puts = tokio::task::JoinSet::new();
@@ -321,7 +321,7 @@ pub async fn a_calendar_that_no_job_names_any_more_can_be_dropped(subject: Subje
     assert_eq!(subject.calendar("a").await?, None);
     assert_eq!(subject.job(edited.id).await?.def, job(2)?.def);
     subject.put_calendar(&a).await?;
-    assert_eq!(subject.calendar("a").await?, Some(used(&a, 0)), "anew");
+    assert_eq!(subject.calendar("a").await?, Some(used(&a, 0)), "again");
     Ok(())
 }
 

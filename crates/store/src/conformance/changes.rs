@@ -90,7 +90,7 @@ pub async fn a_change_of_a_stale_read_is_a_conflict(subject: Subject) -> Kept {
     assert_eq!(
         store.change_job(&first).await?,
         expected,
-        "also when the first is asked again"
+        "also when the first is sent again"
     );
     assert_eq!(subject.job(before.id).await?, first.after);
     Ok(())

@@ -204,7 +204,7 @@ pub async fn a_run_under_way_is_marked_by_its_holder_only(subject: Subject) -> K
     Ok(())
 }
 
-/// Its holder went on by what it had been told before the clock went back, and started the run by that.
+/// Its holder went on by the time it had read before the clock went back, and started the run by that.
 pub async fn a_clock_that_went_back_unheard_leaves_no_claim_in_doubt(subject: Subject) -> Kept {
     let both = [subject.presence(), subject.other.presence];
     let job = subject.put(job(1)?).await?;

@@ -113,7 +113,7 @@ pub async fn exactly_the_last_failure_pauses_and_says_why(subject: Subject) -> K
     );
     let after = entry.after.as_deref();
     assert!(after.is_some_and(|after| after.contains(why)), "{entry:?}");
-    assert_eq!(subject.settle(dead).await?, Settled::Stale, "asked again");
+    assert_eq!(subject.settle(dead).await?, Settled::Stale, "settled again");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Fire: one decision per slot, by whoever holds the shard, written once however often it is asked for.
+//! Fire: one decision per slot, by whoever holds the shard, written once however often it is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub async fn a_slot_fires_once(subject: Subject) -> Kept {
     assert_eq!(
         store.fire(leases, &batch).await?,
         first,
-        "asked again: the same run, still ours"
+        "fired again: the same run, still ours"
     );
     let theirs = subject.hand_over().await?;
     assert_eq!(
@@ -266,7 +266,7 @@ pub async fn an_edited_job_is_stale(subject: Subject) -> Kept {
         .await?;
     assert_eq!(
         edited.next_slot, job.next_slot,
-        "the slot alone does not tell them apart"
+        "the slot alone does not identify them"
     );
     let fired = subject
         .store

@@ -311,7 +311,7 @@ pub async fn an_idempotency_key_belongs_to_its_tenant(subject: Subject) -> Kept 
     Ok(())
 }
 
-/// The id is chosen before the first try, so that a create whose answer was lost can be asked again.
+/// The id is chosen before the first try, so that a create whose answer was lost can be sent again.
 pub async fn a_repeated_create_makes_no_second_job(subject: Subject) -> Kept {
     let jobs = [keyed(1, "a")?, Arc::new(job(2)?)];
     let batch = jobs.each_ref().map(new);
@@ -329,7 +329,7 @@ pub async fn a_repeated_create_makes_no_second_job(subject: Subject) -> Kept {
     assert_eq!(
         subject.job(jobs[0].id).await?,
         stands,
-        "it is not written anew"
+        "it is not written again"
     );
     Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //! In the order of a run's life: `presence`, `leases`, `level`, `access`, `audit`, `seals`, `users`, `secrets`, `jobs`, `owners`, `changes`, `quotas`, `runs_day`, `sweep`, `calendars`, `rules`, `zones`, `plan`, `fire`,
 //! `skips`, `bounds`, `overlap`, `late`, `claim`, `claim_due`, `payloads`, `replays`, `alerts`, `start`, `withdraw`, `settle`, `waits`, `handed`, `completion`, `rest`, `history`, `slots`,
-//! `retention`, `overview`. `alike` then asks two stores the same random questions, and wants the same answers; and
+//! `retention`, `overview`. `alike` then makes the same random calls on two stores, and wants the same answers; and
 //! `concurrent` makes many calls on one store at once, and wants an order that explains the answers.
 
 pub mod access;

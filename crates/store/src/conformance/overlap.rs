@@ -291,7 +291,7 @@ pub async fn a_run_withdrawn_frees_the_one_that_waits(subject: Subject) -> Kept 
     Ok(())
 }
 
-/// What is asked at `now` about a job's next slot, to be claimed at birth.
+/// The firing at `now` of a job's next slot, to be claimed as it is inserted.
 async fn fire_one(subject: &Subject, job: &model::Job, now: i64) -> Result<Fired, BoxError> {
     let job = subject.job(job.id).await?;
     let batch = [Firing {
@@ -339,7 +339,11 @@ pub async fn a_run_is_not_replaced_before_the_next_is_due(subject: Subject) -> K
     let job = put(&subject, Overlap::CancelRunning).await?;
     let held = subject.claimed(job.id).await?;
     assert_eq!(fire_one(&subject, &job, 119).await?, Fired::Early(at(120)));
-    assert_eq!(subject.run(held.id).await?, held, "nobody is asked to stop");
+    assert_eq!(
+        subject.run(held.id).await?,
+        held,
+        "nobody is marked to stop"
+    );
     let second = id(&job, 120);
     assert_eq!(fire_one(&subject, &job, 120).await?, Fired::Waiting(second));
     let mark = Some(Mark::Cancel(Reason::Replaced));
@@ -400,7 +404,7 @@ pub async fn a_slot_that_is_early_leaves_the_rest_of_its_batch_alone(subject: Su
     let fired = subject.store.fire(&subject.leases, &batch).await?;
     assert_eq!(fired, expected);
     let again = subject.store.fire(&subject.leases, &batch).await?;
-    assert_eq!(again, expected, "asked again, it answers as it did");
+    assert_eq!(again, expected, "fired again, it answers as it did");
     Ok(())
 }
 

@@ -53,7 +53,7 @@ fn unmark(peer: &mut Peer) {
     peer.mark = BeatMark::default();
 }
 
-/// So many seconds after the tests' beginning of time, as a beat tells it.
+/// So many seconds after the tests' beginning of time, as a beat says it.
 fn micros(secs: i64) -> i64 {
     at(secs).as_millis() * 1_000
 }

@@ -162,7 +162,7 @@ pub async fn what_a_tenant_uses_is_counted_with_every_write(subject: Subject) ->
     store.create_jobs(&made).await?;
     let all = 12 + large as u64;
     assert_eq!(access.tenant_use(OURS).await?, usage(3, all));
-    // Asked again, nothing is counted twice.
+    // Called again, nothing is counted twice.
     store.create_jobs(&made).await?;
     assert_eq!(access.tenant_use(OURS).await?, usage(3, all));
     store.change_job(&with_payload(&made[0].job, 9)).await?;

@@ -27,7 +27,7 @@ pub async fn a_slot_over_the_quota_is_skipped_and_the_job_moves_on(subject: Subj
     let batch = [over_quota(firing(&job, at(60)))];
     let skipped = [Fired::Skipped(Reason::Quota)];
     assert_eq!(store.fire(leases, &batch).await?, skipped);
-    assert_eq!(store.fire(leases, &batch).await?, skipped, "asked again");
+    assert_eq!(store.fire(leases, &batch).await?, skipped, "fired again");
     let entry = Run::skipped(&job, &skip(60, 60, Reason::Quota), at(60));
     assert_eq!(subject.runs().await?, [entry]);
     let stands = subject.job(job.id).await?;

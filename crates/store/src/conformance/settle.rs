@@ -102,7 +102,7 @@ pub async fn a_claim_token_of_an_earlier_attempt_settles_nothing(subject: Subjec
     let (first, second) = subject.second_try().await?;
     assert_eq!(
         first.claim, second.claim,
-        "the holder alone does not tell them apart"
+        "the holder alone does not identify them"
     );
     assert_eq!(
         subject.settle(settlement(&first, Verdict::Succeed)).await?,

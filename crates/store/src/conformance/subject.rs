@@ -59,7 +59,7 @@ pub fn node(name: &str) -> NodeInfo {
         name: name.to_owned(),
         version: format!("1.0 of {name}"),
         tables: tzdb_version().to_owned(),
-        // Not those that a node has unless it is told otherwise.
+        // Not those that a node has unless it is configured otherwise.
         parts: Parts::from_code(6),
         level: Level(3),
         kinds: vec!["http".to_owned(), format!("of {name}")],

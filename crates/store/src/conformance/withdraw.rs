@@ -1,5 +1,5 @@
 //! Withdrawal: what pause, edit, delete and cancel do to runs that are alive. Only a holder knows what it
-//! dispatched, so what is held is asked for.
+//! dispatched, so what is held is marked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,10 +68,7 @@ pub async fn a_taken_back_run_is_decided_again(subject: Subject) -> Kept {
     assert_eq!(stands.next_slot, Some(slot(60)));
     assert_eq!(subject.fire(job.id, true).await?, Fired::Claimed(run.id));
     subject.withdraw(run.id, true).await?;
-    assert!(
-        !subject.is_gone(run.id).await?,
-        "nobody asked for the new one"
-    );
+    assert!(!subject.is_gone(run.id).await?, "the new one is not marked");
     Ok(())
 }
 
@@ -413,7 +410,7 @@ pub async fn a_tenant_cancels_only_its_own_runs(subject: Subject) -> Kept {
 }
 
 impl Subject {
-    /// Pauses a job at second 57 that has these runs ahead; all of them are asked for.
+    /// Pauses a job at second 57 that has these runs ahead; all of them are marked.
     async fn paused_ahead_of(&self, runs: &[&Run]) -> Kept {
         let stands = self.job(runs[0].job).await?;
         let paused = stands.paused(at(57), None, &someone());
@@ -468,7 +465,11 @@ pub async fn what_ran_among_slots_that_come_back_stays(subject: Subject) -> Kept
     assert_eq!(subject.settle(settled).await?, DONE);
     subject.withdraw(third.id, true).await?;
     let stands = subject.job(job.id).await?;
-    assert_eq!(stands.slot_last, Some(at(57)), "the first is to be told");
+    assert_eq!(
+        stands.slot_last,
+        Some(at(57)),
+        "the first is to be recorded"
+    );
     assert_eq!(subject.resumed(job.id).await?, [(58, 1), (60, 11)]);
     assert_eq!(subject.run(second.id).await?.state, RunState::Succeeded);
     Ok(())

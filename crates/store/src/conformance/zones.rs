@@ -85,7 +85,7 @@ pub async fn a_zone_is_named_while_its_tables_are_others(subject: Subject) -> Ke
     assert_eq!(
         subject.changed().await?,
         from_ref(&berlin),
-        "a new job tells nothing of the old ones"
+        "a new job says nothing of the old ones"
     );
     store.rule_applied(&berlin).await?;
     assert_eq!(subject.changed().await?, []);

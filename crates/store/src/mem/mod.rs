@@ -65,9 +65,9 @@ pub enum Flaw {
     None,
     /// Fire neither compares the job with what was planned nor minds a run that is alive already.
     SkipCompareAndSwap,
-    /// Fire asks for no lease.
+    /// Fire checks no lease.
     SkipEpochCheck,
-    /// Settle asks for no claim.
+    /// Settle checks no claim.
     SkipClaimCheck,
     /// Some jobs are accepted and not written.
     DropJob,

@@ -20,7 +20,7 @@ use crate::{
 const HINTS_MAX: usize = 10_000;
 
 impl State {
-    /// Presences are numbered rather than drawn, so that a seed tells the same story twice.
+    /// Presences are numbered rather than random, so that a seed gives the same story twice.
     pub(super) fn join(
         &mut self,
         node: &NodeInfo,

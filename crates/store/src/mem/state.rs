@@ -64,12 +64,12 @@ pub(super) struct Presence {
     pub node: NodeInfo,
     pub node_status: NodeStatus,
     pub joined_at: Timestamp,
-    /// What others told it since it last asked.
+    /// Hints for it since it last read them.
     pub hints: Vec<Hint>,
     /// When its last beat was, by uptime, and its mark.
     pub beaten: Duration,
     pub mark: BeatMark,
-    /// The latest moment that its beats were told.
+    /// The latest moment that its beats were answered with.
     pub clock_read: Timestamp,
     pub ended_at: Option<Timestamp>,
 }

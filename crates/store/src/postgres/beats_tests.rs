@@ -25,7 +25,7 @@ async fn open(server: &PgServer) -> (Arc<PgStore>, String) {
     (Arc::new(PgStore::connect(config).await.unwrap()), schema)
 }
 
-/// A node joins anew with another thread: what its beats had before went with the thread.
+/// A node joins again with another thread: what its beats had before went with the thread.
 #[test]
 fn beats_go_on_where_they_are_made_next() {
     let server = PgServer::shared().unwrap();

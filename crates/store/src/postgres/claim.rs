@@ -182,7 +182,7 @@ async fn share_jobs(conn: &Conn, live: &[LiveRow]) -> Done<JobsById> {
     jobs_by_id(conn, &rows).await
 }
 
-/// What is asked for.
+/// What is to be claimed.
 pub(super) struct Wanted<'a> {
     pub shards: &'a ShardSet,
     pub up_to: Timestamp,

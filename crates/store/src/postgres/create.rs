@@ -26,7 +26,7 @@ use crate::doc::DocError;
 use crate::row::{JobToPut, due_column, is_broken, is_gone};
 use crate::{Acting, Created, NewJob, StoreError};
 
-/// A job that somebody asked for.
+/// A job to be created.
 pub(super) struct Create<'a> {
     new: &'a NewJob,
     acting: Arc<Acting>,

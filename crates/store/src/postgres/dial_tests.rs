@@ -186,7 +186,7 @@ async fn everything_works_beside(bad: &Bad, server: &PgServer) {
     assert!(first < SOON, "{first:?}");
     let again = open(&address).await.unwrap();
     hear_each_other(&store, &again).await;
-    // Who took us is asked first from then on.
+    // Who took us is dialled first from then on.
     let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                 WHERE application_name = 'punctual'";
     server.query(kill).unwrap();

@@ -76,7 +76,7 @@ pub(super) fn is_plain(firing: &Firing) -> bool {
 }
 
 /// Whether the slot may have had a run before the job was edited: one was fired at most a lead ahead of the edit that
-/// took it back. Then history has to be asked.
+/// took it back. Then history has to be read.
 fn is_near_edit(firing: &Firing) -> bool {
     let Firing { job, decision, .. } = firing;
     let lead = limits::LEAD_MAX + limits::BEAT_EVERY;

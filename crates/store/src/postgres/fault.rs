@@ -1,4 +1,4 @@
-//! What can go wrong on the way to PostgreSQL, and what a caller is told of it.
+//! What can go wrong on the way to PostgreSQL, and the error that a caller gets.
 
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;

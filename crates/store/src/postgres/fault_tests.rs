@@ -18,7 +18,7 @@ const ALL: Page<RunId> = Page {
     limit: 100_000,
 };
 
-/// Calls of every kind, over and over, until told to stop. What goes wrong is transient, or it is a failure.
+/// Calls of every kind, over and over, until stopped. What goes wrong is transient, or it is a failure.
 async fn keep_busy(
     store: Arc<PgStore>,
     leases: Leases,

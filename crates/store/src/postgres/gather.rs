@@ -1,5 +1,5 @@
 //! Creates from many clients share a write: whoever comes while the writes before are under way is taken along by the
-//! next. One of those who wait does the write for all of them; if it is cut off, the others ask again, which is
+//! next. One of those who wait does the write for all of them; if it is cut off, the others call again, which is
 //! harmless because ids are chosen before the first try.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -125,7 +125,7 @@ impl PgStore {
             Err(error) => return fail(batch, &error),
         };
         for Call { jobs, answer, .. } in batch {
-            // Whoever does not wait any more will ask again, or does not care.
+            // Whoever does not wait any more will call again, or does not care.
             let _gone = answer.send(Ok(created.by_ref().take(jobs.len()).collect()));
         }
     }

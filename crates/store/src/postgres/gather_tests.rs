@@ -32,7 +32,7 @@ async fn creates_that_share_a_write_are_answered_each_by_itself() {
     let store = Arc::new(store(&server.fresh_schema()).await);
     let mut calls = Vec::new();
     for number in 0..200 {
-        // Every fourth wants the same key, and every job is asked for twice.
+        // Every fourth wants the same key, and every job is created twice.
         let new = new(number / 2, (number % 8 < 2).then_some("wanted"));
         let store = Arc::clone(&store);
         calls.push(tokio::spawn(async move {

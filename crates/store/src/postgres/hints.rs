@@ -1,5 +1,5 @@
-//! Hints on their way: gathered, each once, and written as one short text. Many jobs are told by their shards, so
-//! that there is never more to tell than fits.
+//! Hints on their way: gathered, each once, and written as one short text. Many jobs are announced by their shards, so
+//! that there is never more to send than fits.
 
 use std::collections::BTreeSet;
 

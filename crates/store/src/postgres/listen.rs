@@ -1,7 +1,7 @@
-//! Hints between nodes: `LISTEN` and `NOTIFY` on a connection of their own. What is to be told is gathered, each hint
-//! once, and sent as one text every few milliseconds at most; what is heard is gathered until someone asks. Nobody
+//! Hints between nodes: `LISTEN` and `NOTIFY` on a connection of their own. What is to be sent is gathered, each hint
+//! once, and sent as one text every few milliseconds at most; what is heard is gathered until someone reads it. Nobody
 //! waits for any of it, and nothing fails because of it: while there is no connection there are no hints, and when it
-//! is back those who listen are told that some were lost.
+//! is back those who listen learn that some were lost.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -27,7 +27,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause between two tries to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What tells and hears. Its connection is made when it is first used.
+/// What sends and hears hints. Its connection is made when it is first used.
 pub(super) struct Listener {
     shared: Arc<Shared>,
     /// Where its task lives: callers may have a runtime of their own, which ends before we do.
@@ -114,7 +114,7 @@ impl Shared {
             let error = self.converse(&mut failures, &mut lost).await;
             match failures {
                 0 => tracing::debug!(error, "hints between nodes were cut off"),
-                1 => tracing::warn!(error, "no hints between nodes: they look less often"),
+                1 => tracing::warn!(error, "no hints between nodes: they poll less often"),
                 _ => {}
             }
             lost = true;
@@ -172,7 +172,7 @@ impl Shared {
         Ok(client.batch_execute(&listen).await?)
     }
 
-    /// Sends what there is to tell; ends with the connection.
+    /// Sends the hints that are gathered; ends with the connection.
     #[expect(clippy::disallowed_methods, reason = "nothing is decided by this wait")]
     async fn keep_announcing(&self, client: &Client) -> Done<()> {
         let notify = client.prepare(include_str!("sql/hint.sql")).await?;
@@ -184,7 +184,7 @@ impl Shared {
                 continue;
             }
             if let Err(error) = client.execute(&notify, &[&channel, &text]).await {
-                // Told again when there is a connection.
+                // Sent again when there is a connection.
                 lock(&self.outgoing).read(&text);
                 return Err(error.into());
             }

@@ -79,7 +79,7 @@ pub(super) const LARGE: [&str; 8] = [
     "live",
 ];
 
-/// Asked of the live table, which is small, and not often: all of it, or so many from the first on.
+/// Queries of the live table, which is small, and not often: all of it, or so many from the first on.
 const THROUGH_LIVE: [&str; 4] = [
     "count_live",
     "count_standing_live",

@@ -273,7 +273,7 @@ async fn is_read(conn: &Conn, Partition(day): Partition) -> Done<bool> {
     Ok(row.map_or(Ok(false), |row| row.try_get(0))?)
 }
 
-/// Whoever makes the same day anew has the lock: then it is a part of history again, and not ours. Nobody can write to it
+/// Whoever makes the same day again has the lock: then it is a part of history again, and not ours. Nobody can write to it
 /// any more, and who did has noted it before.
 async fn drop_loose(conn: &Conn, day: Partition, until: Timestamp) -> Done<Dropped> {
     conn.rows(include_str!("sql/partition_lock.sql"), &[])

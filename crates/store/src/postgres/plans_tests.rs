@@ -99,7 +99,7 @@ pub(super) async fn check_all(client: &Client, when: &str) {
             })
         };
         for scan in &scans {
-            // Others ask days by job and id: each of their keys will do.
+            // Others query partitions by job and id: each of their keys will do.
             let large = LARGE
                 .iter()
                 .filter(|it| name == "past" || !it.starts_with("history"));
@@ -108,10 +108,10 @@ pub(super) async fn check_all(client: &Client, when: &str) {
                 .any(|it| scan.contains(&format!(" on {it} ")));
             let bits = scan.contains("Bitmap Index Scan");
             let meant = indexes.iter().any(|index| by(scan, index));
-            // By what is asked for, not by what all of the index is.
+            // By what is queried, not by what all of the index is.
             let condition = scan.split_once("Index Cond: ").map_or("", |(_, it)| it);
             let bounded = meant && condition.contains(['$', '.']);
-            // Definitions are asked for by tenant and id: each of their keys will do.
+            // Definitions are queried by tenant and id: each of their keys will do.
             let bounded = bounded || by(scan, "defs_pkey") || condition.contains("tenant = ");
             assert!(
                 bounded

@@ -26,7 +26,7 @@ use crate::StoreError;
 
 /// How long a call waits for a connection before it says that the store cannot be reached.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long a reader waits for one: whoever asked waits for all of it.
+/// How long a reader waits for one: the caller waits for all of it.
 const READ_WAIT_MAX: Duration = Duration::from_secs(5);
 /// What one statement of a reader may take.
 const READ_MAX: Duration = Duration::from_secs(10);
@@ -79,7 +79,7 @@ const COMMITTING: u8 = 2;
 pub(super) struct Conn {
     link: Option<Link>,
     transaction: AtomicU8,
-    /// What was asked and not answered yet.
+    /// Queries that are in flight.
     under_way: AtomicU32,
     /// Whether the server has refused anything: then it refuses the rest of the transaction at once.
     failed: AtomicBool,
@@ -94,7 +94,7 @@ pub(super) fn settings(schema: &str) -> String {
 }
 
 fn too_many_readers() -> StoreError {
-    let text = "as many are reading as the database connection allows: ask again in a moment";
+    let text = "as many are reading as the database connection allows: try again in a moment";
     StoreError::Slow(text.to_owned())
 }
 
@@ -303,7 +303,7 @@ impl Conn {
         })
     }
 
-    /// Begins without waiting for the answer: whatever is asked next is asked within the transaction.
+    /// Begins without waiting for the answer: the next query is made within the transaction.
     pub(super) fn begin(&self) -> Result<(), StoreError> {
         let client = &self.link()?.client;
         self.transaction.store(OPEN, Ordering::Relaxed);

@@ -245,7 +245,7 @@ impl PgServer {
 impl Drop for PgServer {
     fn drop(&mut self) {
         if self.shared.is_none() {
-            // It may be stopped already, and nobody is left who could be told.
+            // It may be stopped already, and nobody is left to report to.
             let _stopped = self.stop(Stop::Immediate);
             let _gone = fs::remove_dir_all(&self.folder);
         }

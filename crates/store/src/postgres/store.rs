@@ -123,7 +123,7 @@ impl PgStore {
         Some(self.clock.as_ref()?.now_micros())
     }
 
-    /// Time that presences are judged by, likewise.
+    /// Time that presences are measured by, likewise.
     pub(super) fn uptime(&self) -> Option<i64> {
         let uptime = self.clock.as_ref()?.uptime();
         Some(model::time::millis(uptime))

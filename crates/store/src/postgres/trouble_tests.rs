@@ -205,7 +205,7 @@ const NEVER: u8 = 0;
 const AT_ONCE: u8 = 1;
 const AT_COMMIT: u8 = 2;
 
-/// Stands before a server. Told to, it lets a question through, waits for the answer, keeps it and hangs up.
+/// Stands before a server. When armed, it lets a query through, waits for the answer, keeps it and hangs up.
 struct Proxy {
     port: u16,
     cut: Arc<AtomicU8>,

@@ -315,7 +315,7 @@ async fn past(conn: &Conn, moments: &[(JobId, Timestamp)]) -> Done<Vec<Row>> {
     let bounds = moments.iter().map(|(_, at)| ids(*at));
     let (first, end): (Vec<Uuid>, Vec<Uuid>) = bounds.unzip();
     let at: Vec<i64> = moments.iter().map(|(_, at)| at.as_millis()).collect();
-    // Bounds of the whole batch, so that days are left out that no job asks about.
+    // Bounds of the whole batch, so that partitions are left out that no job needs.
     let (Some(least), Some(most)) = (first.iter().min(), end.iter().max()) else {
         return Ok(Vec::new());
     };

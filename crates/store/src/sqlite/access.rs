@@ -99,7 +99,7 @@ impl Db {
         number(&self.conn, include_str!("sql/change_keys.sql"), [])
     }
 
-    /// Asked again, it is the same key, and was entered in the audit log before.
+    /// Called again, it is the same key, and was entered in the audit log before.
     fn insert_key(&self, key: &AccessKey) -> Done<()> {
         let change = self.change_keys()?;
         let mut insert = self

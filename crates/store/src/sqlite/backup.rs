@@ -18,7 +18,7 @@ const STEP_PAGES: i32 = 1_024;
 /// How long another writer may hold the file before we give up; in the log's mode it never does.
 const BUSY_MAX: Duration = Duration::from_secs(10);
 
-/// Copies the database of a data folder, or a database file, to a new file; `progress` is told pages
+/// Copies the database of a data folder, or a database file, to a new file; `progress` is passed pages
 /// done and in all. Answers the bytes written. An existing file is never overwritten, and a copy that
 /// fails is removed.
 pub fn backup(

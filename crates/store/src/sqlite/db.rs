@@ -51,7 +51,7 @@ impl Shared {
         now
     }
 
-    /// When a presence that ends now ended, as far as its claims are judged by it.
+    /// When a presence that ends now ended, as far as its claims depend on it.
     pub(super) fn presence_end(&self) -> Timestamp {
         presence_end(self.see(), self.seen())
     }

@@ -1,4 +1,4 @@
-//! What can go wrong inside SQLite, and what a caller is told of it.
+//! What can go wrong inside SQLite, and the error that a caller gets.
 
 use rusqlite::{Error, ErrorCode};
 

@@ -70,7 +70,7 @@ pub(super) fn get_runs(conn: &Connection, wanted: &[(TenantId, RunId)]) -> Done<
     wanted.iter().map(read).collect()
 }
 
-/// What is asked of every table of a listing.
+/// What is queried from every table of a listing.
 struct Listing {
     tenant: TenantId,
     before: Vec<u8>,

@@ -15,7 +15,7 @@ use crate::{JobFilter, Page};
 /// States that have an index of their own.
 const RARE: [JobState; 3] = [JobState::Paused, JobState::Invalid, JobState::Deleted];
 
-/// How many of the newest jobs are looked at before an index is asked; few in tests, so that both happen.
+/// How many of the newest jobs are looked at before an index is read; few in tests, so that both happen.
 const SCAN_MIN: usize = if cfg!(test) { 8 } else { 2_000 };
 
 /// A filter as the statements want it.

@@ -64,7 +64,7 @@ const READER_CACHE_KIB: i64 = 8 * 1024;
 /// Pages in the log before the writer moves them into the file.
 const CHECKPOINT_PAGES: i64 = 4_000;
 
-/// What the log keeps of its room when it begins anew.
+/// What the log keeps of its room when it starts again.
 const LOG_BYTES_MAX: i64 = 64 * 1024 * 1024;
 
 fn unusable(text: String) -> StoreError {
@@ -326,7 +326,7 @@ fn settle_in(conn: &Connection, cache_kib: i64) -> Done<()> {
     conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     conn.busy_timeout(Duration::from_secs(5))?;
     // Plans depend on the statement alone. Without this, SQLite looks at bound values to choose among partial
-    // indexes, and prepares the statement anew after every bind: half of all time.
+    // indexes, and prepares the statement again after every bind: half of all time.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "cache_size", -cache_kib)?;
     conn.pragma_update(None, "foreign_keys", false)?;

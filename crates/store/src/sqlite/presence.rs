@@ -41,7 +41,7 @@ struct Known {
     /// When its last beat was, by uptime, and its mark.
     beaten: Duration,
     mark: BeatMark,
-    /// The latest moment that its beats were told.
+    /// The latest moment that its beats were answered with.
     clock_read: Timestamp,
 }
 

@@ -68,7 +68,7 @@ async fn fill(store: &SqliteStore, day: Partition, rows: i64) {
 /// How many rows a table has; none if there is no such table.
 async fn rows(store: &SqliteStore, table: String) -> Option<i64> {
     let count = move |conn: &Connection| {
-        // Asked of the file: a connection's own idea of its tables may be of before.
+        // Read from the file: a connection's own idea of its tables may be of before.
         let there = "SELECT 1 FROM sqlite_schema WHERE name = ?1";
         let there = conn.prepare(there)?.exists([&table])?;
         let sql = format!("SELECT count(*) FROM {table}");

@@ -249,10 +249,10 @@ fn every_statement_fits_the_schema_and_is_used() {
 #[test]
 fn no_statement_reads_a_table_that_may_be_large_from_end_to_end() {
     let conn = fresh_schema();
-    // Asked at the start only, or of tables with a row for each presence, shard or day; `orphans` only while
+    // Run at the start only, or of tables with a row for each presence, shard or day; `orphans` only while
     // a presence that has ended may hold something; `is_crowded` ends at the first entry of an index. `resting` and
     // `rules_changed` read indexes of what is nearly never there, `zones` has a row for each zone. `gone_partition` reads
-    // the names of tables, and `is_large` and `shrink_partition` end after so many rows. `count_tenants` is asked when a
+    // the names of tables, and `is_large` and `shrink_partition` end after so many rows. `count_tenants` is run when a
     // tenant is made, `count_waiting` reads an index of what is nearly never there now and then, `root_keys` at a start and
     // when a key is revoked, `count_secrets` at a start and after a rewrap, `count_users` when a user is made. There are few `report_keys`, and retention
     // looks through what is handed over now and then.

@@ -172,7 +172,7 @@ fn plans(conn: &Connection) -> BTreeMap<String, String> {
     plans.collect()
 }
 
-/// A plan depends on statistics alone, and SQLite has them only when it is told to make them, which nobody does.
+/// A plan depends on statistics alone, and SQLite has them only after ANALYZE, which nobody does.
 #[test]
 fn no_statement_finds_its_rows_in_another_way_when_there_are_many_tenants() {
     let conn = super::tests::fresh_schema();

@@ -200,7 +200,7 @@ async fn a_calendar_that_cannot_be_read_hides_neither_its_jobs_nor_others() {
     assert_eq!(names, ["b"]);
     let read = store.get_job(ME, job.id).await.unwrap().unwrap();
     assert!(matches!(read.def.schedule.kind, Kind::Broken(_)));
-    // Its version is known, so it can be written anew.
+    // Its version is known, so it can be written again.
     let again = nights("a");
     let put = store.put_calendar(ME, &again, Some(Version::FIRST)).await;
     assert_eq!(put.unwrap(), CalendarPut::Done);

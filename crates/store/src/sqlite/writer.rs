@@ -76,7 +76,7 @@ impl<T: Send, F: FnMut(&mut Db) -> Done<T> + Send> Call for Waiting<T, F> {
             caller,
             ..
         } = *self;
-        // A caller that went away needs no answer: what it asked for is done all the same.
+        // A caller that went away needs no answer: its request is done all the same.
         let _gone = caller.send((work, found.ok_or_else(stopped)));
     }
 
@@ -274,7 +274,7 @@ fn serve(mut db: Db, mut queues: Queues) {
 }
 
 /// Nothing of a group could be written. The calls are tried one by one, unless someone else has the file locked: each of
-/// them would wait for that anew. Answers why, if so.
+/// them would wait for that again. Answers why, if so.
 fn again(db: &mut Db, group: Group, fault: Fault) -> Option<StoreError> {
     let calls = group.calls.len();
     tracing::warn!(?fault, calls, "a group commit failed");

@@ -10,7 +10,7 @@ use super::*;
 use crate::conformance::{TestClock, job, job_with};
 use crate::{ClientStore, Created, EngineStore as _, NodeInfo, NodeStatus};
 
-/// Holds the writer in a call until told to go on, so that what follows becomes one group.
+/// Holds the writer in a call until released, so that what follows becomes one group.
 async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
     let (go, wait) = mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);

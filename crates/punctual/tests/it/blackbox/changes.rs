@@ -19,7 +19,7 @@ const JOBS: usize = 50;
 struct Acknowledged {
     at: i64,
     withdrawn: BTreeSet<String>,
-    /// On their way before they were asked for, or perhaps so.
+    /// On their way before they were marked, or perhaps so.
     excused: BTreeSet<String>,
 }
 
@@ -63,7 +63,7 @@ impl Acknowledged {
     }
 }
 
-/// Asks for a change to every job, each at a moment around one of its slots, which is when it is hardest.
+/// Requests a change of every job, each at a moment around one of its slots, which is when it is hardest.
 fn change_each(
     jobs: &[Planned],
     seed: u64,
@@ -186,7 +186,7 @@ fn edits_neither_lose_nor_double_a_slot() {
     let server = Server::start();
     let mut jobs = recurring(&receiver, &server, 30);
     for round in 0..4 {
-        // The same slots, told anew; every other time in the schedule itself.
+        // The same slots, written again; every other time in the schedule itself.
         change_each(&jobs, seed + round, |job| {
             let schedule = json!({ "schedule": job.body()["schedule"], "payload": round });
             let payload = json!({ "payload": round });

@@ -55,7 +55,7 @@ fn moments(seed: u64) -> Vec<i64> {
         .collect()
 }
 
-/// Jobs of a client that was not told of them are jobs all the same; their slots are what history says.
+/// Jobs of a client that got no answer are jobs all the same; their slots are what history says.
 fn unacknowledged(planned: &[Planned], history: &[Entry], url: &str) -> Vec<Planned> {
     let known = |entry: &&Entry| planned.iter().all(|job| job.id != entry.job);
     let jobs = history.iter().filter(known);

@@ -129,7 +129,7 @@ fn a_full_disk_is_said_clearly_and_room_is_used_again_at_once() {
     assert_eq!(refusal.status, 507);
     assert_eq!(refusal.json()["type"], "/problems/storage-full");
     for _ in 0..5 {
-        // It may be full for long, and is asked all the while.
+        // It may be full for long, and is queried all the while.
         assert!(process::busy(&server, Duration::from_secs(1)) < 0.5);
         assert_eq!(http.post("/v1/jobs", &bulky(&url)).status, 507);
         reads_answer(&http, &made);

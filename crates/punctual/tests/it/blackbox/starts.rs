@@ -39,7 +39,7 @@ fn data(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// One line, code 2, and not a byte changed; asked twice, because a first try may leave something behind.
+/// One line, code 2, and not a byte changed; run twice, because a first try may leave something behind.
 #[track_caller]
 fn is_refused_untouched(folder: &Path, says: &str) {
     let before = data(folder);

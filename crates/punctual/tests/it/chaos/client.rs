@@ -11,7 +11,7 @@ use super::fleet::{Addresses, NODES};
 use super::load::LoadJob;
 use crate::support::{Http, Receiver, now, pause};
 
-/// How long one node may take to answer before the next is asked.
+/// How long one node may take to answer before the next is called.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// After so long without an acknowledgement a job counts as refused.
 const GIVES_UP_AFTER: i64 = 60_000;

@@ -33,7 +33,7 @@ pub struct Fleet {
     logs: Vec<(String, String)>,
 }
 
-/// Where the nodes that run can be asked.
+/// Where the nodes that run can be called.
 #[derive(Clone, Default)]
 pub struct Addresses(Arc<Mutex<[Option<String>; NODES]>>);
 
@@ -86,7 +86,7 @@ impl Fleet {
         }
     }
 
-    /// Somebody who can be asked.
+    /// A node that can be called.
     pub fn http(&self) -> Http {
         let address = (0..NODES).find_map(|node| self.addresses.of(node));
         Http::new(&address.expect("a node that runs"))
@@ -125,7 +125,7 @@ impl Fleet {
         self.keep_log(node, log.read());
     }
 
-    /// Asks a node to stop in good order, and waits for its end.
+    /// Stops a node in good order, and waits for its end.
     pub fn stop(&mut self, node: usize) {
         let server = self.take(node);
         let log = server.log_handle();
@@ -140,7 +140,7 @@ impl Fleet {
         server.expect("a node that runs").signal(signal);
     }
 
-    /// Those that have ended without having been asked to.
+    /// Those that have ended without having been stopped.
     pub fn fallen(&mut self) -> Vec<&'static str> {
         let nodes = self.nodes.iter_mut().zip(NAMES);
         let fallen = nodes.filter_map(|(node, name)| {

@@ -37,7 +37,7 @@ impl Manner {
     }
 }
 
-/// A job, and what must be known of it to judge what became of it.
+/// A job, and what must be known of it to check what became of it.
 #[derive(Debug, Clone)]
 pub struct LoadJob {
     pub id: String,

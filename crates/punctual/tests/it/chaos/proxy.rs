@@ -1,7 +1,7 @@
 //! What stands between a node and its database: a link that can be cut, held up, slowed down, and led elsewhere.
 //!
 //! Held, not a byte passes in either direction and nobody is informed, as when a cable is pulled; what was under way
-//! passes when the link opens again. Deaf, what the node says arrives and no answer comes back: whatever it asked for
+//! passes when the link opens again. Deaf, what the node says arrives and no answer comes back: whatever it requested
 //! happens, and it does not know. Refused, connections end at once and new ones with them.
 
 use std::collections::VecDeque;

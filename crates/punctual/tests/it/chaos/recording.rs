@@ -1,4 +1,4 @@
-//! What was seen: history and slots as the API tells them, arrivals at the target, and the faults between.
+//! What was seen: history and slots as the API lists them, arrivals at the target, and the faults between.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -85,7 +85,7 @@ impl Entry {
     }
 }
 
-/// A slot, or several in a row, as `GET /v1/jobs/{id}/slots` tells it.
+/// A slot, or several in a row, as `GET /v1/jobs/{id}/slots` lists it.
 #[derive(Debug, Clone)]
 pub struct SlotAnswer {
     pub first: i64,
@@ -126,7 +126,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads all that the API can tell; also answers history as it came, for the record.
+    /// Reads all that the API has; also answers history as it came, for the record.
     pub fn read(
         http: &Http,
         jobs: Vec<LoadJob>,

@@ -118,7 +118,7 @@ impl Server {
         } else {
             &["--listen", "127.0.0.1:0"]
         };
-        // Receivers are on this machine, which a server that asks for keys calls only if it is told that it may.
+        // Receivers are on this machine, which a server that asks for keys calls only if its configuration allows it.
         let egress: &[&str] = if arguments.contains(&KEYS) && !arguments.contains(&"--egress-allow")
         {
             &["--egress-allow", "public,loopback"]

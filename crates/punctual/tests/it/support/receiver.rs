@@ -1,4 +1,4 @@
-//! A receiver of callbacks on loopback: writes down what comes when, and answers as it is told. It keeps
+//! A receiver of callbacks on loopback: writes down what comes when, and answers as scripted. It keeps
 //! connections open, one thread each.
 
 use std::collections::BTreeMap;

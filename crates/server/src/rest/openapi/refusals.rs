@@ -81,7 +81,7 @@ pub(super) fn add(method: &str, path: &str, operation: &mut Value) {
     }
 }
 
-/// What tells a client how fast it may go.
+/// The headers that say how fast a client may go.
 fn headers_of_rates() -> Value {
     let text =
         |description: &str| json!({"description": description, "schema": {"type": "string"}});

@@ -36,7 +36,7 @@ impl World {
                 let joined = store.join(&self.newcomer()).await;
                 self.joined.extend(joined.as_ref().ok());
                 if let (Ok(presence), true) = (&joined, learn) {
-                    // Few are remembered, so that most questions are asked by the living.
+                    // Few are remembered, so that most calls are made by the living.
                     self.presences.truncate(2);
                     let leases = Leases {
                         presence: *presence,
@@ -297,7 +297,7 @@ impl World {
         all.push(self.show(listed.await.unwrap()));
     }
 
-    /// What came of every slot, and what is told from the middle of each entry on.
+    /// What came of every slot, and what is recorded from the middle of each entry on.
     async fn dump_slots(&self, jobs: &[Job], all: &mut Vec<String>) {
         let (first, last) = (Timestamp::MIN, Timestamp::MAX);
         for job in jobs {
@@ -316,7 +316,7 @@ impl World {
     }
 }
 
-/// A deleted job names no calendar, so what it once named may be gone; and whether that can still be told
+/// A deleted job names no calendar, so what it once named may be gone; and whether that can still be known
 /// is a store's own affair.
 fn nameless(job: &Job) -> Job {
     let mut job = job.clone();

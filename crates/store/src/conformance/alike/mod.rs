@@ -1,4 +1,4 @@
-//! Two stores, asked the same random questions, give the same answers.
+//! Two stores give the same answers to the same random calls.
 //!
 //! `ops` makes up what happens: few jobs, few presences, every method, in any order, with clocks that move,
 //! answers that get lost and calls that are made twice. A `world` turns that into calls on one store (`intents`),
@@ -137,7 +137,7 @@ fn a_store_answers_as_it_does_itself() {
     answers_alike(Subject::mem, Subject::mem);
 }
 
-/// Questions that cannot tell a broken store from a whole one would prove nothing.
+/// Questions that a broken store answers as a whole one does would prove nothing.
 #[test]
 fn every_flaw_is_found() {
     for flaw in [

@@ -48,7 +48,7 @@ pub(super) enum PresenceOp {
     Lease(Want),
     Leave,
     Fence,
-    /// Seconds pass in which only one is heard, and then it bars the others.
+    /// Seconds pass in which only one is heard, and then it fences the others.
     Outlive,
 }
 
@@ -119,7 +119,7 @@ pub(super) enum EngineOp {
         runs: Vec<u8>,
         fresh: bool,
     },
-    /// Answers all that a presence was asked for.
+    /// Answers all marks of a presence.
     Withdraw {
         taken_back: bool,
     },

@@ -1,6 +1,6 @@
 -- fence: of these presences, those whose last beat is still the one that is named end. That is compared when the row is
 -- locked, with the row as it then is: whoever has beaten meanwhile, or waits to write a beat, is left alone or comes too late.
--- Each may have gone on for as long as it lived by what its beats were told.
+-- Each may have gone on for as long as it lived by the times that its beats were answered with.
 WITH t AS MATERIALIZED (
     SELECT coalesce($3::bigint, now_ms()) AS now, greatest($4::bigint, (SELECT max(seen_at) FROM presences)) AS seen),
 lapsed AS MATERIALIZED (

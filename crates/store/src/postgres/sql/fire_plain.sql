@@ -1,5 +1,5 @@
--- fire: the same for most views: not edited within a lead of the slot, so that history need not be asked; their runs not
--- counted, due when their slot is, and their ends of no meaning to others; claimed by whoever asks. One that has no next
+-- fire: the same for most views: not edited within a lead of the slot, so that history need not be read; their runs not
+-- counted, due when their slot is, and their ends of no meaning to others; claimed by the caller. One that has no next
 -- slot is finished.
 WITH me AS MATERIALIZED (
     SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL),

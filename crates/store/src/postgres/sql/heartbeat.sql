@@ -1,4 +1,4 @@
--- heartbeat: the views in which the attempt is handed over already. It is trusted anew, unless it is to end;
+-- heartbeat: the views in which the attempt is handed over already. It is trusted again, unless it is to end;
 -- whoever's clock is behind takes no trust away. (Written so that only the runs can be looked up: many more may be trusted.)
 UPDATE handed h SET beaten_at = $4, progress = coalesce(n.progress, h.progress),
     trusted_until = CASE WHEN h.cancelled THEN h.trusted_until

@@ -1,2 +1,2 @@
--- hint: what there is to tell, in one text.
+-- hint: the hints that are gathered, in one text.
 SELECT pg_notify($1, $2)

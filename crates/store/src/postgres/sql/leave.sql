@@ -1,4 +1,4 @@
--- leave: a presence ends, once; when, as far as its claims are judged by it. Whatever it is writing is written first.
+-- leave: a presence ends, once; when, as far as its claims depend on it. Whatever it is writing is written first.
 WITH me AS MATERIALIZED (SELECT no FROM presences WHERE id = $1 AND ended_at IS NULL FOR UPDATE),
 t AS MATERIALIZED (
     SELECT coalesce($2::bigint, now_ms()) AS now, greatest($3::bigint, (SELECT max(seen_at) FROM presences)) AS seen)

@@ -1,2 +1,2 @@
--- hints: who tells, so that nobody hears itself.
+-- hints: who sends, so that nobody hears itself.
 SELECT pg_backend_pid()

@@ -268,7 +268,7 @@ fn paths_parameters_and_headers_of_nonsense_are_refused() {
 }
 
 impl Target {
-    /// An answer to HEAD has no body, so it is not looked at as closely.
+    /// An answer to HEAD has no body, so less of it is checked.
     #[track_caller]
     fn throw_request(&mut self, method: &str, path: &str) {
         if method == "HEAD" {

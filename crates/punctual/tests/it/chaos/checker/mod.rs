@@ -1,4 +1,4 @@
-//! What must hold after everything: the jobs' schedules, the history, what the API tells of slots, and what the
+//! What must hold after everything: the jobs' schedules, the history, what the API says of slots, and what the
 //! target saw are held against each other. Nothing is taken for granted: which slots there are is computed here.
 //!
 //! `slots`: every slot is decided exactly once. `skips`: what did not run has a reason that its job's policy
@@ -31,7 +31,7 @@ pub enum Kind {
     DecidedTwice,
     /// A decision about a slot that its job does not have, or about no job that was made.
     Stranger,
-    /// What the API tells of a slot is not what history says.
+    /// What the API says of a slot is not what history says.
     AnsweredOtherwise,
     /// A skip or an end that its job's policy does not explain.
     Unexplained,
@@ -141,7 +141,7 @@ impl<'a> Books<'a> {
         entry.slot + job.map_or(0, |job| job.offset)
     }
 
-    /// Whether times are judged: no fault, nor most of what it leaves behind, touches this moment.
+    /// Whether times are checked: no fault, nor most of what it leaves behind, touches this moment.
     fn is_calm(&self, millis: i64) -> bool {
         !self.is_struck(millis, 1)
     }

@@ -160,7 +160,7 @@ fn is_overload(books: &Books<'_>, entries: &[&Entry], entry: &Entry, decided: i6
 fn cancelled(job: &LoadJob, entry: &Entry) -> Option<&'static str> {
     let replaced = entry.reason.as_deref() == Some("replaced");
     let explained = replaced && job.overlap == Overlap::CancelRunning;
-    (!explained).then_some("nobody asked for it")
+    (!explained).then_some("nobody requested it")
 }
 
 fn dead(books: &Books<'_>, job: &LoadJob, entry: &Entry) -> Option<&'static str> {

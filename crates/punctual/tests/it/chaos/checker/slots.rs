@@ -1,4 +1,4 @@
-//! Every slot of every job is decided exactly once: by history, and by what the API tells.
+//! Every slot of every job is decided exactly once: by history, and by what the API lists.
 
 use std::collections::BTreeMap;
 

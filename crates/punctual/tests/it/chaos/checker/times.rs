@@ -18,7 +18,7 @@ const TAKEOVER_WATCHED: i64 = 6_500;
 const HAND_OVER_MAX: i64 = 250;
 /// So long after it.
 const HAND_OVER_WATCHED: i64 = 3_000;
-/// A one-off that was made so shortly before it was due is judged apart.
+/// A one-off that was made so shortly before it was due is checked apart.
 const KNOWN_BEFORE: i64 = 6_000;
 
 /// The first arrival of a run whose target is quick.
