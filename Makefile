@@ -20,6 +20,10 @@ CHAOS_SEED ?=
 # How long it then makes many calls at once on each SQL store; `CONCURRENT_SEED=42` picks the same calls again.
 CONCURRENT_SECONDS ?= 120
 CONCURRENT_SEED ?=
+# What properties and random operations begin with in `make test` and `make check`; PROPTEST_RNG_SEED=42 tries the same again.
+ifndef PROPTEST_RNG_SEED
+PROPTEST_RNG_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
 
 # What `make bench` measures on, sqlite or postgres; how long `make soak` takes.
 STORE ?= sqlite
@@ -38,16 +42,18 @@ run: ## Build the release binary and start it: `punctual serve` (more arguments:
 	@echo "==> starting it; jobs may call $$PUNCTUAL_EGRESS_ALLOW addresses (PUNCTUAL_EGRESS_ALLOW); stop it with Ctrl-C"
 	$(TARGET)/release/punctual serve $(ARGS)
 
+test check: export PROPTEST_RNG_SEED := $(PROPTEST_RNG_SEED)
 test: tools fmt-check contract clippy deny ## Install what tests need, then run them all: format, clippy, tidy, every suite.
 	@echo "==> the examples in the documentation"
 	cargo test --workspace --all-features --locked --doc --quiet
-	@echo "==> every test of the workspace; a missing program fails a test here instead of skipping it"
-	PUNCTUAL_TEST_COMPLETE=1 cargo nextest run --workspace --all-features --locked --no-fail-fast
+	@echo "==> every test of the workspace, PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED; a missing program fails a test here instead of skipping it"
+	PUNCTUAL_TEST_COMPLETE=1 cargo nextest run --workspace --all-features --locked --no-fail-fast || \
+		{ echo "==> what was random began with PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"; exit 1; }
 	@echo "==> requests made from the contract, with a key and without: no 5xx, and nothing that the contract does not name"
 	scripts/schemathesis $(TARGET)/debug/punctual
 
 check: fmt-check clippy ## The quick form: format, clippy, unit tests and tidy; installs nothing.
-	@echo "==> unit tests and tidy"
+	@echo "==> unit tests and tidy, PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
 	cargo test --workspace --all-features --locked --lib --bins --quiet
 	cargo test --all-features --locked -p punctual --test tidy --quiet
 
