@@ -138,10 +138,13 @@ async fn find(api: &Api, job: &Job, at: Timestamp) -> Result<Found, OpError> {
             return Found::Slot(entry);
         }
         // A stretch covers moments between its slots too.
-        match entry.is_of(&job.def.schedule) {
-            true if is_slot(job, at) => Found::Slot(entry),
-            false if count > 2 => Found::Within(entry),
-            true | false => Found::Nothing,
+        let is_of = entry.is_of(&job.def.schedule);
+        if is_of && is_slot(job, at) {
+            Found::Slot(entry)
+        } else if !is_of && count > 2 {
+            Found::Within(entry)
+        } else {
+            Found::Nothing
         }
     });
     let mut found = found.filter(|found| *found != Found::Nothing);
