@@ -24,13 +24,13 @@ pub mod presence;
 mod proxy;
 mod queue;
 pub mod redirect;
-pub mod secret;
+mod secret;
 pub mod shard;
 pub mod shell;
 pub mod signing;
 pub mod success;
 pub mod target;
-pub mod tenant;
+mod tenant;
 mod tls;
 pub mod user;
 
