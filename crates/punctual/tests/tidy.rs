@@ -671,9 +671,7 @@ fn nothing_is_dialled_but_by_the_egress_guard() {
 fn every_queue_has_a_bound_with_a_name() {
     const QUEUES: [&str; 3] = ["mpsc::channel", "sync_channel", "broadcast::channel"];
     const ENDLESS: [&str; 4] = ["unbounded_channel", "UnboundedSender", "crossbeam", "flume"];
-    let is_product = |file: &File| file.is_rust() && file.path.contains("/src/") && !file.is_test();
-    let mut product: Vec<File> = files().into_iter().filter(is_product).collect();
-    product.retain(|file| !file.path.contains("/conformance/"));
+    let product = product();
     let mut queues = 0;
     let mut wrong = violations(&product, |file| lines_with(file, &ENDLESS));
     wrong.extend(violations(&product, |file| {
@@ -696,6 +694,145 @@ fn every_queue_has_a_bound_with_a_name() {
         found
     }));
     assert!(queues > 5, "they have moved");
+    none(&wrong);
+}
+
+/// An attempt ends by a settlement: one place moves its run on, and one duty sends what it decided to the store.
+#[test]
+fn an_attempt_ends_by_a_settlement_alone() {
+    const WAYS: [(&str, &[&str]); 3] = [
+        ("RunEvent::Settled", &["crates/model/src/view/settle.rs"]),
+        ("E::Settled", &["crates/model/src/run.rs"]),
+        ("store.settle(", &["crates/engine/src/settle.rs"]),
+    ];
+    let product = product();
+    let mut wrong = Vec::new();
+    for (way, places) in WAYS {
+        let others: Vec<File> = product
+            .iter()
+            .filter(|file| !places.contains(&file.path.as_str()))
+            .map(|file| File {
+                path: file.path.clone(),
+                text: file.product().to_owned(),
+            })
+            .collect();
+        assert!(others.len() < product.len(), "{places:?} has moved");
+        assert!(read(places[0]).contains(way), "{way} has moved");
+        wrong.extend(violations(&others, |file| lines_with(file, &[way])));
+    }
+    none(&wrong);
+}
+
+/// Nodes send each other hints: one statement notifies, and what it may say is ids.
+#[test]
+fn nodes_send_each_other_hints_alone() {
+    const IDS: [&str; 3] = ["TenantId", "JobId", "Shard"];
+    const HINT: &str = "crates/store/src/postgres/sql/hint.sql";
+    let mut others = files();
+    others.retain(|file| {
+        let is_statement = file.path.ends_with(".sql") && file.path != HINT;
+        let is_product = file.is_rust() && file.path.contains("/src/") && !file.is_test();
+        is_statement || is_product && !file.path.contains("/bench/")
+    });
+    assert!(read(HINT).contains("pg_notify("), "it has moved");
+    let mut wrong = violations(&others, |file| {
+        lines_with(file, &["pg_notify", "\"NOTIFY ", "format!(\"NOTIFY"])
+    });
+    let types = read("crates/store/src/types.rs");
+    let (_, hints) = types.split_once("pub enum Hint {").unwrap();
+    let (hints, _) = hints.split_once("\n}").unwrap();
+    let hints = code_of(hints);
+    let names = hints.split(|c: char| !c.is_alphanumeric());
+    let held = hints.split('(').skip(1);
+    let held = held.flat_map(|rest| rest.split(')').next().unwrap_or_default().split(", "));
+    assert!(names.count() > 10, "they have moved");
+    let others = held.filter(|name| !IDS.contains(name));
+    wrong.extend(others.map(|name| format!("Hint holds {name}, which is no id")));
+    none(&wrong);
+}
+
+/// Each executor runs the suite, with the promise that a deadline ends a delivery. `http` speaks both of its protocols.
+#[test]
+fn every_executor_passes_the_suite() {
+    let sources: Vec<File> = files()
+        .into_iter()
+        .filter(|file| file.path.starts_with("crates/executor/") && file.is_rust())
+        .collect();
+    let kind = |file: &File| {
+        let parts = file.path.split('/').skip(3).next();
+        parts.unwrap_or_default().to_owned()
+    };
+    let with = |text: &str| -> BTreeSet<String> {
+        let found = sources.iter().filter(|file| file.text.contains(text));
+        found.map(kind).collect()
+    };
+    let executors = with("impl Executor for ");
+    assert!(executors.len() > 1, "they have moved");
+    let tested = with("conformance_suite!");
+    none(&executors.difference(&tested).cloned().collect::<Vec<_>>());
+}
+
+/// What is in the audit log stays as it was written, until it goes with its segment.
+#[test]
+fn no_statement_changes_an_audit_entry() {
+    let mut statements = files();
+    statements.retain(|file| file.path.contains("/src/") && !file.is_test());
+    none(&violations(&statements, |file| {
+        lines_with(file, &["UPDATE audit ", "REPLACE INTO audit "])
+    }));
+}
+
+/// Nobody outside of the board can hold its lock, so nobody waits or takes another while it is held.
+#[test]
+fn the_lock_of_the_board_stays_in_its_methods() {
+    let mut board = files();
+    board.retain(|file| file.path.starts_with("crates/engine/src/board/"));
+    let guards = |file: &File| {
+        let signatures = file.text.split("\n}").flat_map(|text| text.split("fn "));
+        let heads = signatures.filter_map(|text| text.split('{').next());
+        heads.filter(|head| head.contains("MutexGuard<")).count()
+    };
+    assert_eq!(board.iter().map(guards).sum::<usize>(), 1, "one gives it");
+    let own = read("crates/engine/src/board/mod.rs");
+    assert!(
+        own.contains("\n    fn state(&self) -> MutexGuard<"),
+        "to its own methods"
+    );
+    none(&violations(&board, |file| {
+        lines_with(file, &["async fn ", ".await", "pub(crate) state:"])
+    }));
+}
+
+/// What is said to be absent is kept so by a test that is there.
+#[test]
+fn every_invariant_names_the_tests_that_keep_it() {
+    let text = read("ARCHITECTURE.md");
+    let mut sources = String::new();
+    for file in files().iter().filter(|file| file.is_rust()) {
+        sources.push_str(&file.text);
+    }
+    let mut invariants = 0;
+    let mut wrong = Vec::new();
+    for paragraph in text
+        .split("\n\n")
+        .filter(|it| it.starts_with("**Invariant:**"))
+    {
+        invariants += 1;
+        let keepers = paragraph.split_once("Kept by").map(|(_, names)| names);
+        let keepers = keepers.unwrap_or_default().split('`').skip(1).step_by(2);
+        let head: String = paragraph.chars().skip(15).take(50).collect();
+        let mut named = 0;
+        for keeper in keepers {
+            named += 1;
+            if !sources.contains(&format!("fn {keeper}(")) {
+                wrong.push(format!("{head}…: there is no test {keeper}"));
+            }
+        }
+        if named == 0 {
+            wrong.push(format!("{head}…: nothing keeps it"));
+        }
+    }
+    assert!(invariants > 20, "they have moved");
     none(&wrong);
 }
 
@@ -760,12 +897,8 @@ fn only_the_clock_sleeps() {
         // It starts servers for tests.
         "crates/store/src/postgres/server.rs",
     ];
-    let others = files().into_iter().filter(|file| {
-        let is_product = file.is_rust() && file.path.contains("/src/") && !file.is_test();
-        let helps_tests = file.path.contains("/conformance/");
-        is_product && !helps_tests && !SLEEPERS.contains(&file.path.as_str())
-    });
-    let others: Vec<File> = others.collect();
+    let mut others = product();
+    others.retain(|file| !SLEEPERS.contains(&file.path.as_str()));
     none(&violations(&others, |file| {
         lines_with(file, &["clippy::disallowed_methods"])
     }));
@@ -924,6 +1057,16 @@ fn root() -> PathBuf {
         .join("../..")
         .canonicalize()
         .unwrap()
+}
+
+/// What is in the binary: no tests, and nothing that only tests are built with.
+fn product() -> Vec<File> {
+    let mut product = files();
+    product.retain(|file| {
+        let is_source = file.is_rust() && file.path.contains("/src/") && !file.is_test();
+        is_source && !file.path.contains("/conformance/")
+    });
+    product
 }
 
 /// Every text file that people write, in order. What tools write (`Cargo.lock`) is not among them, nor
