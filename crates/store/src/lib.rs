@@ -24,6 +24,8 @@ mod replays;
 mod row;
 mod run_counts;
 mod secrets;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod statement;
 mod types;
 mod users;
 mod waits;

@@ -106,8 +106,8 @@ async fn insert(conn: &Conn, key: &AccessKey, change: i64) -> Done<bool> {
                 &expires_at,
                 &last_used_at,
                 &revoked_at,
-                &change,
                 &queues_text(&key.queues),
+                &change,
             ],
         )
         .await?;

@@ -183,11 +183,11 @@ impl PgStore {
             &alert.tenant.0,
             &name,
             &version,
-            &only,
             &alert.job.0,
             &created,
             &updated,
             &stored,
+            &only,
             &was,
         ];
         let written = if was.is_some() {

@@ -1,8 +1,10 @@
 //! What statements leave to be filled in when they are prepared, so that it is written once: the numbers of words, such as
-//! `{RunState::Skipped}`, and the columns of a job, a live run or an ended one, in the order in which `rows` reads them.
-//! `{place}` is where a job stands in the order of plan. `{job}` and `{live}` read payloads whole; `{job $2}` and `{live $2}` leave those in the store that have more bytes than $2.
+//! `{RunState::Skipped}`, and the columns of a job, a live run or an ended one, in the order in which `rows` reads them; those
+//! of other tables are in `crate::statement`. `{place}` is where a job stands in the order of plan. `{job}` and `{live}` read
+//! payloads whole; `{job $2}` and `{live $2}` leave those in the store that have more bytes than $2.
 
 use crate::code::number;
+use crate::statement::{columns, filled as filled_with, of_table};
 
 /// Columns of jobs `j`: where they stand.
 const STANDING: &str = "j.id, j.tenant, j.version, j.state, j.state_at, j.next_slot, j.slot_last, j.runs_made, \
@@ -25,18 +27,7 @@ const PLACE: &str = "(((j.due_at >> 6) << 14) | (j.shard::bigint << 6) | (j.due_
 
 /// A statement as it is prepared.
 pub(super) fn filled(sql: &str) -> String {
-    let mut parts = sql.split('{');
-    let mut whole = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part
-            .split_once('}')
-            .and_then(|(blank, rest)| Some((value(blank)?, rest)))
-        {
-            Some((value, rest)) => whole.extend([&value, rest]),
-            None => whole.extend(["{", part]),
-        }
-    }
-    whole
+    filled_with(sql, value)
 }
 
 fn value(blank: &str) -> Option<String> {
@@ -53,22 +44,18 @@ fn value(blank: &str) -> Option<String> {
         "live" => Some(with_payload(LIVE, "l", with)),
         "history" => Some(history(with)),
         "place" => Some(PLACE.to_owned()),
-        _ => None,
+        _ => columns(blank),
     }
 }
 
 /// Columns of history: by their names, with that of their table, or each but the id set to what was to be inserted.
 fn history(with: &str) -> String {
-    let columns = HISTORY.split(", ");
-    let columns: Vec<String> = match with {
-        "" => return HISTORY.to_owned(),
-        "= excluded" => {
-            let others = columns.filter(|it| *it != "id");
-            others.map(|it| format!("{it} = excluded.{it}")).collect()
-        }
-        table => columns.map(|it| format!("{table}.{it}")).collect(),
-    };
-    columns.join(", ")
+    if with != "= excluded" {
+        return of_table(HISTORY, with);
+    }
+    let others = HISTORY.split(", ").filter(|it| *it != "id");
+    let set: Vec<String> = others.map(|it| format!("{it} = excluded.{it}")).collect();
+    set.join(", ")
 }
 
 /// Columns, then the payload and the size of one that is left in the store.

@@ -14,6 +14,7 @@ use super::writer::By;
 use crate::audit::Change;
 use crate::code::Code;
 use crate::row::{queues_of, queues_text};
+use crate::statement::statement;
 use crate::{
     AccessStore, KeyChanges, KeyCreated, KeyRevoked, Page, StoreError, TenantCreated,
     TenantDropped, TenantMarked, ValidKeys,
@@ -50,7 +51,7 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<AccessK
 
 fn get(conn: &Connection, tenant: TenantId, id: KeyId) -> Done<Option<AccessKey>> {
     let params = params![Tenant(tenant), id.as_bytes()];
-    let found = select(conn, include_str!("sql/get_key.sql"), params)?;
+    let found = select(conn, statement!("sql/get_key.sql"), params)?;
     Ok(found.into_iter().next())
 }
 
@@ -63,7 +64,7 @@ fn list(conn: &Connection, tenant: TenantId, page: Page<KeyId>) -> Done<Vec<Acce
     let before = page.before.unwrap_or(KeyId::from_bytes([u8::MAX; 16]));
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
     let params = params![Tenant(tenant), before.as_bytes(), limit];
-    select(conn, include_str!("sql/list_keys.sql"), params)
+    select(conn, statement!("sql/list_keys.sql"), params)
 }
 
 /// All of one tenant.
@@ -81,7 +82,7 @@ fn since(conn: &Connection, change: u64) -> Done<KeyChanges> {
         Vec::new()
     } else {
         let change = change.cast_signed();
-        select(conn, include_str!("sql/keys_since.sql"), [change])?
+        select(conn, statement!("sql/keys_since.sql"), [change])?
     };
     Ok(KeyChanges {
         change: latest,
@@ -92,7 +93,7 @@ fn since(conn: &Connection, change: u64) -> Done<KeyChanges> {
 impl Db {
     pub(super) fn roots(&self) -> Done<Vec<AccessKey>> {
         let root = [Role::Root.code()];
-        select(&self.conn, include_str!("sql/root_keys.sql"), root)
+        select(&self.conn, statement!("sql/root_keys.sql"), root)
     }
 
     pub(super) fn change_keys(&self) -> Done<i64> {
@@ -102,9 +103,7 @@ impl Db {
     /// Called again, it is the same key, and was entered in the audit log before.
     fn insert_key(&self, key: &AccessKey) -> Done<()> {
         let change = self.change_keys()?;
-        let mut insert = self
-            .conn
-            .prepare_cached(include_str!("sql/create_key.sql"))?;
+        let mut insert = self.conn.prepare_cached(statement!("sql/create_key.sql"))?;
         let inserted = insert.execute(params![
             key.id.as_bytes(),
             Tenant(key.tenant),
@@ -115,8 +114,8 @@ impl Db {
             key.expires_at.map(Timestamp::as_millis),
             key.last_used_at.map(Timestamp::as_millis),
             key.revoked_at.map(Timestamp::as_millis),
-            change,
             queues_text(&key.queues),
+            change,
         ])?;
         if inserted == 1 {
             self.audit(&Change::key_created(key))?;

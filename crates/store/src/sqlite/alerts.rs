@@ -23,6 +23,7 @@ use super::writer::By;
 use crate::audit::Change;
 use crate::code::{Code, bad_row};
 use crate::doc::AlertColumns;
+use crate::statement::statement;
 use crate::{
     AlertKey, AlertMoves, AlertPut, AlertStore, AlertsMoved, FiringAlert, QueueRun, Queued,
     StoreError, doc,
@@ -113,13 +114,13 @@ fn select_alerts(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<
 
 fn get(conn: &Connection, tenant: TenantId, name: &AlertName) -> Done<Option<Alert>> {
     let params = params![Tenant(tenant), name.as_str()];
-    let found = select_alerts(conn, include_str!("sql/get_alert.sql"), params)?;
+    let found = select_alerts(conn, statement!("sql/get_alert.sql"), params)?;
     Ok(found.into_iter().next())
 }
 
 fn list(conn: &Connection, tenant: TenantId, after: &str, limit: usize) -> Done<Vec<Alert>> {
     let params = params![Tenant(tenant), after, rows_of(limit)];
-    select_alerts(conn, include_str!("sql/list_alerts.sql"), params)
+    select_alerts(conn, statement!("sql/list_alerts.sql"), params)
 }
 
 /// Columns as `alerts_of.sql` has them.
@@ -214,11 +215,11 @@ impl Db {
             Tenant(alert.tenant),
             alert.name.as_str(),
             alert.version.0,
-            only.as_ref().map(|job| job.as_bytes()),
             alert.job.as_bytes(),
             alert.created_at.as_millis(),
             alert.updated_at.as_millis(),
             stored,
+            only.as_ref().map(|job| job.as_bytes()),
         ];
         if let Some(before) = before {
             let sql = include_str!("sql/change_alert.sql");
@@ -226,7 +227,7 @@ impl Db {
             let columns = [columns, params![before.0]].concat();
             update.execute(&*columns)?;
         } else {
-            let sql = include_str!("sql/create_alert.sql");
+            let sql = statement!("sql/create_alert.sql");
             self.conn.prepare_cached(sql)?.execute(columns)?;
         }
         self.audit(&Change::alert(stands.as_ref(), Some(alert)))?;
@@ -321,7 +322,7 @@ impl Db {
     }
 
     fn put_state(&self, it: &AlertState) -> Done<()> {
-        let sql = include_str!("sql/put_alert_state.sql");
+        let sql = statement!("sql/put_alert_state.sql");
         self.conn.prepare_cached(sql)?.execute(params![
             Tenant(it.tenant),
             it.alert.as_str(),
@@ -419,7 +420,7 @@ impl AlertStore for SqliteStore {
     async fn alert_states(&self, keys: &[AlertKey]) -> Result<Vec<Option<AlertState>>, StoreError> {
         let keys = keys.to_vec();
         self.read(By::Engine, move |conn| {
-            let sql = include_str!("sql/get_alert_state.sql");
+            let sql = statement!("sql/get_alert_state.sql");
             let mut select = conn.prepare_cached(sql)?;
             let mut read = |(tenant, alert, job): &AlertKey| {
                 let key = params![Tenant(*tenant), alert.as_str(), job.as_bytes()];
@@ -442,7 +443,7 @@ impl AlertStore for SqliteStore {
         self.read(By::Client, move |conn| {
             let after = after.map_or(Vec::new(), |job| job.as_bytes().to_vec());
             let params = params![Tenant(tenant), name.as_str(), after, rows_of(limit)];
-            select_states(conn, include_str!("sql/alerts_of.sql"), params)
+            select_states(conn, statement!("sql/alerts_of.sql"), params)
         })
         .await
     }
@@ -454,7 +455,7 @@ impl AlertStore for SqliteStore {
     ) -> Result<Vec<AlertState>, StoreError> {
         self.read(By::Engine, move |conn| {
             let params = params![now.as_millis(), rows_of(limit)];
-            select_states(conn, include_str!("sql/due_alerts.sql"), params)
+            select_states(conn, statement!("sql/due_alerts.sql"), params)
         })
         .await
     }
@@ -472,7 +473,7 @@ impl AlertStore for SqliteStore {
                 (*tenant, name.as_str().to_owned(), job)
             });
             let params = params![Tenant(tenant), name, job, rows_of(limit)];
-            let states = select_states(conn, include_str!("sql/firing_alerts.sql"), params)?;
+            let states = select_states(conn, statement!("sql/firing_alerts.sql"), params)?;
             let days = Partitions::read(conn)?;
             let with = |state: AlertState| {
                 let by = recovered(conn, &days, &state)?;

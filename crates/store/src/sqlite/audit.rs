@@ -12,6 +12,7 @@ use super::versions;
 use super::writer::By;
 use crate::audit::{Change, DROP_ENTRIES_MAX, is_end};
 use crate::code::bad_row;
+use crate::statement::statement;
 use crate::{
     Acting, AuditEntry, AuditRange, AuditStore, DroppedSeals, Gap, JobVersion, Page, Seal,
     StoreError,
@@ -52,19 +53,19 @@ fn list(conn: &Connection, range: &AuditRange) -> Done<Vec<AuditEntry>> {
     let limit = i64::try_from(range.limit).unwrap_or(i64::MAX);
     match (range.tenant, range.newest_first) {
         (None, false) => {
-            let sql = include_str!("sql/list_audit.sql");
+            let sql = statement!("sql/list_audit.sql");
             select(conn, sql, params![after, before, limit])
         }
         (None, true) => {
-            let sql = include_str!("sql/list_audit_back.sql");
+            let sql = statement!("sql/list_audit_back.sql");
             select(conn, sql, params![after, before, limit])
         }
         (Some(tenant), newest_first) => {
             let sql = match (tenant == TenantId::DEFAULT, newest_first) {
-                (true, false) => include_str!("sql/list_audit_default.sql"),
-                (true, true) => include_str!("sql/list_audit_default_back.sql"),
-                (false, false) => include_str!("sql/list_audit_tenant.sql"),
-                (false, true) => include_str!("sql/list_audit_tenant_back.sql"),
+                (true, false) => statement!("sql/list_audit_default.sql"),
+                (true, true) => statement!("sql/list_audit_default_back.sql"),
+                (false, false) => statement!("sql/list_audit_tenant.sql"),
+                (false, true) => statement!("sql/list_audit_tenant_back.sql"),
             };
             let params = params![after, before, limit, TenantColumn(tenant)];
             select(conn, sql, params)
@@ -78,7 +79,7 @@ fn find(conn: &Connection, gaps: &[Gap], limit: usize) -> Done<Vec<AuditEntry>> 
         let left = limit.saturating_sub(found.len());
         let left = i64::try_from(left).unwrap_or(i64::MAX);
         let params = params![signed(gap.first), signed(gap.last), left];
-        found.extend(select(conn, include_str!("sql/find_audit.sql"), params)?);
+        found.extend(select(conn, statement!("sql/find_audit.sql"), params)?);
     }
     Ok(found)
 }
@@ -129,12 +130,12 @@ fn seals(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<Seal>> {
 
 fn list_seals(conn: &Connection, after: u64, limit: usize) -> Done<Vec<Seal>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let sql = include_str!("sql/list_seals.sql");
+    let sql = statement!("sql/list_seals.sql");
     seals(conn, sql, params![signed(after), limit])
 }
 
 fn last_seal(conn: &Connection) -> Done<Option<Seal>> {
-    let last = seals(conn, include_str!("sql/last_seal.sql"), [])?;
+    let last = seals(conn, statement!("sql/last_seal.sql"), [])?;
     Ok(last.into_iter().next())
 }
 
@@ -146,9 +147,7 @@ impl Db {
 
     /// Whoever asked for what it follows from.
     pub(super) fn audit_as(&self, acting: &Acting, change: &Change) -> Done<()> {
-        let mut insert = self
-            .conn
-            .prepare_cached(include_str!("sql/put_audit.sql"))?;
+        let mut insert = self.conn.prepare_cached(statement!("sql/put_audit.sql"))?;
         insert.execute(params![
             self.shared.clock.now().as_millis(),
             TenantColumn(change.tenant),
@@ -198,7 +197,7 @@ impl Db {
     }
 
     fn put_seal(&self, seal: &Seal) -> Done<bool> {
-        let mut insert = self.conn.prepare_cached(include_str!("sql/put_seal.sql"))?;
+        let mut insert = self.conn.prepare_cached(statement!("sql/put_seal.sql"))?;
         let written = insert.execute(params![
             signed(seal.number),
             signed(seal.from),

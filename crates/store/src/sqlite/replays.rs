@@ -20,6 +20,7 @@ use super::tenants;
 use super::writer::By;
 use crate::audit::Change;
 use crate::code::{Code, bad_row};
+use crate::statement::statement;
 use crate::{
     Page, Progress, QueueRun, Queued, Replay, ReplayCreated, ReplayState, ReplayStore, StoreError,
     doc,
@@ -97,7 +98,7 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<Replay>
 }
 
 fn get(conn: &Connection, tenant: TenantId, id: ReplayId) -> Done<Option<Replay>> {
-    let mut select = conn.prepare_cached(include_str!("sql/get_replay.sql"))?;
+    let mut select = conn.prepare_cached(statement!("sql/get_replay.sql"))?;
     let row = select.query_row(params![id.as_bytes(), Tenant(tenant)], read);
     row.optional()?.map(ReplayRow::decode).transpose()
 }
@@ -261,7 +262,7 @@ impl ReplayStore for SqliteStore {
                 });
             let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
             let params = params![Tenant(tenant), before, limit];
-            select(conn, include_str!("sql/list_replays.sql"), params)
+            select(conn, statement!("sql/list_replays.sql"), params)
         })
         .await
     }
@@ -269,7 +270,7 @@ impl ReplayStore for SqliteStore {
     async fn running_replays(&self, limit: usize) -> Result<Vec<Replay>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(By::Engine, move |conn| {
-            select(conn, include_str!("sql/running_replays.sql"), [limit])
+            select(conn, statement!("sql/running_replays.sql"), [limit])
         })
         .await
     }

@@ -13,6 +13,7 @@ use super::tenants;
 use super::writer::By;
 use crate::audit::Change;
 use crate::row::{hosts_of, hosts_text};
+use crate::statement::statement;
 use crate::{SecretPut, SecretStore, StoreError};
 
 /// Columns as `get_secret.sql` has them; nothing for a name or a host that cannot be.
@@ -48,7 +49,7 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<Secret>
 
 fn get(conn: &Connection, tenant: TenantId, name: &SecretName) -> Done<Option<Secret>> {
     let params = params![Tenant(tenant), name.as_str()];
-    let found = select(conn, include_str!("sql/get_secret.sql"), params)?;
+    let found = select(conn, statement!("sql/get_secret.sql"), params)?;
     Ok(found.into_iter().next())
 }
 
@@ -65,7 +66,7 @@ fn list(
     // Every name is greater than no text at all.
     let after = after.map_or("", SecretName::as_str);
     let params = params![Tenant(tenant), after, rows(limit)];
-    select(conn, include_str!("sql/list_secrets.sql"), params)
+    select(conn, statement!("sql/list_secrets.sql"), params)
 }
 
 fn not_under(
@@ -79,7 +80,7 @@ fn not_under(
         None => (TenantId::DEFAULT, ""),
     };
     let params = params![master_key, Tenant(tenant), name, rows(limit)];
-    select(conn, include_str!("sql/secrets_not_under.sql"), params)
+    select(conn, statement!("sql/secrets_not_under.sql"), params)
 }
 
 fn count(conn: &Connection) -> Done<Vec<(String, u64)>> {
@@ -109,7 +110,7 @@ impl Db {
         if before.is_none() && count >= limits::SECRETS_MAX as i64 {
             return Ok(SecretPut::Full);
         }
-        let put = include_str!("sql/put_secret.sql");
+        let put = statement!("sql/put_secret.sql");
         self.conn.prepare_cached(put)?.execute(params![
             Tenant(secret.tenant),
             secret.name.as_str(),

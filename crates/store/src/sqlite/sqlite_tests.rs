@@ -175,6 +175,7 @@ pub(super) fn statements() -> Vec<(String, String)> {
             "{name} says for which method it is"
         );
         let text = text.replace("{table}", "history_{day}");
+        let text = crate::statement::filled(&text, crate::statement::columns);
         found.push((name, text.replace("{day}", "19675")));
     }
     found.sort();

@@ -8,6 +8,7 @@ use super::db::Db;
 use super::fault::Done;
 use super::rows::{Tenant as TenantColumn, maybe_moment, moment};
 use super::uses::{count, maybe_count};
+use crate::statement::statement;
 use crate::{TenantCreated, TenantDropped};
 
 /// Columns as `get_tenant.sql` has them; nothing for a name that no tenant can have.
@@ -41,18 +42,18 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<Tenant>
 }
 
 pub(super) fn get(conn: &Connection, id: TenantId) -> Done<Option<Tenant>> {
-    let found = select(conn, include_str!("sql/get_tenant.sql"), [TenantColumn(id)])?;
+    let found = select(conn, statement!("sql/get_tenant.sql"), [TenantColumn(id)])?;
     Ok(found.into_iter().next())
 }
 
 pub(super) fn find(conn: &Connection, name: &TenantName) -> Done<Option<Tenant>> {
-    let found = select(conn, include_str!("sql/find_tenant.sql"), [name.as_str()])?;
+    let found = select(conn, statement!("sql/find_tenant.sql"), [name.as_str()])?;
     Ok(found.into_iter().next())
 }
 
 /// Those that are being deleted, the longest first.
 pub(super) fn deleting(conn: &Connection, limit: i64) -> Done<Vec<Tenant>> {
-    select(conn, include_str!("sql/deleting_tenants.sql"), [limit])
+    select(conn, statement!("sql/deleting_tenants.sql"), [limit])
 }
 
 pub(super) fn list(
@@ -65,7 +66,7 @@ pub(super) fn list(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     select(
         conn,
-        include_str!("sql/list_tenants.sql"),
+        statement!("sql/list_tenants.sql"),
         params![after, limit],
     )
 }
@@ -101,7 +102,7 @@ impl Db {
         }
         let mut insert = self
             .conn
-            .prepare_cached(include_str!("sql/create_tenant.sql"))?;
+            .prepare_cached(statement!("sql/create_tenant.sql"))?;
         insert.execute(params![
             TenantColumn(tenant.id),
             tenant.name.as_str(),

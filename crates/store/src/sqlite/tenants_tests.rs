@@ -10,6 +10,7 @@ use rusqlite::{Connection, StatementStatus, params_from_iter};
 use super::alerts::Watched;
 use super::archive::{Archive, Partitions};
 use super::tests::{OF_DAYS, statements};
+use crate::statement::{columns, filled};
 
 const DAY: i64 = 19_675;
 
@@ -39,7 +40,7 @@ fn tenant(number: u8) -> TenantId {
 
 /// How it is found, how many there are, and how many steps that took.
 fn read(conn: &Connection, text: &str, of: TenantId, states: i64) -> (String, usize, i32) {
-    let text = text.replace("{day}", &DAY.to_string());
+    let text = filled(text, columns).replace("{day}", &DAY.to_string());
     let tenant = if of == TenantId::DEFAULT {
         Value::Integer(0)
     } else {

@@ -18,6 +18,7 @@ use super::tenants;
 use super::writer::By;
 use crate::audit::Change;
 use crate::code::Code;
+use crate::statement::statement;
 use crate::{StoreError, UserCreated, UserEdited, UserStore};
 
 /// One row of a user, with one of its memberships. A role that a newer version wrote allows nothing here.
@@ -61,12 +62,12 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> Done<Vec<User>> 
 }
 
 fn get(conn: &Connection, id: UserId) -> Done<Option<User>> {
-    let sql = include_str!("sql/get_user.sql");
+    let sql = statement!("sql/get_user.sql");
     Ok(select(conn, sql, [id.as_bytes()])?.into_iter().next())
 }
 
 fn find(conn: &Connection, name: &UserName) -> Done<Option<User>> {
-    let sql = include_str!("sql/find_user.sql");
+    let sql = statement!("sql/find_user.sql");
     Ok(select(conn, sql, [name.as_str()])?.into_iter().next())
 }
 
@@ -155,7 +156,7 @@ impl Db {
             user.created_at.as_millis(),
             user.updated_at.as_millis(),
         ];
-        self.run(include_str!("sql/create_user.sql"), params)?;
+        self.run(statement!("sql/create_user.sql"), params)?;
         self.put_members(&user)?;
         self.audit_user(None, Some(&user))?;
         Ok(UserCreated::Done)
@@ -210,7 +211,7 @@ impl Db {
         let (created_at, used_at) = (session.created_at.as_millis(), session.used_at.as_millis());
         let tenant = Tenant(session.tenant);
         let params = params![session.digest, user, key, tenant, created_at, used_at];
-        self.run(include_str!("sql/begin_session.sql"), params)?;
+        self.run(statement!("sql/begin_session.sql"), params)?;
         let crowd = match session.holder {
             Holder::User(_) => include_str!("sql/crowd_sessions_user.sql"),
             Holder::Key(_) => include_str!("sql/crowd_sessions_key.sql"),
@@ -230,7 +231,7 @@ impl Db {
     }
 
     fn delete_session(&self, digest: [u8; 32]) -> Done<Option<Session>> {
-        let sql = include_str!("sql/end_session.sql");
+        let sql = statement!("sql/end_session.sql");
         let mut delete = self.conn.prepare_cached(sql)?;
         Ok(delete.query_row([digest], session).optional()?.flatten())
     }
@@ -294,7 +295,7 @@ impl UserStore for SqliteStore {
         self.read(By::Client, move |conn| {
             select(
                 conn,
-                include_str!("sql/list_users.sql"),
+                statement!("sql/list_users.sql"),
                 params![after, limit],
             )
         })
@@ -315,7 +316,7 @@ impl UserStore for SqliteStore {
 
     async fn get_session(&self, digest: [u8; 32]) -> Result<Option<Session>, StoreError> {
         self.read(By::Client, move |conn| {
-            let mut select = conn.prepare_cached(include_str!("sql/get_session.sql"))?;
+            let mut select = conn.prepare_cached(statement!("sql/get_session.sql"))?;
             Ok(select.query_row([digest], session).optional()?.flatten())
         })
         .await

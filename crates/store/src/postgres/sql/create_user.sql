@@ -1,2 +1,2 @@
 -- create_user: a name that is taken writes nothing.
-INSERT INTO users (id, name, password, created_at, updated_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING
+INSERT INTO users ({user}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING

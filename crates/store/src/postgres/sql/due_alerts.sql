@@ -1,3 +1,3 @@
 -- due_alerts: those that are to be sent by now.
-SELECT tenant, alert, job, step, firing, since, run, state, reason, at, causes, sent, send_at, ended_by, ended_at FROM alert_states
+SELECT {alert_state} FROM alert_states
 WHERE send_at IS NOT NULL AND send_at <= $1 ORDER BY send_at, tenant, alert, job LIMIT $2

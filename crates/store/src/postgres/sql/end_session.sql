@@ -1,3 +1,3 @@
 -- end_session, begin_session.
 DELETE FROM sessions WHERE digest = $1
-RETURNING digest, user_id, key_id, tenant, created_at, used_at
+RETURNING {session}

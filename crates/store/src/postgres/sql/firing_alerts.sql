@@ -1,6 +1,6 @@
 -- firing_alerts: those that fire, in the order of their keys, each with the first run of its job after the last cause that
 -- succeeded since.
-SELECT s.tenant, s.alert, s.job, s.step, s.firing, s.since, s.run, s.state, s.reason, s.at, s.causes, s.sent, s.send_at, s.ended_by, s.ended_at, h.id, h.settled_at
+SELECT {alert_state s}, h.id, h.settled_at
 FROM (SELECT * FROM alert_states WHERE firing AND (tenant, alert, job) > ($1::uuid, $2::text, $3::uuid)
       ORDER BY tenant, alert, job LIMIT $4) s
 LEFT JOIN LATERAL (SELECT id, settled_at FROM history h

@@ -1,3 +1,3 @@
 -- list_audit: of all tenants, newest first.
-SELECT seq, at, tenant, actor, key, address, request, action, subject, before, after
+SELECT seq, {audit}
 FROM audit WHERE seq > $1 AND seq < $2 ORDER BY seq DESC LIMIT $3

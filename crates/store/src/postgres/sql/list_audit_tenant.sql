@@ -1,3 +1,3 @@
 -- list_audit: of one tenant, oldest first.
-SELECT seq, at, tenant, actor, key, address, request, action, subject, before, after
+SELECT seq, {audit}
 FROM audit WHERE tenant = $4 AND seq > $1 AND seq < $2 ORDER BY seq LIMIT $3

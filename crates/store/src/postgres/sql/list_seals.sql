@@ -1,3 +1,3 @@
 -- list_seals: by number.
-SELECT number, from_seq, to_seq, sealed_at, gaps, late, entries, key, previous, mac
+SELECT {seal}
 FROM audit_seals WHERE number > $1 ORDER BY number LIMIT $2

@@ -1,3 +1,3 @@
 -- create_key, create_first_key: called again, it is the same key.
-INSERT INTO keys (id, tenant, role, label, digest, created_at, expires_at, last_used_at, revoked_at, change, queues)
+INSERT INTO keys ({key}, change)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO NOTHING

@@ -1,3 +1,3 @@
 -- find_audit: those of one gap.
-SELECT seq, at, tenant, actor, key, address, request, action, subject, before, after
+SELECT seq, {audit}
 FROM audit WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq LIMIT ?3

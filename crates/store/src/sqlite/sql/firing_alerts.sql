@@ -1,3 +1,3 @@
 -- firing_alerts: those that fire, in the order of their keys.
-SELECT tenant, alert, job, step, firing, since, run, state, reason, at, causes, sent, send_at, ended_by, ended_at FROM alert_states WHERE firing = 1 AND (tenant, alert, job) > (?1, ?2, ?3)
+SELECT {alert_state} FROM alert_states WHERE firing = 1 AND (tenant, alert, job) > (?1, ?2, ?3)
 ORDER BY tenant, alert, job LIMIT ?4

@@ -1,2 +1,2 @@
 -- get_session.
-SELECT digest, user_id, key_id, tenant, created_at, used_at FROM sessions WHERE digest = ?1
+SELECT {session} FROM sessions WHERE digest = ?1

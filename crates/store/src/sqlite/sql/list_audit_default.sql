@@ -1,3 +1,3 @@
 -- list_audit: of the tenant that is always there, oldest first. While it is the only one, all entries are its own.
-SELECT seq, at, tenant, actor, key, address, request, action, subject, before, after
+SELECT seq, {audit}
 FROM audit WHERE tenant = 0 AND tenant = ?4 AND seq > ?1 AND seq < ?2 ORDER BY seq LIMIT ?3

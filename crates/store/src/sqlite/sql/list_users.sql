@@ -1,3 +1,3 @@
 -- list_users: by name; the rows of one user need not be together.
-SELECT id, name, password, created_at, updated_at, tenant, role
+SELECT {user}, tenant, role
 FROM (SELECT * FROM users WHERE name > ?1 ORDER BY name LIMIT ?2) LEFT JOIN members ON user_id = id

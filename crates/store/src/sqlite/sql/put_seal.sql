@@ -1,4 +1,4 @@
 -- put_seal: only the one after the last.
-INSERT INTO audit_seals (number, from_seq, to_seq, sealed_at, gaps, late, entries, key, previous, mac)
+INSERT INTO audit_seals ({seal})
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
 WHERE (SELECT coalesce(max(number), 0) FROM audit_seals) = ?1 - 1

@@ -1,2 +1,2 @@
 -- secrets_not_under: of all tenants, those that a rewrap has still to do.
-SELECT tenant, name, version, hosts, note, created_at, updated_at, master_key, wrapped, value FROM secrets WHERE (tenant, name) > (?2, ?3) AND master_key <> ?1 ORDER BY tenant, name LIMIT ?4
+SELECT {secret} FROM secrets WHERE (tenant, name) > (?2, ?3) AND master_key <> ?1 ORDER BY tenant, name LIMIT ?4
