@@ -24,7 +24,6 @@ mod config;
 mod create;
 mod dial;
 mod effects;
-mod fast_path;
 mod fault;
 mod fire;
 mod gather;

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::{client, leader, on_time, put, read, store};
 use crate::RunsOfChange;
 use crate::conformance::{DONE, at, freed, job, job_with, settlement, someone};
-use crate::postgres::fast_path::is_plain;
+use crate::postgres::fire::is_plain;
 use crate::postgres::server::PgServer;
 use crate::postgres::views::{Lock, Views};
 use crate::postgres::*;
