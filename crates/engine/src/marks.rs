@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{Mark, RunId, Timestamp};
-use store::{Store, StoreError};
+use store::{ClientStore, EngineStore, StoreError};
 
 use crate::board::Board;
 use crate::clock::Clock;
@@ -19,7 +19,9 @@ use crate::presence::Presence;
 
 pub(crate) struct Ports {
     pub board: Arc<Board>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn EngineStore>,
+    /// Runs are read by their ids as clients read them.
+    pub runs: Arc<dyn ClientStore>,
     pub clock: Arc<dyn Clock>,
     pub presence: Arc<Presence>,
     pub marked: Marked,
@@ -70,7 +72,7 @@ impl Marks {
     async fn forget_taken_back(&self) -> Result<(), StoreError> {
         let Ports {
             board,
-            store,
+            runs,
             presence,
             ..
         } = &self.ports;
@@ -81,7 +83,7 @@ impl Marks {
             .collect();
         let mut found = Vec::with_capacity(ids.len());
         for some in ids.chunks(READ_MAX) {
-            found.extend(store.get_runs(some).await?);
+            found.extend(runs.get_runs(some).await?);
         }
         let mut gone = Vec::new();
         for ((offer, run, attempt), stands) in taken.into_iter().zip(found) {

@@ -295,6 +295,7 @@ impl Rooms {
         Marks::new(marks::Ports {
             board: Arc::clone(&self.board),
             store: self.common.store.clone(),
+            runs: self.common.store.clone(),
             clock: Arc::clone(&self.common.clock),
             presence: Arc::clone(&self.presence),
             marked: Arc::clone(&self.marked),
