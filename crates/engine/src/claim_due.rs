@@ -1,14 +1,15 @@
 //! Claim due: runs that others leave go to whoever has hands free. A node that schedules without executing leaves all of
 //! its runs, a busy one those that it has no room for; they are taken ahead of their due time, so that they start
-//! on the moment wherever they start.
+//! on the moment wherever they start. What is on time goes before the backlog, which still moves while both wait.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{Job, Lane, Run, Timestamp, limits};
-use store::{EngineStore, Settlement, StoreError};
+use store::{DueRoom, EngineStore, Settlement, StoreError};
 
+use crate::age::{Age, on_time_from};
 use crate::board::{Board, Work};
 use crate::clock::Clock;
 use crate::desk::Endings;
@@ -28,6 +29,15 @@ const EVERY: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(5);
 /// Runs taken at once: few enough that several nodes share them.
 const BATCH: usize = 200;
+/// While what is on time fills all there is, it goes first so many times for each time that the earliest do.
+const ON_TIME_TURNS: u32 = 15;
+
+/// What was claimed and can start here.
+#[derive(Default)]
+struct Claimed {
+    by_lane: [usize; Lane::COUNT],
+    has_backlog: bool,
+}
 
 type Answer = Result<Vec<(Run, Arc<Job>)>, StoreError>;
 
@@ -51,6 +61,8 @@ pub(crate) struct ClaimDue {
     ports: Ports,
     /// Lanes that had as many as were requested, the last time.
     full: [bool; Lane::COUNT],
+    /// How many times in a row what is on time has filled all there was.
+    turns: u32,
 }
 
 impl ClaimDue {
@@ -58,14 +70,41 @@ impl ClaimDue {
         Self {
             ports,
             full: [true; Lane::COUNT],
+            turns: 0,
         }
     }
 
-    /// Gives what was taken to dispatch. Answers how many of each lane can start here, and what is to be handed back.
-    fn accept(
-        &self,
-        answer: Answer,
-    ) -> Result<([usize; Lane::COUNT], Vec<Settlement>), StoreError> {
+    /// What to claim, and how many of a lane say that it has more; none when nothing more can start here.
+    fn compute_room(&self, now: Timestamp) -> Option<([usize; Lane::COUNT], DueRoom)> {
+        let Ports {
+            status, executors, ..
+        } = &self.ports;
+        let wanted = |age| shares(status.free(age).min(BATCH), self.full);
+        let (on_time, backlog) = (wanted(Age::OnTime), wanted(Age::Backlog));
+        if on_time == [0; Lane::COUNT] {
+            return None;
+        }
+        // What is beyond this node may stand before what it can execute.
+        let beyond = executors.count_beyond();
+        let with_beyond = |share| if share > 0 { share + beyond } else { 0 };
+        let up_to = now.plus(AHEAD);
+        let room = DueRoom {
+            on_time_from: on_time_from(now),
+            up_to,
+            room: on_time.map(with_beyond),
+            backlog: backlog.map(with_beyond),
+        };
+        if backlog == [0; Lane::COUNT] {
+            Some((on_time, room))
+        } else if self.turns < ON_TIME_TURNS {
+            Some((backlog, room))
+        } else {
+            Some((backlog, DueRoom::for_earliest(up_to, room.backlog)))
+        }
+    }
+
+    /// Gives what was taken to dispatch. Answers what can start here, and what is to be handed back.
+    fn accept(&self, answer: Answer) -> Result<(Claimed, Vec<Settlement>), StoreError> {
         let Ports {
             board,
             clock,
@@ -85,15 +124,16 @@ impl ClaimDue {
         let works = claimed.into_iter();
         let works = works.map(|(run, job)| Work::new(run, job, now));
         let (works, beyond) = executors.sort(works.collect());
-        let mut counts = [0; Lane::COUNT];
+        let mut claimed = Claimed::default();
         for work in &works {
-            if let Some(count) = counts.get_mut(work.run.lane.index()) {
+            if let Some(count) = claimed.by_lane.get_mut(work.run.lane.index()) {
                 *count += 1;
             }
+            claimed.has_backlog |= Age::of(work.run.due_at, now) == Age::Backlog;
         }
         let back = board.claimed_due(works, beyond, now);
         self.ports.dispatch.now();
-        Ok((counts, back))
+        Ok((claimed, back))
     }
 }
 
@@ -121,11 +161,7 @@ impl Duty for ClaimDue {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         let Ports {
-            board,
-            store,
-            presence,
-            shards,
-            ..
+            presence, shards, ..
         } = &self.ports;
         let left = shards.left();
         let may_start = self.ports.status.may_start() && presence.is_sure();
@@ -135,22 +171,25 @@ impl Duty for ClaimDue {
         if shards.is_pausing() {
             return Ok(Wake::At(now.plus(PAUSE)));
         }
-        let wanted = shares(self.ports.status.free().min(BATCH), self.full);
-        if wanted == [0; Lane::COUNT] {
+        let Some((wanted, room)) = self.compute_room(now) else {
             return Ok(Wake::At(now.plus(EVERY)));
-        }
-        // What is beyond this node may stand before what it can execute.
-        let beyond = self.ports.executors.count_beyond();
-        let room = wanted.map(|share| share + beyond);
+        };
+        let Ports {
+            board,
+            store,
+            presence,
+            ..
+        } = &self.ports;
         board.begin_claiming_due();
-        let up_to = now.plus(AHEAD);
-        let answer = store.claim_due(presence.id, &left, up_to, room).await;
-        let (counts, back) = self.accept(answer)?;
+        let answer = store.claim_due(presence.id, &left, room).await;
+        let (claimed, back) = self.accept(answer)?;
         // Settle is gone only with the presence.
         let _gone = self.ports.endings.send_all(back).await;
-        for ((full, count), wanted) in self.full.iter_mut().zip(counts).zip(wanted) {
+        for ((full, count), wanted) in self.full.iter_mut().zip(claimed.by_lane).zip(wanted) {
             *full = count >= wanted;
         }
+        let is_alone = self.full.contains(&true) && !claimed.has_backlog;
+        self.turns = if is_alone { self.turns + 1 } else { 0 };
         let more = self.full.contains(&true);
         Ok(if more {
             Wake::Now

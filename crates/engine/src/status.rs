@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::Parts;
 use store::{NodeStatus, Offset};
 
+use crate::age::Age;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::offset::Skew;
@@ -29,10 +30,10 @@ impl Status {
         self.parts.execute && !self.presence.is_stopping()
     }
 
-    /// How many more attempts could start here.
-    pub(crate) fn free(&self) -> usize {
+    /// How many more attempts of an age could start here.
+    pub(crate) fn free(&self, age: Age) -> usize {
         if self.may_start() {
-            self.board.free()
+            self.board.free(age)
         } else {
             0
         }
@@ -45,7 +46,7 @@ impl Status {
         NodeStatus {
             schedules: self.schedules(),
             executes: self.parts.execute && !self.board.is_closed(),
-            room: u32::try_from(self.free()).unwrap_or(u32::MAX),
+            room: u32::try_from(self.free(Age::OnTime)).unwrap_or(u32::MAX),
             lateness: u32::try_from(lateness.as_millis()).unwrap_or(u32::MAX),
             offset: self.skew.standing().map(|standing| Offset {
                 ahead: micros(standing.wall),

@@ -121,7 +121,7 @@ between! {
     park(jobs: &[(JobId, String)], now: Timestamp) -> ();
     fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
     claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
-    claim_due(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; Lane::COUNT]) -> Vec<(Run, Arc<Job>)>;
+    claim_due(presence: PresenceId, shards: &ShardSet, room: DueRoom) -> Vec<(Run, Arc<Job>)>;
     mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
     withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
     settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;

@@ -322,11 +322,10 @@ faulty! {
             &self,
             presence: PresenceId,
             shards: &ShardSet,
-            up_to: Timestamp,
-            room: [usize; Lane::COUNT],
+            room: DueRoom,
         ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
             let (store, shards) = (self.clone(), *shards);
-            self.send(async move { store.claim_due_watched(presence, &shards, up_to, room).await }).await
+            self.send(async move { store.claim_due_watched(presence, &shards, room).await }).await
         }
 
         async fn withdraw(

@@ -254,10 +254,9 @@ impl FaultStore {
         &self,
         presence: PresenceId,
         shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
+        room: DueRoom,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        let taken = self.inner.claim_due(presence, shards, up_to, room).await?;
+        let taken = self.inner.claim_due(presence, shards, room).await?;
         for (run, _) in &taken {
             let mut book = self.ledger.book();
             book.granted(self.start, run.id, run.attempt, presence);

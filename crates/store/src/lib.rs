@@ -47,8 +47,8 @@ use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, Shard,
-    TenantId, Timestamp, Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, Shard, TenantId,
+    Timestamp, Version,
 };
 
 pub use access::*;
@@ -177,14 +177,13 @@ pub trait EngineStore: WaitStore {
     /// again, it answers the same, also when a shard has gone to someone else meanwhile.
     async fn claim(&self, leases: &Leases, runs: &[RunId]) -> Result<Vec<Claimed>, StoreError>;
 
-    /// Takes the next attempt of runs of `shards` that nobody holds and that wait for no other, due at or before `up_to`: so
-    /// many of each lane, the earliest first. Needs no lease; what others are taking at this moment is left out.
+    /// Takes the next attempt of runs of `shards` that nobody holds and that wait for no other, as many as there is room for.
+    /// Needs no lease; what others are taking at this moment is left out.
     async fn claim_due(
         &self,
         presence: PresenceId,
         shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
+        room: DueRoom,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError>;
 
     /// Payloads that were left in the store. None where a run is gone, or a job at another version.

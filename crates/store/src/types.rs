@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::schedule::Calendars;
 use model::{
-    AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Level, Mark, Parts,
+    AttemptNo, BeatMark, Calendar, CalendarName, Job, JobId, JobState, Lane, Level, Mark, Parts,
     PresenceId, QuotaExceeded, Run, RunId, RunMatch, RunState, Shard, TenantId, Timestamp, Version,
     WaitReason, limits,
 };
@@ -357,6 +357,31 @@ pub struct DueRun {
     pub job: JobId,
     pub due_at: Timestamp,
     pub state: RunState,
+}
+
+/// What is claimed of the runs that others left: so many of each lane, first those on time, then the backlog; the earliest
+/// first in either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueRoom {
+    /// What is due before this is backlog.
+    pub on_time_from: Timestamp,
+    /// What is due later stays where it is.
+    pub up_to: Timestamp,
+    pub room: [usize; Lane::COUNT],
+    /// Of these, how many may be of the backlog.
+    pub backlog: [usize; Lane::COUNT],
+}
+
+impl DueRoom {
+    /// The earliest first, whatever their age.
+    pub fn for_earliest(up_to: Timestamp, room: [usize; Lane::COUNT]) -> Self {
+        Self {
+            on_time_from: Timestamp::MIN,
+            up_to,
+            room,
+            backlog: [0; Lane::COUNT],
+        }
+    }
 }
 
 /// What is due of some jobs.

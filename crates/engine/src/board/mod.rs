@@ -122,12 +122,17 @@ impl Board {
         ages.filter_map(|age| state.wheel.next_due(age)).min()
     }
 
-    /// How many more attempts could start.
-    pub(crate) fn free(&self) -> usize {
+    /// How many more attempts of an age could start.
+    pub(crate) fn free(&self, age: Age) -> usize {
         // What waits for an origin takes no place from what goes elsewhere.
         let waits = self.origins.queued();
-        let claims = self.state().claims.len().saturating_sub(waits);
-        self.running_max.saturating_sub(claims)
+        let state = self.state();
+        let claims = state.claims.len().saturating_sub(waits);
+        let free = self.running_max.saturating_sub(claims);
+        match age {
+            Age::OnTime => free,
+            Age::Backlog => free.min(state.claims.free_for_backlog(self.running_max)),
+        }
     }
 
     /// Claims that wait for their origins.

@@ -47,7 +47,19 @@ struct By<'a> {
     running_max: usize,
 }
 
+/// How many of the backlog may be under way at once: three quarters, so that slow ones do not keep what is on time from
+/// starting.
+fn backlog_max(running_max: usize) -> usize {
+    (running_max.saturating_mul(3) / 4).max(1)
+}
+
 impl Claims {
+    /// How many more of the backlog could start when those have that wait for their turn.
+    pub(super) fn free_for_backlog(&self, running_max: usize) -> usize {
+        let backlog = self.tasks.backlog + self.lanes.of(Age::Backlog).len();
+        backlog_max(running_max).saturating_sub(backlog)
+    }
+
     /// What origins have kept goes back to its lane, before all others: it has waited.
     fn queue_again(&mut self, freed: Vec<(Age, RunId)>, now: Option<Timestamp>) {
         for (age, id) in freed.into_iter().rev() {
@@ -138,9 +150,7 @@ impl Claims {
         if self.closed {
             return None;
         }
-        // Three quarters of what may be under way at once, so that slow ones of the backlog do not keep what is on time
-        // from starting.
-        let backlog_may = self.tasks.backlog < (by.running_max.saturating_mul(3) / 4).max(1);
+        let backlog_may = self.tasks.backlog < backlog_max(by.running_max);
         while let Some((age, id)) = self.lanes.pop(backlog_may) {
             let Some(holding) = self.by_run.get_mut(&id) else {
                 continue;

@@ -124,6 +124,59 @@ async fn a_full_answer_has_it_claim_again_at_once() {
 }
 
 #[tokio::test]
+async fn what_is_on_time_is_claimed_before_an_older_backlog() {
+    let bench = Bench::with(|config| config.running_max = 1).await;
+    let leases = beside_a_scheduler(&bench).await;
+    let older = left(&bench, &leases, 1, 999).await;
+    let on_time = left(&bench, &leases, 2, 1_000).await;
+    bench.pass(ms(2_000));
+    bench.rest(&mut bench.claim_due()).await;
+    let claim = |run| bench.mem.live_run(run).unwrap().claim;
+    assert_eq!((claim(on_time), claim(older)), (Some(bench.me()), None));
+}
+
+#[tokio::test]
+async fn the_backlog_leaves_room_for_what_is_on_time() {
+    let bench = Bench::with(|config| config.running_max = 8).await;
+    let leases = beside_a_scheduler(&bench).await;
+    for number in 1..=9 {
+        left(&bench, &leases, number, 500).await;
+    }
+    bench.pass(ms(2_000));
+    let (mut claim_due, mut dispatch) = (bench.claim_due(), bench.dispatch());
+    bench.target.is_silent();
+    for _ in 0..9 {
+        bench.step(&mut claim_due).await.unwrap();
+        bench.step(&mut dispatch).await.unwrap();
+    }
+    assert_eq!(bench.held(), 6);
+    left(&bench, &leases, 10, 2_000).await;
+    bench.rest(&mut claim_due).await;
+    assert_eq!(bench.held(), 7);
+}
+
+#[tokio::test]
+async fn while_what_is_on_time_fills_a_node_the_backlog_still_moves() {
+    let bench = Bench::with(|config| config.running_max = 1).await;
+    let leases = beside_a_scheduler(&bench).await;
+    let older = left(&bench, &leases, 1, 500).await;
+    let (mut claim_due, mut dispatch) = (bench.claim_due(), bench.dispatch());
+    let mut settle = bench.settle();
+    for number in 2..=17 {
+        bench.pass(ms(2_000));
+        left(&bench, &leases, number, bench.now().as_millis()).await;
+        bench.step(&mut claim_due).await.unwrap();
+        bench.rest(&mut dispatch).await;
+        bench.quiet().await;
+        bench.drain(&mut settle).await;
+        assert_eq!(bench.held(), 0);
+    }
+    let started = bench.target.runs();
+    let place = started.iter().position(|run| *run == older);
+    assert_eq!((started.len(), place), (16, Some(15)));
+}
+
+#[tokio::test]
 async fn claims_whose_answer_was_lost_are_compared_and_taken_up() {
     let bench = Bench::new().await;
     let leases = beside_a_scheduler(&bench).await;

@@ -2,7 +2,7 @@
 
 use model::shard::ShardSet;
 use model::{CatchUpPolicy, JobState, Parts, Reason, RunState, limits};
-use store::{EngineStore, Hint};
+use store::{DueRoom, EngineStore, Hint};
 
 use super::bench::{ABLE, Bench, SCHEDULES, run_of};
 use super::world::{Fault, at, every, job_with, ms, once, seconds};
@@ -190,7 +190,11 @@ async fn a_run_that_another_was_faster_to_claim_is_left_to_it() {
     let other = bench.other(ABLE).await;
     let taken = bench
         .mem
-        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3])
+        .claim_due(
+            other,
+            &ShardSet::ALL,
+            DueRoom::for_earliest(bench.now(), [9; 3]),
+        )
         .await;
     assert_eq!(taken.unwrap().len(), 1);
     bench.rest(&mut bench.fire()).await;

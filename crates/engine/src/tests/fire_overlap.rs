@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::policy::CatchUp;
 use model::shard::ShardSet;
 use model::{CatchUpPolicy, Completion, Mark, Overlap, Reason, Report, RunId, RunState, Verdict};
-use store::{EngineStore, Settlement};
+use store::{DueRoom, EngineStore, Settlement};
 
 use super::bench::{ABLE, Bench, run_of};
 use super::world::{at, job_with, ms, seconds};
@@ -158,7 +158,11 @@ async fn a_slot_behind_a_run_of_another_node_is_queried_when_its_job_was_written
     let other = bench.other(ABLE).await;
     let taken = bench
         .mem
-        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3])
+        .claim_due(
+            other,
+            &ShardSet::ALL,
+            DueRoom::for_earliest(bench.now(), [9; 3]),
+        )
         .await;
     assert_eq!(taken.unwrap().len(), 1);
     let (mut plan, mut fire) = (bench.plan(), bench.fire());
@@ -275,7 +279,11 @@ async fn a_slot_behind_a_run_of_another_node_is_fired_again() {
     let other = bench.other(ABLE).await;
     let taken = bench
         .mem
-        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3])
+        .claim_due(
+            other,
+            &ShardSet::ALL,
+            DueRoom::for_earliest(bench.now(), [9; 3]),
+        )
         .await;
     assert_eq!(taken.unwrap().len(), 1);
     let mut fire = bench.fire();

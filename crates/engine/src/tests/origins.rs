@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::breaker::{FAILURES, OPEN_FIRST};
 use model::shard::ShardSet;
 use model::{AttemptNo, Job, Report, RunId, RunState, Slot, Target, Verdict, WaitReason, limits};
-use store::EngineStore;
+use store::{DueRoom, EngineStore};
 
 use super::bench::{ABLE, Bench, run_of};
 
@@ -158,9 +158,11 @@ async fn a_missed_slot_is_queried_when_the_run_that_waited_was_claimed_elsewhere
     let (job, mut fire) = missed_behind_a_wait(&bench).await;
     let other = bench.other(ABLE).await;
     bench.rest(&mut bench.wake()).await;
-    let taken = bench
-        .mem
-        .claim_due(other, &ShardSet::ALL, bench.now(), [9; 3]);
+    let taken = bench.mem.claim_due(
+        other,
+        &ShardSet::ALL,
+        DueRoom::for_earliest(bench.now(), [9; 3]),
+    );
     let [(run, _)] = &taken.await.unwrap()[..] else {
         panic!("one was woken");
     };

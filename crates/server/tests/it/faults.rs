@@ -114,7 +114,7 @@ faulty! {
         fn park(jobs: &[(JobId, String)], now: Timestamp) -> ();
         fn fire(leases: &Leases, firings: &[Firing]) -> Vec<Fired>;
         fn claim(leases: &Leases, runs: &[RunId]) -> Vec<Claimed>;
-        fn claim_due(presence: PresenceId, shards: &ShardSet, up_to: Timestamp, room: [usize; 3]) -> Vec<(Run, Arc<Job>)>;
+        fn claim_due(presence: PresenceId, shards: &ShardSet, room: DueRoom) -> Vec<(Run, Arc<Job>)>;
         fn mark_running(presence: PresenceId, runs: &[(RunId, Timestamp)]) -> ();
         fn withdraw(presence: PresenceId, answers: &[Withdrawal], now: Timestamp) -> ();
         fn settle(by: PresenceId, settlements: &[Settlement]) -> Vec<Settled>;

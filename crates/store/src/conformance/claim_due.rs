@@ -11,7 +11,7 @@ use model::{
 
 use super::subject::SECOND;
 use super::{DONE, Kept, Subject, at, attempt, job, job_with, once, settlement, someone};
-use crate::{BoxError, RunsOfChange, StoreError};
+use crate::{BoxError, DueRoom, RunsOfChange, StoreError};
 
 /// Room for anything.
 const MUCH: [usize; Lane::COUNT] = [100; Lane::COUNT];
@@ -26,7 +26,7 @@ impl Subject {
     ) -> Result<Vec<(Run, Arc<Job>)>, BoxError> {
         Ok(self
             .store
-            .claim_due(by, &ShardSet::ALL, at(secs), room)
+            .claim_due(by, &ShardSet::ALL, DueRoom::for_earliest(at(secs), room))
             .await?)
     }
 
@@ -55,6 +55,30 @@ pub async fn the_earliest_are_claimed_first(subject: Subject) -> Kept {
     assert_eq!(names(&taken), [same[0], same[1], runs[3]]);
     let taken = subject.claim_due(other, 100, [9, 9, 9]).await?;
     assert_eq!(names(&taken), [runs[2], runs[0]]);
+    Ok(())
+}
+
+pub async fn what_is_on_time_is_claimed_before_an_older_backlog(subject: Subject) -> Kept {
+    let other = subject.other.presence;
+    let mut runs = Vec::new();
+    for (number, secs) in [(1, 10), (2, 20), (3, 30), (4, 50), (5, 40)] {
+        runs.push(subject.due_once(number, secs, Lane::Standard).await?);
+    }
+    let critical = subject.due_once(6, 11, Lane::Critical).await?;
+    let mut due = DueRoom {
+        on_time_from: at(40),
+        up_to: at(100),
+        room: [3; Lane::COUNT],
+        backlog: [0, 2, 0],
+    };
+    let taken = subject.store.claim_due(other, &ShardSet::ALL, due).await?;
+    assert_eq!(names(&taken), [runs[4], runs[3], runs[0]]);
+    // A lane with nothing on time gets no more than it may have of the backlog.
+    let taken = subject.store.claim_due(other, &ShardSet::ALL, due).await?;
+    assert_eq!(names(&taken), [runs[1], runs[2]]);
+    due.backlog = [1; Lane::COUNT];
+    let taken = subject.store.claim_due(other, &ShardSet::ALL, due).await?;
+    assert_eq!(names(&taken), [critical]);
     Ok(())
 }
 
@@ -105,16 +129,17 @@ pub async fn only_runs_of_the_given_shards_are_claimed(subject: Subject) -> Kept
     }
     let one = runs.iter().next().map(|(shard, _)| *shard);
     let one = one.ok_or("no runs")?;
+    let room = DueRoom::for_earliest(at(10), MUCH);
     let rest: ShardSet = Shard::all().filter(|shard| *shard != one).collect();
-    let taken = store.claim_due(other.presence, &rest, at(10), MUCH).await?;
+    let taken = store.claim_due(other.presence, &rest, room).await?;
     let expected = runs.iter().filter(|(shard, _)| *shard != one);
     let expected: BTreeSet<RunId> = expected.map(|(_, run)| *run).collect();
     assert_eq!(names(&taken).into_iter().collect::<BTreeSet<_>>(), expected);
     let none = ShardSet::default();
-    let taken = store.claim_due(other.presence, &none, at(10), MUCH).await?;
+    let taken = store.claim_due(other.presence, &none, room).await?;
     assert_eq!(taken, []);
     let one: ShardSet = [one].into_iter().collect();
-    let taken = store.claim_due(other.presence, &one, at(10), MUCH).await?;
+    let taken = store.claim_due(other.presence, &one, room).await?;
     assert_eq!(taken.len(), runs.len() - expected.len());
     Ok(())
 }
@@ -150,7 +175,7 @@ pub async fn a_fenced_presence_claims_nothing(subject: Subject) -> Kept {
     for gone in [subject.presence(), PresenceId::new(at(9), [9; 10])] {
         let taken = subject
             .store
-            .claim_due(gone, &ShardSet::ALL, at(9), MUCH)
+            .claim_due(gone, &ShardSet::ALL, DueRoom::for_earliest(at(9), MUCH))
             .await;
         assert!(matches!(taken, Err(StoreError::Fenced)), "{taken:?}");
     }

@@ -7,7 +7,7 @@ use model::shard::ShardSet;
 use model::{Definition, Job, Lane, Reason, Run, RunId, RunKind, Verdict, Version, limits};
 
 use super::{DONE, Kept, Subject, at, job_with, settlement, slot, someone};
-use crate::{BoxError, Claimed, PayloadOf, RunsOfChange, StartRun, Started};
+use crate::{BoxError, Claimed, DueRoom, PayloadOf, RunsOfChange, StartRun, Started};
 
 /// So many bytes, no two in a row alike.
 fn bytes(len: usize) -> Bytes {
@@ -72,8 +72,7 @@ pub async fn plan_and_claims_leave_large_payloads_in_the_store(subject: Subject)
         .claim_due(
             subject.presence(),
             &ShardSet::ALL,
-            at(300),
-            [9; Lane::COUNT],
+            DueRoom::for_earliest(at(300), [9; Lane::COUNT]),
         )
         .await?;
     let named: Vec<_> = taken.iter().map(|(run, _)| run.id).collect();

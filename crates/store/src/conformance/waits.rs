@@ -9,7 +9,7 @@ use model::{
 };
 
 use super::{DONE, Kept, Subject, at, job, job_with, settlement, slot, someone};
-use crate::{BoxError, Cancelled, Claimed, Fired, Page, RunFilter, RunsOfChange, Woken};
+use crate::{BoxError, Cancelled, Claimed, DueRoom, Fired, Page, RunFilter, RunsOfChange, Woken};
 
 const UNTIL: i64 = 180;
 
@@ -54,7 +54,11 @@ pub async fn a_run_that_waits_has_no_holder_and_is_due_nowhere(subject: Subject)
     assert_eq!(subject.count_due(at(9_999)).await?, 0);
     assert_eq!(store.due_of(&[job.id], at(100)).await?.runs, []);
     assert_eq!(subject.claim(leases, waits.id).await?, Claimed::Stale);
-    let taken = store.claim_due(leases.presence, &ShardSet::ALL, at(9_999), [9; 3]);
+    let taken = store.claim_due(
+        leases.presence,
+        &ShardSet::ALL,
+        DueRoom::for_earliest(at(9_999), [9; 3]),
+    );
     assert_eq!(taken.await?, []);
     // The job's next slot is the oldest that is due.
     assert_eq!(

@@ -11,7 +11,7 @@ use model::{Job, JobState, Lane, PresenceId, Run, RunId, Timestamp};
 use super::Flaw;
 use super::state::State;
 use crate::audit::Change;
-use crate::{Claimed, Fired, Firing, Leases, StartRun, Started, StoreError};
+use crate::{Claimed, DueRoom, Fired, Firing, Leases, StartRun, Started, StoreError};
 
 impl State {
     pub(super) fn fire(&mut self, leases: &Leases, firing: &Firing, flaw: Flaw) -> Fired {
@@ -62,18 +62,24 @@ impl State {
         &mut self,
         presence: PresenceId,
         shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
+        due: DueRoom,
         now: Timestamp,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
         self.living(presence)?;
         let mut taken = Vec::new();
-        for (lane, room) in Lane::ALL.into_iter().zip(room) {
+        let rooms = due.room.into_iter().zip(due.backlog);
+        for (lane, (room, backlog)) in Lane::ALL.into_iter().zip(rooms) {
             let runs = self.live.runs.values().filter(|run| run.lane == lane);
             let free = runs.filter(|run| run.claim.is_none() && run.wait.is_none());
-            let due = free.filter(|run| run.due_at <= up_to && shards.contains(run.shard()));
-            let due: BTreeSet<_> = due.map(|run| (run.due_at, run.id)).collect();
-            for (_, id) in due.into_iter().take(room) {
+            let free = free.filter(|run| run.due_at <= due.up_to && shards.contains(run.shard()));
+            let free: BTreeSet<_> = free.map(|run| (run.due_at, run.id)).collect();
+            let is_on_time = |(due_at, _): &(Timestamp, RunId)| *due_at >= due.on_time_from;
+            let (on_time, older): (Vec<_>, Vec<_>) = free.into_iter().partition(is_on_time);
+            for (_, id) in on_time
+                .into_iter()
+                .chain(older.into_iter().take(backlog))
+                .take(room)
+            {
                 let Some(run) = self.live.runs.get_mut(&id) else {
                     continue;
                 };

@@ -35,16 +35,16 @@ use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, Shard,
-    TenantId, Timestamp, Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, Shard, TenantId,
+    Timestamp, Version,
 };
 
 use crate::{
     AccessStore, Acting, AlertStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled,
-    Claimed, ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing,
-    Found, HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
-    NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule,
-    RunFilter, Settled, Settlement, StartRun, Started, StoreClock, StoreError, Withdrawal,
+    Claimed, ClientStore, Created, DueCursor, DueJobs, DueOf, DueRoom, DueRun, EngineStore, Fired,
+    Firing, Found, HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep,
+    Leases, NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained,
+    Rule, RunFilter, Settled, Settlement, StartRun, Started, StoreClock, StoreError, Withdrawal,
 };
 use state::State;
 use tokio::sync::Notify;
@@ -259,11 +259,10 @@ impl EngineStore for MemStore {
         &self,
         presence: PresenceId,
         shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
+        room: DueRoom,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
         let now = self.clock.now();
-        self.state().claim_due(presence, shards, up_to, room, now)
+        self.state().claim_due(presence, shards, room, now)
     }
 
     async fn payloads(&self, of: &[PayloadOf]) -> Result<Vec<Option<Bytes>>, StoreError> {

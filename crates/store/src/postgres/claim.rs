@@ -23,7 +23,7 @@ use super::views::{Lock, Views};
 use crate::audit::Change;
 use crate::code::Code;
 use crate::row::Payloads;
-use crate::{Claimed, Leases, StartRun, Started, StoreError};
+use crate::{Claimed, DueRoom, Leases, StartRun, Started, StoreError};
 
 /// What a call of claim brings, and the runs that nobody can ever work on.
 struct Claims {
@@ -185,8 +185,7 @@ async fn share_jobs(conn: &Conn, live: &[LiveRow]) -> Done<JobsById> {
 /// What is to be claimed.
 pub(super) struct Wanted<'a> {
     pub shards: &'a ShardSet,
-    pub up_to: Timestamp,
-    pub room: [usize; Lane::COUNT],
+    pub due: DueRoom,
 }
 
 /// What a call brings, and the runs that nobody can ever work on.
@@ -287,13 +286,15 @@ async fn claim_slow_path(
 /// Runs that nobody holds, lane by lane, locked.
 async fn free(conn: &Conn, wanted: &Wanted<'_>) -> Done<Vec<(RunId, JobId)>> {
     let select = conn.prepare(include_str!("sql/claim_due.sql")).await?;
-    let (up_to, shards) = (wanted.up_to.as_millis(), some_shards(wanted.shards));
-    let lanes = Lane::ALL.into_iter().zip(wanted.room);
-    let lanes = lanes.filter(|(_, room)| *room > 0);
-    let lanes = lanes.map(async |(lane, room)| {
-        let (lane, room) = (lane.code(), limit(room));
-        conn.query_prepared(&select, &[&lane, &up_to, &room, &shards])
-            .await
+    let (due, shards) = (wanted.due, some_shards(wanted.shards));
+    let (from, up_to) = (due.on_time_from.as_millis(), due.up_to.as_millis());
+    let rooms = due.room.into_iter().zip(due.backlog);
+    let lanes = Lane::ALL.into_iter().zip(rooms);
+    let lanes = lanes.filter(|(_, (room, _))| *room > 0);
+    let lanes = lanes.map(async |(lane, (room, backlog))| {
+        let (lane, room, backlog) = (lane.code(), limit(room), limit(backlog));
+        let params: &Params<'_> = &[&lane, &up_to, &room, &shards, &from, &backlog];
+        conn.query_prepared(&select, params).await
     });
     let mut free = Vec::new();
     for row in try_join_all(lanes).await?.iter().flatten() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::shard::ShardSet;
-use model::{Definition, Overlap, RunKind, RunState, Verdict};
+use model::{Definition, Lane, Overlap, RunKind, RunState, Verdict};
 
 use super::{client, leader, on_time, put, read, store};
 use crate::RunsOfChange;
@@ -91,9 +91,9 @@ async fn crowd(store: &PgStore, leases: &Leases, ids: &[JobId], turn: u64) {
         }
     }
     store.fire(leases, &firings).await.unwrap();
-    let all = (&ShardSet::ALL, Timestamp::MAX);
+    let room = DueRoom::for_earliest(Timestamp::MAX, [3; Lane::COUNT]);
     store
-        .claim_due(leases.presence, all.0, all.1, [3; Lane::COUNT])
+        .claim_due(leases.presence, &ShardSet::ALL, room)
         .await
         .unwrap();
     settle_held(store, leases).await;
@@ -216,9 +216,8 @@ async fn claims_at_once_are_of_different_runs() {
             let mut mine = Vec::new();
             let mut idle = 0;
             while idle < 40 || !over.load(Ordering::Relaxed) {
-                let room = [2, number, 3];
-                let all = (&ShardSet::ALL, Timestamp::MAX);
-                let taken = store.claim_due(me, all.0, all.1, room).await.unwrap();
+                let room = DueRoom::for_earliest(Timestamp::MAX, [2, number, 3]);
+                let taken = store.claim_due(me, &ShardSet::ALL, room).await.unwrap();
                 idle = if taken.is_empty() { idle + 1 } else { 0 };
                 for (run, job) in taken {
                     assert_eq!((run.claim, run.version), (Some(me), job.version));

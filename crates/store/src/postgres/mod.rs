@@ -68,14 +68,14 @@ use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
-    Timestamp, Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
 };
 
 use crate::{
     AccessStore, AlertStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed,
-    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found,
-    HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
+    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRoom, DueRun, EngineStore, Fired, Firing,
+    Found, HandedStore, HeldClaim, Hint, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
     NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule,
     RunFilter, Settled, Settlement, StartRun, Started, StoreError, Withdrawal,
 };
@@ -196,14 +196,9 @@ impl EngineStore for PgStore {
         &self,
         presence: PresenceId,
         shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
+        room: DueRoom,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        let wanted = claim::Wanted {
-            shards,
-            up_to,
-            room,
-        };
+        let wanted = claim::Wanted { shards, due: room };
         self.claim_all_due(presence, &wanted).await
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use model::shard::ShardSet;
-use model::{Overlap, RunKind, RunState, Verdict};
+use model::{Lane, Overlap, RunKind, RunState, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -190,7 +190,11 @@ async fn collisions_are_tried_again() {
             };
             collide(&client, &schema, "live", state).await;
             let by = leases.presence;
-            let taken = store.claim_due(by, &ShardSet::ALL, at(60), [1; Lane::COUNT]);
+            let taken = store.claim_due(
+                by,
+                &ShardSet::ALL,
+                DueRoom::for_earliest(at(60), [1; Lane::COUNT]),
+            );
             let taken = taken.await.unwrap();
             assert_eq!(taken[0].0.id, id);
             collide(&client, &schema, "live", state).await;
@@ -373,7 +377,11 @@ async fn what_was_started_or_claimed_unanswered_is_there_when_repeated() {
     unanswered(&proxy, AT_COMMIT, store.start_run(&start)).await;
     let again = store.start_run(&start).await.unwrap();
     assert_eq!(again, Started::Repeated);
-    let take = store.claim_due(by, &ShardSet::ALL, at(60), [9; Lane::COUNT]);
+    let take = store.claim_due(
+        by,
+        &ShardSet::ALL,
+        DueRoom::for_earliest(at(60), [9; Lane::COUNT]),
+    );
     unanswered(&proxy, AT_COMMIT, take).await;
     let held = store.claims(by, None, 9).await.unwrap();
     assert!(

@@ -17,7 +17,7 @@ use super::rows::RunRow;
 use crate::audit::Change;
 use crate::code::{Code, Unreadable};
 use crate::row::{JobRow, Payloads};
-use crate::{Claimed, Leases, StartRun, Started};
+use crate::{Claimed, DueRoom, Leases, StartRun, Started};
 
 /// A claim as the rows have it: reading the definitions is left to the caller's own thread.
 pub(super) enum ClaimRow {
@@ -109,13 +109,18 @@ impl Db {
         &mut self,
         presence: PresenceId,
         shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
+        due: DueRoom,
     ) -> Done<ClaimRows> {
         let no = self.shared.presences().living(presence)?;
         let mut found = ClaimRows::default();
-        for (lane, room) in Lane::ALL.into_iter().zip(room) {
-            for id in self.free(lane, shards, up_to, room)? {
+        let rooms = due.room.into_iter().zip(due.backlog);
+        for (lane, (room, backlog)) in Lane::ALL.into_iter().zip(rooms) {
+            let (from, up_to) = (due.on_time_from.as_millis(), due.up_to.as_millis());
+            let mut free = self.free(lane, shards, (from, up_to), room)?;
+            let left = room.saturating_sub(free.len()).min(backlog);
+            let before = (i64::MIN, up_to.min(from - 1));
+            free.extend(self.free(lane, shards, before, left)?);
+            for id in free {
                 let row = live_row(&self.conn, id, Payloads::Small)?;
                 let claimed = row.map(|row| self.claim_free(presence, no, row));
                 found.runs.extend(claimed.transpose()?);
@@ -124,18 +129,21 @@ impl Db {
         self.read_jobs_of(found)
     }
 
-    /// Runs of one lane that nobody holds.
+    /// Runs of one lane that nobody holds, due from one moment up to another.
     fn free(
         &self,
         lane: Lane,
         shards: &ShardSet,
-        up_to: Timestamp,
+        (from, up_to): (i64, i64),
         room: usize,
     ) -> Done<Vec<RunId>> {
+        if room == 0 {
+            return Ok(Vec::new());
+        }
         let mut select = self
             .conn
             .prepare_cached(include_str!("sql/claim_due.sql"))?;
-        let mut rows = select.query(params![up_to.as_millis(), lane.code()])?;
+        let mut rows = select.query(params![from, up_to, lane.code()])?;
         let mut free = Vec::new();
         while free.len() < room {
             let Some(row) = rows.next()? else { break };

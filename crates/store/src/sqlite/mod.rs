@@ -55,18 +55,18 @@ use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
-    Timestamp, Version,
+    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version,
 };
 use writer::By;
 
 use crate::budget::bytes_of;
 use crate::{
     AccessStore, AlertStore, Beat, CalendarDropped, CalendarPut, CalendarUse, Cancelled, Claimed,
-    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRun, EngineStore, Fired, Firing, Found,
-    HandedStore, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases, NewJob,
-    NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule, RunFilter,
-    Settled, Settlement, StartRun, Started, StoreError, Withdrawal,
+    ClientStore, Created, DueCursor, DueJobs, DueOf, DueRoom, DueRun, EngineStore, Fired, Firing,
+    Found, HandedStore, HeldClaim, JobChange, JobChanged, JobCounts, JobFilter, Keep, Leases,
+    NewJob, NodeInfo, NodeStatus, Orphan, Page, PayloadOf, Raised, ReplayStore, Retained, Rule,
+    RunFilter, Settled, Settlement, StartRun, Started, StoreError, Withdrawal,
 };
 
 pub use backup::backup;
@@ -228,11 +228,11 @@ impl EngineStore for SqliteStore {
         &self,
         presence: PresenceId,
         shards: &ShardSet,
-        up_to: Timestamp,
-        room: [usize; Lane::COUNT],
+        room: DueRoom,
     ) -> Result<Vec<(Run, Arc<Job>)>, StoreError> {
-        let (shards, rows) = (*shards, room.into_iter().fold(0, usize::saturating_add));
-        let claim_due = move |db: &mut db::Db| db.claim_due(presence, &shards, up_to, room);
+        let rows = room.room.into_iter().fold(0, usize::saturating_add);
+        let shards = *shards;
+        let claim_due = move |db: &mut db::Db| db.claim_due(presence, &shards, room);
         let (answers, unreadable) = self.write(By::Engine, rows, claim_due).await?.decode();
         self.bury(unreadable, presence).await?;
         let ours = |claimed| match claimed {

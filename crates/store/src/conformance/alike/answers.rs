@@ -140,8 +140,8 @@ impl World {
                 }
                 self.show(fenced)
             }
-            PresenceCall::ClaimDue(shards, up_to, room) => {
-                let taken = store.claim_due(by, shards, *up_to, *room).await;
+            PresenceCall::ClaimDue(shards, room) => {
+                let taken = store.claim_due(by, shards, *room).await;
                 let runs: Vec<_> = taken.iter().flatten().map(|(run, _)| run.id).collect();
                 self.learn_runs(&runs, learn).await;
                 let whole = |(run, job): (_, Arc<Job>)| (run, nameless(&job));

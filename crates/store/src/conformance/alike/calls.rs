@@ -2,11 +2,11 @@
 
 use model::presence::LastBeat;
 use model::shard::ShardSet;
-use model::{Calendar, CalendarName, JobId, Lane, PresenceId, RunId, TenantId, Timestamp, Version};
+use model::{Calendar, CalendarName, JobId, PresenceId, RunId, TenantId, Timestamp, Version};
 
 use crate::{
-    Firing, HandOver, Heartbeat, JobChange, Keep, Lapse, Leases, LogAppend, NewJob, NodeStatus,
-    QueueRun, Reported, Rule, Settlement, StartRun, Withdrawal,
+    DueRoom, Firing, HandOver, Heartbeat, JobChange, Keep, Lapse, Leases, LogAppend, NewJob,
+    NodeStatus, QueueRun, Reported, Rule, Settlement, StartRun, Withdrawal,
 };
 
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub(super) enum PresenceCall {
     Lease(ShardSet),
     Leave,
     Fence(Vec<LastBeat>),
-    ClaimDue(ShardSet, Timestamp, [usize; Lane::COUNT]),
+    ClaimDue(ShardSet, DueRoom),
     Mark(Vec<(RunId, Timestamp)>),
     Withdraw(Vec<Withdrawal>, Timestamp),
     Settle(Vec<Settlement>),

@@ -21,7 +21,8 @@ use super::world::{World, pick};
 use crate::conformance::{at, firing, someone};
 use crate::mem::MemStore;
 use crate::{
-    Firing, JobChange, Keep, NodeStatus, Offset, RunsOfChange, Settlement, StartRun, Withdrawal,
+    DueRoom, Firing, JobChange, Keep, NodeStatus, Offset, RunsOfChange, Settlement, StartRun,
+    Withdrawal,
 };
 
 impl World {
@@ -222,9 +223,20 @@ impl World {
             EngineOp::Claim { runs, fresh } => {
                 return Call::Claim(leases, self.claimable(runs, *fresh).await);
             }
-            EngineOp::ClaimDue { want, room, ahead } => {
-                let up_to = now.plus(Duration::from_secs(u64::from(*ahead)));
-                PresenceCall::ClaimDue(wanted(*want), up_to, room.map(usize::from))
+            EngineOp::ClaimDue {
+                want,
+                room,
+                ahead,
+                on_time,
+                backlog,
+            } => {
+                let room = DueRoom {
+                    on_time_from: now.minus(Duration::from_secs(u64::from(*on_time))),
+                    up_to: now.plus(Duration::from_secs(u64::from(*ahead))),
+                    room: room.map(usize::from),
+                    backlog: backlog.map(usize::from),
+                };
+                PresenceCall::ClaimDue(wanted(*want), room)
             }
             EngineOp::Mark { runs, fresh } => {
                 let runs = self.held(by, runs, *fresh).await;

@@ -110,6 +110,9 @@ pub(super) enum EngineOp {
         want: Want,
         room: [u8; 3],
         ahead: u8,
+        /// What is overdue by so many seconds is on time yet.
+        on_time: u8,
+        backlog: [u8; 3],
     },
     Claim {
         runs: Vec<u8>,
@@ -332,12 +335,13 @@ fn rule() -> impl Strategy<Value = RuleOp> {
 fn engine() -> impl Strategy<Value = EngineOp> {
     let late = prop_oneof![3 => Just(0), 2 => -2_000..0, 1 => 0..30_000, 2 => 0..7_200_000];
     let many = || vec(any::<u8>(), 1..4);
+    let lanes = || [0_u8..3, 0_u8..3, 0_u8..3];
     prop_oneof![
         24 => (many(), any::<bool>(), fresh(), late)
             .prop_map(|(jobs, claim, fresh, late)| EngineOp::Fire { jobs, claim, fresh, late }),
         8 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Claim { runs, fresh }),
-        6 => (want(), [0_u8..3, 0_u8..3, 0_u8..3], 0_u8..90)
-            .prop_map(|(want, room, ahead)| EngineOp::ClaimDue { want, room, ahead }),
+        6 => (want(), lanes(), 0_u8..90, 0_u8..120, lanes())
+            .prop_map(|(want, room, ahead, on_time, backlog)| EngineOp::ClaimDue { want, room, ahead, on_time, backlog }),
         3 => (many(), fresh()).prop_map(|(runs, fresh)| EngineOp::Mark { runs, fresh }),
         16 => (many(), fresh(), end())
             .prop_map(|(runs, fresh, end)| EngineOp::Settle { runs, fresh, end }),

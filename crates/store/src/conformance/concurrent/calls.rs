@@ -12,9 +12,10 @@ use model::{
 
 use super::outside::{hand_over, heartbeat, lapse, queue, report};
 use crate::{
-    Beaten, Cancelled, Claimed, Created, Epoch, Fired, Firing, HandOver, HandedEnd, HandedOver,
-    Heartbeat, JobChange, JobChanged, Lapse, Leases, NewJob, NodeStatus, Page, QueueRun, Queued,
-    Reported, RunFilter, Settled, Settlement, StartRun, Started, Store, StoreError, Withdrawal,
+    Beaten, Cancelled, Claimed, Created, DueRoom, Epoch, Fired, Firing, HandOver, HandedEnd,
+    HandedOver, Heartbeat, JobChange, JobChanged, Lapse, Leases, NewJob, NodeStatus, Page,
+    QueueRun, Queued, Reported, RunFilter, Settled, Settlement, StartRun, Started, Store,
+    StoreError, Withdrawal,
 };
 
 /// More runs than a job has here.
@@ -158,7 +159,11 @@ impl Call {
             Self::Queue(runs) => return queue(store, runs).await,
             Self::ClaimDue(by, shards, up_to, room) => {
                 match store
-                    .claim_due(*by, shards, *up_to, [*room; Lane::COUNT])
+                    .claim_due(
+                        *by,
+                        shards,
+                        DueRoom::for_earliest(*up_to, [*room; Lane::COUNT]),
+                    )
                     .await
                 {
                     Ok(taken) => return self.taken(taken),
