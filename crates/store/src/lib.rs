@@ -16,6 +16,8 @@ mod budget;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod code;
 mod error;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod fast_path;
 mod find;
 mod handed;
 mod overview;

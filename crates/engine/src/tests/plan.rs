@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::schedule::{Broken, Kind, Schedule};
 use model::shard::ShardSet;
-use model::{Definition, Job, JobState, Parts, RetryPolicy, Shard, limits};
+use model::{Definition, Job, JobState, Parts, RetryPolicy, limits};
 use store::Hint;
 
 use super::bench::{Bench, SCHEDULES};
@@ -213,9 +213,12 @@ async fn a_node_is_ready_when_it_has_read_its_window() {
 #[tokio::test]
 async fn a_node_of_one_shard_reads_that_shard_alone() {
     let bench = Bench::new().await;
-    let shard = Shard::all().next().unwrap();
-    bench.hold(&ShardSet::from_iter([shard])).await;
+    let (ours, other) = (once(1, 5_000), once(2, 4_000));
+    assert_ne!(ours.shard(), other.shard());
+    bench.hold(&ShardSet::from_iter([ours.shard()])).await;
+    bench.put(ours).await;
+    bench.put(other).await;
     bench.rest(&mut bench.plan()).await;
     assert_eq!(bench.leased().shards().len(), 1);
-    assert!(bench.calls.count("due_jobs") > 0);
+    assert_eq!((bench.in_wheel(), bench.next_due()), (1, Some(at(5_000))));
 }

@@ -64,11 +64,13 @@ impl PgStore {
         let ours = held(&conn, leases, &shards).await?;
         // Jobs before runs, as everywhere; they stay as they are until the claim is written.
         let jobs = share_jobs(&conn, &live).await?;
-        if self.fast_paths {
+        if self.fast_paths.are_on {
             let numbers: Vec<i16> = ours.iter().map(|shard| i16::from(shard.0)).collect();
             let ahead = model::time::millis(limits::RETRY_AFTER_MAX);
             let params: &Params<'_> = &[&names, &no, &numbers, &self.now(), &ahead];
-            conn.execute(include_str!("sql/claim.sql"), params).await?;
+            let claimed = conn.execute(include_str!("sql/claim.sql"), params).await?;
+            let claimed = usize::try_from(claimed).unwrap_or(usize::MAX);
+            self.fast_paths.wrote("claim", claimed);
         } else {
             let held = |shard| ours.contains(&shard);
             let by = (leases.presence, no);
@@ -218,8 +220,10 @@ impl PgStore {
             return Ok(ClaimedDue::default());
         }
         let by = (presence, no);
-        let live = if self.fast_paths {
-            claim_due_fast_path(&conn, by, &names).await?
+        let live = if self.fast_paths.are_on {
+            let live = claim_due_fast_path(&conn, by, &names).await?;
+            self.fast_paths.wrote("claim_due", live.len());
+            live
         } else {
             claim_slow_path(&conn, by, &names, |_| true, &jobs, now).await?;
             let live = live_named(&conn, &names, Payloads::Small).await?;

@@ -171,7 +171,7 @@ impl PgStore {
         self.now();
         let simple = firings.iter().enumerate();
         let mut simple: Vec<(usize, &Firing)> = simple
-            .filter(|(_, it)| self.fast_paths && is_simple(it))
+            .filter(|(_, it)| self.fast_paths.are_on && is_simple(it))
             .collect();
         // In the order of ids, as others lock them.
         simple.sort_by_key(|(_, firing)| firing.job.id);
@@ -181,13 +181,17 @@ impl PgStore {
         plain.iter().for_each(|(_, firing)| columns.push(firing));
         let sql = include_str!("sql/fire_plain.sql");
         let params = columns.params();
-        let mut done = fast(self.fire_fast_path(leases, &plain, sql, &params).await)?;
+        let mut done = fast(
+            self.fire_fast_path(leases, &plain, ("fire_plain", sql), &params)
+                .await,
+        )?;
         let mut columns = FireColumns::default();
         others.iter().for_each(|(_, firing)| columns.push(firing));
         let sql = include_str!("sql/fire.sql");
         let params = columns.params();
         done.extend(fast(
-            self.fire_fast_path(leases, &others, sql, &params).await,
+            self.fire_fast_path(leases, &others, ("fire", sql), &params)
+                .await,
         )?);
         let rest = left(firings, &done);
         if rest.is_empty() {
@@ -203,7 +207,7 @@ impl PgStore {
         &self,
         leases: &Leases,
         firings: &[(usize, &Firing)],
-        sql: &'static str,
+        (name, sql): (&'static str, &'static str),
         columns: &Params<'_>,
     ) -> Done<Answers<Fired>> {
         if firings.is_empty() {
@@ -220,6 +224,7 @@ impl PgStore {
         params.extend(past);
         let rows = fire_held(&conn, leases, sql, &params).await?;
         let moved = ids(&rows)?;
+        self.fast_paths.wrote(name, moved.len());
         let answer = |(place, firing): &(usize, &Firing)| {
             let id = firing.name().filter(|id| moved.contains(id))?;
             let fired = if firing.claim {

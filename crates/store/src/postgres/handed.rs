@@ -368,11 +368,12 @@ impl HandedStore for PgStore {
         now: Timestamp,
     ) -> Result<Vec<HandedOver>, StoreError> {
         self.now();
-        let done = if self.fast_paths {
+        let done = if self.fast_paths.are_on {
             fast(self.hand_over_fast_path(by, items, now).await)?
         } else {
             Answers::new()
         };
+        self.fast_paths.wrote("hand_over", done.len());
         let rest = left(items, &done);
         if rest.is_empty() {
             return Ok(done.into_values().collect());
@@ -389,12 +390,13 @@ impl HandedStore for PgStore {
     ) -> Result<Vec<Beaten>, StoreError> {
         self.now();
         // A checkpoint is written in the transaction of its heartbeat.
-        let plain = self.fast_paths && beats.iter().all(|it| it.checkpoint.is_none());
+        let plain = self.fast_paths.are_on && beats.iter().all(|it| it.checkpoint.is_none());
         let done = if plain {
             fast(self.heartbeat_fast_path(beats, now).await)?
         } else {
             Answers::new()
         };
+        self.fast_paths.wrote("heartbeat", done.len());
         let rest = left(beats, &done);
         if rest.is_empty() {
             return Ok(done.into_values().collect());

@@ -9,6 +9,7 @@ use crate::BoxError;
 use crate::conformance::{
     Arena, Rows, Subject, TestClock, answers_alike, answers_in_some_order, firing, node, rows_alike,
 };
+use crate::fast_path::{FastPaths, Taken};
 
 async fn subject() -> Result<Subject, BoxError> {
     let server = PgServer::shared()?;
@@ -56,7 +57,7 @@ async fn ends_that_mean_nothing(client: &tokio_postgres::Client, store: &PgStore
 }
 
 /// A store with its fast paths or without, and its rows.
-async fn with_rows(fast_paths: bool) -> Result<Subject, BoxError> {
+async fn with_rows(fast_paths: FastPaths) -> Result<Subject, BoxError> {
     let server = PgServer::shared()?;
     let clock = TestClock::default();
     let config = PgConfig::parse(&server.fresh_schema())?;
@@ -89,7 +90,14 @@ async fn with_rows(fast_paths: bool) -> Result<Subject, BoxError> {
 
 #[test]
 fn its_fast_paths_write_what_the_core_decides() {
-    rows_alike(16, with_rows);
+    let taken = Taken::default();
+    rows_alike(16, async |are_on| {
+        let taken = taken.clone();
+        with_rows(FastPaths { are_on, taken }).await
+    });
+    let of_slots = ["fire_plain", "fire", "claim", "claim_due"];
+    let ends = ["settle_plain", "settle", "hand_over", "heartbeat"];
+    taken.were_all_taken([of_slots, ends].concat());
 }
 
 /// Three nodes' worth of connections to one schema.

@@ -58,7 +58,7 @@ impl PgStore {
     ) -> Result<Answers<Settled>, StoreError> {
         let mut rows: Rows = BTreeMap::new();
         let taken = settlements.iter().enumerate();
-        for (index, settlement) in taken.filter(|_| self.fast_paths) {
+        for (index, settlement) in taken.filter(|_| self.fast_paths.are_on) {
             let ours = settlement.run.claim == Some(by) && settlement.attempt.is_some();
             if let Some((state, reason)) = settlement.end().filter(|_| ours) {
                 let run = settlement.ended(state, reason, Timestamp::MIN);
@@ -74,9 +74,11 @@ impl PgStore {
             return Ok(done);
         }
         let gone = fast(self.end_plain(by, &rows).await)?;
+        self.fast_paths.wrote("settle_plain", gone.len());
         done.extend(take(&mut rows, gone));
         if !rows.is_empty() {
             let gone = fast(self.end_locked(by, &rows).await)?;
+            self.fast_paths.wrote("settle", gone.len());
             done.extend(take(&mut rows, gone));
         }
         Ok(done)

@@ -16,6 +16,7 @@ use super::listen::Listener;
 use super::migrate::migrate;
 use super::partitions::Partitions;
 use super::pool::{Conn, Pool};
+use crate::fast_path::FastPaths;
 use crate::{StoreClock, StoreError};
 
 /// How often a call is done again because others were faster.
@@ -43,8 +44,7 @@ pub struct PgStore {
     pub(super) zones: Mutex<BTreeSet<String>>,
     /// Numbers of ended presences, and the shards in which they hold nothing any more, and never will again.
     pub(super) clear: Mutex<BTreeMap<i32, ShardSet>>,
-    /// Off only where a test compares them with the slow ones.
-    pub(super) fast_paths: bool,
+    pub(super) fast_paths: FastPaths,
     /// Off only where a bench measures what it costs.
     pub(super) audits_creates: bool,
     /// The database's own, unless a test says what time it is.
@@ -102,7 +102,7 @@ impl PgStore {
             creates: Gather::default(),
             zones: Mutex::default(),
             clear: Mutex::default(),
-            fast_paths: true,
+            fast_paths: FastPaths::on(),
             audits_creates: true,
             clock,
             seen: AtomicI64::new(0),

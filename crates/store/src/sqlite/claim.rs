@@ -185,7 +185,7 @@ impl Db {
 
     /// A run that nobody holds gets its holder.
     fn claim_free(&self, presence: PresenceId, no: i64, mut row: RunRow) -> Done<ClaimRow> {
-        if !self.fast_paths {
+        if !self.fast_paths.are_on {
             return self.claim_slow_path(presence, no, row);
         }
         let mut update = self.conn.prepare_cached(include_str!("sql/claim.sql"))?;
@@ -198,6 +198,7 @@ impl Db {
         let Some((version, due_at)) = claimed.optional()? else {
             return Ok(ClaimRow::Stale);
         };
+        self.fast_paths.wrote("claim", 1);
         row.run.claim = Some(presence);
         row.run.state = RunState::Ready;
         row.run.version = Version(version);

@@ -18,6 +18,7 @@ use super::rows::{LiveRow, Tenant, execute_sparse};
 use super::rules::Zones;
 use super::writer::execute;
 use crate::code::{Code, slot_column};
+use crate::fast_path::FastPaths;
 use crate::row::EndedRow;
 use crate::{Acting, StoreClock, presence_end};
 
@@ -88,8 +89,7 @@ pub(super) struct Db {
     pub zones: Zones,
     /// Who asked for the call that is being made.
     pub acting: Arc<Acting>,
-    /// Off only where a test compares them with the slow ones.
-    pub fast_paths: bool,
+    pub fast_paths: FastPaths,
     /// The latest moment seen that is written down.
     noted: Timestamp,
     /// What SQLite had counted when the transaction began.
@@ -128,7 +128,7 @@ impl Db {
             watched: Watched::default(),
             zones: Zones::default(),
             acting: Arc::default(),
-            fast_paths: true,
+            fast_paths: FastPaths::on(),
             noted: Timestamp::from_millis(seen),
             changes: 0,
             unsure: false,

@@ -157,13 +157,16 @@ impl Db {
                 answers.push(Fired::LeaseLost);
                 continue;
             }
-            let fired = if self.fast_paths {
+            let fired = if self.fast_paths.are_on {
                 fire.one(row)?
             } else {
                 None
             };
             match fired {
-                Some(fired) => answers.push(fired),
+                Some(fired) => {
+                    self.fast_paths.wrote("fire", 1);
+                    answers.push(fired);
+                }
                 None => return Ok(Some(row)),
             }
         }

@@ -202,7 +202,7 @@ impl Db {
 
     /// Takes the views in which the attempt is handed over already.
     fn beat_fast_path(&self, beat: &Heartbeat, now: Timestamp) -> Done<Option<Beaten>> {
-        if !self.fast_paths {
+        if !self.fast_paths.are_on {
             return Ok(None);
         }
         let mut update = self
@@ -224,6 +224,8 @@ impl Db {
         if let (Some(_), Some(checkpoint)) = (&beaten, &beat.checkpoint) {
             self.put_checkpoint(beat.run, checkpoint)?;
         }
+        self.fast_paths
+            .wrote("heartbeat", usize::from(beaten.is_some()));
         Ok(beaten)
     }
 

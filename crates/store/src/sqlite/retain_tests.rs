@@ -159,3 +159,60 @@ async fn a_partition_of_too_many_rows_loses_some_first() {
     let found = store.get_run(TenantId::DEFAULT, oldest).await.unwrap();
     assert_eq!(found, None);
 }
+
+/// Whoever writes meanwhile waits for one step.
+#[tokio::test]
+async fn a_step_removes_a_bounded_number_of_rows() {
+    const EACH: i64 = 2 * RETENTION_BATCH_MAX as i64 + 500;
+    let folder = folder();
+    let store = open(folder.path());
+    let day = Partition::at(at(DAY));
+    let now = day.ends_at().plus(Duration::from_secs(7 * 86_400));
+    fill(&store, day, ROWS_MAX + i64::from(ROWS_INDEXED)).await;
+    let put = |db: &mut Db| {
+        let numbers =
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)";
+        for insert in [
+            "INSERT INTO jobs (id, tenant, state, version, state_at)
+             SELECT CAST(printf('%016d', n) AS BLOB), 0, 2, 1, 0 FROM n",
+            "INSERT INTO defs (id, tenant, gone, created_at, updated_at, doc)
+             SELECT CAST(printf('%016d', n) AS BLOB), 0, 0, 0, 0, x'' FROM n",
+            "INSERT INTO labels (tenant, name, value, job)
+             SELECT 0, 'name', 'value', CAST(printf('%016d', n) AS BLOB) FROM n",
+            "INSERT INTO idempotency (tenant, key, digest, job, created_at) SELECT 0, n, x'', x'', 0 FROM n",
+            "INSERT INTO rollups (tenant, step, at, counter, expires_at, doc) SELECT 0, 0, n, x'', 0, x'' FROM n",
+        ] {
+            db.conn.execute(&format!("{numbers} {insert}"), [EACH])?;
+        }
+        Ok(())
+    };
+    store.write(By::Client, 1, put).await.unwrap();
+    let written = async || {
+        let count = |db: &mut Db| {
+            let sql = "SELECT total_changes()";
+            Ok(db.conn.query_row(sql, [], |row| row.get(0))?)
+        };
+        store.write(By::Client, 1, count).await.unwrap()
+    };
+    let keep = Keep {
+        finished: Duration::from_secs(86_400),
+        ..keep(now)
+    };
+    let (mut steps, mut more) = (Vec::new(), true);
+    while more {
+        let before: i64 = written().await;
+        more = store.retain(&keep).await.unwrap().more;
+        steps.push(written().await - before);
+    }
+    // Of history as many as go together; then of jobs, requests and rollups a batch each.
+    let is_history = |rows: &i64| *rows <= i64::from(ROWS_INDEXED) + 8;
+    let (of_history, others): (Vec<i64>, Vec<i64>) = steps.into_iter().partition(is_history);
+    assert_eq!(of_history.len() as i64, ROWS_MAX / i64::from(ROWS) + 3);
+    let batch = RETENTION_BATCH_MAX as i64;
+    let most = others.iter().max().copied();
+    assert!(most.is_some_and(|most| most <= 5 * batch + 8), "{others:?}");
+    assert_eq!(others.len(), 3, "{others:?}");
+    for table in ["jobs", "defs", "labels", "idempotency", "rollups"] {
+        assert_eq!(rows(&store, table.to_owned()).await, Some(0), "{table}");
+    }
+}

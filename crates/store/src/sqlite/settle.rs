@@ -30,6 +30,16 @@ enum Step {
     Release(Option<Wait>),
 }
 
+impl Step {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::End(_) => "settle",
+            Self::Retry { .. } => "settle_retry",
+            Self::Release(_) => "settle_release",
+        }
+    }
+}
+
 impl SettleRow {
     /// Those that can be written, and the places of those that cannot.
     pub(super) fn all(
@@ -123,12 +133,16 @@ impl Db {
                 token = (claim, self.shared.presences().settles(by, claim));
             }
             let settled = match token.1 {
-                Some(no) if self.fast_paths => settle.one(row, no)?,
+                Some(no) if self.fast_paths.are_on => settle.one(row, no)?,
                 Some(_) => None,
                 None => Some(Settled::Stale),
             };
             match settled {
-                Some(settled) => answers.push(settled),
+                Some(settled) => {
+                    let count = usize::from(settled == Settled::DONE);
+                    self.fast_paths.wrote(row.step.name(), count);
+                    answers.push(settled);
+                }
                 None => return Ok(Some(row)),
             }
         }

@@ -13,6 +13,7 @@ use crate::conformance::{
     Arena, Reopen, Subject, TestClock, answers_alike, answers_in_some_order, at, job, once,
     rows_alike,
 };
+use crate::fast_path::{FastPaths, Taken};
 use crate::{BoxError, Peer};
 
 /// In memory where there is such a folder: these tests are about rows, not about disks.
@@ -30,17 +31,17 @@ pub(super) fn open(path: &Path) -> Result<SqliteStore, StoreError> {
 }
 
 async fn subject() -> Result<Subject, BoxError> {
-    subject_with(true).await
+    subject_with(FastPaths::on()).await
 }
 
 async fn open_with(
     path: &Path,
     clock: TestClock,
-    fast_paths: bool,
+    fast_paths: FastPaths,
 ) -> Result<SqliteStore, StoreError> {
     let store = SqliteStore::open(path, Arc::new(clock))?;
     let switch = move |db: &mut db::Db| {
-        db.fast_paths = fast_paths;
+        db.fast_paths.clone_from(&fast_paths);
         Ok(())
     };
     store.write(By::Client, 1, switch).await?;
@@ -48,14 +49,15 @@ async fn open_with(
 }
 
 /// With its fast paths or without.
-async fn subject_with(fast_paths: bool) -> Result<Subject, BoxError> {
+async fn subject_with(fast_paths: FastPaths) -> Result<Subject, BoxError> {
     let folder = folder();
     let clock = TestClock::default();
     let path = folder.path().to_owned();
-    let store = open_with(&path, clock.clone(), fast_paths).await?;
+    let store = open_with(&path, clock.clone(), fast_paths.clone()).await?;
     let subject = Subject::over(Arc::new(store), clock.clone()).await?;
     let reopen: Reopen = Arc::new(move |store| {
         let (path, clock): (PathBuf, _) = (path.clone(), clock.clone());
+        let fast_paths = fast_paths.clone();
         Box::pin(async move {
             drop(store);
             let again: Arc<dyn crate::Store> = Arc::new(open_with(&path, clock, fast_paths).await?);
@@ -76,7 +78,7 @@ fn it_answers_as_the_reference_does() {
     answers_alike(Subject::mem, subject);
 }
 
-async fn with_rows(fast_paths: bool) -> Result<Subject, BoxError> {
+async fn with_rows(fast_paths: FastPaths) -> Result<Subject, BoxError> {
     let subject = subject_with(fast_paths).await?;
     let folder = subject.guard.downcast_ref::<TempDir>();
     let path = folder.ok_or("no folder")?.path().join(FILE);
@@ -114,7 +116,13 @@ fn rows(conn: &Connection) -> Vec<String> {
 
 #[test]
 fn its_fast_paths_write_what_the_core_decides() {
-    rows_alike(64, with_rows);
+    let taken = Taken::default();
+    rows_alike(64, async |are_on| {
+        let taken = taken.clone();
+        with_rows(FastPaths { are_on, taken }).await
+    });
+    let settle = ["settle", "settle_retry", "settle_release"];
+    taken.were_all_taken([&["fire", "claim", "heartbeat"], &settle[..]].concat());
 }
 
 async fn arena() -> Result<Arena, BoxError> {

@@ -267,11 +267,32 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         })
     };
     let create = Op::Job(JobOp::Create((0..9).collect()));
-    let given = [put(0, true), put(1, true), put(0, false), create];
+    let mut given = vec![put(0, true), put(1, true), put(0, false), create];
+    // Nor about nothing but what is rare: the second time, all is as fast paths want it.
+    given.extend(plain_run());
+    given.push(Op::Time(TimeOp::Advance { millis: 1_000 }));
+    given.extend(plain_run());
     vec(step, 20..80).prop_map(move |steps| {
-        let given = given.clone().map(|op| Step { op, lost: false });
-        given.into_iter().chain(steps).collect()
+        let given = given.iter().cloned();
+        let given = given.map(|op| Step { op, lost: false });
+        given.chain(steps).collect()
     })
+}
+
+/// All jobs fire on time, and their runs succeed.
+fn plain_run() -> [Op; 2] {
+    let fire = EngineOp::Fire {
+        jobs: (0..9).collect(),
+        claim: true,
+        fresh: true,
+        late: 0,
+    };
+    let settle = EngineOp::Settle {
+        runs: (0..9).collect(),
+        fresh: true,
+        end: End::Succeed,
+    };
+    [fire, settle].map(|op| Op::Engine(By::Leader, op))
 }
 
 fn op() -> impl Strategy<Value = Op> {
