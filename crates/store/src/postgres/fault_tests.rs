@@ -118,7 +118,7 @@ async fn a_connection_that_is_killed_costs_a_call_and_nothing_else() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         killer.batch_execute(kill).await.unwrap();
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
     stop.store(true, Ordering::Relaxed);
     let (done, failed) = busy.await.unwrap();
     assert!(done > 20 && failed > 0, "{done} done, {failed} failed");
