@@ -54,7 +54,7 @@ Workloads:
   keys        nine pairs of create, and of http beside clients that read, with a key and without: what keys cost
   audit       nine pairs of create, entered in the audit log and sealed, or not: what that costs
   signing     nine pairs of http, signed and unsigned: what signatures cost
-  slow-targets  10,000 calls under way that take five seconds each: memory
+  slow-targets  10,000 targets that take five seconds, called at once: memory
   dead-host   1,000 targets called every second, with and without one that never answers: how much later calls are
   commands    nine pairs of 2,000 commands, as runs and started by hand: what a supervisor and a run cost
   handed-over  100,000 attempts that others work on, each heard once a minute: what database and node spend (with --store)

@@ -1,7 +1,7 @@
 //! Targets that are slow, take work over, or are dead: many origins on this machine, on a thread of their own.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,26 +54,49 @@ impl Drop for Targets {
 }
 
 /// A queue long enough for every attempt to connect at once: a lost SYN costs a second.
-fn listen(backlog: u32) -> std::io::Result<std::net::TcpListener> {
+const BACKLOG: u32 = 16_384;
+
+fn listen(address: Ipv4Addr, backlog: u32) -> std::io::Result<std::net::TcpListener> {
     let socket = TcpSocket::new_v4()?;
-    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    socket.bind(SocketAddr::from((address, 0)))?;
     socket.listen(backlog)?.into_std()
 }
 
+/// The first of many addresses of this machine alone; those that follow it are, too.
+const FIRST: Ipv4Addr = Ipv4Addr::new(127, 1, 0, 1);
+
 impl Targets {
+    /// Origins that have a listener each, on one address.
     pub(super) fn start(origins: usize, manner: Manner) -> Result<Self, Failure> {
+        Self::on(origins, Ipv4Addr::LOCALHOST, manner)
+    }
+
+    /// Origins that have an address each, behind one listener: as many as nobody has ports and files for.
+    pub(super) fn start_many(origins: u32, manner: Manner) -> Result<Self, Failure> {
+        let mut targets = Self::on(1, Ipv4Addr::UNSPECIFIED, manner)?;
+        let ports: Vec<u16> = targets.origins.iter().map(SocketAddr::port).collect();
+        let addresses = (0..origins).map(|number| Ipv4Addr::from_bits(FIRST.to_bits() + number));
+        targets.origins = addresses
+            .flat_map(|address| {
+                ports
+                    .iter()
+                    .map(move |port| SocketAddr::from((address, *port)))
+            })
+            .collect();
+        Ok(targets)
+    }
+
+    fn on(listeners: usize, address: Ipv4Addr, manner: Manner) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(broken)?;
         let (stop, seen) = (CancellationToken::new(), Arc::new(Seen::default()));
-        let mut listeners = Vec::new();
-        {
+        let listeners: Vec<std::net::TcpListener> = {
             let _inside = runtime.enter();
-            for _ in 0..origins {
-                listeners.push(listen(16_384).map_err(broken)?);
-            }
-        }
+            let listeners = (0..listeners).map(|_| listen(address, BACKLOG));
+            listeners.collect::<std::io::Result<_>>().map_err(broken)?
+        };
         let addresses = listeners.iter().map(std::net::TcpListener::local_addr);
         let addresses: std::io::Result<Vec<_>> = addresses.collect();
         let (stopped, noted) = (stop.clone(), Arc::clone(&seen));
@@ -177,7 +200,7 @@ pub(super) struct DeadHost {
 
 impl DeadHost {
     pub(super) async fn start() -> Result<Self, Failure> {
-        let listener = listen(1).map_err(broken)?;
+        let listener = listen(Ipv4Addr::LOCALHOST, 1).map_err(broken)?;
         let origin = listener.local_addr().map_err(broken)?;
         let mut queued = Vec::new();
         // More than the queue takes: the last of them is not answered.
