@@ -18,6 +18,12 @@ use crate::board::{Queues, Work};
 use crate::lock;
 use crate::metrics::Metrics;
 
+/// Claims that one origin keeps in memory; beyond that runs wait in the store. Few in tests, so that more of them are soon there.
+pub(crate) const QUEUE_MAX: usize = if cfg!(test) {
+    1_000
+} else {
+    limits::ORIGIN_QUEUE_MAX
+};
 /// Runs that are kept no longer and still stand in a queue, besides as many as are kept.
 const STALE_MAX: usize = 64;
 
@@ -190,7 +196,7 @@ impl Inner {
     /// Runs to be woken: all when the breaker is closed and there is room for them, one when a probe is due.
     fn take_waiting(&mut self, uptime: Duration, max: usize) -> Vec<RunId> {
         let count = match self.breaker.state() {
-            State::Closed => (limits::ORIGIN_QUEUE_MAX / 2).saturating_sub(self.kept.len()),
+            State::Closed => (QUEUE_MAX / 2).saturating_sub(self.kept.len()),
             State::Open { until }
                 if until <= uptime && self.probed + limits::SLEEP_MAX <= uptime =>
             {
@@ -281,7 +287,7 @@ impl Origins {
             inner.calls.under_way += 1;
             return Leave::Go { is_probe };
         }
-        if inner.kept.len() >= limits::ORIGIN_QUEUE_MAX {
+        if inner.kept.len() >= QUEUE_MAX {
             let until = now.plus(limits::BREAKER_WAIT_AFTER);
             return Leave::Wait(Wait::until(WaitReason::Concurrency, until));
         }

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use model::breaker::{FAILURES, OPEN_FIRST};
 use model::shard::ShardSet;
-use model::{AttemptNo, Job, Report, RunId, RunState, Slot, Target, Verdict, WaitReason, limits};
-use store::{DueRoom, EngineStore};
+use model::{
+    AttemptNo, Job, JobId, Report, RunId, RunState, Slot, Target, TenantId, Verdict, WaitReason,
+    limits,
+};
+use store::{ClientStore, DueRoom, EngineStore, NewJob};
 
 use super::bench::{ABLE, Bench, run_of};
 
 use super::marks::{answer, cancel};
 use super::world::{at, job_with, once, seconds};
 use crate::fire::Fire;
+use crate::origins::QUEUE_MAX;
 
 /// A one-off that calls a host, and is tried often.
 fn to(number: u8, due: i64, host: &str) -> Job {
@@ -295,6 +299,78 @@ async fn a_run_that_is_cancelled_after_its_origin_gave_it_back_gives_its_place_t
     bench.quiet().await;
     assert_eq!((bench.queued(), bench.target.runs().len()), (0, 3));
     assert!(!bench.target.runs().contains(&freed));
+}
+
+/// As many one-offs for one origin as it keeps in memory, one that it is called for, and so many more.
+async fn too_many(bench: &Bench, more: usize) -> Vec<RunId> {
+    bench.target.is_silent();
+    let (count, like) = (QUEUE_MAX + 1 + more, to(1, 1_000, "slow"));
+    let mut news = Vec::with_capacity(count);
+    for number in 0..count as u64 {
+        let mut rest = [0; 10];
+        rest[..8].copy_from_slice(&number.to_be_bytes());
+        let id = JobId::new(at(0), rest);
+        let def = model::Definition::clone(&like.def);
+        let job = Job::new(id, TenantId::DEFAULT, None, def, at(0));
+        news.push(NewJob {
+            job: Arc::new(job),
+            idempotency: None,
+        });
+    }
+    bench.mem.create_jobs(&news).await.unwrap();
+    let mut fire = bench.fire();
+    bench.fire_for(&mut fire, 1_000).await;
+    bench.pass_to(at(1_000));
+    bench.rest(&mut bench.dispatch()).await;
+    bench.drain(&mut bench.settle()).await;
+    news.iter().map(|new| run_of(&new.job, 1_000)).collect()
+}
+
+#[tokio::test]
+async fn more_runs_than_an_origin_keeps_in_memory_wait_in_the_store_and_are_woken() {
+    const MORE: usize = 3;
+    let bench = Bench::with(|config| config.origin_calls_max = 1).await;
+    bench.hold(&ShardSet::ALL).await;
+    let runs = too_many(&bench, MORE).await;
+    assert_eq!((bench.running(), bench.queued()), (1, QUEUE_MAX));
+    let waits = || {
+        let live = runs.iter().filter_map(|run| bench.mem.live_run(*run));
+        let waiting = live.filter(|run| run.wait.is_some());
+        waiting.collect::<Vec<_>>()
+    };
+    let waiting = waits();
+    assert_eq!(waiting.len(), MORE);
+    for run in &waiting {
+        let wait = run.wait.unwrap();
+        assert_eq!((wait.reason, run.claim), (WaitReason::Concurrency, None));
+        assert!(run.attempts.is_empty(), "no attempt is spent");
+    }
+    // Nobody is woken for an origin that has no room yet.
+    let mut wake = bench.wake();
+    bench.rest(&mut wake).await;
+    assert_eq!(waits().len(), MORE);
+    bench.target.answers(Report::succeeded());
+    let (mut settle, mut dispatch) = (bench.settle(), bench.dispatch());
+    for _ in 0..QUEUE_MAX {
+        if bench.queued() == 0 {
+            break;
+        }
+        bench.quiet().await;
+        bench.rest(&mut dispatch).await;
+        bench.drain(&mut settle).await;
+    }
+    assert_eq!((bench.running(), bench.queued()), (0, 0));
+    bench.rest(&mut wake).await;
+    assert_eq!(waits().len(), 0);
+    bench.rest(&mut bench.fire()).await;
+    bench.rest(&mut dispatch).await;
+    bench.quiet().await;
+    bench.drain(&mut settle).await;
+    for run in &waiting {
+        let ended = bench.run(run.id).await.unwrap();
+        assert_eq!(ended.state, RunState::Succeeded);
+    }
+    assert_eq!(bench.target.runs().len(), runs.len(), "each is called once");
 }
 
 #[tokio::test]
