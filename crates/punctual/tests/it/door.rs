@@ -22,7 +22,7 @@ fn lines_of_the_log_name_the_request_they_are_about() {
 }
 
 /// A folder with an authority and two pairs that it signed; none without openssl.
-fn certificates() -> Option<TempDir> {
+pub(crate) fn certificates() -> Option<TempDir> {
     let folder = TempDir::new().unwrap();
     let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30";
     let mut calls = vec![format!("{new} -subj /CN=ca -keyout ca.key -out ca.pem")];
@@ -46,7 +46,7 @@ fn certificates() -> Option<TempDir> {
     Some(folder)
 }
 
-fn path(folder: &TempDir, name: &str) -> String {
+pub(crate) fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 

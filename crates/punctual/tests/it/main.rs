@@ -19,6 +19,7 @@ mod database;
 mod deploy;
 mod door;
 mod egress;
+mod exchange;
 mod guides;
 mod logs;
 mod nodes;

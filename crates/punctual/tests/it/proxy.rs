@@ -86,7 +86,7 @@ fn job(http: &Http, url: &str) -> String {
 }
 
 /// Runs a job by hand, to its end.
-fn run(http: &Http, job: &str) -> Value {
+pub(crate) fn run(http: &Http, job: &str) -> Value {
     let run = http.post(&format!("/v1/jobs/{job}/run"), &json!({})).json();
     let path = format!("/v1/runs/{}", run["id"].as_str().unwrap());
     wait_for("the run to end", || {
