@@ -126,3 +126,17 @@ fn a_flag_wins_over_the_file_and_the_log_says_so() {
     server.signal(Signal::SIGHUP);
     line(&server, "SIGHUP: the log levels are the same: info (--log)");
 }
+
+#[test]
+#[should_panic(expected = "no log may say")]
+fn a_server_whose_log_says_what_it_had_to_keep_fails_its_test() {
+    let own = TempDir::new().unwrap();
+    let server = Server::start_in(own.path(), &["--log", "debug"]);
+    let name = "planted-in-the-log";
+    let headers = [("x-request-id", name)];
+    assert_eq!(
+        server.http().send("GET", "/v1/jobs", &headers, b"").status,
+        200
+    );
+    wait_for("the line", || server.log().contains(name).then_some(()));
+}

@@ -4,14 +4,15 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::{Http, wait_for};
+use super::scan::Kept;
+use super::{Http, pause, wait_for};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_punctual");
 /// The flag of a server that asks for keys.
@@ -51,7 +52,7 @@ pub fn punctual(line: &str) -> Output {
         .unwrap()
 }
 
-/// A running `punctual serve`. Dropped, it is killed.
+/// A running `punctual serve`. Dropped, it is killed, and what it has written is searched for what it had to keep to itself.
 pub struct Server {
     child: Child,
     /// Host and port.
@@ -60,6 +61,9 @@ pub struct Server {
     url: String,
     folder: PathBuf,
     log: Arc<Mutex<String>>,
+    /// Reads what it writes, to the end.
+    reader: JoinHandle<()>,
+    kept: Kept,
     /// Removed with the server, if it is the server's own.
     _own: Option<TempDir>,
 }
@@ -141,7 +145,7 @@ impl Server {
         let log = Arc::new(Mutex::new(String::new()));
         let (ready, is_ready) = mpsc::sync_channel(1);
         let written = Arc::clone(&log);
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 written.lock().unwrap().push_str(&format!("{line}\n"));
                 if let Some((_, url)) = line.split_once(READY) {
@@ -163,6 +167,8 @@ impl Server {
             url,
             folder: folder.to_owned(),
             log,
+            reader,
+            kept: Kept::of(folder, arguments),
             _own: None,
         }
     }
@@ -295,6 +301,19 @@ impl Drop for Server {
         }
         if thread::panicking() {
             eprintln!("--- log of {}\n{}", self.address, self.log());
+            return;
         }
+        // What it wrote last may be on its way. A child that outlives it may keep the way open.
+        for _ in 0..50 {
+            if self.reader.is_finished() {
+                break;
+            }
+            pause(Duration::from_millis(20));
+        }
+        let found = self.kept.found_in(&self.log());
+        assert!(
+            found.is_empty(),
+            "these lines say what no log may say: {found:#?}"
+        );
     }
 }

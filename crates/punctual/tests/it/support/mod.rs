@@ -4,6 +4,7 @@
 mod binary;
 mod receiver;
 mod request;
+mod scan;
 
 use std::io::Write;
 use std::path::PathBuf;
