@@ -15,9 +15,15 @@ use crate::lock;
 
 type Waiting<Q, A> = (Q, oneshot::Sender<Result<A, StoreError>>);
 
+/// Those who wait for a write, and how many bytes they bring.
+struct Line<Q, A> {
+    requests: Vec<Waiting<Q, A>>,
+    bytes: usize,
+}
+
 /// Requests of one kind.
 pub(crate) struct Gather<Q, A> {
-    waiting: Mutex<Vec<Waiting<Q, A>>>,
+    line: Mutex<Line<Q, A>>,
     permits: Semaphore,
     /// How long after a write the next one begins, at least.
     apart: Duration,
@@ -34,19 +40,26 @@ pub(crate) trait About: Clone {
 impl<Q: About, A> Gather<Q, A> {
     pub(crate) fn new(depth: usize, apart: Duration) -> Self {
         Self {
-            waiting: Mutex::default(),
+            line: Mutex::new(Line {
+                requests: Vec::new(),
+                bytes: 0,
+            }),
             permits: Semaphore::new(depth),
             apart,
             last: Mutex::default(),
         }
     }
 
-    /// Waits until the next write may begin: whoever comes meanwhile shares it.
+    /// Waits until the next write may begin: whoever comes meanwhile shares it. One that is full need not wait.
     async fn pace(&self, clock: &dyn Clock) {
         if self.apart.is_zero() {
             return;
         }
         let now = clock.uptime();
+        if lock(&self.line).requests.len() >= limits::HANDED_BATCH_MAX {
+            *lock(&self.last) = Some(now);
+            return;
+        }
         let next = lock(&self.last).map_or(now, |last| last + self.apart);
         let early = next.saturating_sub(now);
         if !early.is_zero() {
@@ -57,20 +70,21 @@ impl<Q: About, A> Gather<Q, A> {
 
     fn enter(&self, request: &Q) -> Result<oneshot::Receiver<Result<A, StoreError>>, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let mut waiting = lock(&self.waiting);
-        let bytes: usize = waiting.iter().map(|(it, _)| it.bytes()).sum();
-        if waiting.len() >= limits::HANDED_CALLS_MAX || bytes > limits::HANDED_BYTES_MAX {
+        let mut line = lock(&self.line);
+        let is_full = line.requests.len() >= limits::HANDED_CALLS_MAX;
+        if is_full || line.bytes > limits::HANDED_BYTES_MAX {
             return Err(StoreError::Slow("too many reports wait".to_owned()));
         }
-        waiting.push((request.clone(), answer));
+        line.bytes += request.bytes();
+        line.requests.push((request.clone(), answer));
         Ok(answered)
     }
 
     /// Those who wait, in the order they came: as many as fit in one write, and of each run one.
     fn take(&self) -> Vec<Waiting<Q, A>> {
-        let mut waiting = lock(&self.waiting);
+        let mut line = lock(&self.line);
         let (mut runs, mut taken, mut left) = (BTreeSet::new(), Vec::new(), Vec::new());
-        for it in waiting.drain(..) {
+        for it in line.requests.drain(..) {
             // A client that is gone may have been heard: its request is done all the same.
             if taken.len() < limits::HANDED_BATCH_MAX && runs.insert(it.0.run()) {
                 taken.push(it);
@@ -78,7 +92,8 @@ impl<Q: About, A> Gather<Q, A> {
                 left.push(it);
             }
         }
-        *waiting = left;
+        line.bytes = left.iter().map(|(it, _)| it.bytes()).sum();
+        line.requests = left;
         taken
     }
 

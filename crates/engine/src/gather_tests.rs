@@ -1,10 +1,14 @@
 use std::future::poll_fn;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use model::Timestamp;
+use tokio::task::JoinHandle;
+
 use super::*;
-use crate::clock::SystemClock;
+use crate::clock::{Alarm, SystemClock};
 
 #[derive(Clone)]
 struct Request(RunId);
@@ -70,4 +74,66 @@ async fn who_waits_for_the_write_of_another_is_not_busy_meanwhile() {
         shares.push(caller.await.unwrap());
     }
     assert_eq!(shares, [1, 1, 2, 2]);
+}
+
+/// A clock that stands still, where whoever sleeps does so until it is let go on.
+struct Still(Semaphore);
+
+#[async_trait::async_trait]
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0)
+    }
+
+    fn uptime(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    async fn sleep(&self, _: Duration) {
+        self.0.acquire().await.unwrap().forget();
+    }
+
+    fn alarm(&self) -> io::Result<Box<dyn Alarm>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_is_full_keeps_no_distance_to_the_one_before() {
+    const FULL: usize = limits::HANDED_BATCH_MAX;
+    let gather = Arc::new(Gather::<Request, usize>::new(1, Duration::from_secs(1)));
+    let clock = Arc::new(Still(Semaphore::new(0)));
+    let call = |of: usize| {
+        let (gather, clock) = (Arc::clone(&gather), Arc::clone(&clock));
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&of.to_be_bytes());
+        let write =
+            |requests: Vec<Request>| async move { Ok(vec![requests.len(); requests.len()]) };
+        tokio::spawn(async move {
+            let request = Request(RunId::from_bytes(bytes));
+            gather.call(&*clock, request, write).await.unwrap()
+        })
+    };
+    assert_eq!(call(0).await.unwrap(), 1, "there was none before");
+    let callers: Vec<_> = (1..=2 * FULL + 1).map(call).collect();
+    meanwhile().await;
+    let ended =
+        |callers: &[JoinHandle<usize>]| callers.iter().filter(|it| it.is_finished()).count();
+    assert_eq!(ended(&callers), 0, "the write may be shared for a while");
+    clock.0.add_permits(1);
+    meanwhile().await;
+    assert_eq!(
+        ended(&callers),
+        2 * FULL,
+        "two that are full, one after the other"
+    );
+    clock.0.add_permits(1);
+    let mut shares = Vec::new();
+    for caller in callers {
+        shares.push(caller.await.unwrap());
+    }
+    assert_eq!(
+        (shares[0], shares[2 * FULL - 1], shares[2 * FULL]),
+        (FULL, FULL, 1)
+    );
 }

@@ -194,8 +194,10 @@ pub const HANDED_QUEUE_MAX: usize = 8_192;
 pub const HANDED_CALLS_MAX: usize = 4_096;
 /// Bytes of checkpoints, outputs and logs among them.
 pub const HANDED_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Between the beginnings of two writes of heartbeats: at 1,667 a second, as of 100,000 attempts, some 80 share one.
-pub const HEARTBEATS_APART: Duration = Duration::from_millis(50);
+/// Between the beginnings of two writes of heartbeats, unless one is full: at 1,667 a second, as of 100,000 attempts, some 330
+/// share one. A heartbeat is heard once a minute or so, and nobody minds when it is answered a moment later.
+pub const HEARTBEATS_APART: Duration = Duration::from_millis(200);
+const _: () = assert!(HANDED_CALLS_MAX >= 2 * HANDED_BATCH_MAX);
 /// Keys that tokens of handed-over attempts are made with, as far as they are kept.
 pub const REPORT_KEYS_MAX: usize = 64;
 /// Slots and due runs held by the wheel.
