@@ -23,7 +23,10 @@ macro_rules! conformance_promises {
                 claims_are_read_page_by_page
                 opening_again_keeps_everything_but_presences
             }
-            owners { jobs_are_listed_by_owner }
+            owners {
+                jobs_are_listed_by_owner
+                a_part_of_a_key_is_found_among_any_number_of_jobs_without_one
+            }
             leases {
                 a_shard_has_one_holder every_change_of_hands_raises_the_epoch
                 a_lease_kept_keeps_its_epoch a_shard_not_wanted_is_given_up

@@ -94,13 +94,18 @@ pub(super) async fn name_calendars(conn: &Conn, jobs: &[&Job]) -> Done<()> {
 /// States that have an index of their own.
 const RARE: [JobState; 3] = [JobState::Paused, JobState::Invalid, JobState::Deleted];
 
-impl PgStore {
-    pub(super) async fn try_list_jobs(
-        &self,
-        tenant: TenantId,
-        filter: &JobFilter,
-        page: Page<JobId>,
-    ) -> Done<Vec<Job>> {
+/// How many of the newest jobs are looked at for a part of a key before all keys are; few in tests, so that both happen.
+const NEAR: i64 = if cfg!(test) { 8 } else { 2_000 };
+
+/// What a list wants: its states, and by which statement they are found.
+struct Listing<'a> {
+    tenant: TenantId,
+    filter: &'a JobFilter,
+    states: Vec<JobState>,
+}
+
+impl<'a> Listing<'a> {
+    fn new(tenant: TenantId, filter: &'a JobFilter) -> Self {
         let wanted = |state: &JobState| {
             if filter.states.is_empty() {
                 *state != JobState::Deleted
@@ -108,8 +113,54 @@ impl PgStore {
                 filter.states.contains(state)
             }
         };
-        let states: Vec<JobState> = JobState::ALL.into_iter().filter(wanted).collect();
-        let codes: Vec<i16> = states.iter().map(|state| state.code()).collect();
+        Self {
+            tenant,
+            filter,
+            states: JobState::ALL.into_iter().filter(wanted).collect(),
+        }
+    }
+
+    fn is_rare(&self) -> bool {
+        self.states.iter().all(|state| RARE.contains(state))
+    }
+
+    /// Whether a part of a key is the best that is known of what fits: it is in the index of keys, where deleted jobs are not.
+    fn is_by_key(&self) -> bool {
+        let JobFilter {
+            q, owner, labels, ..
+        } = self.filter;
+        let has_better = owner.is_some() || !labels.is_empty() || self.is_rare();
+        q.is_some() && !has_better && !self.states.contains(&JobState::Deleted)
+    }
+
+    /// By the key, only the newest are looked at.
+    fn sql(&self) -> &'static str {
+        let wants_finished = self.states.contains(&JobState::Finished);
+        if self.filter.owner.is_some() {
+            include_str!("sql/list_jobs_owner.sql")
+        } else if !self.filter.labels.is_empty() {
+            include_str!("sql/list_jobs_label.sql")
+        } else if self.is_rare() {
+            include_str!("sql/list_jobs_rare.sql")
+        } else if self.is_by_key() {
+            include_str!("sql/list_jobs_near.sql")
+        } else if self.tenant != TenantId::DEFAULT && !wants_finished {
+            include_str!("sql/list_jobs_open.sql")
+        } else {
+            include_str!("sql/list_jobs.sql")
+        }
+    }
+}
+
+impl PgStore {
+    pub(super) async fn try_list_jobs(
+        &self,
+        tenant: TenantId,
+        filter: &JobFilter,
+        page: Page<JobId>,
+    ) -> Done<Vec<Job>> {
+        let listing = Listing::new(tenant, filter);
+        let codes: Vec<i16> = listing.states.iter().map(|state| state.code()).collect();
         let before = page.before.map_or(Uuid::max(), |before| before.0);
         let part = filter.q.as_ref().map(|part| part.to_ascii_lowercase());
         let part = part.as_deref().map(text);
@@ -119,23 +170,19 @@ impl PgStore {
             .map(|(name, value)| (text(name), text(value)))
             .unzip();
         let owner = filter.owner.as_deref().map(text);
-        let sql = if owner.is_some() {
-            include_str!("sql/list_jobs_owner.sql")
-        } else if !names.is_empty() {
-            include_str!("sql/list_jobs_label.sql")
-        } else if states.iter().all(|state| RARE.contains(state)) {
-            include_str!("sql/list_jobs_rare.sql")
-        } else if tenant != TenantId::DEFAULT && !states.contains(&JobState::Finished) {
-            include_str!("sql/list_jobs_open.sql")
-        } else {
-            include_str!("sql/list_jobs.sql")
-        };
         let conn = self.readers.get().await?;
         let count = limit(page.limit);
-        let mut params: Vec<Param<'_>> =
-            vec![&tenant.0, &before, &codes, &part, &count, &names, &values];
-        params.extend(owner.iter().map(|owner| owner as Param<'_>));
-        let rows = conn.rows(sql, &params).await?;
+        let params: [Param<'_>; 7] = [&tenant.0, &before, &codes, &part, &count, &names, &values];
+        let mut more: Vec<Param<'_>> = owner.iter().map(|owner| owner as Param<'_>).collect();
+        if listing.is_by_key() {
+            more.push(&NEAR);
+        }
+        let all = [&params[..], &more].concat();
+        let mut rows = conn.rows(listing.sql(), &all).await?;
+        if listing.is_by_key() && rows.len() < page.limit {
+            let sql = include_str!("sql/list_jobs_key.sql");
+            rows = conn.rows(sql, &params).await?;
+        }
         let mut jobs = Vec::with_capacity(rows.len());
         for (_, job) in read_jobs(&conn, &rows).await? {
             match job {

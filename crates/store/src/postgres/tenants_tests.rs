@@ -144,6 +144,16 @@ async fn with_many_tenants_rows_are_found_by_the_same_indexes() {
             "defs_owner",
         ),
         (
+            "list_jobs_near",
+            include_str!("sql/list_jobs_near.sql"),
+            "defs_tenant",
+        ),
+        (
+            "list_jobs_key",
+            include_str!("sql/list_jobs_key.sql"),
+            "defs_key",
+        ),
+        (
             "tenant_jobs",
             include_str!("sql/tenant_jobs.sql"),
             "defs_tenant",

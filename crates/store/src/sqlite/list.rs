@@ -87,10 +87,11 @@ impl Listing<'_> {
             let params = params![tenant, before, bits, part, name, value];
             return self.labelled(conn, sql, params, others);
         }
-        if self.tenant.0 != TenantId::DEFAULT {
+        let is_default = self.tenant.0 == TenantId::DEFAULT;
+        if !is_default && !self.is_by_key() {
             return self.by_tenant(conn);
         }
-        if self.states.iter().all(|state| RARE.contains(state)) {
+        if is_default && self.states.iter().all(|state| RARE.contains(state)) {
             return self.by_rare_state(conn);
         }
         // Nearly always the newest jobs fill the page. When they do not, what fits may be anywhere, and
@@ -100,6 +101,11 @@ impl Listing<'_> {
             found.extend(self.far(conn, last, self.limit.saturating_sub(found.len()))?);
         }
         Ok(found)
+    }
+
+    /// Whether what fits has a key, and is in the index of keys: deleted jobs are not.
+    fn is_by_key(&self) -> bool {
+        self.part.is_some() && !self.states.contains(&JobState::Deleted)
     }
 
     fn by_tenant(&self, conn: &Connection) -> Done<Vec<JobId>> {
@@ -121,7 +127,12 @@ impl Listing<'_> {
     /// Fitting ones among the newest jobs; and the last one looked at, if there may be more.
     fn near(&self, conn: &Connection) -> Done<(Vec<JobId>, Option<JobId>)> {
         let scan = i64::try_from(self.limit.max(SCAN_MIN)).unwrap_or(i64::MAX);
-        let mut select = conn.prepare_cached(include_str!("sql/list_jobs_near.sql"))?;
+        let sql = if self.tenant.0 == TenantId::DEFAULT {
+            include_str!("sql/list_jobs_near.sql")
+        } else {
+            include_str!("sql/list_jobs_near_tenant.sql")
+        };
+        let mut select = conn.prepare_cached(sql)?;
         let mut rows = select.query(params![
             self.tenant,
             self.before,
@@ -149,12 +160,12 @@ impl Listing<'_> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let before = before.as_bytes();
         let all = params![self.tenant, before, self.bits, self.part, limit];
+        if self.is_by_key() {
+            return query(conn, include_str!("sql/list_jobs_key.sql"), all);
+        }
         // The indexes of what is active have everybody's.
         let is_alone = !has_others(conn)?;
         match (&self.part, self.states.as_slice()) {
-            (Some(_), states) if !states.contains(&JobState::Deleted) => {
-                query(conn, include_str!("sql/list_jobs_key.sql"), all)
-            }
             (None, [JobState::Active]) if is_alone => {
                 let sql = include_str!("sql/list_jobs_active.sql");
                 query(conn, sql, params![self.tenant, before, limit])

@@ -257,3 +257,47 @@ fn jobs_of_the_first_tenant_are_listed_by_indexes_of_its_own_once_there_are_othe
         assert!(!plan.contains("TEMP B-TREE"), "{text}: {plan}");
     }
 }
+
+/// A tenant with many finished jobs that have no key, and a few older ones that have: they are found without the others.
+#[test]
+fn a_part_of_a_key_is_looked_for_among_keys_alone() {
+    let conn = super::tests::fresh_schema();
+    let fill = "
+        WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 20000)
+        INSERT INTO jobs (id, tenant, state, version, state_at)
+        SELECT unhex(printf('%032x', n)), unhex(printf('%032x', 7)), 2, 1, 0 FROM t;
+        INSERT INTO defs (id, tenant, gone, key, created_at, updated_at, doc)
+        SELECT id, tenant, 0, iif(unhex(printf('%032x', 3)) >= id, 'Nightly-' || hex(id), NULL), 0, 0, x'' FROM jobs;";
+    for filled in [false, true] {
+        if filled {
+            conn.execute_batch(fill).unwrap();
+        }
+        for (text, index, found, steps_max) in [
+            (
+                include_str!("sql/list_jobs_near_tenant.sql"),
+                "defs_tenant ",
+                100,
+                5_000,
+            ),
+            (include_str!("sql/list_jobs_key.sql"), "defs_key ", 3, 1_000),
+        ] {
+            let of = Value::Blob(tenant(7).as_bytes().to_vec());
+            let most = Value::Blob(vec![255; 17]);
+            let (states, part, limit) = (255.into(), "ightly".to_owned().into(), 100.into());
+            let values: [Value; 5] = [of, most, states, part, limit];
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+            let plan = explain.query_map(params_from_iter(&values), |row| row.get(3));
+            let plan: Vec<String> = plan.unwrap().map(Result::unwrap).collect();
+            assert!(plan.join("; ").contains(index), "{text}: {plan:?}");
+            let mut select = conn.prepare(text).unwrap();
+            let rows = select.query_map(params_from_iter(&values), |_| Ok(()));
+            assert_eq!(
+                rows.unwrap().count(),
+                if filled { found } else { 0 },
+                "{text}"
+            );
+            let steps = select.get_status(StatementStatus::VmStep);
+            assert!(steps < steps_max, "{text}: {steps} steps");
+        }
+    }
+}
