@@ -118,6 +118,9 @@ fn some_order_explains_what_many_nodes_are_answered() {
     answers_in_some_order(arena);
 }
 
+#[path = "audit_tests.rs"]
+#[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+mod auditing;
 #[path = "beats_tests.rs"]
 #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
 mod beats;
