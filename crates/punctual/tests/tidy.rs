@@ -666,6 +666,36 @@ fn nothing_is_dialled_but_by_the_egress_guard() {
     none(&violations(&ours, |file| lines_with(file, &WAYS)));
 }
 
+/// What opens something is compared by what takes as long wherever it differs, and never by what stops at the first byte.
+#[test]
+fn what_lets_somebody_in_is_compared_in_constant_time() {
+    const DOORS: [(&str, &str); 3] = [
+        ("crates/server/src/access.rs", "is_same(&digest("),
+        ("crates/server/src/ops/sessions.rs", "is_same(self.csrf("),
+        ("crates/engine/src/tokens.rs", ".verify_slice("),
+    ];
+    const WORDS: [&str; 3] = ["digest", "csrf", ".code"];
+    let is_door = |file: &File| {
+        let path = file.path.as_str();
+        let is_server = path.starts_with("crates/server/src/") && file.is_rust();
+        is_server && !file.is_test() || DOORS.iter().any(|(door, _)| *door == path)
+    };
+    let doors: Vec<File> = files().into_iter().filter(is_door).collect();
+    none(&violations(&doors, |file| {
+        let code = code_of(file.product());
+        let parts = code.split([';', '{', '}']);
+        let compares = |part: &&str| part.contains("==") || part.contains("!=");
+        let parts = parts.filter(compares);
+        let secret = parts.filter(|part| WORDS.iter().any(|word| part.contains(word)));
+        secret.map(|part| format!("{:?}", part.trim())).collect()
+    }));
+    for (path, way) in DOORS {
+        assert!(code_of(&read(path)).contains(way), "{path}: not by {way}");
+    }
+    let same = read("crates/server/src/same.rs");
+    assert!(same.contains("one.ct_eq(other)"), "{same}");
+}
+
 /// A queue is made with a bound that has a name, at the head of its file or in `model/src/limits.rs`.
 #[test]
 fn every_queue_has_a_bound_with_a_name() {

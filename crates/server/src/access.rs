@@ -14,7 +14,8 @@ use model::access::{read_key, write_key};
 use model::{AccessKey, KeyId, KeySecret, Role, TenantId, Timestamp, limits};
 use sha2::{Digest, Sha256};
 use store::{Acting, SYSTEM, Store, StoreError};
-use subtle::ConstantTimeEq;
+
+use crate::same::is_same;
 
 /// What whoever calls a node that asks for no key is called.
 pub(crate) static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("anonymous"));
@@ -134,8 +135,8 @@ impl Access {
         let (id, secret) = text.and_then(read_key).unwrap_or_else(unreadable);
         let entry = keys.find(id);
         let kept = entry.as_ref().map_or([0; 32], |entry| entry.key.digest);
-        let is_same = bool::from(digest(&secret).as_slice().ct_eq(kept.as_slice()));
-        let entry = entry.filter(|entry| is_same && entry.key.is_valid(now))?;
+        let opens = is_same(&digest(&secret), &kept);
+        let entry = entry.filter(|entry| opens && entry.key.is_valid(now))?;
         entry.used.store(now.as_millis(), Ordering::Relaxed);
         Some(Caller {
             tenant: entry.key.tenant,

@@ -22,6 +22,7 @@ mod peer;
 mod permit;
 mod process;
 mod rates;
+mod same;
 mod serve;
 
 pub use access::{Access, Minted};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use model::hex::to_hex;
 use model::{ConsoleLink, Holder, Session, Tenant, TenantId, Timestamp, User, UserName, limits};
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::error::OpError;
 use crate::access::Caller;
 use crate::api::Api;
+use crate::same::is_same;
 
 /// What a browser has in its cookie, and a link in its address.
 #[derive(Clone)]
@@ -53,8 +53,7 @@ impl Token {
     }
 
     pub fn is_csrf(&self, tenant: TenantId, text: &str) -> bool {
-        let expected = self.csrf(tenant);
-        expected.as_bytes().ct_eq(text.as_bytes()).into()
+        is_same(self.csrf(tenant).as_bytes(), text.as_bytes())
     }
 }
 
