@@ -9,8 +9,8 @@ use bytes::Bytes;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    AttemptNo, Calendar, CalendarName, Handed, Job, JobId, JobKey, Lane, Level, PresenceId, Run,
-    RunId, RunLog, TenantId, Timestamp, Version, WaitReason,
+    AttemptNo, Calendar, CalendarName, Handed, Job, JobId, JobKey, Level, PresenceId, Run, RunId,
+    RunLog, TenantId, Timestamp, Version, WaitReason,
 };
 use store::*;
 

@@ -8,7 +8,7 @@ use model::policy::Living;
 use model::presence::LastBeat;
 use model::shard::ShardSet;
 use model::{
-    AttemptNo, Job, JobId, JobState, Lane, Mark, PresenceId, Run, RunId, Skip, Stretch, Timestamp,
+    AttemptNo, Job, JobId, JobState, Mark, PresenceId, Run, RunId, Skip, Stretch, Timestamp,
     Verdict,
 };
 use store::*;

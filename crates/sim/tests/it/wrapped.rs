@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use model::shard::ShardSet;
 use model::{
-    Calendar, CalendarName, Job, JobId, JobKey, Lane, Level, PresenceId, Run, RunId, TenantId,
-    Timestamp, Version, WaitReason,
+    Calendar, CalendarName, Job, JobId, JobKey, Level, PresenceId, Run, RunId, TenantId, Timestamp,
+    Version, WaitReason,
 };
 use store::mem::MemStore;
 use store::*;
