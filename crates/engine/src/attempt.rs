@@ -396,7 +396,7 @@ async fn deliver_as_is(
             None => Box::pin(vault.sending(tenant)).await,
         };
         // A command is neither signed nor sent through anything.
-        if order.job.def.target.origin().is_some()
+        if order.job.def.target.has_origin()
             && let Err(why) = set_sending(&mut order, sending)
         {
             return Report::failed(why);

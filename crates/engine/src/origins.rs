@@ -108,6 +108,8 @@ struct Known {
     count: usize,
     /// The name that is looked for. Kept, so that an attempt allocates none.
     wanted: String,
+    /// The one that was found last: one attempt after another often goes to the same.
+    last: Option<Arc<Origin>>,
 }
 
 impl Known {
@@ -117,13 +119,18 @@ impl Known {
 
     /// Where a target of a tenant is, if that is known.
     fn find(&mut self, tenant: TenantId, target: &Target) -> Option<&Arc<Origin>> {
-        let is_one = target.write_origin(&mut self.wanted);
-        let of_tenant = self.by_name.get(&tenant).filter(|_| is_one)?;
-        of_tenant.get(&self.wanted)
+        let is_last = |last: &Arc<Origin>| last.tenant == tenant && target.is_at_origin(&last.name);
+        if !self.last.as_ref().is_some_and(is_last) {
+            let is_one = target.write_origin(&mut self.wanted);
+            let of_tenant = self.by_name.get(&tenant).filter(|_| is_one)?;
+            self.last = Some(Arc::clone(of_tenant.get(&self.wanted)?));
+        }
+        self.last.as_ref()
     }
 
     /// Forgets those that are idle. A claim under way keeps its own.
     fn tidy(&mut self) {
+        self.last = None;
         self.by_name.retain(|_, origins| {
             origins.retain(|_, origin| {
                 Arc::strong_count(origin) > 1 || !lock(&origin.inner).is_idle()

@@ -105,16 +105,38 @@ impl Target {
         self.write_origin(&mut origin).then_some(origin)
     }
 
-    /// Puts them in place of a text. False if there are none.
-    pub fn write_origin(&self, text: &mut String) -> bool {
+    /// The same as its address has them; they may be written in any case.
+    fn origin_parts(&self) -> Option<(&str, &str)> {
         let Self::Http(http) = self else {
+            return None;
+        };
+        let authority = http.url.authority()?;
+        Some((http.url.scheme_str()?, authority.as_str()))
+    }
+
+    pub fn has_origin(&self) -> bool {
+        self.origin_parts().is_some()
+    }
+
+    /// Whether this is what it calls, as `write_origin` writes it.
+    pub fn is_at_origin(&self, origin: &str) -> bool {
+        let Some((scheme, authority)) = self.origin_parts() else {
             return false;
         };
-        let (Some(scheme), Some(authority)) = (http.url.scheme_str(), http.url.authority()) else {
+        let is = |at: &str, part: &str| at.eq_ignore_ascii_case(part);
+        let rest = origin.split_at_checked(scheme.len());
+        let rest = rest.filter(|(at, _)| is(at, scheme)).map(|(_, rest)| rest);
+        let at = rest.and_then(|rest| rest.strip_prefix("://"));
+        at.is_some_and(|at| is(at, authority))
+    }
+
+    /// Puts them in place of a text. False if there are none.
+    pub fn write_origin(&self, text: &mut String) -> bool {
+        let Some((scheme, authority)) = self.origin_parts() else {
             return false;
         };
         text.clear();
-        for part in [scheme, "://", authority.as_str()] {
+        for part in [scheme, "://", authority] {
             text.push_str(part);
         }
         text.make_ascii_lowercase();
@@ -477,6 +499,23 @@ mod tests {
             HttpTarget::new(&format!("http://{odd}:8080/a"), None).unwrap_err();
         }
         assert!(refused(&format!("http://a/{}", "b".repeat(3_000))).contains("2048"));
+    }
+
+    #[test]
+    fn a_target_is_at_its_own_origin_in_any_case() {
+        let target = Target::http("HTTPS://Shop.Example:8443/orders").unwrap();
+        let origin = target.origin().unwrap();
+        assert_eq!(origin, "https://shop.example:8443");
+        assert!(target.is_at_origin(&origin));
+        for other in [
+            "https://shop.example",
+            "http://shop.example:8443",
+            "https://shop.example:84433",
+            "https:/",
+            "",
+        ] {
+            assert!(!target.is_at_origin(other), "{other}");
+        }
     }
 
     #[test]

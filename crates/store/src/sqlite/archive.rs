@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Partition, RunId, Timestamp};
+use model::{Attempt, AttemptNo, Outcome, Partition, RunId, RunKind, RunState, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::alerts::Watched;
@@ -93,6 +93,7 @@ impl<'a> OfPartition<'a> {
 pub(super) struct Archive<'a> {
     partitions: &'a mut Partitions,
     insert: OfPartition<'a>,
+    succeeded: OfPartition<'a>,
     watched: &'a Watched,
 }
 
@@ -105,6 +106,7 @@ impl<'a> Archive<'a> {
         Self {
             partitions,
             insert: OfPartition::new(conn, include_str!("sql/put_ended.sql")),
+            succeeded: OfPartition::new(conn, include_str!("sql/put_succeeded.sql")),
             watched,
         }
     }
@@ -114,7 +116,10 @@ impl<'a> Archive<'a> {
         if !self.partitions.days.contains(&day) {
             self.make(day)?;
         }
-        insert_ended(self.insert.get(day)?, row)?;
+        match succeeded_at_once(row) {
+            Some(last) => insert_succeeded(self.succeeded.get(day)?, row, last)?,
+            None => insert_ended(self.insert.get(day)?, row)?,
+        }
         self.watched.note(self.insert.conn, &row.run)?;
         if kept_from > self.partitions.kept_from(day) {
             self.note(day, kept_from)?;
@@ -142,6 +147,43 @@ impl<'a> Archive<'a> {
         self.partitions.noted.insert(day, kept_from);
         Ok(())
     }
+}
+
+/// The attempt of a run that has nothing to say but that its first one succeeded.
+fn succeeded_at_once(row: &EndedRow) -> Option<&Attempt> {
+    let EndedRow {
+        run,
+        last,
+        attempts,
+    } = row;
+    let of_run = run.kind == RunKind::Slot
+        && run.state == RunState::Succeeded
+        && (run.attempt, run.lost) == (AttemptNo::FIRST, 0)
+        && slot_column(run).is_none()
+        && row.due_column().is_none()
+        && run.reason.is_none()
+        && run.replay_of.is_none()
+        && run.stretch.is_none();
+    let said = attempts.is_some() || run.payload.is_some() || run.note.is_some();
+    let is_plain = |last: &&Attempt| last.outcome == Outcome::Succeeded && last.error.is_none();
+    last.as_ref().filter(is_plain).filter(|_| of_run && !said)
+}
+
+fn insert_succeeded(insert: &mut CachedStatement<'_>, row: &EndedRow, last: &Attempt) -> Done<()> {
+    let run = &row.run;
+    insert.execute(params![
+        run.id.as_bytes(),
+        run.job.as_bytes(),
+        Tenant(run.tenant),
+        run.lane.code(),
+        run.version.0,
+        run.dispatched_at.map(Timestamp::as_millis),
+        run.settled_at.map(Timestamp::as_millis),
+        last.status,
+        row.output_column(),
+        row.actor(),
+    ])?;
+    Ok(())
 }
 
 fn insert_ended(insert: &mut CachedStatement<'_>, row: &EndedRow) -> Done<()> {

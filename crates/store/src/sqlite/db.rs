@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::Timestamp;
+use model::{Run, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::alerts::Watched;
@@ -247,6 +247,24 @@ pub(super) fn waiting_column(run: &model::Run) -> i16 {
         Some(_) if run.waits_for_turn() => 1,
         Some(_) => 2,
     }
+}
+
+/// Inserts a run of a slot as it comes to life; false if one of that name is alive.
+pub(super) fn insert_first(
+    insert: &mut CachedStatement<'_>,
+    run: &Run,
+    claim: Option<i64>,
+) -> Done<bool> {
+    let columns = params![
+        run.id.as_bytes(),
+        run.job.as_bytes(),
+        Tenant(run.tenant),
+        run.due_at.as_millis(),
+        run.lane.code(),
+        run.version.0,
+        claim,
+    ];
+    Ok(insert.execute(columns)? == 1)
 }
 
 /// Inserts a run that the presence of this number holds; false if a run of that name is alive.

@@ -7,12 +7,11 @@ use model::{Job, JobId, JobState, Overlap, Run, RunId, Shard, Slot, Timestamp, V
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::archive::{OfPartition, Partitions};
-use super::db::{Db, insert_live};
+use super::db::{Db, insert_first};
 use super::fault::Done;
 use super::rest::Resting;
-use super::rows::LiveRow;
 use crate::code::Code;
-use crate::{Fired, Firing, Leases, StoreError};
+use crate::{Fired, Firing, Leases};
 
 /// A firing, worked out before it reaches the writer: that has no job in its cache, so its fast path looks at none.
 pub(super) struct FiringRow {
@@ -23,7 +22,7 @@ pub(super) struct FiringRow {
 
 /// What the fast path writes.
 struct Fast {
-    run: LiveRow,
+    run: Run,
     swap: Swap,
     /// A run of the job may live that is in its way.
     may_overlap: bool,
@@ -71,7 +70,7 @@ impl Swap {
 }
 
 impl FiringRow {
-    pub(super) fn new(firing: &Firing) -> Result<Self, StoreError> {
+    pub(super) fn new(firing: &Firing) -> Self {
         let Firing { job, decision, .. } = firing;
         // One that begins a catch-up moves the cursor; the end of a job that recurs is entered in the audit log.
         let stands = job.standing_after(decision, true);
@@ -81,19 +80,19 @@ impl FiringRow {
         let fast = slot.filter(|slot| !may_have_run(job, *slot)).map(|slot| {
             let run = Run::of_slot(job, slot);
             let swap = Swap::new(firing, stands);
-            Ok::<_, StoreError>(Fast {
-                run: LiveRow::new(run)?,
+            Fast {
+                run,
                 // Of a job that never had a run none lives; the swap compares that it still had none.
                 may_overlap: job.def.overlap != Overlap::Allow && !swap.is_first,
                 swap,
                 past: firing.needs(Some(job)).past,
-            })
+            }
         });
-        Ok(Self {
+        Self {
             firing: firing.clone(),
             shard: job.shard(),
-            fast: fast.transpose()?,
-        })
+            fast,
+        }
     }
 }
 
@@ -108,6 +107,8 @@ fn may_have_run(job: &Job, slot: Slot) -> bool {
 struct Fire<'a> {
     conn: &'a Connection,
     swap: CachedStatement<'a>,
+    /// The same for a job that goes on.
+    swap_on: CachedStatement<'a>,
     insert: CachedStatement<'a>,
     has_live_run: CachedStatement<'a>,
     has_past: OfPartition<'a>,
@@ -144,7 +145,8 @@ impl Db {
         let mut fire = Fire {
             conn,
             swap: conn.prepare_cached(include_str!("sql/fire.sql"))?,
-            insert: conn.prepare_cached(include_str!("sql/put_live.sql"))?,
+            swap_on: conn.prepare_cached(include_str!("sql/fire_on.sql"))?,
+            insert: conn.prepare_cached(include_str!("sql/put_first.sql"))?,
             has_live_run: conn.prepare_cached(include_str!("sql/has_live_run.sql"))?,
             has_past: OfPartition::new(conn, include_str!("sql/has_past_partition.sql")),
             live: &mut self.live,
@@ -195,7 +197,7 @@ impl Fire<'_> {
         let Some(fast) = fast else {
             return Ok(None);
         };
-        let job = fast.run.run.job;
+        let job = fast.run.job;
         if fast.may_overlap && self.has_live_run.exists([job.as_bytes()])? {
             return Ok(None);
         }
@@ -204,9 +206,9 @@ impl Fire<'_> {
         {
             return Ok(None);
         }
-        let id = fast.run.run.id;
+        let id = fast.run.id;
         let claim = firing.claim.then_some(self.no);
-        if !insert_live(&mut self.insert, &fast.run, claim)? {
+        if !insert_first(&mut self.insert, &fast.run, claim)? {
             return Ok(None);
         }
         if !self.swap(job, &fast.swap)? {
@@ -238,6 +240,9 @@ impl Fire<'_> {
 
     /// Moves the job onward; false if it is not where plan saw it.
     fn swap(&mut self, job: JobId, swap: &Swap) -> Done<bool> {
+        if swap.state == JobState::Active && swap.next_slot.is_some() {
+            return self.swap_on(job, swap);
+        }
         let swapped = self.swap.execute(params![
             swap.next_slot,
             swap.due_at,
@@ -253,9 +258,26 @@ impl Fire<'_> {
             swap.manual_runs,
             swap.is_first,
         ])? == 1;
-        if swapped && swap.state == JobState::Active && swap.next_slot.is_none() {
+        if swapped && swap.state == JobState::Active {
             self.resting.insert(job);
         }
         Ok(swapped)
+    }
+
+    fn swap_on(&mut self, job: JobId, swap: &Swap) -> Done<bool> {
+        let swapped = self.swap_on.execute(params![
+            swap.next_slot,
+            swap.due_at,
+            swap.slot_last,
+            swap.runs_made,
+            job.as_bytes(),
+            swap.version.0,
+            swap.planned,
+            swap.planned_made,
+            swap.planned_last,
+            swap.manual_runs,
+            swap.is_first,
+        ])?;
+        Ok(swapped == 1)
     }
 }

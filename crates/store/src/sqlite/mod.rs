@@ -207,8 +207,7 @@ impl EngineStore for SqliteStore {
     }
 
     async fn fire(&self, leases: &Leases, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
-        let rows = firings.iter().map(fire::FiringRow::new);
-        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        let rows: Vec<_> = firings.iter().map(fire::FiringRow::new).collect();
         let leases = leases.clone();
         self.write(By::Engine, rows.len(), move |db| db.fire(&leases, &rows))
             .await

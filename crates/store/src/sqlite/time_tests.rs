@@ -264,7 +264,7 @@ async fn which_jobs_rest_is_known_again_after_a_call_was_taken_back() {
     // Fires, and fails before it can be committed.
     let leases = subject.leases.clone();
     let planned = subject.job(lost.id).await.unwrap();
-    let row = fire::FiringRow::new(&firing(&planned, at(60))).unwrap();
+    let row = fire::FiringRow::new(&firing(&planned, at(60)));
     let fail = move |db: &mut db::Db| -> fault::Done<()> {
         db.fire(&leases, std::slice::from_ref(&row))?;
         Err(StoreError::Full.into())
