@@ -186,9 +186,7 @@ impl PgStore {
         now: Timestamp,
     ) -> Done<Answers<HandedOver>> {
         let mut columns = HandOverColumns::default();
-        for item in items {
-            columns.push(item);
-        }
+        items.iter().for_each(|item| columns.push(item));
         let now = now.as_millis();
         let mut params: Vec<super::put::Param<'_>> = vec![&by.0];
         params.extend(columns.params());
