@@ -432,11 +432,13 @@ fn exchange() -> Exchange {
 fn tried(run: &Run, outcome: Outcome, now: Timestamp) -> Attempt {
     let output = Bytes::from([0, 255, b'a'].repeat(OUTPUT_EARLIER_MAX / 2));
     let report = Report {
-        error: Some("so it is".to_owned()),
+        error: (outcome != Outcome::Succeeded).then(|| "so it is".to_owned()),
         truncated: outcome == Outcome::TimedOut,
         ..Report::of(outcome)
     };
-    let report = if outcome == Outcome::Lost {
+    // Of some that succeeded nothing more is kept.
+    let is_plain = outcome == Outcome::Succeeded && run.id.as_bytes()[15].is_multiple_of(2);
+    let report = if outcome == Outcome::Lost || is_plain {
         report
     } else {
         report.with_exchange(exchange())
