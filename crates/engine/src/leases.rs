@@ -143,7 +143,8 @@ impl Duty for Hold {
         let answer = leasing.lease(&wanted).await?;
         self.doubtful = false;
         let shards = answer.shards();
-        if answer != *leases {
+        let is_new = answer.low_water.taken != leases.low_water.taken;
+        if is_new || answer.epochs != leases.epochs {
             let before = leases.shards();
             leasing.hold(answer);
             if before.iter().any(|shard| !shards.contains(shard)) {

@@ -2,9 +2,9 @@
 //!
 //! The window, from what is on time to the horizon, is read first; the backlog before it has a scan of its own, oldest
 //! first, that goes on as the wheel has room for it. Every second the window moves on; every few seconds, and whenever
-//! something may have been missed, the whole of both is read again. A job that was just written is looked at by itself.
-//! In between nothing is read that lies behind a mark: what was there is over, and looking through it costs much while
-//! somebody's transaction keeps it in the database.
+//! something may have been missed, both are read again. A job that was just written is looked at by itself. The backlog is read
+//! from the low-water mark on: what was there is over, and looking through it costs much while somebody's transaction keeps it
+//! in the database. All of it is read when something may have been missed there (see `backlog.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -31,8 +31,9 @@ use crate::shards::Shards;
 
 /// How often the whole window is read again.
 const REREAD: Duration = Duration::from_secs(5);
-/// How many times as long as reading the backlog took it is left alone after that.
+/// How many times as long as reading the backlog took it is left alone after that, and for how long at the most.
 const BACKLOG_REST: u32 = 20;
+const BACKLOG_REST_MAX: Duration = Duration::from_secs(60);
 /// The least between two moves of the window. The horizon is many of these away.
 const MOVE: Duration = Duration::from_millis(500);
 /// Retries far ahead that are looked at in one step, and how many of their jobs are read at once, with their payloads.
@@ -44,6 +45,7 @@ const OFFERS_STEP_MAX: usize = 256;
 /// Where reading stands.
 #[derive(Debug, Clone, Copy)]
 struct Scan {
+    from: Timestamp,
     up_to: Timestamp,
     after: Option<DueCursor>,
     runs_after: Option<(Timestamp, model::RunId)>,
@@ -56,6 +58,7 @@ impl Scan {
     /// what comes next begins with one, and no step is read twice.
     fn of_window(now: Timestamp, after: Timestamp) -> Self {
         Self {
+            from: after,
             up_to: now.plus(limits::HORIZON).end_of(limits::PLAN_STEP),
             after: Some(DueCursor::later_than(after)),
             runs_after: Some((on_time_from(now), RunId(Uuid::max()))),
@@ -64,12 +67,14 @@ impl Scan {
         }
     }
 
-    /// What is due up to where the window begins.
-    fn of_backlog(now: Timestamp) -> Self {
+    /// What is due up to where the window begins, from a moment on.
+    fn of_backlog(now: Timestamp, from: Timestamp) -> Self {
+        let before = (from > Timestamp::MIN).then(|| from.minus(Duration::from_millis(1)));
         Self {
+            from,
             up_to: on_time_from(now),
-            after: None,
-            runs_after: None,
+            after: before.map(DueCursor::later_than),
+            runs_after: before.map(|before| (before, RunId(Uuid::max()))),
             runs_done: false,
             jobs_done: false,
         }
@@ -107,9 +112,12 @@ pub(crate) struct Plan {
     backlog_took: Duration,
     moved_at: Duration,
     last_now: Timestamp,
-    /// To be read again, from the beginning, when the scan under way is through.
+    /// To be read again when the scan under way is through; the backlog from the beginning.
     again: ByAge<bool>,
-    /// All runs of the backlog up to here have been read. None: from the beginning.
+    from_beginning: bool,
+    /// The shards that were read for, and how often some had been taken by then.
+    held: (ShardSet, u32),
+    /// All runs of the backlog up to here have been read. None: from the mark.
     runs_read_to: Option<Timestamp>,
     /// Retries set by a clock that has since gone back are looked for after this one, once the window is read.
     astray_after: Option<(Timestamp, RunId)>,
@@ -127,6 +135,8 @@ impl Plan {
             moved_at: Duration::ZERO,
             last_now: Timestamp::MIN,
             again: ByAge::default(),
+            from_beginning: false,
+            held: (ShardSet::default(), 0),
             runs_read_to: None,
             astray_after: None,
         }
@@ -207,7 +217,7 @@ impl Plan {
 
     /// Whether there is something to read, and from where. A scan under way is finished first, or
     /// a store that is written to all the time would have its beginning read over and over.
-    fn choose_scan(&mut self, now: Timestamp) {
+    fn choose_scan(&mut self, now: Timestamp, held: (ShardSet, u32)) {
         let uptime = self.ports.clock.uptime();
         let stepped_back = now < self.last_now;
         self.last_now = now;
@@ -215,11 +225,15 @@ impl Plan {
         if stepped_back {
             self.scans = ByAge::default();
         }
-        if replan || stepped_back {
+        self.from_beginning |= replan || stepped_back;
+        if replan || stepped_back || held != self.held {
+            self.held = held;
             self.runs_read_to = None;
+            self.again = ByAge {
+                on_time: true,
+                backlog: true,
+            };
         }
-        self.again.on_time |= replan || stepped_back;
-        self.again.backlog |= replan || stepped_back;
         let first = self.reread_at == Duration::ZERO;
         if self.scans.on_time.is_none() {
             self.compute_window(now, uptime);
@@ -227,13 +241,23 @@ impl Plan {
         if self.scans.backlog.is_none() && self.again.backlog {
             self.again.backlog = false;
             self.backlog_took = Duration::ZERO;
-            self.scans.backlog = Some(Scan::of_backlog(now));
+            let from = if std::mem::take(&mut self.from_beginning) {
+                Timestamp::MIN
+            } else {
+                self.mark(now)
+            };
+            self.scans.backlog = Some(Scan::of_backlog(now, from));
         }
         if first || stepped_back {
             // No policy lets a retry wait less than this at the most.
             let least = now.plus(limits::RETRY_AFTER_MAX);
             self.astray_after = Some((least, RunId(Uuid::max())));
         }
+    }
+
+    /// Where the backlog begins.
+    fn mark(&self, now: Timestamp) -> Timestamp {
+        self.ports.shards.low_water().at.min(on_time_from(now))
     }
 
     fn compute_window(&mut self, now: Timestamp, uptime: Duration) {
@@ -250,10 +274,11 @@ impl Plan {
         } else if uptime >= self.moved_at + MOVE {
             self.scans.on_time = Some(Scan::of_window(now, self.planned_to));
             // Runs turn up among the backlog too: they were on time a moment ago.
+            let mark = self.mark(now);
             let runs = Scan {
+                from: mark,
                 jobs_done: true,
-                runs_after: self.runs_read_to.map(|at| (at, RunId(Uuid::max()))),
-                ..Scan::of_backlog(now)
+                ..Scan::of_backlog(now, self.runs_read_to.unwrap_or(mark))
             };
             self.scans.backlog.get_or_insert(runs);
         } else {
@@ -266,7 +291,9 @@ impl Plan {
     fn pick(&mut self, now: Timestamp) -> Option<(Age, Scan)> {
         if self.ports.board.shed(now) {
             // Some of it may lie before what the scan has come to.
-            self.scans.backlog = Some(Scan::of_backlog(now));
+            let from = self.scans.backlog.map(|scan| scan.from);
+            let from = from.unwrap_or_else(|| self.mark(now));
+            self.scans.backlog = Some(Scan::of_backlog(now, from));
             self.runs_read_to = None;
         }
         let scans = Age::ALL.map(|age| self.scans.get(age).map(|scan| (age, scan)));
@@ -366,7 +393,8 @@ impl Plan {
             if age == Age::Backlog {
                 let uptime = self.ports.clock.uptime();
                 self.backlog_took += uptime.saturating_sub(begun);
-                self.backlog_at = uptime + self.backlog_took * BACKLOG_REST;
+                let rest = (self.backlog_took * BACKLOG_REST).min(BACKLOG_REST_MAX);
+                self.backlog_at = uptime + rest;
             }
         }
         let Ports {
@@ -398,12 +426,13 @@ impl Duty for Plan {
 
     async fn step(&mut self, now: Timestamp) -> Result<Wake, StoreError> {
         self.take_offers().await?;
-        let shards = self.ports.shards.leases().shards();
+        let leases = self.ports.shards.leases();
+        let shards = leases.shards();
         if shards.is_empty() {
             // A scan begun now would have to be made again as soon as there are some.
             return Ok(Wake::At(now.plus(limits::SLEEP_MAX)));
         }
-        self.choose_scan(now);
+        self.choose_scan(now, (shards, leases.low_water.taken));
         let picked = self.pick(now);
         if let Some((age, scan)) = picked {
             self.read(age, scan, &shards).await?;

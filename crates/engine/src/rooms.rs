@@ -125,6 +125,7 @@ impl Rooms {
             parts: config.parts,
             presence: Arc::clone(&presence),
             board: Arc::clone(&board),
+            shards: Arc::clone(&shards),
             clock: Arc::clone(clock),
             skew: common.skew.clone(),
         };

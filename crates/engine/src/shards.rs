@@ -1,12 +1,11 @@
 //! The shards that this presence holds, how it requests them and gives them up, and those whose runs others leave.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use model::PresenceId;
 use model::shard::ShardSet;
-use store::{EngineStore, Leases, StoreError};
+use store::{EngineStore, Leases, LowWater, StoreError};
 use tracing::info;
 
 use crate::board::Board;
@@ -18,6 +17,8 @@ use crate::presence::Presence;
 
 pub(crate) struct Shards {
     leases: Mutex<Arc<Leases>>,
+    /// Where reading what is due begins, as last measured, or as it came with the leases.
+    low_water: Mutex<LowWater>,
     /// Shards whose runs others leave.
     left: Mutex<ShardSet>,
     /// While leases are requested, no write that relies on them begins.
@@ -29,12 +30,9 @@ pub(crate) struct Shards {
 impl Shards {
     /// Of a presence that holds none. Doubts are found out about with the next beat.
     pub(crate) fn new(presence: PresenceId, beat: &Nudge) -> Self {
-        let leases = Leases {
-            presence,
-            epochs: BTreeMap::new(),
-        };
         Self {
-            leases: Mutex::new(Arc::new(leases)),
+            leases: Mutex::new(Arc::new(Leases::none(presence))),
+            low_water: Mutex::new(LowWater::HIGHEST),
             left: Mutex::default(),
             pausing: AtomicBool::new(false),
             doubt: Request::to(beat),
@@ -46,7 +44,23 @@ impl Shards {
     }
 
     fn set_leases(&self, leases: Leases) {
+        let mut low_water = lock(&self.low_water);
+        if leases.low_water.taken != low_water.taken {
+            *low_water = leases.low_water;
+        }
         *lock(&self.leases) = Arc::new(leases);
+    }
+
+    pub(crate) fn low_water(&self) -> LowWater {
+        *lock(&self.low_water)
+    }
+
+    /// Moves the mark, unless shards have come since it was measured.
+    pub(crate) fn move_low_water(&self, to: LowWater) {
+        let mut low_water = lock(&self.low_water);
+        if to.taken == low_water.taken {
+            *low_water = to;
+        }
     }
 
     pub(crate) fn left(&self) -> ShardSet {
@@ -107,7 +121,7 @@ impl Leasing {
         self.shards.set_leases(leases);
         self.offers.set_ours(shards);
         self.board.keep_shards(&shards);
-        self.offers.replan();
+        self.offers.nudge_plan();
         self.watchdog.now();
     }
 }

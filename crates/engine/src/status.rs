@@ -10,11 +10,13 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::offset::Skew;
 use crate::presence::Presence;
+use crate::shards::Shards;
 
 pub(crate) struct Status {
     pub parts: Parts,
     pub presence: Arc<Presence>,
     pub board: Arc<Board>,
+    pub shards: Arc<Shards>,
     pub clock: Arc<dyn Clock>,
     pub skew: Skew,
 }
@@ -52,6 +54,7 @@ impl Status {
                 ahead: micros(standing.wall),
                 uncertainty: micros(standing.uncertainty),
             }),
+            low_water: Some(self.shards.low_water()),
         }
     }
 }

@@ -20,6 +20,7 @@ mod error;
 mod fast_path;
 mod find;
 mod handed;
+mod low_water;
 mod overview;
 mod replays;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -42,6 +43,7 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -62,6 +64,7 @@ pub use audit::{
 pub use error::{BadRow, BoxError, Found, StoreError};
 pub use find::Finder;
 pub use handed::*;
+pub use low_water::LowWater;
 pub use overview::{DuePage, DueSpan, LiveCount, OverviewStore, StandingCounts};
 pub use replays::*;
 pub use run_counts::RunCountStore;
@@ -81,7 +84,8 @@ pub trait EngineStore: WaitStore {
     async fn join(&self, node: &NodeInfo) -> Result<PresenceId, StoreError>;
 
     /// Shows that the presence lives, and brings what its holder should know. A presence that was
-    /// fenced gets `StoreError::Fenced`: it must join again as another.
+    /// fenced gets `StoreError::Fenced`: it must join again as another. The low-water mark in `node_status` becomes that of
+    /// its shards, if it has taken none since.
     async fn beat(
         &self,
         presence: PresenceId,
@@ -89,7 +93,8 @@ pub trait EngineStore: WaitStore {
     ) -> Result<Beat, StoreError>;
 
     /// Takes every shard of `wanted` that nobody living holds, keeps those already held, gives up
-    /// the others. Every change of hands raises the shard's epoch.
+    /// the others. Every change of hands raises the shard's epoch. A shard's low-water mark stays with it: the answer has the
+    /// lowest of all that are held, the earliest moment if one is not known.
     async fn lease(&self, presence: PresenceId, wanted: &ShardSet) -> Result<Leases, StoreError>;
 
     /// Ends the presence in good order: its leases are free at once, claims it still has are
@@ -401,6 +406,15 @@ pub trait StoreClock: Send + Sync + 'static {
 
 /// The shard of a firing's job must be among the leases at the epoch they were taken with.
 impl Leases {
+    /// Those of a presence that holds nothing.
+    pub fn none(presence: PresenceId) -> Self {
+        Self {
+            presence,
+            epochs: BTreeMap::new(),
+            low_water: LowWater::HIGHEST,
+        }
+    }
+
     pub fn epoch(&self, shard: Shard) -> Option<Epoch> {
         self.epochs.get(&shard).copied()
     }

@@ -11,6 +11,8 @@ use model::{
     WaitReason, limits,
 };
 
+use crate::LowWater;
+
 pub use model::view::{
     Cancelled, Fired, Firing, JobChange, RunsOfChange, Settled, Settlement, StartRun, Started,
     Withdrawal, Woken,
@@ -53,6 +55,8 @@ pub struct NodeStatus {
     pub lateness: u32,
     /// Its clock against the store's, unless that is its own.
     pub offset: Option<Offset>,
+    /// For whoever has its shards next. Its peers do not hear it.
+    pub low_water: Option<LowWater>,
 }
 
 /// How a node's wall clock stands to the store's, in microseconds.
@@ -88,6 +92,8 @@ pub struct Epoch(pub u64);
 pub struct Leases {
     pub presence: PresenceId,
     pub epochs: BTreeMap<Shard, Epoch>,
+    /// The lowest mark of these shards.
+    pub low_water: LowWater,
 }
 
 /// When a presence that ends `now` ended, as far as its claims depend on it: what was due later

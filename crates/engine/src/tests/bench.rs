@@ -47,6 +47,7 @@ use crate::rooms::Rooms;
 use crate::rules::Rules;
 use crate::seal::Sealing;
 use crate::settle::Settle;
+use crate::shards::Shards;
 use crate::timed::Between;
 use crate::wake::WakeWaiting;
 use crate::watchdog::Watchdog;
@@ -85,15 +86,14 @@ pub(super) const SCHEDULES: NodeStatus = NodeStatus {
     room: 0,
     lateness: 0,
     offset: None,
+    low_water: None,
 };
 
 /// One that does everything and has room.
 pub(super) const ABLE: NodeStatus = NodeStatus {
-    schedules: true,
     executes: true,
     room: 100,
-    lateness: 0,
-    offset: None,
+    ..SCHEDULES
 };
 
 impl Bench {
@@ -377,12 +377,12 @@ impl Bench {
         self.rooms.shards.leases()
     }
 
-    pub(super) fn left(&self) -> ShardSet {
-        self.rooms.shards.left()
+    pub(super) fn shards(&self) -> &Shards {
+        &self.rooms.shards
     }
 
-    pub(super) fn is_pausing(&self) -> bool {
-        self.rooms.shards.is_pausing()
+    pub(super) fn left(&self) -> ShardSet {
+        self.rooms.shards.left()
     }
 
     /// How many slots and runs the wheel has.

@@ -26,7 +26,7 @@ async fn a_node_alone_holds_every_shard() {
         bench.heard(&bench.nudges().plan),
         "there is something to plan"
     );
-    assert!(!bench.is_pausing());
+    assert!(!bench.shards().is_pausing());
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn a_call_that_failed_is_made_again_and_pauses_nobody_meanwhile() {
     let mut leases = bench.leases();
     bench.calls.spoil("lease", [Fault::After]);
     assert!(bench.step(&mut leases).await.is_err());
-    assert!(!bench.is_pausing());
+    assert!(!bench.shards().is_pausing());
     assert!(bench.heard(&bench.nudges().fire), "writes go on");
     assert!(bench.leased().shards().is_empty());
     bench.step(&mut leases).await.unwrap();

@@ -18,6 +18,7 @@ mod handed;
 mod hints;
 mod keep;
 mod leases;
+mod low_water;
 mod marks;
 mod origins;
 mod payloads;

@@ -49,13 +49,17 @@ impl Bench {
 
     /// A run by hand, due now.
     pub(super) async fn start(&self, job: &Job) -> RunId {
-        let id = RunId::of_request(job.id, self.now(), 1);
+        self.start_at(job, self.now()).await
+    }
+
+    pub(super) async fn start_at(&self, job: &Job, due_at: Timestamp) -> RunId {
+        let id = RunId::of_request(job.id, due_at, 1);
         let run = Run {
             id,
             kind: RunKind::Manual,
             slot: None,
-            due_at: self.now(),
-            ..Run::of_slot(job, Slot(self.now()))
+            due_at,
+            ..Run::of_slot(job, Slot(due_at))
         };
         let start = StartRun { run, force: false };
         let started = self.mem.start_run(&start).await.unwrap();

@@ -223,6 +223,7 @@ pub async fn an_old_epoch_fires_nothing(subject: Subject) -> Kept {
     let ahead = Leases {
         presence: again.presence,
         epochs: ahead.collect(),
+        ..again
     };
     assert_eq!(
         store.fire(&ahead, &batch).await?,

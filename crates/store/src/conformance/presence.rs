@@ -78,6 +78,7 @@ pub async fn what_a_node_says_of_itself_is_what_others_hear(subject: Subject) ->
             room: 0,
             lateness: u32::MAX,
             offset: Some(offset),
+            low_water: None,
         },
         NodeStatus {
             schedules: false,
@@ -85,6 +86,7 @@ pub async fn what_a_node_says_of_itself_is_what_others_hear(subject: Subject) ->
             room: u32::MAX,
             lateness: 0,
             offset: None,
+            low_water: None,
         },
     ];
     for node_status in said {

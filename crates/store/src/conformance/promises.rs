@@ -31,6 +31,7 @@ macro_rules! conformance_promises {
                 a_shard_has_one_holder every_change_of_hands_raises_the_epoch
                 a_lease_kept_keeps_its_epoch a_shard_not_wanted_is_given_up
                 leases_of_one_that_left_are_free a_silent_holder_keeps_its_leases_until_it_is_fenced
+                the_low_water_mark_of_a_shard_stays_with_it a_low_water_mark_of_before_a_change_of_hands_is_refused
             }
             level {
                 a_level_is_raised_when_every_living_node_knows_it

@@ -12,8 +12,8 @@ use super::state::{Lease, Presence, State};
 use crate::audit::Change;
 use crate::types::doubted;
 use crate::{
-    Beat, Epoch, HeldClaim, Hint, Leases, NodeInfo, NodeStatus, Orphan, Peer, Raised, StoreError,
-    presence_end, silent_presence_end,
+    Beat, Epoch, HeldClaim, Hint, Leases, LowWater, NodeInfo, NodeStatus, Orphan, Peer, Raised,
+    StoreError, presence_end, silent_presence_end,
 };
 
 /// Hints that wait for one presence; more are dropped.
@@ -46,6 +46,7 @@ impl State {
         let presence = Presence {
             node: node.clone(),
             node_status: NodeStatus::default(),
+            low_water: LowWater::HIGHEST,
             joined_at: now,
             hints: Vec::new(),
             beaten: uptime,
@@ -90,7 +91,11 @@ impl State {
             .get_mut(&id)
             .filter(|presence| presence.ended_at.is_none());
         let presence = presence.ok_or(StoreError::Fenced)?;
-        presence.node_status = *node_status;
+        presence.node_status = NodeStatus {
+            low_water: None,
+            ..*node_status
+        };
+        presence.low_water = presence.low_water.moved(node_status.low_water);
         presence.beaten = uptime;
         presence.mark = presence.mark.next(uptime);
         let now = Timestamp::from_millis(now_micros.div_euclid(1_000));
@@ -148,24 +153,33 @@ impl State {
         id: PresenceId,
         wanted: &ShardSet,
     ) -> Result<Leases, StoreError> {
-        self.living(id)?;
+        let before = self.living(id)?.low_water;
         for (shard, lease) in &mut self.leases {
             if lease.holder == Some(id) && !wanted.contains(*shard) {
-                lease.holder = None;
+                (lease.holder, lease.low_water) = (None, before.at);
             }
         }
+        let mut lowest = None;
         for shard in wanted.iter() {
             let lease = self.leases.entry(shard).or_insert(Lease {
                 holder: None,
                 epoch: Epoch(0),
+                low_water: Timestamp::MIN,
             });
             let holder = lease.holder.and_then(|holder| self.presences.get(&holder));
             if holder.is_none_or(|holder| holder.ended_at.is_some()) {
+                let mark = holder.map_or(lease.low_water, |holder| holder.low_water.at);
+                lowest = Some(lowest.unwrap_or(mark).min(mark));
                 *lease = Lease {
                     holder: Some(id),
                     epoch: Epoch(lease.epoch.0 + 1),
+                    low_water: Timestamp::MIN,
                 };
             }
+        }
+        let low_water = lowest.map_or(before, |lowest| before.lowered(lowest));
+        if let Some(presence) = self.presences.get_mut(&id) {
+            presence.low_water = low_water;
         }
         let held = self
             .leases
@@ -175,6 +189,7 @@ impl State {
         Ok(Leases {
             presence: id,
             epochs,
+            low_water,
         })
     }
 

@@ -19,7 +19,9 @@ use super::overview::Rollups;
 use super::secrets::Secrets;
 use super::users::Users;
 use crate::audit::Change;
-use crate::{Acting, Epoch, Hint, JobVersion, Leases, NodeInfo, NodeStatus, Replay, StoreError};
+use crate::{
+    Acting, Epoch, Hint, JobVersion, Leases, LowWater, NodeInfo, NodeStatus, Replay, StoreError,
+};
 
 /// Everything the store knows. What always holds: `keys` names jobs that are not deleted; a live run's job
 /// is in `jobs`; an id that is in both `live` and `history` was decided again, and `live` is what counts.
@@ -63,6 +65,7 @@ pub(super) struct State {
 pub(super) struct Presence {
     pub node: NodeInfo,
     pub node_status: NodeStatus,
+    pub low_water: LowWater,
     pub joined_at: Timestamp,
     /// Hints for it since it last read them.
     pub hints: Vec<Hint>,
@@ -85,6 +88,8 @@ pub(super) struct Kept {
 pub(super) struct Lease {
     pub holder: Option<PresenceId>,
     pub epoch: Epoch,
+    /// The low-water mark of one that was given up; of another it is its holder's.
+    pub low_water: Timestamp,
 }
 
 /// A create that was answered, under its idempotency key.

@@ -403,10 +403,7 @@ async fn a_firing_that_waits_while_its_lease_is_given_up_is_refused() {
     firings[2].claim = false;
     // Every connection knows its statements already.
     for firing in &firings {
-        let nobody = Leases {
-            presence: leases.presence,
-            epochs: BTreeMap::new(),
-        };
+        let nobody = Leases::none(leases.presence);
         let fired = store.fire(&nobody, std::slice::from_ref(firing)).await;
         assert_eq!(fired.unwrap(), [Fired::LeaseLost]);
     }

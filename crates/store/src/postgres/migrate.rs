@@ -19,7 +19,7 @@ use super::pool::{Conn, Pool};
 use crate::StoreError;
 
 /// In the order they are run. Forward only.
-const MIGRATIONS: [&str; 31] = [
+const MIGRATIONS: [&str; 32] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_time.sql"),
     include_str!("migrations/0003_fleet.sql"),
@@ -51,6 +51,7 @@ const MIGRATIONS: [&str; 31] = [
     include_str!("migrations/0029_alerts.sql"),
     include_str!("migrations/0030_once.sql"),
     include_str!("migrations/0031_owners.sql"),
+    include_str!("migrations/0032_low_water.sql"),
 ];
 
 /// The line after which a migration goes on apart.

@@ -17,7 +17,8 @@ use super::rows::{maybe_word, moment, read_text, text, word};
 use super::store::{PgStore, limit};
 use crate::audit::Change;
 use crate::{
-    Beat, Epoch, HeldClaim, Leases, NodeInfo, NodeStatus, Offset, Peer, Raised, StoreError,
+    Beat, Epoch, HeldClaim, Leases, LowWater, NodeInfo, NodeStatus, Offset, Peer, Raised,
+    StoreError,
 };
 
 pub(super) type Param<'a> = &'a (dyn tokio_postgres::types::ToSql + Sync);
@@ -66,8 +67,9 @@ impl PgStore {
         let said = [text(name), text(version), text(tables)];
         let kinds = node.kinds_text();
         let [name, version, tables] = &said;
-        let joined: [Param<'_>; 10] = [
-            &id.0, name, version, tables, &parts, &now, &uptime, &ttl, &level, &kinds,
+        let low_water = LowWater::HIGHEST.at.as_millis();
+        let joined: [Param<'_>; 11] = [
+            &id.0, name, version, tables, &parts, &now, &uptime, &ttl, &level, &kinds, &low_water,
         ];
         // Only now: who joined before the lock is seen, and who joins after it sees this one.
         if conn.row(sql, &joined).await?.is_some() {
@@ -139,7 +141,9 @@ impl PgStore {
         let (room, lateness) = (i64::from(node_status.room), i64::from(node_status.lateness));
         let ahead = node_status.offset.map(|offset| offset.ahead);
         let uncertainty = node_status.offset.map(|offset| offset.uncertainty);
-        let heard: [Param<'_>; 10] = [
+        let low_water = node_status.low_water.map(|mark| mark.at.as_millis());
+        let taken = node_status.low_water.map(|mark| i64::from(mark.taken));
+        let heard: [Param<'_>; 12] = [
             &presence.0,
             &now,
             &uptime,
@@ -150,6 +154,8 @@ impl PgStore {
             &lateness,
             &ahead,
             &uncertainty,
+            &low_water,
+            &taken,
         ];
         let (up, me): ([Param<'_>; 3], [Param<'_>; 1]) = ([&uptime, &now, &ttl], [&presence.0]);
         let (beat, marked, living) = tokio::try_join!(
@@ -191,10 +197,17 @@ impl PgStore {
             let epoch: i64 = row.try_get(1)?;
             epochs.insert(shard_of(row.try_get(0)?), Epoch(epoch.unsigned_abs()));
         }
+        let sql = include_str!("sql/lease_low_water.sql");
+        let mark = conn.row(sql, &[&no]).await?.ok_or(StoreError::Fenced)?;
+        let low_water = LowWater {
+            at: moment(&mark, 0)?,
+            taken: mark.try_get::<_, i32>(1)?.cast_unsigned(),
+        };
         conn.commit().await?;
         Ok(Leases {
             presence: id,
             epochs,
+            low_water,
         })
     }
 
@@ -301,6 +314,7 @@ fn peer(row: &Row) -> Done<Peer> {
             room: u32::try_from(number(7)?).unwrap_or(u32::MAX),
             lateness: u32::try_from(number(8)?).unwrap_or(u32::MAX),
             offset: ahead.zip(uncertainty).map(|(by, about)| offset(by, about)),
+            low_water: None,
         },
         joined_at: moment(row, 11)?,
         mark: BeatMark(number(12)?),

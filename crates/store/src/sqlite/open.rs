@@ -51,6 +51,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0029_alerts.sql"),
     include_str!("migrations/0030_once.sql"),
     include_str!("migrations/0031_owners.sql"),
+    include_str!("migrations/0032_low_water.sql"),
 ];
 /// What follows this line in a migration is done to the table of every day.
 const RANGE_PART: &str = "-- For every day of history:\n";

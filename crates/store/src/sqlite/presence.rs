@@ -18,7 +18,8 @@ use super::store::SqliteStore;
 use super::writer::By;
 use crate::audit::Change;
 use crate::{
-    Beat, Epoch, Leases, NodeInfo, NodeStatus, Peer, Raised, StoreError, silent_presence_end,
+    Beat, Epoch, Leases, LowWater, NodeInfo, NodeStatus, Peer, Raised, StoreError,
+    silent_presence_end,
 };
 
 /// Every presence that lives, or has ended and may still have claims.
@@ -37,6 +38,7 @@ struct Known {
     joined_at: Timestamp,
     /// As of its last beat.
     node_status: NodeStatus,
+    low_water: LowWater,
     ended_at: Option<Timestamp>,
     /// When its last beat was, by uptime, and its mark.
     beaten: Duration,
@@ -73,6 +75,9 @@ impl Presences {
                 (known.node_status, known.beaten, known.mark)
             });
             let clock_read = heard.map_or(joined_at, |known| known.clock_read);
+            let kept = Timestamp::from_millis(row.get::<_, Option<i64>>(10)?.unwrap_or_default());
+            let low_water = heard.map(|known| known.low_water);
+            let low_water = low_water.unwrap_or(LowWater { at: kept, taken: 0 });
             let node = NodeInfo {
                 name: row.get(3)?,
                 version: row.get(4)?,
@@ -88,6 +93,7 @@ impl Presences {
                     node,
                     joined_at,
                     node_status,
+                    low_water,
                     ended_at,
                     beaten,
                     mark,
@@ -140,7 +146,11 @@ impl Presences {
             .get_mut(&id)
             .filter(|known| known.ended_at.is_none());
         let known = known.ok_or(StoreError::Fenced)?;
-        known.node_status = *node_status;
+        known.node_status = NodeStatus {
+            low_water: None,
+            ..*node_status
+        };
+        known.low_water = known.low_water.moved(node_status.low_water);
         known.beaten = uptime;
         known.mark = known.mark.next(uptime);
         known.clock_read = known.clock_read.max(now);
@@ -157,6 +167,25 @@ impl Presences {
             shards: self.shards.get(&known.no).copied().unwrap_or(0),
         };
         Ok((no, living.map(peer).collect()))
+    }
+
+    /// The low-water mark of a lease that its holder does not live to keep: the earliest moment if it is not known.
+    fn mark_of(&self, lease: Lease) -> Timestamp {
+        match lease.holder {
+            Some(no) => self.last_low_water(no),
+            None => lease.low_water,
+        }
+    }
+
+    /// Where the mark of a presence is.
+    fn last_low_water(&self, no: i64) -> Timestamp {
+        let holder = self.known.values().find(|known| known.no == no);
+        holder.map_or(Timestamp::MIN, |known| known.low_water.at)
+    }
+
+    fn low_water_mut(&mut self, id: PresenceId) -> Result<&mut LowWater, StoreError> {
+        let known = self.known.get_mut(&id);
+        known.map(|it| &mut it.low_water).ok_or(StoreError::Fenced)
     }
 
     /// Whether somebody lives whose tables of time zones are not these.
@@ -201,6 +230,7 @@ impl Presences {
             node: node.clone(),
             joined_at,
             node_status: NodeStatus::default(),
+            low_water: LowWater::HIGHEST,
             ended_at: None,
             beaten: uptime,
             mark: BeatMark::at(uptime),
@@ -257,6 +287,8 @@ pub(super) struct LeaseTable(BTreeMap<Shard, Lease>);
 struct Lease {
     holder: Option<i64>,
     epoch: u64,
+    /// The low-water mark of one that was given up; of another it is its holder's.
+    low_water: Timestamp,
 }
 
 impl LeaseTable {
@@ -267,6 +299,7 @@ impl LeaseTable {
             let lease = Lease {
                 holder: row.get(1)?,
                 epoch,
+                low_water: Timestamp::from_millis(row.get(3)?),
             };
             Ok((Shard(row.get(0)?), lease))
         })?;
@@ -337,36 +370,50 @@ impl Db {
     pub(super) fn lease(&mut self, id: PresenceId, wanted: &ShardSet) -> Done<Leases> {
         let mut presences = self.shared.presences();
         let no = presences.living(id)?;
+        let kept = presences.low_water_mut(id)?.at;
         let mut save = self.conn.prepare_cached(include_str!("sql/lease.sql"))?;
-        let mut epochs = BTreeMap::new();
+        let (mut epochs, mut lowest) = (BTreeMap::new(), None);
         for shard in Shard::all() {
             let before = self.leases.0.get(&shard).copied().unwrap_or_default();
             let ours = before.holder == Some(no);
             let free = before.holder.is_none_or(|holder| !presences.lives(holder));
             let after = match (wanted.contains(shard), ours) {
-                (true, false) if free => Lease {
-                    holder: Some(no),
-                    epoch: before.epoch + 1,
-                },
+                (true, false) if free => {
+                    let mark = presences.mark_of(before);
+                    lowest = Some(lowest.unwrap_or(mark).min(mark));
+                    Lease {
+                        holder: Some(no),
+                        epoch: before.epoch + 1,
+                        low_water: Timestamp::MIN,
+                    }
+                }
                 (false, true) => Lease {
                     holder: None,
+                    low_water: kept,
                     ..before
                 },
                 (true | false, _) => before,
             };
             if after != before {
                 let epoch = i64::try_from(after.epoch).unwrap_or(i64::MAX);
-                save.execute(params![shard.0, after.holder, epoch])?;
+                let mark = after.low_water.as_millis();
+                save.execute(params![shard.0, after.holder, epoch, mark])?;
                 self.leases.0.insert(shard, after);
             }
             if after.holder == Some(no) {
                 epochs.insert(shard, Epoch(after.epoch));
             }
         }
+        let low_water = presences.low_water_mut(id)?;
+        if let Some(lowest) = lowest {
+            *low_water = low_water.lowered(lowest);
+        }
+        let low_water = *low_water;
         presences.count(&self.leases);
         Ok(Leases {
             presence: id,
             epochs,
+            low_water,
         })
     }
 
@@ -402,8 +449,10 @@ impl Db {
         let mut end = self
             .conn
             .prepare_cached(include_str!("sql/end_presence.sql"))?;
+        let presences = self.shared.presences();
         for (no, at) in ends {
-            end.execute(params![no, at.as_millis()])?;
+            let low_water = presences.last_low_water(no).as_millis();
+            end.execute(params![no, at.as_millis(), low_water])?;
         }
         Ok(())
     }

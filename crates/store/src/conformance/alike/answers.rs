@@ -1,7 +1,6 @@
 //! Calls are made, and answers written down so that those of two stores can be compared: presences by the
 //! order they joined in, and without what each store may say in its own words.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,11 +37,7 @@ impl World {
                 if let (Ok(presence), true) = (&joined, learn) {
                     // Few are remembered, so that most calls are made by the living.
                     self.presences.truncate(2);
-                    let leases = Leases {
-                        presence: *presence,
-                        epochs: BTreeMap::new(),
-                    };
-                    self.presences.insert(0, leases);
+                    self.presences.insert(0, Leases::none(*presence));
                 }
                 self.show(joined)
             }

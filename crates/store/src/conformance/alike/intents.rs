@@ -21,8 +21,8 @@ use super::world::{World, pick};
 use crate::conformance::{at, firing, someone};
 use crate::mem::MemStore;
 use crate::{
-    DueRoom, Firing, JobChange, Keep, NodeStatus, Offset, RunsOfChange, Settlement, StartRun,
-    Withdrawal,
+    DueRoom, Firing, JobChange, Keep, LowWater, NodeStatus, Offset, RunsOfChange, Settlement,
+    StartRun, Withdrawal,
 };
 
 impl World {
@@ -377,6 +377,10 @@ fn node_status(number: u8) -> NodeStatus {
         room: u32::from(number),
         lateness: 0,
         offset: (number > 4).then_some(offset),
+        low_water: (number < 200).then_some(LowWater {
+            at: Timestamp::from_millis(1_000 * i64::from(number)),
+            taken: u32::from(number % 4),
+        }),
     }
 }
 

@@ -12,7 +12,7 @@ use super::jobs::change;
 use super::replay::TENANT;
 use super::stage::{Stage, locked, runs_of};
 use crate::conformance::{NODE, settlement};
-use crate::{Claimed, Fired, JobChanged, Leases, NewJob, StartRun, Store, StoreError};
+use crate::{Claimed, Fired, JobChanged, Leases, LowWater, NewJob, StartRun, Store, StoreError};
 
 /// How often something is read again before it is acted on, and how often a call is made again.
 const FRESH: usize = 75;
@@ -285,6 +285,7 @@ impl Actor {
                 self.become_node(Leases {
                     presence: *by,
                     epochs,
+                    low_water: LowWater::HIGHEST,
                 });
             }
             (Call::Leave(_), _) | (_, Answer::Fenced | Answer::Unknown) => self.start_over(),
@@ -306,10 +307,7 @@ impl Actor {
     /// As another presence, if there is one left.
     fn start_over(&self) {
         if let Some(presence) = locked(&self.stage.spares).pop() {
-            self.become_node(Leases {
-                presence,
-                epochs: std::collections::BTreeMap::new(),
-            });
+            self.become_node(Leases::none(presence));
         }
     }
 }

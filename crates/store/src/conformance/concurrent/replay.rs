@@ -147,6 +147,7 @@ impl Replay {
         Leases {
             presence: self.ours(leases.presence),
             epochs,
+            ..leases.clone()
         }
     }
 

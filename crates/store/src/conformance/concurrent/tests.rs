@@ -15,7 +15,7 @@ use super::stage::Arena;
 use super::{answers_in_some_order, try_for};
 use crate::conformance::{DONE, TestClock, at, firing, job, settlement, slot};
 use crate::mem::{Flaw, MemStore};
-use crate::{BoxError, Epoch, Fired, Leases};
+use crate::{BoxError, Epoch, Fired, Leases, LowWater};
 
 fn arena(flaw: Flaw) -> Arena {
     let clock = TestClock::default();
@@ -55,6 +55,7 @@ impl Story {
         let leases = |number| Leases {
             presence: presence(number),
             epochs: BTreeMap::from([(job.shard(), Epoch(7))]),
+            low_water: LowWater::HIGHEST,
         };
         Self {
             first: leases(1),

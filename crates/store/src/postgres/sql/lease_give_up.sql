@@ -1,2 +1,3 @@
 -- lease: shards that are not wanted any more.
-UPDATE leases SET holder = NULL WHERE holder = $1 AND shard <> ALL($2::smallint[])
+UPDATE leases l SET holder = NULL, low_water = p.low_water
+FROM presences p WHERE p.no = $1 AND l.holder = $1 AND l.shard <> ALL($2::smallint[])

@@ -1,2 +1,2 @@
 -- open, and after a rollback: every lease.
-SELECT shard, holder, epoch FROM leases
+SELECT shard, holder, epoch, low_water FROM leases
