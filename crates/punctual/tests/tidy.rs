@@ -973,8 +973,13 @@ fn templates_escape() {
     templates.retain(|file| file.path.contains("/templates/"));
     assert!(templates.len() > 5, "they have moved");
     for file in &mut templates {
-        for shapes in ["{{ cell.shapes|safe }}", "{{ chart.shapes|safe }}"] {
-            file.text = file.text.replace(shapes, "");
+        // The last is the text of another template.
+        for safe in [
+            "{{ cell.shapes|safe }}",
+            "{{ chart.shapes|safe }}",
+            "{{ main|safe }}",
+        ] {
+            file.text = file.text.replace(safe, "");
         }
     }
     none(&violations(&templates, |file| {

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::console::SharedPages;
 use crate::lockouts::Lockouts;
 use crate::metrics::Metrics;
 use crate::ops::Changing;
@@ -55,6 +56,8 @@ pub struct Api {
     pub(crate) forecasts: Forecasts,
     /// Streams that are open.
     pub(crate) watched: Watched,
+    /// What pages that follow were shown last.
+    pub(crate) shared_pages: SharedPages,
     /// Room for what only computes.
     pub(crate) permits: Arc<Semaphore>,
 }
@@ -87,6 +90,7 @@ impl Api {
             standings: Standings::default(),
             forecasts: Forecasts::default(),
             watched: Watched::default(),
+            shared_pages: SharedPages::default(),
             permits: Arc::new(Semaphore::new(PERMITS_MAX)),
         }
     }

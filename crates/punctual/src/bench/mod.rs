@@ -5,12 +5,14 @@
 mod beside;
 mod child;
 mod commands;
+mod console;
 mod costs;
 mod database;
 mod figures;
 mod fleet;
 mod floor;
 mod floor_pg;
+mod history;
 mod http;
 mod ingest;
 mod million;
@@ -34,12 +36,13 @@ use serde_json::json;
 use crate::cli::output;
 use crate::failure::Failure;
 use figures::Figures;
+use history::Size;
 use rig::{Base, Place};
 use snapshot::Beside;
 
 pub(crate) const HELP: &str = "\
 Workloads:
-  all         what suits the store, one after another; never soak, fleet and snapshot
+  all         what suits the store, one after another; never console, soak, fleet and snapshot
   drain       100,000 due one-offs, no-op targets: runs a second, from due to history
   repeat      100,000 recurring jobs with a slot that is due, likewise
   hot-second  20,000 one-offs due at one instant: when the last one was dispatched
@@ -60,6 +63,7 @@ Workloads:
   handed-over  100,000 attempts that others work on, each heard once a minute: what database and node spend (with --store)
   ingest      --count jobs created by batch requests, bare ones and real ones: jobs a second, bytes a job
   million     a million registered jobs: start, memory, and the workloads beside them
+  console     pages of the console over --jobs jobs and --runs runs: how long they take, how large they are, what 200 open overviews cost
   tenants     10,000 tenants with 100 jobs each, one of them with far more runs: how long their lists take
   soak        4,000 jobs due every second for --minutes: whether tables keep their size (with --store)
   fleet       50 light nodes over a million jobs, 1,000 of them due every second: what they read (with --store)
@@ -94,6 +98,7 @@ pub(crate) enum Workload {
     Ingest,
     Million,
     Tenants,
+    Console,
     Soak,
     Snapshot,
     Fleet,
@@ -150,7 +155,7 @@ impl Workload {
     fn is_long(self) -> bool {
         matches!(
             self,
-            Self::Million | Self::Soak | Self::Snapshot | Self::Fleet
+            Self::Million | Self::Console | Self::Soak | Self::Snapshot | Self::Fleet
         )
     }
 
@@ -190,6 +195,12 @@ pub(crate) struct Bench {
     /// How many jobs of each kind ingest creates
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     count: u32,
+    /// How many jobs the console's pages are measured over
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    jobs: u32,
+    /// How many runs of these are in history then
+    #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u32).range(1_000..=50_000_000))]
+    runs: u32,
     /// How long the soak lasts
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_440))]
     minutes: u32,
@@ -210,6 +221,13 @@ impl Bench {
         match &self.store {
             Some(address) => Base::Database(address.clone()),
             None => Base::Folder(self.data.clone()),
+        }
+    }
+
+    fn size(&self) -> Size {
+        Size {
+            jobs: self.jobs as usize,
+            runs: self.runs as usize,
         }
     }
 
@@ -315,6 +333,9 @@ async fn one(workload: Workload, base: &Base, bench: &Bench) -> Result<Vec<Figur
         }
         Workload::Tenants => {
             vec![loading(async |progress| tenants::tenants(base, progress).await).await?]
+        }
+        Workload::Console => {
+            loading(async |progress| console::console(base, bench.size(), progress).await).await?
         }
         Workload::Fleet => {
             vec![loading(async |progress| fleet::fleet(base, progress).await).await?]

@@ -2,7 +2,7 @@
 //! whoever is logged in, and know nothing that a client could not.
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
-//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`,
+//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`,
 //! `job_more` and `diff`), `form`, `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
 
 mod assets;
@@ -30,6 +30,7 @@ mod replays;
 mod run;
 mod run_more;
 mod runs;
+mod shared;
 mod squeeze;
 mod viewer;
 
@@ -40,6 +41,8 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use crate::api::Api;
+
+pub(crate) use shared::SharedPages;
 
 /// Every page, for whoever is logged in; and the way in, for everyone.
 pub(crate) fn router(api: &Arc<Api>) -> Router<Arc<Api>> {

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use model::{Role, RunState};
 
 use super::charts::{self, Chart, millis, number, share, spark};
+use super::fault::PageError;
 use super::forecast::ForecastPanel;
 use super::format::{State as Shown, count};
 use super::frame::{Answer, Frame, face, page};
 use super::lists::{Cell, Table, node_rows};
 use super::login::param;
 use super::runs::{self, RunRow};
+use super::shared::{self, is_live};
 use super::viewer::{By, Viewer};
 use crate::api::Api;
 use crate::ops::forecast;
@@ -65,9 +67,10 @@ struct PointRow {
     cells: [String; 11],
 }
 
+/// The page's content around which the frame of whoever looks stands.
 #[derive(Template)]
-#[template(path = "overview.html")]
-struct OverviewPage {
+#[template(path = "overview-main.html")]
+struct OverviewMain {
     frame: Frame,
     jobs: String,
     paused: Option<String>,
@@ -86,6 +89,23 @@ struct OverviewPage {
     live: Vec<RunRow>,
     ended: Vec<RunRow>,
 }
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    frame: Frame,
+    main: String,
+}
+
+/// What a page that follows reads: its content alone.
+#[derive(Template)]
+#[template(path = "live.html")]
+struct LivePage<'a> {
+    live: &'a str,
+    main: &'a str,
+}
+
+const LIVE: &str = "/live";
 
 /// What needs attention now, and where on these pages there is more about it.
 fn attention(of: &wire::OverviewAttention) -> Attention {
@@ -355,22 +375,38 @@ pub(super) async fn show(
     State(api): State<Arc<Api>>,
     By(viewer): By,
     Query(params): Query<Vec<(String, String)>>,
+    headers: HeaderMap,
 ) -> Answer {
     let text = Some(param(&params, "span")).filter(|text| !text.is_empty());
     let span = Span::parse(text.unwrap_or(Span::Hour.as_str())).ok_or_else(|| {
         let all = Span::ALL.map(Span::as_str).join(", ");
         Problem::new(Kind::ParameterInvalid, format!("the span is one of {all}"))
     })?;
-    let found = overview::overview(&api, viewer.caller, span).await?;
+    if is_live(&headers) {
+        let render = async || {
+            let main = main(&api, &viewer, span).await?.render()?;
+            let (live, main) = (LIVE, main.as_str());
+            Ok(LivePage { live, main }.render()?)
+        };
+        return shared::overview(&api, (&viewer, span), &headers, render).await;
+    }
+    let main = main(&api, &viewer, span).await?;
+    let text = main.render()?;
+    let (frame, main) = (main.frame, text);
+    Ok(page(StatusCode::OK, OverviewPage { frame, main }.render()?))
+}
+
+async fn main(api: &Arc<Api>, viewer: &Arc<Viewer>, span: Span) -> Result<OverviewMain, PageError> {
+    let found = overview::overview(api, viewer.caller, span).await?;
     let of = wire::Overview::of(&found);
-    let listed = async |states: &[RunState]| runs::rows(&api, &viewer, states, None, SHOWN).await;
+    let listed = async |states: &[RunState]| runs::rows(api, viewer, states, None, SHOWN).await;
     let (live, _) = listed(&[RunState::Running, RunState::Ready, RunState::Retrying]).await?;
     let (ended, _) = listed(&[RunState::Succeeded, RunState::Dead, RunState::Cancelled]).await?;
-    let forecast = forecast::soon(&api, viewer.caller).await?;
-    let face = face(&viewer);
-    let text = OverviewPage {
-        forecast: forecast.map(|it| ForecastPanel::of(&viewer, &it)),
-        frame: Frame::new(&viewer, "Overview", "/").with_live(Some("/live".to_owned())),
+    let forecast = forecast::soon(api, viewer.caller).await?;
+    let face = face(viewer);
+    Ok(OverviewMain {
+        forecast: forecast.map(|it| ForecastPanel::of(viewer, &it)),
+        frame: Frame::new(viewer, "Overview", "/").with_live(Some(LIVE.to_owned())),
         jobs: count(of.jobs.total),
         paused: Some(of.jobs.paused).filter(|paused| *paused > 0).map(count),
         as_of: format!("{}, {}", face.day(found.as_of), face.clock(found.as_of)),
@@ -381,12 +417,11 @@ pub(super) async fn show(
         may_create: viewer.may(Role::Admin),
         attention: of.attention.iter().map(attention).collect(),
         figures: figures(&of),
-        charts: charts(&viewer, &found, &of),
-        points: points(&viewer, &found, &of),
+        charts: charts(viewer, &found, &of),
+        points: points(viewer, &found, &of),
         lanes: lanes(&of),
-        nodes: viewer.may(Role::Root).then(|| node_rows(&viewer, &api)),
+        nodes: viewer.may(Role::Root).then(|| node_rows(viewer, api)),
         live,
         ended,
-    };
-    Ok(page(StatusCode::OK, text.render()?))
+    })
 }

@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -33,6 +34,12 @@ pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
+pub(super) fn gzip(plain: &[u8]) -> Option<Bytes> {
+    let mut gzip = GzEncoder::new(Vec::with_capacity(plain.len() / 4), Compression::fast());
+    let written = gzip.write_all(plain).and_then(|()| gzip.finish());
+    written.ok().map(Bytes::from)
+}
+
 pub(super) async fn pages(request: Request, next: Next) -> Response {
     let takes = takes_gzip(request.headers());
     let response = next.run(request).await;
@@ -44,7 +51,8 @@ pub(super) async fn pages(request: Request, next: Next) -> Response {
     let (mut parts, body) = response.into_parts();
     let vary = HeaderValue::from_static("accept-encoding");
     parts.headers.insert(header::VARY, vary);
-    if !takes {
+    // What many read was compressed for all of them.
+    if !takes || parts.headers.contains_key(header::CONTENT_ENCODING) {
         return Response::from_parts(parts, body);
     }
     // A page is written whole before it is sent.
@@ -54,9 +62,7 @@ pub(super) async fn pages(request: Request, next: Next) -> Response {
     if plain.len() < LEAST {
         return Response::from_parts(parts, Body::from(plain));
     }
-    let mut gzip = GzEncoder::new(Vec::with_capacity(plain.len() / 4), Compression::fast());
-    let written = gzip.write_all(&plain).and_then(|()| gzip.finish());
-    let Ok(small) = written else {
+    let Some(small) = gzip(&plain) else {
         return Response::from_parts(parts, Body::from(plain));
     };
     parts.headers.remove(header::CONTENT_LENGTH);

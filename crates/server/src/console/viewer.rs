@@ -18,6 +18,7 @@ use store::Acting;
 
 use super::fault::PageError;
 use super::login;
+use super::shared::is_live;
 use crate::access::Caller;
 use crate::api::Api;
 use crate::ops::sessions::{self, LoggedIn, Token};
@@ -166,7 +167,7 @@ pub(super) async fn admit(
     let (token, zone) = (token(headers, is_tls), zone_of(headers));
     let found = match &token {
         // A page that follows what happens reads by itself: that is no use of the session.
-        Some(token) if headers.contains_key("punctual-live") => sessions::peek(&api, token).await,
+        Some(token) if is_live(headers) => sessions::peek(&api, token).await,
         Some(token) => sessions::who(&api, token).await,
         None => Ok(None),
     };

@@ -93,6 +93,13 @@ struct Open {
 }
 
 impl Watched {
+    /// Grows with every change of a subject that its streams have said; none while nobody has one open.
+    pub(crate) fn number(&self, subject: Subject) -> Option<u64> {
+        let open = self.open();
+        let changes = open.subjects.get(&subject)?;
+        changes.has_changed().is_ok().then(|| *changes.borrow())
+    }
+
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -239,6 +246,9 @@ fn changes(api: &Arc<Api>, subject: Subject) -> Receiver<u64> {
 
 async fn read(api: Arc<Api>, subject: Subject, sender: Sender<u64>) {
     let mut last = None;
+    // Above every number that the task before it came to: there is at most one a second.
+    let first = api.engine.clock().uptime().as_millis();
+    let first = u64::try_from(first).unwrap_or(u64::MAX).max(1);
     loop {
         {
             let mut open = api.watched.open();
@@ -252,7 +262,7 @@ async fn read(api: Arc<Api>, subject: Subject, sender: Sender<u64>) {
         if let Ok(seen) = print_of(&api, subject).await
             && last.replace(seen) != Some(seen)
         {
-            sender.send_modify(|number| *number += 1);
+            sender.send_modify(|number| *number = (*number + 1).max(first));
         }
         tokio::select! {
             biased;

@@ -13,13 +13,13 @@ use crate::console::logged_in;
 use crate::world::{HANG, OK, World, pause};
 
 /// An open stream.
-struct Stream {
+pub struct Stream {
     body: Body,
     rest: String,
 }
 
 impl Stream {
-    async fn open(world: &World, path: &str, headers: &[(&str, &str)]) -> (u16, Self) {
+    pub async fn open(world: &World, path: &str, headers: &[(&str, &str)]) -> (u16, Self) {
         let mut request = Request::builder().uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    async fn expect(&mut self, name: Option<&str>, within: u64) {
+    pub async fn expect(&mut self, name: Option<&str>, within: u64) {
         let within = Duration::from_secs(within);
         let next = tokio::time::timeout(within, self.next()).await;
         assert_eq!(next.unwrap().as_deref(), name);

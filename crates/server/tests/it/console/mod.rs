@@ -4,6 +4,7 @@ mod actions;
 mod edits;
 mod filters;
 mod forms;
+mod loads;
 mod numbers;
 mod overview;
 mod sessions;
