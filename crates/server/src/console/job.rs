@@ -10,11 +10,13 @@ use model::{Job, JobId, JobState, Role};
 use store::{Page, RunFilter};
 
 use super::audit::{AuditRow, audit_row};
+use super::charts::Chart;
 use super::fault::PageError;
 use super::format::{Pill, State as Shown, When, words};
 use super::frame::{Answer, Frame, Toast, face, page};
 use super::heat::{self, Heat};
 use super::heat_marks::{self, Day};
+use super::job_chart;
 use super::login::param;
 use super::runs::{self, RunRow};
 use super::viewer::{By, Viewer};
@@ -31,6 +33,8 @@ const DAYS: i64 = 14;
 const ENTRIES_MAX: usize = 25_000;
 const _: () = assert!(ENTRIES_MAX > DAYS as usize * 25 * 60);
 const RUNS: usize = 20;
+/// Runs on the chart.
+const CHARTED: usize = 60;
 
 type Params = Query<Vec<(String, String)>>;
 
@@ -123,6 +127,8 @@ struct JobPage {
     explain: Option<Explain>,
     explain_error: Option<String>,
     at: String,
+    /// Of its latest runs.
+    chart: Option<Chart>,
     runs: Vec<RunRow>,
     trail: Vec<AuditRow>,
 }
@@ -296,7 +302,7 @@ pub(super) async fn show(
     };
     let latest = Page {
         before: None,
-        limit: RUNS,
+        limit: CHARTED,
     };
     let listed = crate::ops::runs::list(&api, viewer.id(), &filter, latest).await?;
     let at = param(&params, "at").trim().to_owned();
@@ -319,6 +325,7 @@ pub(super) async fn show(
     let rows = listed
         .items
         .iter()
+        .take(RUNS)
         .map(|run| runs::row(&viewer, run, Some(&job)));
     let text = JobPage {
         frame: head
@@ -328,6 +335,7 @@ pub(super) async fn show(
             .next_slot
             .map(|slot| face(&viewer).when(job.due_at(slot))),
         facts: facts(&viewer, &job, &heat),
+        chart: job_chart::chart(&face(&viewer), &job, &listed.items),
         runs: rows.collect(),
         heat,
         is_short,

@@ -2,7 +2,7 @@
 //! whoever is logged in, and know nothing that a client could not.
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
-//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_actions`,
+//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_chart`, `job_actions`,
 //! `job_more` and `diff`), `form`, `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
 
 mod assets;
@@ -20,6 +20,7 @@ mod heat;
 mod heat_marks;
 mod job;
 mod job_actions;
+mod job_chart;
 mod job_more;
 mod jobs;
 mod lists;
