@@ -14,7 +14,7 @@ pub(super) struct Line {
 }
 
 /// What moves by itself, or differs between any two versions.
-const STANDING: [&str; 10] = [
+pub(super) const STANDING: [&str; 10] = [
     "version",
     "updated_at",
     "created_at",

@@ -4,46 +4,30 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
-use model::schedule::Zone;
 use model::{CatchUpPolicy, Job, Lane, Role, Version};
-use serde_json::json;
 
 use super::diff::{self, Line};
-use super::form_fields::{blank, draft, field_of, names, of_job, schedule_said};
+use super::fault::PageError;
+use super::form_fields::{blank, draft, field_of, of_job};
+use super::form_plan::{self, Plan, Preview, previewed};
 use super::format::words;
-use super::frame::{Answer, Frame, face, page};
+use super::frame::{Answer, Frame, page};
 use super::job::find;
 use super::jobs::name_of;
+use super::login::param;
 use super::viewer::{By, Fields, Posted, Viewer};
+use super::{form_json, job_copy};
 use crate::api::Api;
-use crate::ops::{Expect, Mode, jobs, preview, versions};
+use crate::ops::{Expect, JobDraft, Mode, jobs, versions};
 use crate::problem::{Kind, Problem};
 use crate::wire;
 
 const METHODS: [&str; 6] = ["POST", "GET", "HEAD", "PUT", "PATCH", "DELETE"];
 const OVERLAPS: [&str; 5] = ["skip", "queue_one", "queue_all", "cancel_running", "allow"];
-/// Slots of the preview.
-const SLOTS: usize = 7;
-
-struct SlotRow {
-    day: String,
-    theirs: String,
-    ours: String,
-    relative: String,
-}
-
-/// What a schedule means.
-struct Preview {
-    words: String,
-    notes: Vec<String>,
-    slots: Vec<SlotRow>,
-    zone: String,
-    own_zone: String,
-    same_zone: bool,
-}
+type Params = Query<Vec<(String, String)>>;
 
 #[derive(Template)]
 #[template(path = "job-form.html")]
@@ -56,6 +40,10 @@ struct FormPage {
     catch_ups: Vec<(&'static str, String)>,
     methods: Vec<&'static str>,
     preview: Option<Preview>,
+    /// What saving would change; none of a new job, and where it cannot be saved.
+    plan: Option<Plan>,
+    /// Whether it is shown as JSON.
+    is_json: bool,
     /// What is wrong: the field of the form, and why.
     error: Option<(String, String)>,
     /// Whether it was sent, and not saved for that.
@@ -81,47 +69,6 @@ impl FormPage {
         let error = self.error.as_ref().filter(|(field, _)| field == name);
         error.map(|(_, why)| why.as_str())
     }
-}
-
-async fn previewed(
-    api: &Api,
-    viewer: &Viewer,
-    job: Option<&Job>,
-    fields: &Fields,
-) -> Result<Preview, Problem> {
-    let before = job.map(wire::Job::of);
-    let body = json!({
-        "schedule": schedule_said(fields, before.as_ref()).unwrap_or_else(|| json!({})),
-        "exclude": names(fields.get("exclude")),
-        "only": names(fields.get("only")),
-        "count": SLOTS,
-    });
-    let request = wire::preview(body.to_string().as_bytes())?;
-    let found = match job {
-        Some(job) => preview::of_edit(api, job, request).await?,
-        None => preview::preview(api, viewer.id(), request).await?,
-    };
-    let theirs = Zone::get(fields.get("timezone")).unwrap_or_else(|_| Zone::utc());
-    let face = face(viewer);
-    let there = super::format::Face {
-        zone: &theirs,
-        now: viewer.now,
-    };
-    let row = |slot: &model::Slot| SlotRow {
-        day: there.day(slot.0),
-        theirs: there.clock(slot.0),
-        ours: face.clock(slot.0),
-        relative: super::format::relative(viewer.now, slot.0),
-    };
-    let city = |name: &str| name.rsplit('/').next().unwrap_or(name).replace('_', " ");
-    Ok(Preview {
-        slots: found.slots.iter().map(row).collect(),
-        words: found.words,
-        notes: found.notes,
-        zone: city(theirs.name()),
-        own_zone: city(viewer.zone.name()),
-        same_zone: theirs.name() == viewer.zone.name(),
-    })
 }
 
 /// What differs between the form of a new job and that of one that is there.
@@ -170,6 +117,10 @@ async fn form(
         Ok(preview) => (Some(preview), None),
         Err(problem) => (None, Some(problem)),
     };
+    let plan = match job {
+        Some(job) => form_plan::plan(api, viewer, job, said(&fields, Some(job))).await,
+        None => None,
+    };
     let status = refused
         .as_ref()
         .map_or(StatusCode::OK, |problem| problem.kind.status());
@@ -192,6 +143,8 @@ async fn form(
     let text = FormPage {
         frame,
         head,
+        is_json: !fields.get("json").is_empty(),
+        plan,
         fields,
         lanes: Lane::ALL.map(Lane::as_str).to_vec(),
         overlaps: all(&OVERLAPS),
@@ -217,14 +170,49 @@ async fn newer(api: &Api, viewer: &Viewer, job: &Job, seen: Version) -> Newer {
     }
 }
 
-pub(super) async fn new(State(api): State<Arc<Api>>, By(viewer): By) -> Answer {
+/// What a form says, in fields or as JSON.
+fn said(fields: &Fields, job: Option<&Job>) -> Result<JobDraft, Problem> {
+    if fields.get("json").is_empty() {
+        return draft(fields, job.map(wire::Job::of).as_ref());
+    }
+    let before = job.map(job_copy::settable);
+    Ok(wire::job_draft(
+        &form_json::body(fields.get("json"), before.as_ref()).map_err(Problem::from)?,
+    )?)
+}
+
+/// A job's form; `as=json` is another view of the same.
+fn fields_of(job: &Job, params: &[(String, String)]) -> Fields {
+    let mut fields = of_job(&wire::Job::of(job));
+    if param(params, "as") == "json" {
+        fields.set("json", job_copy::pretty(&job_copy::settable(job)));
+    }
+    fields
+}
+
+/// A form for a new job: an empty one, or as another job is.
+pub(super) async fn new(
+    State(api): State<Arc<Api>>,
+    By(viewer): By,
+    Query(params): Params,
+) -> Answer {
     viewer.needs(Role::Admin)?;
-    form(&api, &viewer, None, blank(&viewer.zone), (None, None)).await
+    let from = param(&params, "from");
+    if from.is_empty() {
+        return form(&api, &viewer, None, blank(&viewer.zone), (None, None)).await;
+    }
+    let mut job = find(&api, &viewer, from).await?;
+    // Two jobs have no key in common.
+    job.key = None;
+    let mut fields = fields_of(&job, &params);
+    fields.set("id", String::new());
+    fields.set("version", String::new());
+    form(&api, &viewer, None, fields, (None, None)).await
 }
 
 pub(super) async fn create(State(api): State<Arc<Api>>, posted: Posted) -> Answer {
     posted.by.needs(Role::Admin)?;
-    let made = match draft(&posted.fields, None) {
+    let made = match said(&posted.fields, None) {
         Ok(draft) => jobs::create(&api, posted.by.caller, draft, None, Mode::Write)
             .await
             .map_err(Problem::from),
@@ -245,10 +233,11 @@ pub(super) async fn edit(
     State(api): State<Arc<Api>>,
     By(viewer): By,
     Path(id): Path<String>,
+    Query(params): Params,
 ) -> Answer {
     viewer.needs(Role::Admin)?;
     let job = find(&api, &viewer, &id).await?;
-    let fields = of_job(&wire::Job::of(&job));
+    let fields = fields_of(&job, &params);
     form(&api, &viewer, Some(&job), fields, (None, None)).await
 }
 
@@ -259,11 +248,10 @@ pub(super) async fn save(
 ) -> Answer {
     posted.by.needs(Role::Admin)?;
     let job = find(&api, &posted.by, &id).await?;
-    let before = wire::Job::of(&job);
     // Whoever changed it since the form was drawn is not overwritten.
     let seen = posted.fields.get("version").parse().map(Version).ok();
     let expect = seen.map_or(Expect::Existing, |seen| Expect::OneOf(vec![seen]));
-    let changed = match draft(&posted.fields, Some(&before)) {
+    let changed = match said(&posted.fields, Some(&job)) {
         Ok(draft) => jobs::patch(&api, posted.by.caller, job.id, draft, &expect, Mode::Write)
             .await
             .map_err(Problem::from),
@@ -284,14 +272,44 @@ pub(super) async fn save(
     form(&api, &by, Some(&job), fields, (Some(problem), Some(newer))).await
 }
 
-/// The same form again, with what its schedule means.
+/// The job that a form is of; none of a new one.
+async fn edited(api: &Api, posted: &Posted) -> Result<Option<Job>, PageError> {
+    let id = posted.fields.get("id");
+    if id.is_empty() {
+        return Ok(None);
+    }
+    find(api, &posted.by, id).await.map(Some)
+}
+
+/// The same form again, with what its schedule means and what saving would change.
 pub(super) async fn preview(State(api): State<Arc<Api>>, posted: Posted) -> Answer {
     posted.by.needs(Role::Admin)?;
-    let id = posted.fields.get("id");
-    let job = if id.is_empty() {
-        None
-    } else {
-        Some(find(&api, &posted.by, id).await?)
-    };
+    let job = edited(&api, &posted).await?;
     form(&api, &posted.by, job.as_ref(), posted.fields, (None, None)).await
+}
+
+/// The same again in the other view: as JSON if it was in fields, in fields if it was JSON. What cannot be read stays as it is.
+pub(super) async fn turn(State(api): State<Arc<Api>>, posted: Posted) -> Answer {
+    posted.by.needs(Role::Admin)?;
+    let job = edited(&api, &posted).await?;
+    let tried = match said(&posted.fields, job.as_ref()) {
+        Ok(draft) => form_plan::tried(&api, &posted.by, job.as_ref(), draft).await,
+        Err(problem) => Err(problem),
+    };
+    let (fields, refused) = match tried {
+        Ok((made, _)) => (turned(&posted.fields, &made), None),
+        Err(problem) => (posted.fields, Some(problem)),
+    };
+    form(&api, &posted.by, job.as_ref(), fields, (refused, None)).await
+}
+
+fn turned(from: &Fields, made: &Job) -> Fields {
+    let mut fields = of_job(&wire::Job::of(made));
+    for name in ["id", "version"] {
+        fields.set(name, from.get(name).to_owned());
+    }
+    if from.get("json").is_empty() {
+        fields.set("json", job_copy::pretty(&job_copy::settable(made)));
+    }
+    fields
 }

@@ -14,6 +14,7 @@ use super::format::{State as Shown, When};
 use super::frame::{Answer, Frame, face, page};
 use super::heat::state_of;
 use super::job::{Head, find, trail};
+use super::job_copy::Copies;
 use super::login::param;
 use super::viewer::By;
 use crate::api::Api;
@@ -110,6 +111,7 @@ struct JsonPage {
     frame: Frame,
     head: Head,
     json: String,
+    copies: Copies,
 }
 
 pub(super) async fn json(
@@ -122,6 +124,7 @@ pub(super) async fn json(
     let text = JsonPage {
         frame: head.frame(&viewer).with_crumb("JSON", ""),
         json: serde_json::to_string_pretty(&wire::Job::of(&job)).unwrap_or_default(),
+        copies: Copies::of(&job),
         head,
     };
     Ok(page(StatusCode::OK, text.render()?))

@@ -2,8 +2,8 @@
 //! whoever is logged in, and know nothing that a client could not.
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
-//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_chart`, `job_actions`,
-//! `job_more` and `diff`), `form`, `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
+//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_chart`,
+//! `job_actions`, `job_more`, `job_copy` and `diff`), `form` (with `form_fields`, `form_json` and `form_plan`), `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
 
 mod assets;
 mod audit;
@@ -14,6 +14,8 @@ mod fault;
 mod forecast;
 mod form;
 mod form_fields;
+mod form_json;
+mod form_plan;
 mod format;
 mod frame;
 mod heat;
@@ -21,6 +23,7 @@ mod heat_marks;
 mod job;
 mod job_actions;
 mod job_chart;
+mod job_copy;
 mod job_more;
 mod jobs;
 mod lists;
@@ -64,6 +67,7 @@ fn work() -> Router<Arc<Api>> {
         .route("/jobs", get(jobs::list))
         .route("/jobs/new", get(form::new).post(form::create))
         .route("/jobs/preview", post(form::preview))
+        .route("/jobs/view", post(form::turn))
         .route("/jobs/{id}", get(job::show))
         .route("/jobs/{id}/edit", get(form::edit).post(form::save))
         .route("/jobs/{id}/versions", get(job_more::versions))

@@ -60,7 +60,7 @@
   set(document);
   document.querySelector("form[data-auto]")?.requestSubmit();
 
-  // The preview of a schedule follows what is typed. An answer that was overtaken is dropped; the old preview stays until then.
+  // The preview of a job follows what is typed. An answer that was overtaken is dropped; the old preview stays until then.
   let typed, previewing;
   const preview = async (form) => {
     previewing?.abort();
@@ -83,7 +83,7 @@
     }
   };
   document.addEventListener("input", (event) => {
-    const form = event.target.closest("#schedule") && event.target.form;
+    const form = event.target.closest("#job-form");
     clearTimeout(typed);
     if (form) typed = setTimeout(() => preview(form), 200);
   });
