@@ -101,10 +101,22 @@ const NAV: [(&str, &[Entry]); 3] = [
                 "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zm0 3.5a2 2 0 1 0 0 4 2 2 0 0 0 0-4z",
             ),
             (
+                "/lanes",
+                "Lanes",
+                Role::Reader,
+                "M2 3.5h12M2 8h8M2 12.5h4M11.5 6l2 2-2 2",
+            ),
+            (
                 "/nodes",
                 "Nodes",
                 Role::Root,
                 "M2 2.5h12v4.5H2zM2 9h12v4.5H2zM4.5 4.8h.5M4.5 11.2h.5",
+            ),
+            (
+                "/settings",
+                "Settings",
+                Role::Reader,
+                "M2 4.5h6m4 0h2M2 11.5h2m4 0h6M8 4.5a2 2 0 1 0 4 0 2 2 0 0 0-4 0zM4 11.5a2 2 0 1 0 4 0 2 2 0 0 0-4 0z",
             ),
         ],
     ),

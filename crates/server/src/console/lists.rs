@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
-use model::{CalendarName, KeyId, Quota, Role, SecretName, TenantName, Timestamp, UserName};
+use model::{CalendarName, KeyId, Lane, Quota, Role, SecretName, TenantName, Timestamp, UserName};
 use store::Page;
 
 use super::format::{State as Shown, When, count};
@@ -14,7 +14,9 @@ use super::frame::{Answer, Frame, face, page};
 use super::login::param;
 use super::viewer::{By, Posted, Viewer};
 use crate::api::Api;
-use crate::ops::{calendars, keys, nodes, secrets, tenants, users};
+use crate::ops::forecast::Reach;
+use crate::ops::overview::Span;
+use crate::ops::{calendars, forecast, keys, nodes, overview, secrets, tenants, users};
 use crate::problem::{Kind, Problem};
 use crate::wire;
 
@@ -121,6 +123,54 @@ pub(super) async fn nodes(State(api): State<Arc<Api>>, By(viewer): By) -> Answer
         table,
         frame: Frame::new(&viewer, "Nodes", "/nodes"),
         empty: ("No node has been heard of yet.", "punctual serve"),
+        next: None,
+    })
+}
+
+/// What lives in each lane now, and what comes in the next hour.
+pub(super) async fn lanes(State(api): State<Arc<Api>>, By(viewer): By) -> Answer {
+    let found = overview::overview(&api, viewer.caller, Span::Hour).await?;
+    let of = wire::Overview::of(&found);
+    let soon = forecast::soon(&api, viewer.caller).await?;
+    let due = |lane: usize| {
+        let hour = soon.as_ref()?.points(Reach::Hour);
+        let slots: f64 = hour.iter().filter_map(|it| it.lanes.get(lane)).sum();
+        let seconds = f64::from(Reach::Hour.points().0);
+        Some(count((slots * seconds).round() as u64))
+    };
+    let row = |(place, lane): (usize, &wire::OverviewLane)| {
+        let number = |number| Cell::Number(count(number));
+        let weight = Lane::ALL.get(place).map(|lane| lane.weight().to_string());
+        vec![
+            Cell::Text(lane.lane.to_owned()),
+            weight.map_or(Cell::None, Cell::Number),
+            number(lane.live),
+            number(lane.ready),
+            number(lane.running),
+            number(lane.retrying),
+            number(lane.waiting),
+            due(place).map_or(Cell::None, Cell::Number),
+        ]
+    };
+    show(ListPage {
+        heading: "Lanes",
+        about: "Where runs wait for their turn: a lane of more weight gets more of them".to_owned(),
+        table: Table {
+            caption: "Lanes, by weight",
+            head: vec![
+                "Lane",
+                "#Weight",
+                "#Live",
+                "#Ready",
+                "#Running",
+                "#Retrying",
+                "#Waiting",
+                "#Due in the next hour",
+            ],
+            rows: of.live.lanes.iter().enumerate().map(row).collect(),
+        },
+        frame: Frame::new(&viewer, "Lanes", "/lanes"),
+        empty: ("There is no lane.", "punctual serve"),
         next: None,
     })
 }

@@ -3,7 +3,7 @@
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
 //! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_chart`,
-//! `job_actions`, `job_more`, `job_copy` and `diff`), `form` (with `form_fields`, `form_json` and `form_plan`), `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists` and `audit`.
+//! `job_actions`, `job_more`, `job_copy` and `diff`), `form` (with `form_fields`, `form_json` and `form_plan`), `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists`, `audit` and `settings`.
 
 mod assets;
 mod audit;
@@ -34,6 +34,7 @@ mod replays;
 mod run;
 mod run_more;
 mod runs;
+mod settings;
 mod shared;
 mod squeeze;
 mod viewer;
@@ -95,6 +96,7 @@ fn work() -> Router<Arc<Api>> {
 
 fn access() -> Router<Arc<Api>> {
     Router::new()
+        .route("/lanes", get(lists::lanes))
         .route("/nodes", get(lists::nodes))
         .route("/targets", get(lists::targets))
         .route("/tenants", get(lists::tenants))
@@ -106,4 +108,6 @@ fn access() -> Router<Arc<Api>> {
         .route("/logout", post(login::logout))
         .route("/tenant", post(login::switch))
         .route("/zone", post(login::zone))
+        .route("/settings", get(settings::show))
+        .route("/settings/keys", post(settings::keys))
 }

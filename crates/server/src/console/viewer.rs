@@ -30,6 +30,7 @@ const COOKIE: &str = "punctual_session";
 /// Bound to this host and to TLS by its name.
 const COOKIE_TLS: &str = "__Host-punctual_session";
 const ZONE_COOKIE: &str = "punctual_zone";
+const KEYS_COOKIE: &str = "punctual_keys";
 
 #[derive(Clone)]
 pub(super) struct Viewer {
@@ -40,11 +41,18 @@ pub(super) struct Viewer {
     /// None where no key is asked for.
     pub token: Option<Token>,
     pub zone: Zone,
+    /// Whether single letters do something.
+    pub keys: bool,
     pub now: Timestamp,
 }
 
 impl Viewer {
-    fn new(logged_in: LoggedIn, token: Option<Token>, zone: Zone, now: Timestamp) -> Arc<Self> {
+    fn new(
+        logged_in: LoggedIn,
+        token: Option<Token>,
+        (zone, keys): (Zone, bool),
+        now: Timestamp,
+    ) -> Arc<Self> {
         Arc::new(Self {
             caller: logged_in.caller,
             name: logged_in.name,
@@ -52,6 +60,7 @@ impl Viewer {
             tenants: logged_in.tenants,
             token,
             zone,
+            keys,
             now,
         })
     }
@@ -144,8 +153,16 @@ fn zone_of(headers: &HeaderMap) -> Zone {
 
 /// Remembers a viewer's zone, for a year.
 pub(super) fn set_zone(response: &mut Response, zone: &Zone) {
-    let name = zone.name();
-    let text = format!("{ZONE_COOKIE}={name}; Path=/; SameSite=Lax; Max-Age=31536000");
+    keep(response, ZONE_COOKIE, zone.name());
+}
+
+/// Remembers whether single letters do something.
+pub(super) fn set_keys(response: &mut Response, on: bool) {
+    keep(response, KEYS_COOKIE, if on { "on" } else { "off" });
+}
+
+fn keep(response: &mut Response, name: &str, value: &str) {
+    let text = format!("{name}={value}; Path=/; SameSite=Lax; Max-Age=31536000");
     if let Ok(value) = HeaderValue::from_str(&text) {
         response.headers_mut().append(header::SET_COOKIE, value);
     }
@@ -164,7 +181,11 @@ pub(super) async fn admit(
         return PageError::from(foreign()).into_response();
     }
     let is_tls = peer.as_ref().is_some_and(|peer| peer.is_tls);
-    let (token, zone) = (token(headers, is_tls), zone_of(headers));
+    let token = token(headers, is_tls);
+    let chosen = (
+        zone_of(headers),
+        cookie(headers, KEYS_COOKIE) != Some("off"),
+    );
     let found = match &token {
         // A page that follows what happens reads by itself: that is no use of the session.
         Some(token) if is_live(headers) => sessions::peek(&api, token).await,
@@ -184,7 +205,7 @@ pub(super) async fn admit(
         Ok(None) => return login::keep(&api, request).await,
         Err(error) => return PageError::from(error).into_response(),
     };
-    let viewer = Viewer::new(logged_in, token, zone, api.engine.now());
+    let viewer = Viewer::new(logged_in, token, chosen, api.engine.now());
     let address = peer.as_ref().and_then(|peer| peer.address);
     let acting = Acting {
         name: Arc::clone(&viewer.name),

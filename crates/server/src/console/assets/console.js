@@ -105,7 +105,26 @@
     }, 1000);
   }
 
-  const PAGES = { o: "/", j: "/jobs", r: "/runs", d: "/dead", c: "/calendars", n: "/nodes", t: "/targets", a: "/audit" };
+  const PAGES = { o: "/", j: "/jobs", r: "/runs", d: "/dead", c: "/calendars", n: "/nodes", t: "/targets", l: "/lanes", a: "/audit" };
+  // What keys do stands on one page; the help shows its table.
+  const help = async () => {
+    if (!window.HTMLDialogElement || document.querySelector("dialog[open]")) return;
+    const answer = await fetch("/settings", { redirect: "manual" });
+    if (!answer.ok) return;
+    const table = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("keys");
+    const dialog = document.createElement("dialog");
+    dialog.className = "panel dialog help";
+    dialog.setAttribute("aria-label", "Keys");
+    const close = document.createElement("button");
+    close.className = "btn";
+    close.textContent = "Close";
+    close.onclick = () => dialog.close();
+    dialog.onclose = () => dialog.remove();
+    dialog.append(table, close);
+    document.body.append(dialog);
+    dialog.showModal();
+  };
+  const lettersOff = document.body.dataset.keys === "off";
   let went = 0;
   const rows = () => [...document.querySelectorAll("[data-rows] > tr .key > a")];
   document.addEventListener("keydown", (event) => {
@@ -113,7 +132,8 @@
     const typing = target.matches("input, select, textarea, [contenteditable]");
     if (event.key === "Escape") { document.querySelectorAll("details[open].zone, details[open].more").forEach((it) => { it.open = false; }); return; }
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter" && target.form) { target.form.requestSubmit(); return; }
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (typing || lettersOff || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.key === "?") { help(); return; }
     if (event.key === "/") { const q = document.getElementById("q"); if (q) { event.preventDefault(); q.focus(); q.select(); } return; }
     if (event.key === "g") { went = Date.now(); return; }
     if (Date.now() - went < 1500 && PAGES[event.key]) {
@@ -122,6 +142,8 @@
       went = 0;
       return;
     }
+    if (["e", "p", "r"].includes(event.key)) { document.querySelector(`[data-key="${event.key}"]`)?.click(); return; }
+    if (event.key === "x") { document.activeElement.closest("tr")?.querySelector("input[type=checkbox]")?.click(); return; }
     if (event.key === "j" || event.key === "k") {
       const all = rows();
       const at = all.indexOf(document.activeElement);

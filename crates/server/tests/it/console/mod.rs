@@ -110,13 +110,15 @@ pub async fn logged_in(world: &World, role: Role) -> Browser<'_> {
     browser
 }
 
-pub const PAGES: [(&str, Role); 13] = [
+pub const PAGES: [(&str, Role); 15] = [
     ("/", Role::Reader),
     ("/jobs", Role::Reader),
     ("/runs", Role::Reader),
     ("/dead", Role::Reader),
     ("/calendars", Role::Reader),
     ("/targets", Role::Reader),
+    ("/lanes", Role::Reader),
+    ("/settings", Role::Reader),
     ("/jobs/new", Role::Admin),
     ("/users", Role::Admin),
     ("/keys", Role::Admin),
