@@ -163,3 +163,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "colours_tests.rs"]
+mod colours_tests;
