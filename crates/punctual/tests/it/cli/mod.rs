@@ -9,6 +9,7 @@ mod https;
 mod nodes;
 mod replays;
 mod slots;
+mod users;
 mod versions;
 
 use std::fs;
