@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::axe::Axe;
 use super::driver::Browser;
 use super::{World, check_whole};
 use crate::support::wait_for;
@@ -43,6 +44,9 @@ fn a_hot_second_is_marked_and_its_jobs_are_spread_from_the_page() {
     assert!((24..30).contains(&chosen), "{chosen}");
     for (width, scheme) in [(320, "dark"), (1600, "light")] {
         check_whole(&browser, "spread", (width, scheme));
+        if let Some(axe) = Axe::find() {
+            axe.check(&browser, "spread");
+        }
     }
     // One of them is left as it is.
     browser.click("input[aria-label='Spread tenant-0/nightly-settlement-of-the-ledger']");
