@@ -2,8 +2,10 @@
 //! whoever is logged in, and know nothing that a client could not.
 //!
 //! In reading order: `viewer` (who looks, and whose forms count), `frame` (what all pages have), `format` (moments and states in
-//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages: `login`, `overview`, `jobs`, `job` (with `heat`, `job_chart`,
-//! `job_actions`, `job_more`, `job_copy` and `diff`), `form` (with `form_fields`, `form_json` and `form_plan`), `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists`, `audit` and `settings`.
+//! words), `charts`, `fault`, `assets`, `squeeze`, `live` (pages that follow), `shared` (what many of them read); then the pages:
+//! `login`, `overview`, `jobs`, `job` (with `heat`, `job_chart`, `job_actions`, `job_more`, `job_copy` and `diff`), `form` (with
+//! `form_fields`, `form_json` and `form_plan`), `forecast`, `runs`, `run` (with `run_more`), `dead`, `replays`, `lists`, `audit`
+//! and `settings`.
 
 mod assets;
 mod audit;
