@@ -7,8 +7,8 @@ use futures_util::future::{BoxFuture, join_all};
 use model::schedule::tzdb_version;
 use model::shard::ShardSet;
 use model::{
-    Attempt, AttemptNo, Job, JobId, JobKey, Level, Outcome, Reason, Report, RetryHint, Run, Target,
-    Timestamp, Verdict,
+    Attempt, AttemptNo, Job, JobId, JobKey, Level, Outcome, Overlap, Reason, Report, RetryHint,
+    Run, Target, Timestamp, Verdict,
 };
 use store::{Fired, Firing, Leases, NodeInfo, Settled, Settlement, Store};
 
@@ -147,12 +147,14 @@ impl Writer<'_> {
         let first = Timestamp::from_millis(now).minus(MINUTE * count as u32);
         let mut job = self.job(usize::MAX, MINUTE, first)?;
         job.key = Some(JobKey::new("every-minute").map_err(rig::failed)?);
+        // The end of a run may be written after the next one has begun.
+        Arc::make_mut(&mut job.def).overlap = Overlap::Allow;
         let mut job = Arc::new(job);
         rig::load(self.store, &[Arc::clone(&job)]).await?;
         let mut done = 0;
         while done < count {
             let next = (done + IN_A_ROW).min(count);
-            let mut calls: Vec<BoxFuture<'_, Result<bool, Failure>>> = Vec::new();
+            let mut calls: Vec<BoxFuture<'_, Result<(), Failure>>> = Vec::new();
             for number in done..next {
                 let (firing, settlement, onward) = self.slot(&job, number)?;
                 job = onward;
@@ -161,9 +163,7 @@ impl Writer<'_> {
             }
             // They are taken up in this order.
             for call in join_all(calls).await {
-                if !call? {
-                    return Err(Failure::refused("a slot of the bench was not decided"));
-                }
+                call?;
             }
             done = next;
             progress(done as u64);
@@ -198,9 +198,8 @@ impl Writer<'_> {
                     firings.push(firing);
                     settlements.push(settlement);
                 }
-                if !self.fire(&firings).await? || !self.settle(&settlements).await? {
-                    return Err(Failure::refused("a slot of the bench was not decided"));
-                }
+                self.fire(&firings).await?;
+                self.settle(&settlements).await?;
                 progress((ids.len().saturating_sub(BATCH) * rounds + (round + 1) * BATCH) as u64);
             }
         }
@@ -248,15 +247,23 @@ impl Writer<'_> {
         Ok((firing, settlement, onward))
     }
 
-    async fn fire(&self, firings: &[Firing]) -> Result<bool, Failure> {
+    async fn fire(&self, firings: &[Firing]) -> Result<(), Failure> {
         let answers = self.store.fire(&self.leases, firings).await;
         let answers = answers.map_err(rig::failed)?;
-        Ok(answers.iter().all(|it| matches!(it, Fired::Claimed(_))))
+        let mut others = answers.iter().filter(|it| !matches!(it, Fired::Claimed(_)));
+        others.next().map_or(Ok(()), |it| Err(not_written(it)))
     }
 
-    async fn settle(&self, settlements: &[Settlement]) -> Result<bool, Failure> {
+    async fn settle(&self, settlements: &[Settlement]) -> Result<(), Failure> {
         let answers = self.store.settle(self.leases.presence, settlements).await;
         let answers = answers.map_err(rig::failed)?;
-        Ok(answers.iter().all(|it| matches!(it, Settled::Done { .. })))
+        let mut others = answers
+            .iter()
+            .filter(|it| !matches!(it, Settled::Done { .. }));
+        others.next().map_or(Ok(()), |it| Err(not_written(it)))
     }
+}
+
+fn not_written(answer: &impl std::fmt::Debug) -> Failure {
+    Failure::refused(format!("a slot of the bench was answered {answer:?}"))
 }
