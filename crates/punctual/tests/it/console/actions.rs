@@ -26,8 +26,11 @@ fn a_job_is_run_edited_taken_back_copied_and_deleted() {
     let job = |path: &str| world.url(&format!("/jobs/{id}{path}"));
     browser.go(&job(""));
     browser.click(&format!("form[action='/jobs/{id}/run'] button"));
-    browser.wait_text("A run was started.");
+    wait_for("its run's page", || {
+        browser.path().starts_with("/runs/").then_some(())
+    });
     wait_for("its run", || world.run_of("ledger-close", "succeeded"));
+    browser.go(&job(""));
 
     // By its letter; then what saving would change stands beside the form.
     browser.keys("e");
@@ -274,7 +277,9 @@ fn letters_do_what_the_help_says_unless_they_are_turned_off() {
     browser.keys("p");
     browser.wait_text("Resumed.");
     browser.keys("r");
-    browser.wait_text("A run was started.");
+    wait_for("its run's page", || {
+        browser.path().starts_with("/runs/").then_some(())
+    });
     browser.keys("gl");
     browser.wait_text("Due in the next hour");
     browser.go(&world.url("/settings"));
