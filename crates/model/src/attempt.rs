@@ -85,6 +85,16 @@ pub struct Cost {
     pub cpu: Duration,
     /// The most memory that one of its processes had at once, in bytes.
     pub memory_max: u64,
+    /// None where the kernel does not count it, and of attempts from before it was kept.
+    pub io: Option<Io>,
+}
+
+/// What a command and all that it started moved from and to storage, in bytes. What is in the kernel's memory already is not
+/// read again, and what never was on its way to a disk is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Io {
+    pub read: u64,
+    pub written: u64,
 }
 
 /// What an executor reports of one attempt.
@@ -102,7 +112,7 @@ pub struct Report {
     /// How it came, over a network.
     pub exchange: Option<Box<Exchange>>,
     /// What it took of the node's machine.
-    pub cost: Option<Cost>,
+    pub cost: Option<Box<Cost>>,
     /// No answer came, and that is the origin's doing: it could not be reached, or broke off.
     pub unreached: bool,
 }
@@ -150,7 +160,7 @@ impl Report {
     }
 
     pub fn with_cost(mut self, cost: Option<Cost>) -> Self {
-        self.cost = cost;
+        self.cost = cost.map(Box::new);
         self
     }
 
@@ -180,7 +190,7 @@ pub struct Attempt {
     /// There was more of it than is kept.
     pub truncated: bool,
     pub exchange: Option<Box<Exchange>>,
-    pub cost: Option<Cost>,
+    pub cost: Option<Box<Cost>>,
     /// The node that made it, as far as is known.
     pub node: Option<Arc<str>>,
     /// Of the first that was dispatched: by how much that was after the job's `start_within`.

@@ -65,7 +65,7 @@ pub use access::{AccessKey, KeySecret, Role};
 pub use alert::{
     Alert, AlertMove, AlertName, AlertNameError, AlertState, Cause, Channel, Condition, Scope,
 };
-pub use attempt::{Attempt, AttemptNo, Cost, Outcome, Report, RetryHint};
+pub use attempt::{Attempt, AttemptNo, Cost, Io, Outcome, Report, RetryHint};
 pub use cidr::Cidr;
 pub use error_group::error_group;
 pub use exchange::{Exchange, Times};

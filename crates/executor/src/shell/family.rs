@@ -16,6 +16,17 @@ pub(super) fn is_known() -> io::Result<()> {
     fs::read_to_string(format!("/proc/{me}/task/{me}/children")).map(|_| ())
 }
 
+/// Bytes that this process, and all descendants that have been waited for, have read from storage and written for it. None
+/// where the kernel does not count that (`CONFIG_TASK_IO_ACCOUNTING`).
+pub(super) fn moved() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/self/io").ok()?;
+    let of = |name: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    Some((of("read_bytes:")?, of("write_bytes:")?))
+}
+
 /// The children of all threads of a process.
 fn children(of: i32, found: &mut Vec<i32>) {
     // One that is gone meanwhile has none.

@@ -59,6 +59,8 @@ pub(super) struct Ended {
     pub cpu: u64,
     /// Bytes.
     pub memory_max: u64,
+    /// Bytes from and to storage, where the kernel counts them.
+    pub io: Option<(u64, u64)>,
 }
 
 pub(super) fn write(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {

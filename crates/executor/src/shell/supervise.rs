@@ -65,7 +65,9 @@ fn run(node: &mut UnixStream) -> io::Result<Ended> {
         let (node, why, most) = (node.try_clone()?, why.clone(), order.limits.processes_max);
         std::thread::Builder::new().spawn(move || Control { node, why, most }.keep(&start))?
     };
-    let command = command(&order, &own, &payload)?.spawn();
+    let mut command = command(&order, &own, &payload)?;
+    let moved_before = family::moved();
+    let command = command.spawn();
     drop((order.env, payload));
     let command = command?;
     let ended = wait(&started, Pid::from_raw(command.id().cast_signed()));
@@ -79,6 +81,11 @@ fn run(node: &mut UnixStream) -> io::Result<Ended> {
     ended.memory_max = u64::try_from(usage.max_rss())
         .unwrap_or(0)
         .saturating_mul(1_024);
+    let moved = family::moved().zip(moved_before);
+    ended.io = moved.map(|(now, before)| {
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        (since(now.0, before.0), since(now.1, before.1))
+    });
     Ok(ended)
 }
 

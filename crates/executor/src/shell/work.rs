@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{Cost, Report, RetryHint, ShellTarget, Target, limits};
+use model::{Cost, Io, Report, RetryHint, ShellTarget, Target, limits};
 use nix::sys::signal::Signal;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -142,6 +142,7 @@ fn report(shell: &ShellTarget, ended: &Ended) -> Report {
     let cost = Cost {
         cpu: Duration::from_micros(ended.cpu),
         memory_max: ended.memory_max,
+        io: ended.io.map(|(read, written)| Io { read, written }),
     };
     let report = match (ended.exit, ended.signal, &ended.why) {
         (exit, _, Some(why)) => match exit {

@@ -116,6 +116,27 @@ async fn a_command_gets_its_payload_its_ids_and_nothing_of_the_node() {
 }
 
 #[tokio::test]
+async fn what_a_command_and_its_children_move_is_counted() {
+    if std::fs::read_to_string("/proc/self/io").is_err() {
+        return skip("this kernel counts no reads and writes (CONFIG_TASK_IO_ACCOUNTING)");
+    }
+    let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let at = |text: &str| {
+        let mut target = script(text);
+        target.dir = Some(folder.path().display().to_string());
+        order(target, None)
+    };
+    let write = at("(dd if=/dev/zero of=file bs=64k count=48 conv=fsync 2>/dev/null)");
+    let wrote = executor().execute(write).await.cost.unwrap().io.unwrap();
+    assert!((3 << 20..8 << 20).contains(&wrote.written), "{wrote:?}");
+    // Past what the kernel still has in memory.
+    let read = at("sh -c 'dd if=file of=/dev/null bs=64k iflag=direct 2>/dev/null; true'");
+    let read = executor().execute(read).await.cost.unwrap().io.unwrap();
+    assert!((3 << 20..8 << 20).contains(&read.read), "{read:?}");
+    assert!(read.written < 1 << 20, "{read:?}");
+}
+
+#[tokio::test]
 async fn a_payload_that_nobody_reads_holds_up_nothing() {
     let order = order(
         ShellTarget::new(["/bin/true"]).unwrap(),

@@ -109,9 +109,12 @@ fn a_run_keeps_what_its_command_wrote_and_took() {
         attempt["cost"]["memory_max"].as_u64().unwrap() > 100_000,
         "{run}"
     );
+    assert!(attempt["cost"]["written_bytes"].is_u64(), "{run}");
     let shown = server.printed(&format!("run show {}", run["id"].as_str().unwrap()));
     assert!(
-        shown.contains("cost processor ") && shown.contains("output ("),
+        shown.contains("cost processor ")
+            && shown.contains(" written of storage")
+            && shown.contains("output ("),
         "{shown}"
     );
     assert!(

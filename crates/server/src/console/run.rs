@@ -15,7 +15,7 @@ use super::frame::{Answer, Frame, Toast, face, page};
 use super::job::Fact;
 use super::jobs::name_of;
 use super::login::param;
-use super::run_more::{Log, Network, Outside, may_wake, network, outside};
+use super::run_more::{Log, Network, Outside, cost, may_wake, network, outside};
 use super::runs::due_first;
 use super::viewer::{By, Posted, Viewer};
 use crate::api::Api;
@@ -41,6 +41,7 @@ struct AttemptRow {
     output: String,
     output_note: &'static str,
     network: Option<Network>,
+    cost: Vec<Fact>,
     /// The wait before it, in words.
     waited: Option<String>,
 }
@@ -179,6 +180,7 @@ fn attempt_rows(viewer: &Viewer, run: &Run, scale: &Scale) -> Vec<AttemptRow> {
         rows.push(AttemptRow {
             no: attempt.no.0,
             network: network(&shown),
+            cost: cost(&shown),
             end_class: state.class,
             state,
             node: shown.node.unwrap_or_default(),

@@ -27,6 +27,43 @@ pub(super) struct Network {
     pub note: Option<String>,
 }
 
+/// What a command took of its node's machine.
+pub(super) fn cost(attempt: &wire::Attempt) -> Vec<Fact> {
+    let Some(cost) = &attempt.cost else {
+        return Vec::new();
+    };
+    let fact = |name, value, more: &str| Fact {
+        name,
+        value,
+        more: more.to_owned(),
+    };
+    let mut facts = vec![
+        fact("Processor", millis(cost.cpu_ms), "of all its processes"),
+        fact("Memory", bytes(cost.memory_max), "at most, of one process"),
+    ];
+    let storage = [
+        ("Read", cost.read_bytes, "from storage"),
+        ("Written", cost.written_bytes, "for storage"),
+    ];
+    for (name, moved, more) in storage {
+        facts.extend(moved.map(|moved| fact(name, bytes(moved), more)));
+    }
+    facts
+}
+
+/// In the unit that shows one to three digits before the point.
+fn bytes(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1_000.0 {
+            let digits = usize::from(unit != "B" && value < 100.0);
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1_024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
 pub(super) fn network(attempt: &wire::Attempt) -> Option<Network> {
     let of = attempt.exchange.as_ref()?;
     let mut facts = Vec::new();
@@ -149,4 +186,23 @@ pub(super) async fn wake(
     let run = find(&api, &posted.by, &id).await?;
     runs::wake(&api, posted.by.id(), run.id).await?;
     Ok(Redirect::to(&format!("/runs/{id}?done=woken")).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_of_bytes_are_shown_in_a_fitting_unit() {
+        for (amount, shown) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 KiB"),
+            (18_874_368, "18.0 MiB"),
+            (200 << 20, "200 MiB"),
+            (3 << 40, "3.0 TiB"),
+        ] {
+            assert_eq!(bytes(amount), shown);
+        }
+    }
 }

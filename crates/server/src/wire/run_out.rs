@@ -148,6 +148,12 @@ pub struct Cost {
     /// The most memory that one of its processes had at once, in bytes.
     #[schema(example = 18874368)]
     pub memory_max: u64,
+    /// Read from storage, in bytes; what the kernel still had in memory is not read again. None where that is not known.
+    #[schema(example = 40960)]
+    pub read_bytes: Option<u64>,
+    /// Written for storage, in bytes. None where that is not known.
+    #[schema(example = 1048576)]
+    pub written_bytes: Option<u64>,
 }
 
 impl Cost {
@@ -155,6 +161,8 @@ impl Cost {
         Self {
             cpu_ms: cost.cpu.as_micros() as f64 / 1_000.0,
             memory_max: cost.memory_max,
+            read_bytes: cost.io.map(|io| io.read),
+            written_bytes: cost.io.map(|io| io.written),
         }
     }
 }
@@ -322,7 +330,7 @@ impl Attempt {
             node: attempt.node.as_deref().map(str::to_owned),
             truncated: attempt.truncated,
             exchange: attempt.exchange.as_deref().map(Exchange::of),
-            cost: attempt.cost.as_ref().map(Cost::of),
+            cost: attempt.cost.as_deref().map(Cost::of),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::hex::{from_hex, to_hex};
-use model::{Attempt, AttemptNo, Cost, Exchange, Outcome, Times, Timestamp, Trace};
+use model::{Attempt, AttemptNo, Cost, Exchange, Io, Outcome, Times, Timestamp, Trace};
 use serde::{Deserialize, Serialize};
 
 use super::DocError;
@@ -82,6 +82,31 @@ struct CostDoc {
     cpu: u64,
     /// Bytes.
     memory_max: u64,
+    /// Bytes; both or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    written: Option<u64>,
+}
+
+impl CostDoc {
+    fn of(cost: Cost) -> Self {
+        Self {
+            cpu: Times::micros(cost.cpu),
+            memory_max: cost.memory_max,
+            read: cost.io.map(|io| io.read),
+            written: cost.io.map(|io| io.written),
+        }
+    }
+
+    fn cost(self) -> Cost {
+        let io = self.read.zip(self.written);
+        Cost {
+            cpu: Duration::from_micros(self.cpu),
+            memory_max: self.memory_max,
+            io: io.map(|(read, written)| Io { read, written }),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -179,10 +204,7 @@ fn attempt_doc(attempt: &Attempt) -> AttemptDoc<'_> {
         long_by: attempt.long_by.map(millis),
         truncated: attempt.truncated,
         exchange: attempt.exchange.as_deref().map(exchange_doc),
-        cost: attempt.cost.map(|cost| CostDoc {
-            cpu: Times::micros(cost.cpu),
-            memory_max: cost.memory_max,
-        }),
+        cost: attempt.cost.as_deref().copied().map(CostDoc::of),
     }
 }
 
@@ -209,10 +231,7 @@ fn attempt_of(doc: AttemptDoc<'_>) -> Result<Attempt, DocError> {
         output,
         truncated: doc.truncated,
         exchange: doc.exchange.map(|doc| Box::new(exchange_of(doc))),
-        cost: doc.cost.map(|doc| Cost {
-            cpu: Duration::from_micros(doc.cpu),
-            memory_max: doc.memory_max,
-        }),
+        cost: doc.cost.map(|doc| Box::new(doc.cost())),
         node: doc.node.map(Arc::from),
         late_by: doc.late_by.map(Duration::from_millis),
         long_by: doc.long_by.map(Duration::from_millis),

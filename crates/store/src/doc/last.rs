@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use model::{Attempt, Cost, Exchange, Times};
+use model::{Attempt, Cost, Exchange, Io, Times};
 
 use super::DocError;
 use super::attempts::{decode_attempts, encode_attempts};
@@ -17,6 +17,8 @@ use super::attempts::{decode_attempts, encode_attempts};
 const MARK: u8 = 1;
 /// The same of what a command took: two numbers, and then the rest as without it.
 const COST: u8 = 3;
+/// The same with two more numbers: what it read and wrote.
+const COST_IO: u8 = 4;
 
 const TRUNCATED: u8 = 1;
 const PEER_V4: u8 = 1 << 1;
@@ -39,10 +41,8 @@ pub fn encode_with_last(
         return Ok(earlier);
     };
     let mut bytes = Vec::with_capacity(24 + earlier.as_ref().map_or(0, Vec::len));
-    if let Some(Cost { cpu, memory_max }) = last.cost {
-        bytes.push(COST);
-        number(&mut bytes, Times::micros(cpu));
-        number(&mut bytes, memory_max);
+    if let Some(cost) = last.cost.as_deref().copied() {
+        pack_cost(&mut bytes, cost);
     }
     if last.truncated || last.exchange.is_some() {
         pack(&mut bytes, last);
@@ -58,7 +58,7 @@ pub fn decode_with_last(
 ) -> Result<Vec<Attempt>, DocError> {
     let (bytes, cost) = decode_cost(bytes)?;
     if let Some(last) = last.as_deref_mut() {
-        last.cost = cost;
+        last.cost = cost.map(Box::new);
     }
     let Some(packed) = bytes.filter(|bytes| bytes.first() == Some(&MARK)) else {
         return decode_attempts(bytes);
@@ -74,20 +74,27 @@ pub fn decode_with_last(
     decode_attempts(Some(reader.0).filter(|rest| !rest.is_empty()))
 }
 
+fn pack_cost(bytes: &mut Vec<u8>, cost: Cost) {
+    bytes.push(if cost.io.is_some() { COST_IO } else { COST });
+    number(bytes, Times::micros(cost.cpu));
+    number(bytes, cost.memory_max);
+    if let Some(Io { read, written }) = cost.io {
+        number(bytes, read);
+        number(bytes, written);
+    }
+}
+
 /// What a command took, and what follows it.
 fn decode_cost(bytes: Option<&[u8]>) -> Result<(Option<&[u8]>, Option<Cost>), DocError> {
-    let Some(packed) = bytes.and_then(|bytes| bytes.strip_prefix(&[COST])) else {
-        return Ok((bytes, None));
+    let (packed, has_io) = match bytes.and_then(<[u8]>::split_first) {
+        Some((&COST, packed)) => (packed, false),
+        Some((&COST_IO, packed)) => (packed, true),
+        Some(_) | None => return Ok((bytes, None)),
     };
     let mut reader = Reader(packed);
-    let (cpu, memory_max) = reader
-        .number()
-        .zip(reader.number())
+    let cost = reader
+        .unpack_cost(has_io)
         .ok_or_else(|| DocError("what a command took cannot be read".to_owned()))?;
-    let cost = Cost {
-        cpu: Duration::from_micros(cpu),
-        memory_max,
-    };
     Ok((Some(reader.0).filter(|rest| !rest.is_empty()), Some(cost)))
 }
 
@@ -150,6 +157,21 @@ fn text(bytes: &mut Vec<u8>, text: &str) {
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
+    fn unpack_cost(&mut self, has_io: bool) -> Option<Cost> {
+        let (cpu, memory_max) = (self.number()?, self.number()?);
+        let io = if has_io {
+            let (read, written) = (self.number()?, self.number()?);
+            Some(Io { read, written })
+        } else {
+            None
+        };
+        Some(Cost {
+            cpu: Duration::from_micros(cpu),
+            memory_max,
+            io,
+        })
+    }
+
     fn unpack(&mut self) -> Option<(bool, Exchange)> {
         let [flags] = self.some()?;
         let mut exchange = Exchange::default();

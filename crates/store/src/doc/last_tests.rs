@@ -65,18 +65,28 @@ fn what_a_command_took_is_packed_and_never_changes() {
     let cost = Cost {
         cpu: Duration::from_micros(1_502),
         memory_max: 4_096,
+        io: None,
     };
     let plain = attempt(Report::succeeded().with_cost(Some(cost)));
     check(&[], &plain, "03de0b8020");
     let mut cut = plain.clone();
     cut.truncated = true;
     check(&[], &cut, "03de0b80200101");
-    let earlier = attempt(Report::failed("no").with_cost(Some(cost)));
+    let io = Some(Io {
+        read: 4_096,
+        written: 0,
+    });
+    let with_io = attempt(Report::succeeded().with_cost(Some(Cost { io, ..cost })));
+    check(&[], &with_io, "04de0b8020802000");
+    let plain = with_io;
+    let earlier = attempt(Report::failed("no").with_cost(plain.cost.as_deref().copied()));
     let bytes = encode_with_last(std::slice::from_ref(&earlier), Some(&plain)).unwrap();
     let mut last = attempt(Report::succeeded());
     let read = decode_with_last(bytes.as_deref(), Some(&mut last)).unwrap();
     assert_eq!((read, last), (vec![earlier], plain));
-    assert!(decode_with_last(Some(&[COST, 0x80]), None).is_err());
+    for cut in [&[COST, 0x80][..], &[COST_IO, 1, 1, 1]] {
+        assert!(decode_with_last(Some(cut), None).is_err());
+    }
 }
 
 #[test]

@@ -158,7 +158,14 @@ fn cost(attempt: &Value) -> Vec<String> {
         return Vec::new();
     };
     let mib = memory as f64 / (1024.0 * 1024.0);
-    let line = format!("cost processor {cpu} ms, memory {mib:.1} MiB at most");
+    let mut line = format!("cost processor {cpu} ms, memory {mib:.1} MiB at most");
+    let (read, written) = (cost["read_bytes"].as_u64(), cost["written_bytes"].as_u64());
+    if let Some((read, written)) = read.zip(written) {
+        let [read, written] = [read, written].map(|bytes| bytes.div_ceil(1024));
+        line.push_str(&format!(
+            ", {read} KiB read and {written} KiB written of storage"
+        ));
+    }
     vec![String::new(), line]
 }
 
