@@ -76,6 +76,8 @@ pub enum RetryHint {
     Never,
     /// Not before this time has passed.
     After(Duration),
+    /// As the job's policy has it, but however often it was tried, up to what any run may have.
+    Always,
 }
 
 /// What a command and all that it started took of its machine.

@@ -4,6 +4,7 @@
 //! any of its definitions may need; it only grows, and only to what every living node knows. A node below it may not join. So
 //! no node ever meets a definition that it cannot read, or would misread.
 
+use crate::exit::ExitMap;
 use crate::handed::Completion;
 use crate::job::Definition;
 use crate::mask;
@@ -19,7 +20,7 @@ impl Level {
     /// What all definitions need, and every store has.
     pub const FIRST: Self = Self(1);
     /// What this binary knows.
-    pub const OURS: Self = Self(5);
+    pub const OURS: Self = Self(6);
     /// Headers are templates: whoever does not know that would send them as they are.
     const TEMPLATES: Self = Self(2);
     /// How a target is called, what its answer means, and whether it reports later: whoever does not know that would misread it.
@@ -29,6 +30,8 @@ impl Level {
     const COMMANDS: Self = Self(4);
     /// Alerts: whoever does not know them would send none, and would sign none for the tenant they are of.
     pub const ALERTS: Self = Self(5);
+    /// Exit codes that ask for another attempt, or are named as failures.
+    const EXIT_CODES: Self = Self(6);
 }
 
 impl Default for Level {
@@ -123,7 +126,19 @@ impl Target {
                 let least = if is_new { Level::OUTSIDE } else { Level::FIRST };
                 of_headers.fold(least, Level::max)
             }
-            Self::Shell(_) => Level::COMMANDS,
+            Self::Shell(shell) => {
+                let ExitMap {
+                    success: _,
+                    retry,
+                    fail,
+                    dead: _,
+                } = &shell.exit;
+                if retry.is_empty() && fail.is_empty() {
+                    Level::COMMANDS
+                } else {
+                    Level::EXIT_CODES
+                }
+            }
         }
     }
 }
@@ -131,12 +146,17 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::ExitCodes;
     use crate::target::HttpTarget;
 
     #[test]
     fn a_command_needs_nodes_that_know_commands() {
-        let target = Target::Shell(crate::ShellTarget::new(["/bin/true"]).unwrap());
-        assert_eq!(target.needs_level(), Level::COMMANDS);
+        let mut shell = crate::ShellTarget::new(["/bin/true"]).unwrap();
+        shell.exit.dead = ExitCodes::new([64]);
+        let level = |shell: &crate::ShellTarget| Target::Shell(shell.clone()).needs_level();
+        assert_eq!(level(&shell), Level::COMMANDS);
+        shell.exit.retry = ExitCodes::new([75]);
+        assert_eq!(level(&shell), Level::EXIT_CODES);
         assert!(Level::COMMANDS < Level::OURS);
     }
 

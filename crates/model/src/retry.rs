@@ -133,7 +133,12 @@ impl RetryPolicy {
                     RetryHint::Usual | RetryHint::After(_) if tried >= self.attempts_max => {
                         Verdict::Bury(Reason::AttemptsSpent)
                     }
-                    RetryHint::Usual => Verdict::RetryAt(now.plus(self.delay(tried, chance))),
+                    RetryHint::Always if tried >= limits::ATTEMPTS_MAX => {
+                        Verdict::Bury(Reason::AttemptsSpent)
+                    }
+                    RetryHint::Usual | RetryHint::Always => {
+                        Verdict::RetryAt(now.plus(self.delay(tried, chance)))
+                    }
                     RetryHint::After(requested) => {
                         let wait = self
                             .delay(tried, chance)
@@ -252,6 +257,29 @@ mod tests {
             policy.verdict(AttemptNo(1), 0, &wish(u64::MAX), NOW, 0.0),
             at(3_600)
         );
+    }
+
+    #[test]
+    fn what_wants_another_attempt_gets_it_beyond_the_last_up_to_a_bound() {
+        let policy = RetryPolicy {
+            attempts_max: 1,
+            ..RetryPolicy::default()
+        };
+        let again = failed().with_retry(RetryHint::Always);
+        let verdict = |attempt| policy.verdict(AttemptNo(attempt), 0, &again, NOW, 0.0);
+        let after = |secs| Verdict::RetryAt(NOW.plus(Duration::from_secs(secs)));
+        assert_eq!(
+            (verdict(1), verdict(2), verdict(3)),
+            (after(1), after(2), after(4))
+        );
+        assert!(matches!(
+            verdict(limits::ATTEMPTS_MAX - 1),
+            Verdict::RetryAt(_)
+        ));
+        let end = Verdict::Bury(Reason::AttemptsSpent);
+        assert_eq!(verdict(limits::ATTEMPTS_MAX), end);
+        // Any other failure counts all attempts.
+        assert_eq!(policy.verdict(AttemptNo(2), 0, &failed(), NOW, 0.0), end);
     }
 
     #[test]

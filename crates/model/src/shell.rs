@@ -1,8 +1,8 @@
-//! Commands: a program of the node's machine, its arguments, and what its exit code says.
+//! Commands: a program of the node's machine, its arguments, and what it finds.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::exit::ExitMap;
 use crate::target::TargetError;
 use crate::{limits, mask};
 
@@ -15,34 +15,9 @@ pub struct ShellTarget {
     pub dir: Option<String>,
     /// Its environment besides our own; values may be templates.
     pub env: Vec<(String, String)>,
-    /// Exit codes that are success; 0 where nothing is said.
-    pub success: ExitCodes,
-    /// Exit codes after which trying again cannot help.
-    pub dead: ExitCodes,
+    pub exit: ExitMap,
     /// Bytes of its output that are kept.
     pub output_max: usize,
-}
-
-/// A set of exit codes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExitCodes(BTreeSet<u8>);
-
-impl ExitCodes {
-    pub fn new(codes: impl IntoIterator<Item = u8>) -> Self {
-        Self(codes.into_iter().collect())
-    }
-
-    pub fn has(&self, code: i32) -> bool {
-        u8::try_from(code).is_ok_and(|code| self.0.contains(&code))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = u8> {
-        self.0.iter().copied()
-    }
 }
 
 /// Values whose names say secret stand in no log. Arguments may be seen by everyone on the machine anyway.
@@ -53,8 +28,7 @@ impl fmt::Debug for ShellTarget {
             .field("command", &self.command)
             .field("dir", &self.dir)
             .field("env", &self.env.iter().map(shown).collect::<Vec<_>>())
-            .field("success", &self.success)
-            .field("dead", &self.dead)
+            .field("exit", &self.exit)
             .field("output_max", &self.output_max)
             .finish()
     }
@@ -70,22 +44,13 @@ impl ShellTarget {
             command: check_command(command)?,
             dir: None,
             env: Vec::new(),
-            success: ExitCodes::default(),
-            dead: ExitCodes::default(),
+            exit: ExitMap::default(),
             output_max: limits::OUTPUT_DEFAULT,
         })
     }
 
     pub fn program(&self) -> &str {
         self.command.first().map_or("", String::as_str)
-    }
-
-    pub fn is_success(&self, code: i32) -> bool {
-        if self.success.is_empty() {
-            code == 0
-        } else {
-            self.success.has(code)
-        }
     }
 
     /// Sets a variable, or takes it away.
@@ -103,13 +68,7 @@ impl ShellTarget {
 
     /// Whatever its parts cannot know of each other.
     pub fn check(&self) -> Result<(), TargetError> {
-        match self.success.iter().find(|code| self.dead.0.contains(code)) {
-            Some(code) => {
-                let detail = format!("{code} is success already: an exit code means one thing");
-                Err(refused("shell.dead".to_owned(), detail))
-            }
-            None => Ok(()),
-        }
+        self.exit.check("shell")
     }
 }
 
@@ -233,18 +192,6 @@ mod tests {
             assert!(check_env(name, "x").is_err(), "{name}");
         }
         assert!(check_env("A", "a\0b").is_err());
-    }
-
-    #[test]
-    fn exit_codes_mean_one_thing() {
-        let mut target = ShellTarget::new(["/bin/true"]).unwrap();
-        assert!(target.is_success(0) && !target.is_success(1));
-        target.success = ExitCodes::new([1, 3]);
-        assert!(target.is_success(3) && !target.is_success(0) && !target.is_success(-1));
-        target.dead = ExitCodes::new([2]);
-        assert_eq!(target.check(), Ok(()));
-        target.dead = ExitCodes::new([3]);
-        assert_eq!(target.check().unwrap_err().field, "shell.dead");
     }
 
     #[test]

@@ -206,7 +206,9 @@ impl Executor for HttpExecutor {
                     RetryHint::Never => report,
                     // Others may be welcome.
                     _ if broken.is_personal(order.identity.is_some()) => report,
-                    RetryHint::Usual | RetryHint::After(_) => report.unreached(),
+                    RetryHint::Usual | RetryHint::After(_) | RetryHint::Always => {
+                        report.unreached()
+                    }
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{Cost, Io, Report, RetryHint, ShellTarget, Target, limits};
+use model::{Cost, ExitMeaning, Io, Report, RetryHint, ShellTarget, Target, limits};
 use nix::sys::signal::Signal;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -149,15 +149,20 @@ fn report(shell: &ShellTarget, ended: &Ended) -> Report {
             Some(code) => Report::failed(why).with_status(code),
             None => Report::failed(why),
         },
-        (Some(code), _, None) if shell.is_success(code) => Report::succeeded().with_status(code),
         (Some(code), _, None) => {
-            let retry = if shell.dead.has(code) {
-                RetryHint::Never
-            } else {
-                RetryHint::Usual
+            let retry = match shell.exit.meaning(code) {
+                ExitMeaning::Success => None,
+                ExitMeaning::Retry => Some(RetryHint::Always),
+                ExitMeaning::Fail => Some(RetryHint::Usual),
+                ExitMeaning::Dead => Some(RetryHint::Never),
             };
-            let report = Report::failed(format!("it exited with code {code}"));
-            report.with_status(code).with_retry(retry)
+            let report = match retry {
+                None => Report::succeeded(),
+                Some(retry) => {
+                    Report::failed(format!("it exited with code {code}")).with_retry(retry)
+                }
+            };
+            report.with_status(code)
         }
         (None, Some(signal), None) => Report::failed(match Signal::try_from(signal) {
             Ok(known) => format!("it was ended by signal {signal} ({known})"),

@@ -81,12 +81,18 @@ impl Subject for Shell {
 
     fn classified(&self) -> Vec<(WorkOrder, RetryHint)> {
         let mut dead = script("exit 3");
-        dead.dead = ExitCodes::new([3]);
+        dead.exit.dead = ExitCodes::new([3]);
+        let mut again = script("exit 75");
+        again.exit.retry = ExitCodes::new([75]);
+        let mut failed = script("exit 4");
+        failed.exit.fail = ExitCodes::new([4]);
         let absent = ShellTarget::new(["/bin/no-such-program"]).unwrap();
         let forbidden = ShellTarget::new(["/sbin/anything"]).unwrap();
         vec![
             (order(script("exit 3"), None), RetryHint::Usual),
             (order(dead, None), RetryHint::Never),
+            (order(again, None), RetryHint::Always),
+            (order(failed, None), RetryHint::Usual),
             (order(absent, None), RetryHint::Never),
             (order(forbidden, None), RetryHint::Never),
         ]

@@ -30,6 +30,12 @@ pub(super) struct ShellFields {
     /// Exit codes that are success, such as 0,3; empty for 0
     #[arg(long, value_name = "CODES", help_heading = "What is sent")]
     success_exit: Option<String>,
+    /// Exit codes after which it is tried again also beyond --attempts-max, such as 75; empty for none
+    #[arg(long, value_name = "CODES", help_heading = "What is sent")]
+    retry_exit: Option<String>,
+    /// Exit codes that are failures, as are all that are not named; empty for none
+    #[arg(long, value_name = "CODES", help_heading = "What is sent")]
+    fail_exit: Option<String>,
     /// Exit codes after which it is not tried again, such as 2,64; empty for none
     #[arg(long, value_name = "CODES", help_heading = "What is sent")]
     dead_exit: Option<String>,
@@ -51,7 +57,12 @@ impl ShellFields {
             let env = pairs(&self.env, '=', "a variable is NAME=VALUE")?;
             shell.insert("env".to_owned(), env.into());
         }
-        for (name, codes) in [("success", &self.success_exit), ("dead", &self.dead_exit)] {
+        for (name, codes) in [
+            ("success", &self.success_exit),
+            ("retry", &self.retry_exit),
+            ("fail", &self.fail_exit),
+            ("dead", &self.dead_exit),
+        ] {
             if let Some(codes) = codes {
                 shell.insert(name.to_owned(), exit_codes(codes));
             }

@@ -61,6 +61,8 @@ pub(crate) fn flag(field: &str) -> Option<String> {
         "target.shell" | "target.shell.command" => "command",
         _ if below("target.shell.env") => "env",
         "target.shell.success" => "success-exit",
+        "target.shell.retry" => "retry-exit",
+        "target.shell.fail" => "fail-exit",
         "target.shell.dead" => "dead-exit",
         "target.http.tls.cert" => "target-cert",
         "target.http.tls.key" => "target-key",

@@ -84,6 +84,41 @@ fn commands_are_refused_unless_they_are_allowed() {
 }
 
 #[test]
+fn an_exit_code_says_what_becomes_of_its_run() {
+    let folder = TempDir::new().unwrap();
+    let (server, http) = start(&folder, "/bin/sh");
+    let script = "case $PUNCTUAL_ATTEMPT in 1|2|3) exit 75;; *) exit 9;; esac";
+    let mut body = job(&["/bin/sh", "-c", script]);
+    let shell = &mut body["target"]["shell"];
+    shell["retry"] = json!([75]);
+    shell["fail"] = json!([9]);
+    // Three ask for another beyond the two that the job has; the one that fails is the last.
+    let made = http.post("/v1/jobs", &body).json();
+    assert_eq!(made["target"]["shell"]["retry"], json!([75]), "{made}");
+    let run = ended(&http, &started(&http, &made));
+    assert_eq!(
+        (&run["state"], &run["attempt"]),
+        (&json!("dead"), &json!(4)),
+        "{run}"
+    );
+    assert_eq!(run["reason"], "attempts_spent");
+    body["target"]["shell"]["dead"] = json!([75]);
+    let refused = http.post("/v1/jobs", &body);
+    assert_eq!(refused.status, 422);
+    assert_eq!(refused.json()["field"], "target.shell.dead");
+    let edit = format!(
+        "job edit {} --retry-exit 75 --fail-exit 9 --dead-exit 9",
+        made["id"].as_str().unwrap()
+    );
+    let refused = server.cli(&edit);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("9 is fail already") && said.contains("--dead-exit"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_run_keeps_what_its_command_wrote_and_took() {
     let folder = TempDir::new().unwrap();
     let (server, http) = start(&folder, "/bin/sh");

@@ -2,10 +2,12 @@
 
 use http::{HeaderName, HeaderValue};
 use model::target::{HttpTarget, TargetError};
-use model::{ExitCodes, Redirects, ShellTarget, Success, Target, TlsSecrets, limits, mask};
+use model::{
+    ExitCodes, ExitMap, Redirects, ShellTarget, Success, Target, TlsSecrets, limits, mask,
+};
 
 use super::Patch;
-use super::draft::{HttpDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft};
+use super::draft::{ExitDraft, HttpDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft};
 use super::fault::{Fault, FieldError};
 
 impl TargetDraft {
@@ -59,13 +61,22 @@ impl ShellDraft {
             }
         };
         self.dir.put_option(&mut shell.dir);
-        self.success.put(&mut shell.success, ExitCodes::default());
-        self.dead.put(&mut shell.dead, ExitCodes::default());
+        self.exit.over(&mut shell.exit);
         self.output_max
             .put(&mut shell.output_max, limits::OUTPUT_DEFAULT);
         lay_env(self.env, &mut shell, before).map_err(below)?;
         shell.check().map_err(below)?;
         Ok(shell)
+    }
+}
+
+impl ExitDraft {
+    fn over(self, exit: &mut ExitMap) {
+        let none = ExitCodes::default;
+        self.success.put(&mut exit.success, none());
+        self.retry.put(&mut exit.retry, none());
+        self.fail.put(&mut exit.fail, none());
+        self.dead.put(&mut exit.dead, none());
     }
 }
 

@@ -192,9 +192,17 @@ pub struct ShellDraft {
     pub dir: Patch<String>,
     /// A variable without a value is taken away.
     pub env: Patch<Vec<(String, Option<String>)>>,
-    pub success: Patch<ExitCodes>,
-    pub dead: Patch<ExitCodes>,
+    pub exit: ExitDraft,
     pub output_max: Patch<usize>,
+}
+
+/// What exit codes are to mean.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ExitDraft {
+    pub success: Patch<ExitCodes>,
+    pub retry: Patch<ExitCodes>,
+    pub fail: Patch<ExitCodes>,
+    pub dead: Patch<ExitCodes>,
 }
 
 /// Secrets that hold the certificates of a target.

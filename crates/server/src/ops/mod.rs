@@ -51,8 +51,8 @@ pub use turns::Changing;
 
 pub use change::{Changed, Expect, Mode};
 pub use draft::{
-    CalendarDraft, CatchUpDraft, HttpDraft, JobDraft, KindDraft, OverlapDraft, Patch, RetryDraft,
-    ScheduleDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft,
+    CalendarDraft, CatchUpDraft, ExitDraft, HttpDraft, JobDraft, KindDraft, OverlapDraft, Patch,
+    RetryDraft, ScheduleDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft,
 };
 pub use error::{CalendarFault, KeyFault, OpError, SecretFault, TenantFault, UserFault};
 pub use fault::{Fault, FieldError};

@@ -35,6 +35,12 @@ pub struct ShellTarget {
     /// Exit codes that are success; 0 where it is not said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub success: Vec<u8>,
+    /// Exit codes after which it is tried again also beyond `attempts_max`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<u8>,
+    /// Exit codes that are failures, as are all that are not named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fail: Vec<u8>,
     /// Exit codes after which the run is dead at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dead: Vec<u8>,
@@ -142,8 +148,10 @@ impl ShellTarget {
             command: shell.command.clone(),
             dir: shell.dir.clone(),
             env: shell.env.iter().map(shown).collect(),
-            success: shell.success.iter().collect(),
-            dead: shell.dead.iter().collect(),
+            success: shell.exit.success.iter().collect(),
+            retry: shell.exit.retry.iter().collect(),
+            fail: shell.exit.fail.iter().collect(),
+            dead: shell.exit.dead.iter().collect(),
             output_max: shell.output_max,
         }
     }

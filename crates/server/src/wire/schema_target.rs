@@ -33,6 +33,10 @@ pub struct ShellRequest {
     pub env: Option<BTreeMap<String, String>>,
     /// Exit codes that are success, instead of 0.
     pub success: Option<Vec<u8>>,
+    /// Exit codes after which it is tried again after the job's delays also beyond its `attempts_max`, 100 times at most.
+    pub retry: Option<Vec<u8>>,
+    /// Exit codes that are failures: the job's `retry` decides. So are all that are not named.
+    pub fail: Option<Vec<u8>>,
     /// Exit codes after which trying again cannot help: the run is dead at once.
     pub dead: Option<Vec<u8>>,
     /// Bytes of its output that are kept, of its head and its end: 4096 by default, 65536 at most.
@@ -128,6 +132,10 @@ pub struct ShellPatch {
     pub env: Option<BTreeMap<String, Option<String>>>,
     /// All exit codes that are success.
     pub success: Option<Vec<u8>>,
+    /// All exit codes after which it is tried again also beyond `attempts_max`.
+    pub retry: Option<Vec<u8>>,
+    /// All exit codes that are named as failures.
+    pub fail: Option<Vec<u8>>,
     /// All exit codes after which trying again cannot help.
     pub dead: Option<Vec<u8>>,
     /// Bytes of its output that are kept: 65536 at most.

@@ -5,9 +5,18 @@ use model::{ExitCodes, limits};
 
 use super::read::{Fields, Path, Read, Shape, Value, shown};
 use super::target_in::below_target;
-use crate::ops::{FieldError, Patch, ShellDraft};
+use crate::ops::{ExitDraft, FieldError, Patch, ShellDraft};
 
-pub const SHELL_FIELDS: [&str; 6] = ["command", "dir", "env", "success", "dead", "output_max"];
+pub const SHELL_FIELDS: [&str; 8] = [
+    "command",
+    "dir",
+    "env",
+    "success",
+    "retry",
+    "fail",
+    "dead",
+    "output_max",
+];
 const SHELL: Path<'static> = Path {
     parent: "target",
     name: "shell",
@@ -31,8 +40,7 @@ pub(super) fn shell(value: Value<'_>) -> Read<ShellDraft> {
             check_dir(&value.text(path)?).map_err(below_target)
         })?,
         env: fields.patch("env", |value, _| env(value))?,
-        success: fields.patch("success", exit_codes)?,
-        dead: fields.patch("dead", exit_codes)?,
+        exit: exit(&fields)?,
         output_max: fields.patch("output_max", |value, path| {
             Ok(value.integer(path, 0, most)? as usize)
         })?,
@@ -46,6 +54,16 @@ fn command(value: Value<'_>, path: Path<'_>) -> Read<Vec<String>> {
     })?;
     let parts = parts.into_iter().map(String::from).collect();
     check_command(parts).map_err(below_target)
+}
+
+/// What exit codes mean, among the fields of a target.
+fn exit(fields: &Fields<'_>) -> Read<ExitDraft> {
+    Ok(ExitDraft {
+        success: fields.patch("success", exit_codes)?,
+        retry: fields.patch("retry", exit_codes)?,
+        fail: fields.patch("fail", exit_codes)?,
+        dead: fields.patch("dead", exit_codes)?,
+    })
 }
 
 fn exit_codes(value: Value<'_>, path: Path<'_>) -> Read<ExitCodes> {

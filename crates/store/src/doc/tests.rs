@@ -117,8 +117,8 @@ fn command() -> Definition {
     let mut shell = ShellTarget::new(["/usr/bin/pg_dump", "--file=a \"b\"", ""]).unwrap();
     shell.dir = Some("/srv/dumps".to_owned());
     shell.env = vec![("PGPASSWORD".to_owned(), "{{ secret('pg') }}".to_owned())];
-    shell.success = ExitCodes::new([0, 3]);
-    shell.dead = ExitCodes::new([2]);
+    shell.exit.success = ExitCodes::new([0, 3]);
+    shell.exit.dead = ExitCodes::new([2]);
     shell.output_max = 100;
     Definition {
         target: Target::Shell(shell),

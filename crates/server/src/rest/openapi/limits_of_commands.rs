@@ -26,8 +26,12 @@ pub(super) const BOUNDS: &[(&str, usize, &[&str])] = &[
         limits::EXIT_CODES_MAX,
         &[
             "ShellRequest.success",
+            "ShellRequest.retry",
+            "ShellRequest.fail",
             "ShellRequest.dead",
             "ShellPatch.success",
+            "ShellPatch.retry",
+            "ShellPatch.fail",
             "ShellPatch.dead",
         ],
     ),

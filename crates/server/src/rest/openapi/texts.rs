@@ -220,8 +220,12 @@ pub(super) const BOUNDS: &[(&str, usize, Fields)] = &[
         u8::MAX as usize,
         &[
             "ShellRequest.success.items",
+            "ShellRequest.retry.items",
+            "ShellRequest.fail.items",
             "ShellRequest.dead.items",
             "ShellPatch.success.items",
+            "ShellPatch.retry.items",
+            "ShellPatch.fail.items",
             "ShellPatch.dead.items",
         ],
     ),
