@@ -34,6 +34,7 @@ mod runs_day;
 mod secrets;
 mod serve;
 mod shell;
+mod shell_lost;
 mod signing;
 mod unit;
 mod upgrade;

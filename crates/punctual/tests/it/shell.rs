@@ -6,7 +6,7 @@ use nix::unistd::Uid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Http, Server, wait_for, wait_within};
+use crate::support::{Http, KEYS, Server, wait_for, wait_within};
 
 /// The processes that have this text in their environment. A zombie has none.
 fn processes_with(text: &str) -> Vec<i32> {
@@ -81,6 +81,52 @@ fn commands_are_refused_unless_they_are_allowed() {
     let refused = http.post("/v1/jobs", &job(&["/bin/false"])).json();
     assert_eq!(refused["field"], "target.shell.command");
     assert_eq!(http.post("/v1/jobs", &job(&["/bin/true"])).status, 201);
+}
+
+#[test]
+fn what_one_tenant_may_start_no_other_may() {
+    let folder = TempDir::new().unwrap();
+    let start = |allow: &str| {
+        let arguments = [allowing(allow), vec![KEYS.to_owned()]].concat();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Server::start_in(folder.path(), &arguments)
+    };
+    let server = start("/bin/");
+    let keys = ["ann", "bob"].map(|name| {
+        server.printed(&format!("tenant create {name}"));
+        let made = server.printed(&format!("key create --tenant {name} --role admin"));
+        made.trim().to_owned()
+    });
+    let ann = server.http().with_key(&keys[0]);
+    let says = job(&["/bin/sh", "-c", "echo $PUNCTUAL_TENANT"]);
+    let run = ended(&ann, &started(&ann, &ann.post("/v1/jobs", &says).json()));
+    let id = run["attempts"][0]["output"].as_str().unwrap().trim();
+    server.stop();
+    let server = start(&format!("{id}=/bin/sh,/bin/true"));
+    let [ann, bob] = [0, 1].map(|at| server.http().with_key(&keys[at]));
+    let refused = bob.post("/v1/jobs", &job(&["/bin/sh", "-c", "id"]));
+    assert_eq!(refused.status, 422);
+    assert_eq!(refused.json()["type"], "/problems/command-refused");
+    for (who, command) in [
+        (&ann, &["/bin/sh", "-c", "exit 0"][..]),
+        (&ann, &["/bin/true"]),
+        (&bob, &["/bin/true"]),
+    ] {
+        let run = started(who, &who.post("/v1/jobs", &job(command)).json());
+        assert_eq!(ended(who, &run)["state"], "succeeded");
+    }
+    // What was written while it was allowed is refused by whoever starts it.
+    let kept = bob.post("/v1/jobs", &job(&["/bin/true"])).json();
+    server.stop();
+    let server = start(&format!("{id}=/bin/sh"));
+    let bob = server.http().with_key(&keys[1]);
+    let run = ended(&bob, &started(&bob, &kept));
+    assert_eq!(
+        (&run["state"], &run["attempt"]),
+        (&json!("dead"), &json!(1))
+    );
+    let error = run["attempts"][0]["error"].as_str().unwrap();
+    assert!(error.contains("may not start /bin/true"), "{error}");
 }
 
 #[test]
