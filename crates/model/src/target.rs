@@ -14,10 +14,6 @@ use crate::{host, limits, mask};
 
 /// Where an attempt is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every target is a request, and would need one more allocation"
-)]
 pub enum Target {
     Http(HttpTarget),
     Shell(ShellTarget),
