@@ -164,7 +164,7 @@ async fn while_what_is_on_time_fills_a_node_the_backlog_still_moves() {
     let mut settle = bench.settle();
     for number in 2..=17 {
         bench.pass(ms(2_000));
-        left(&bench, &leases, number, bench.now().as_millis()).await;
+        left(&bench, &leases, number, i64::from(number - 1) * 2_000).await;
         bench.step(&mut claim_due).await.unwrap();
         bench.rest(&mut dispatch).await;
         bench.quiet().await;
