@@ -260,7 +260,7 @@ fn jobs_of_the_first_tenant_are_listed_by_indexes_of_its_own_once_there_are_othe
 
 /// A tenant with many finished jobs that have no key, and a few older ones that have: they are found without the others.
 #[test]
-fn a_part_of_a_key_is_looked_for_among_keys_alone() {
+fn a_part_of_a_key_is_found_among_keys_alone() {
     let conn = super::tests::fresh_schema();
     let fill = "
         WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 20000)
