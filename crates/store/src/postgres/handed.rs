@@ -471,13 +471,8 @@ impl HandedStore for PgStore {
     async fn get_log(&self, tenant: TenantId, run: RunId) -> Result<Option<RunLog>, StoreError> {
         self.call(|| async {
             let mut found = self.try_get_runs(&[(tenant, run)]).await?;
-            if found
-                .pop()
-                .transpose()
-                .map_err(StoreError::from)?
-                .flatten()
-                .is_none()
-            {
+            let found = found.pop().transpose().map_err(StoreError::from)?;
+            if found.flatten().is_none() {
                 return Ok(None);
             }
             let conn = self.readers.get().await?;
