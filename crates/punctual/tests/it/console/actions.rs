@@ -14,8 +14,49 @@ fn as_root(world: &World, browser: &Browser) {
     browser.wait_text("Overview");
 }
 
+/// Replaces what stands in a field.
+#[track_caller]
+fn fill(browser: &Browser, field: &str, text: &str) {
+    browser.tab_to(field);
+    browser.js("document.activeElement.select()");
+    browser.keys(text);
+}
+
+/// What saving would change stands beside the form.
+fn planned(browser: &Browser) {
+    browser.wait_text("Saving changes");
+    let plan = "return document.querySelector('#preview .plan')?.innerText ?? ''";
+    let plan = wait_for("the plan", || {
+        let text = browser.js(plan).as_str().unwrap().to_owned();
+        (text.contains("120s") && text.contains("removed")).then_some(text)
+    });
+    for part in ["30 2 * * *", "45 2 * * *", ":30:00", ":45:00", "added"] {
+        assert!(plan.contains(part), "{part}: {plan}");
+    }
+    for (width, scheme) in [(320, "dark"), (1600, "light")] {
+        check_whole(browser, "job-plan", (width, scheme));
+    }
+    browser.resize(1200, 900, "light");
+}
+
+/// The same as JSON, and back: nothing is lost on the way.
+fn as_json_and_back(browser: &Browser) {
+    browser.click("button[formaction='/jobs/view']");
+    browser.wait_text("The job as JSON");
+    let text = browser.js("return document.getElementById('json').value");
+    let typed: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+    assert_eq!(typed["timeout"], "120s");
+    assert_eq!(typed["schedule"]["cron"], "45 2 * * *");
+    for (width, scheme) in [(320, "light"), (1600, "dark")] {
+        check_whole(browser, "job-form-json", (width, scheme));
+    }
+    browser.resize(1200, 900, "light");
+    browser.click("button[formaction='/jobs/view']");
+    browser.wait_text("If things go wrong");
+}
+
 #[test]
-fn a_job_is_run_edited_taken_back_copied_and_deleted() {
+fn a_job_is_run_edited_and_taken_back() {
     let Some(browser) = Browser::start() else {
         return;
     };
@@ -31,45 +72,14 @@ fn a_job_is_run_edited_taken_back_copied_and_deleted() {
     });
     wait_for("its run", || world.run_of("ledger-close", "succeeded"));
     browser.go(&job(""));
-
-    // By its letter; then what saving would change stands beside the form.
+    // By its letter.
     browser.keys("e");
     browser.wait_text("If things go wrong");
     browser.wait_text("Nothing: it is as the version in force.");
-    let fill = |field: &str, text: &str| {
-        browser.tab_to(field);
-        browser.js("document.activeElement.select()");
-        browser.keys(text);
-    };
-    fill("cron", "45 2 * * *");
-    fill("timeout", "2m");
-    browser.wait_text("Saving changes");
-    browser.wait_text("timeout");
-    let plan = "return document.querySelector('#preview .plan')?.innerText ?? ''";
-    let plan = wait_for("the plan", || {
-        let text = browser.js(plan).as_str().unwrap().to_owned();
-        (text.contains("120s") && text.contains("removed")).then_some(text)
-    });
-    for part in ["30 2 * * *", "45 2 * * *", ":30:00", ":45:00", "added"] {
-        assert!(plan.contains(part), "{part}: {plan}");
-    }
-    for (width, scheme) in [(320, "dark"), (1600, "light")] {
-        check_whole(&browser, "job-plan", (width, scheme));
-    }
-    browser.resize(1200, 900, "light");
-    // The same as JSON, and back: nothing is lost on the way.
-    browser.click("button[formaction='/jobs/view']");
-    browser.wait_text("The job as JSON");
-    let text = browser.js("return document.getElementById('json').value");
-    let typed: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
-    assert_eq!(typed["timeout"], "120s");
-    assert_eq!(typed["schedule"]["cron"], "45 2 * * *");
-    for (width, scheme) in [(320, "light"), (1600, "dark")] {
-        check_whole(&browser, "job-form-json", (width, scheme));
-    }
-    browser.resize(1200, 900, "light");
-    browser.click("button[formaction='/jobs/view']");
-    browser.wait_text("If things go wrong");
+    fill(&browser, "cron", "45 2 * * *");
+    fill(&browser, "timeout", "2m");
+    planned(&browser);
+    as_json_and_back(&browser);
     // Enter in a field saves.
     browser.tab_to("timeout");
     browser.keys("\u{e006}");
@@ -77,13 +87,26 @@ fn a_job_is_run_edited_taken_back_copied_and_deleted() {
     assert_eq!(world.get(&format!("/v1/jobs/{id}"))["timeout"], "120s");
 
     browser.go(&job("/versions"));
-    let back = "section:nth-of-type(2) form[action$='/revert'] button";
-    browser.click(back);
+    browser.click("section:nth-of-type(2) form[action$='/revert'] button");
     browser.wait_text("The earlier version is in force again");
     let stands = world.get(&format!("/v1/jobs/{id}"));
     assert_eq!(stands["schedule"]["cron"], "30 2 * * *");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
 
+#[test]
+fn a_job_is_duplicated_copied_and_deleted() {
+    let Some(browser) = Browser::start() else {
+        return;
+    };
+    let world = World::new();
+    browser.resize(1200, 900, "light");
+    world.log_in(&browser);
+    let id = world.id("ledger-close");
+    let job = |path: &str| world.url(&format!("/jobs/{id}{path}"));
+    let stands = world.get(&format!("/v1/jobs/{id}"));
     // Another as it is, under another key.
+    browser.go(&job(""));
     browser.click("details.more summary");
     browser.click(&format!("a[href='/jobs/new?from={id}']"));
     browser.wait_text("If things go wrong");
@@ -91,7 +114,7 @@ fn a_job_is_run_edited_taken_back_copied_and_deleted() {
         browser.js("return ['key', 'cron', 'url'].map(it => document.getElementById(it).value)"),
         json!(["", "30 2 * * *", world.receiver.url("/ok")])
     );
-    fill("key", "ledger-copy");
+    fill(&browser, "key", "ledger-copy");
     browser.click("#job-form button.primary");
     browser.wait_text("Created.");
     let copy = world.get("/v1/jobs/key:ledger-copy");

@@ -8,12 +8,8 @@ use super::{World, check};
 /// Each of these would run where the text before it ends early.
 const XSS: &str = "\"'></textarea><script>window.ran=1</script><img src=x onerror=window.ran=1>";
 
-#[test]
-fn nothing_that_somebody_typed_is_run() {
-    let Some(browser) = Browser::start() else {
-        return;
-    };
-    let world = World::new();
+/// A job, a run and more, of which every text is such a text. Answers the ids of both.
+fn typed(world: &World) -> (String, String) {
     let http = world.server.http().with_key(&world.server.root_key());
     let put = |path: &str, body: Value| {
         let json = [("content-type", "application/json")];
@@ -44,10 +40,11 @@ fn nothing_that_somebody_typed_is_run() {
     let run = post(&format!("/v1/jobs/{job}/run"), json!({"payload": XSS})).json();
     let run = run["id"].as_str().unwrap().to_owned();
     post(&format!("/v1/jobs/{job}/pause"), json!({"note": XSS}));
-    let link = world.server.printed("console");
-    browser.resize(1200, 900, "light");
-    browser.go(link.trim());
-    browser.wait_text("Overview");
+    (job, run)
+}
+
+/// Pages on which it is shown, and addresses that have it.
+fn paths(job: &str, run: &str) -> Vec<String> {
     let far = "%22%27%3E%3Cscript%3Ewindow.ran%3D1%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dwindow.ran%3D1%3E";
     let mut paths: Vec<String> = ["", "/versions", "/audit", "/json", "/slots", "/edit"]
         .map(|more| format!("/jobs/{job}{more}"))
@@ -79,7 +76,21 @@ fn nothing_that_somebody_typed_is_run() {
         paths.push(format!("{query}{far}"));
     }
     paths.push(format!("/jobs/{job}?at={far}"));
-    for path in &paths {
+    paths
+}
+
+#[test]
+fn nothing_that_somebody_typed_is_run() {
+    let Some(browser) = Browser::start() else {
+        return;
+    };
+    let world = World::new();
+    let (job, run) = typed(&world);
+    let link = world.server.printed("console");
+    browser.resize(1200, 900, "light");
+    browser.go(link.trim());
+    browser.wait_text("Overview");
+    for path in &paths(&job, &run) {
         browser.go(&world.url(path));
         let seen = browser.js("return [window.ran ?? null, document.querySelectorAll('img, svg[onload], script:not([src])').length]");
         assert_eq!(seen, json!([null, 0]), "{path}");
