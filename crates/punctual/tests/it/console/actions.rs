@@ -28,7 +28,7 @@ fn planned(browser: &Browser) {
     let plan = "return document.querySelector('#preview .plan')?.innerText ?? ''";
     let plan = wait_for("the plan", || {
         let text = browser.js(plan).as_str().unwrap().to_owned();
-        (text.contains("120s") && text.contains("removed")).then_some(text)
+        (text.contains("45s") && text.contains("removed")).then_some(text)
     });
     for part in ["30 2 * * *", "45 2 * * *", ":30:00", ":45:00", "added"] {
         assert!(plan.contains(part), "{part}: {plan}");
@@ -45,7 +45,7 @@ fn as_json_and_back(browser: &Browser) {
     browser.wait_text("The job as JSON");
     let text = browser.js("return document.getElementById('json').value");
     let typed: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
-    assert_eq!(typed["timeout"], "120s");
+    assert_eq!(typed["timeout"], "45s");
     assert_eq!(typed["schedule"]["cron"], "45 2 * * *");
     for (width, scheme) in [(320, "light"), (1600, "dark")] {
         check_whole(browser, "job-form-json", (width, scheme));
@@ -77,14 +77,14 @@ fn a_job_is_run_edited_and_taken_back() {
     browser.wait_text("If things go wrong");
     browser.wait_text("Nothing: it is as the version in force.");
     fill(&browser, "cron", "45 2 * * *");
-    fill(&browser, "timeout", "2m");
+    fill(&browser, "timeout", "45s");
     planned(&browser);
     as_json_and_back(&browser);
     // Enter in a field saves.
     browser.tab_to("timeout");
     browser.keys("\u{e006}");
     browser.wait_text("Saved. A new version is in force.");
-    assert_eq!(world.get(&format!("/v1/jobs/{id}"))["timeout"], "120s");
+    assert_eq!(world.get(&format!("/v1/jobs/{id}"))["timeout"], "45s");
 
     browser.go(&job("/versions"));
     browser.click("section:nth-of-type(2) form[action$='/revert'] button");
@@ -191,14 +191,14 @@ fn dead_runs_are_replayed_in_bulk_and_a_replay_is_stopped() {
     let world = World::new();
     browser.resize(1200, 900, "light");
     world.log_in(&browser);
-    for _ in 0..2 {
-        world.server.printed("job run orders-export");
-    }
     let dead = || {
         let runs = world.get("/v1/runs?state=dead&limit=100");
         runs["items"].as_array().unwrap().len()
     };
-    wait_for("three dead runs", || (dead() == 3).then_some(()));
+    for number in 2..=3 {
+        world.server.printed("job run orders-export");
+        wait_for("its end", || (dead() == number).then_some(()));
+    }
     browser.go(&world.url("/dead"));
     browser.click("form[action='/dead/replay'] button");
     wait_for("its page", || {
