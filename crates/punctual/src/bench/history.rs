@@ -3,27 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, join_all};
 use model::schedule::tzdb_version;
 use model::shard::ShardSet;
 use model::{
-    Attempt, AttemptNo, Job, JobId, JobKey, Level, Outcome, Overlap, Reason, Report, RetryHint,
-    Run, Target, Timestamp, Verdict,
+    Attempt, AttemptNo, Job, JobId, JobKey, Level, Outcome, Reason, Report, RetryHint, Run, Target,
+    Timestamp, Verdict,
 };
 use store::{Fired, Firing, Leases, NodeInfo, Settled, Settlement, Store};
 
 use super::rig;
 use crate::failure::Failure;
 
-/// Runs of the job that is due every minute: a year of them, or a tenth of all.
-const MINUTES_OF_A_YEAR: usize = 365 * 24 * 60;
+/// Runs of the job that is due every minute: as many as its map shows, or a tenth of all.
+const MINUTES: usize = 14 * 24 * 60;
 /// Jobs that have all other runs, one an hour each.
 const BUSY: usize = 20_000;
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTE: Duration = Duration::from_secs(60);
-/// Firings in one batch, and slots of one job under way at once.
+/// Firings in one batch.
 const BATCH: usize = 1_000;
-const IN_A_ROW: usize = 200;
 /// Every so many runs one dies.
 const DIES: usize = 200;
 const ACTOR: &str = "bench";
@@ -74,10 +72,7 @@ pub(super) async fn fill(
         actor: Arc::from(ACTOR),
     };
     let total = (size.jobs + size.runs) as u64;
-    let (minutes, busy) = (
-        MINUTES_OF_A_YEAR.min(size.runs / 10),
-        BUSY.min(size.jobs / 2).max(1),
-    );
+    let (minutes, busy) = (MINUTES.min(size.runs / 10), BUSY.min(size.jobs / 2).max(1));
     writer
         .idle(size.jobs.saturating_sub(busy + 1), &|done| {
             progress(done, total);
@@ -141,32 +136,20 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The job that is due every minute, up to this one: slot after slot, many of them in one commit.
+    /// The job that is due every minute, up to this one: slot after slot, each when the one before has ended.
     async fn minutely(&self, count: usize, progress: &dyn Fn(u64)) -> Result<JobId, Failure> {
         let now = rig::now().as_millis() / 60_000 * 60_000;
         let first = Timestamp::from_millis(now).minus(MINUTE * count as u32);
         let mut job = self.job(usize::MAX, MINUTE, first)?;
         job.key = Some(JobKey::new("every-minute").map_err(rig::failed)?);
-        // The end of a run may be written after the next one has begun.
-        Arc::make_mut(&mut job.def).overlap = Overlap::Allow;
         let mut job = Arc::new(job);
         rig::load(self.store, &[Arc::clone(&job)]).await?;
-        let mut done = 0;
-        while done < count {
-            let next = (done + IN_A_ROW).min(count);
-            let mut calls: Vec<BoxFuture<'_, Result<(), Failure>>> = Vec::new();
-            for number in done..next {
-                let (firing, settlement, onward) = self.slot(&job, number)?;
-                job = onward;
-                calls.push(Box::pin(async move { self.fire(&[firing]).await }));
-                calls.push(Box::pin(async move { self.settle(&[settlement]).await }));
-            }
-            // They are taken up in this order.
-            for call in join_all(calls).await {
-                call?;
-            }
-            done = next;
-            progress(done as u64);
+        for number in 0..count {
+            let (firing, settlement, onward) = self.slot(&job, number)?;
+            job = onward;
+            self.fire(&[firing]).await?;
+            self.settle(&[settlement]).await?;
+            progress(number as u64);
         }
         Ok(job.id)
     }
