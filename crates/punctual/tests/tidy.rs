@@ -742,7 +742,9 @@ fn an_attempt_ends_by_a_settlement_alone() {
             ],
         ),
     ];
-    let product = product();
+    let mut product = product();
+    // A bench fills a store as a duty would.
+    product.retain(|file| !file.path.contains("/src/bench/"));
     let mut wrong = Vec::new();
     for (way, places) in WAYS {
         let others: Vec<File> = product
