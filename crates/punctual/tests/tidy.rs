@@ -798,7 +798,7 @@ fn every_executor_passes_the_suite() {
         .filter(|file| file.path.starts_with("crates/executor/") && file.is_rust())
         .collect();
     let kind = |file: &File| {
-        let parts = file.path.split('/').skip(3).next();
+        let parts = file.path.split('/').nth(3);
         parts.unwrap_or_default().to_owned()
     };
     let with = |text: &str| -> BTreeSet<String> {
