@@ -443,7 +443,7 @@ fn live_log(
 ) -> Option<LiveLog> {
     match work.job.def.target {
         Target::Http(_) => None,
-        Target::Shell(_) => {
+        Target::Shell(_) | Target::Python(_) => {
             let ways = (Arc::clone(&attempts.logs), Arc::clone(&attempts.clock));
             let (progress, hidden) = (Arc::clone(progress), Arc::clone(hidden));
             Some(LiveLog::begin(work.key(), ways, progress, hidden))

@@ -47,7 +47,9 @@ pub(crate) fn timed_out(job: &Job, progress: &Progress) -> Report {
     let span = format_span(timeout);
     let mut error = match target {
         Target::Http(_) => format!("no answer within {span}"),
-        Target::Shell(_) => format!("it had not ended within {span}, and was ended"),
+        Target::Shell(_) | Target::Python(_) => {
+            format!("it had not ended within {span}, and was ended")
+        }
     };
     if let Some(proxy) = progress.proxy() {
         error = format!("{error}: the proxy {proxy} did not open the way");

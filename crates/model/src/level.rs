@@ -20,7 +20,7 @@ impl Level {
     /// What all definitions need, and every store has.
     pub const FIRST: Self = Self(1);
     /// What this binary knows.
-    pub const OURS: Self = Self(6);
+    pub const OURS: Self = Self(7);
     /// Headers are templates: whoever does not know that would send them as they are.
     const TEMPLATES: Self = Self(2);
     /// How a target is called, what its answer means, and whether it reports later: whoever does not know that would misread it.
@@ -32,6 +32,8 @@ impl Level {
     pub const ALERTS: Self = Self(5);
     /// Exit codes that ask for another attempt, or are named as failures.
     const EXIT_CODES: Self = Self(6);
+    /// Targets that are scripts.
+    const SCRIPTS: Self = Self(7);
 }
 
 impl Default for Level {
@@ -139,6 +141,7 @@ impl Target {
                     Level::EXIT_CODES
                 }
             }
+            Self::Python(_) => Level::SCRIPTS,
         }
     }
 }
@@ -157,6 +160,8 @@ mod tests {
         assert_eq!(level(&shell), Level::COMMANDS);
         shell.exit.retry = ExitCodes::new([75]);
         assert_eq!(level(&shell), Level::EXIT_CODES);
+        let script = crate::PythonTarget::new("print(1)").unwrap();
+        assert_eq!(Target::Python(script).needs_level(), Level::OURS);
         assert!(Level::COMMANDS < Level::OURS);
     }
 

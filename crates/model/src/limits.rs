@@ -26,6 +26,10 @@ pub const COMMAND_PARTS_MAX: usize = 64;
 /// Exit codes of one list: each there is.
 pub const EXIT_CODES_MAX: usize = 256;
 pub const COMMAND_BYTES_MAX: usize = 16 * 1024;
+/// The source of a script.
+pub const SOURCE_MAX: usize = 64 * 1024;
+/// What a script may say of its result.
+pub const RESULT_MAX: usize = 64 * 1024;
 /// A path of a file or folder.
 pub const PATH_MAX: usize = 1_024;
 /// Headers of one http target.

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue, Uri};
 
-use crate::shell::ShellTarget;
 use crate::target::{HttpTarget, TargetError};
 
 /// What stands for a value that is not shown.
@@ -303,7 +302,7 @@ pub fn hidden(http: &HttpTarget) -> Vec<String> {
         if shown_header(name.as_str(), &text) == MASK {
             let is_scheme = |word: &str| SCHEMES.iter().any(|it| it.eq_ignore_ascii_case(word));
             let sent = text.split_once(' ').filter(|(word, _)| is_scheme(word));
-            values.extend(literals(sent.map_or(&*text, |(_, rest)| rest.trim())));
+            values.extend(hidden_parts(sent.map_or(&*text, |(_, rest)| rest.trim())));
         }
     }
     let query = match &http.path {
@@ -312,19 +311,12 @@ pub fn hidden(http: &HttpTarget) -> Vec<String> {
     };
     let masked = parameters(query.unwrap_or_default());
     let masked = masked.filter(|(name, value)| is_masked(name, value));
-    values.extend(masked.flat_map(|(_, value)| literals(value)));
+    values.extend(masked.flat_map(|(_, value)| hidden_parts(value)));
     values
 }
 
-/// The same of a command.
-pub fn hidden_env(shell: &ShellTarget) -> Vec<String> {
-    let hidden = shell.env.iter();
-    let hidden = hidden.filter(|(name, value)| shown_env(name, value) == MASK);
-    hidden.flat_map(|(_, value)| literals(value)).collect()
-}
-
 /// What of a value is sent as it stands: all of it, or what is between its templates.
-fn literals(text: &str) -> Vec<String> {
+pub(crate) fn hidden_parts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text;
     let tag = |text: &str| {
@@ -391,54 +383,6 @@ pub fn check_moved(
     }
 }
 
-/// What a masked variable stands for: the value that is there already, if the program stays the same.
-pub fn unmask_env(
-    name: &str,
-    value: String,
-    stands: Option<&ShellTarget>,
-    program: &str,
-) -> Result<String, TargetError> {
-    if value != MASK {
-        return Ok(value);
-    }
-    let field = format!("shell.env.{name}");
-    let found = stands.and_then(|stands| {
-        let kept = stands.env.iter().find(|(other, _)| other == name)?;
-        Some((stands, kept.1.clone()))
-    });
-    match found {
-        Some((stands, kept)) if stands.program() == program => Ok(kept),
-        Some((stands, _)) => Err(stays_with(stands, field)),
-        None => Err(nothing_to_keep(field)),
-    }
-}
-
-/// Refuses another program than before for a variable whose value is not shown, unless it is among those `given` again.
-pub fn check_program(
-    shell: &ShellTarget,
-    before: &ShellTarget,
-    given: &[String],
-) -> Result<(), TargetError> {
-    if shell.program() == before.program() {
-        return Ok(());
-    }
-    let is_kept =
-        |(name, value): &&(String, String)| !given.contains(name) && shown_env(name, value) == MASK;
-    let kept = shell.env.iter().find(is_kept);
-    kept.map_or(Ok(()), |(name, _)| {
-        Err(stays_with(before, format!("shell.env.{name}")))
-    })
-}
-
-fn stays_with(stands: &ShellTarget, field: String) -> TargetError {
-    let detail = format!(
-        "its value, which is not shown, was given for {} and goes to no other program by itself: write it again, write \
-         {{{{ secret('name') }}}}, or take it away",
-        stands.program()
-    );
-    TargetError { field, detail }
-}
-
 /// The same for the parameters of an address, each by its name.
 pub fn unmask_url(url: Uri, stands: Option<&HttpTarget>) -> Result<Uri, TargetError> {
     let query = url.query().unwrap_or_default();
@@ -488,7 +432,7 @@ fn stays(stands: &HttpTarget, field: String) -> TargetError {
     TargetError { field, detail }
 }
 
-fn nothing_to_keep(field: String) -> TargetError {
+pub(crate) fn nothing_to_keep(field: String) -> TargetError {
     let detail = format!(
         "{MASK} stands for a value that is not shown, and there is none to keep: write the value, or {{{{ secret('name') }}}}"
     );

@@ -5,6 +5,7 @@ use std::fmt;
 use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
+use crate::python::PythonTarget;
 use crate::redirect::Redirects;
 use crate::secret::SecretName;
 use crate::shell::ShellTarget;
@@ -17,6 +18,7 @@ use crate::{host, limits, mask};
 pub enum Target {
     Http(HttpTarget),
     Shell(ShellTarget),
+    Python(PythonTarget),
 }
 
 /// A callback. What it holds has been checked: it can be sent as it is.
@@ -144,6 +146,7 @@ impl Target {
         match self {
             Self::Http(_) => "http",
             Self::Shell(_) => "shell",
+            Self::Python(_) => "python",
         }
     }
 
@@ -152,6 +155,24 @@ impl Target {
         match self {
             Self::Http(http) => http.url.host().unwrap_or_default(),
             Self::Shell(_) => ShellTarget::SECRET_HOST,
+            Self::Python(_) => "python",
+        }
+    }
+
+    /// What is started on the node's machine, if anything.
+    pub fn program(&self) -> Option<&ShellTarget> {
+        match self {
+            Self::Http(_) => None,
+            Self::Shell(shell) => Some(shell),
+            Self::Python(python) => Some(&python.program),
+        }
+    }
+
+    pub fn program_mut(&mut self) -> Option<&mut ShellTarget> {
+        match self {
+            Self::Http(_) => None,
+            Self::Shell(shell) => Some(shell),
+            Self::Python(python) => Some(&mut python.program),
         }
     }
 
@@ -159,7 +180,7 @@ impl Target {
     pub fn certificates(&self) -> impl Iterator<Item = (&'static str, &SecretName)> {
         let tls = match self {
             Self::Http(http) => http.tls.as_ref(),
-            Self::Shell(_) => None,
+            Self::Shell(_) | Self::Python(_) => None,
         };
         tls.into_iter().flat_map(TlsSecrets::named)
     }
@@ -172,7 +193,7 @@ impl Target {
                 let authority = http.url.authority();
                 http.url.host().is_some_and(named) || authority.is_some_and(|it| named(it.as_str()))
             }
-            Self::Shell(_) => false,
+            Self::Shell(_) | Self::Python(_) => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::Handle;
 use executor::egress::Egress;
-use executor::shell::Commands;
+use executor::shell::{Commands, Scripts};
 use model::limits;
 use store::ClientStore;
 use tokio::sync::Semaphore;
@@ -32,6 +32,7 @@ pub struct Api {
     pub(crate) egress: Arc<Egress>,
     /// What they may start.
     pub(crate) commands: Arc<Commands>,
+    pub(crate) scripts: Arc<Scripts>,
     /// How fast clients may call.
     pub(crate) rates: Rates,
     /// Whether metrics are shown without a key.
@@ -76,6 +77,7 @@ impl Api {
             access,
             egress: Arc::default(),
             commands: Arc::default(),
+            scripts: Arc::default(),
             rates: Rates::new(RatesMax::default()),
             metrics_open: false,
             metrics,
@@ -110,6 +112,12 @@ impl Api {
     /// What jobs may start; without this, nothing.
     pub fn with_commands(mut self, commands: Arc<Commands>) -> Self {
         self.commands = commands;
+        self
+    }
+
+    /// What scripts may be run with, and whether they can be; without this, none.
+    pub fn with_scripts(mut self, scripts: Arc<Scripts>) -> Self {
+        self.scripts = scripts;
         self
     }
 

@@ -144,6 +144,7 @@ impl Vault {
             let place = match target {
                 Target::Http(_) => format!("sent to {host}"),
                 Target::Shell(_) => format!("handed to commands, which are the host {host}"),
+                Target::Python(_) => format!("handed to scripts, which are the host {host}"),
             };
             Err(Unsent::Host(name.clone(), place))
         }
@@ -166,7 +167,9 @@ impl Vault {
         let facts = Facts::of(&job, run, payload.as_deref());
         match target {
             Target::Http(http) => order.headers = Some(http.headers.clone()),
-            Target::Shell(shell) => order.env = Some(shell.env.clone()),
+            Target::Shell(_) | Target::Python(_) => {
+                order.env = target.program().map(|program| program.env.clone());
+            }
         }
         for (field, place, text) in &templates {
             let known = found.iter();
@@ -229,7 +232,8 @@ fn put(
         Place::Env if rendered.contains('\0') => return Err(Unsent::Value),
         Place::Env => {
             let mut env = order.env.iter_mut().flatten();
-            let variable = env.find(|(name, _)| field.strip_prefix(ENV) == Some(name.as_str()));
+            let named = field.split_once(ENV).map(|(_, named)| named);
+            let variable = env.find(|(name, _)| named == Some(name.as_str()));
             if let Some((_, old)) = variable {
                 *old = rendered;
             }
@@ -240,8 +244,8 @@ fn put(
 
 /// What the field of a header begins with.
 const HEADER: &str = "http.headers.";
-/// And that of a variable.
-const ENV: &str = "shell.env.";
+/// What stands before the name of a variable.
+const ENV: &str = ".env.";
 
 /// Why an attempt was not sent.
 enum Unsent {
@@ -278,9 +282,9 @@ impl Unsent {
                 RetryHint::Never,
             ),
         };
-        let place = match (field.strip_prefix(HEADER), field.strip_prefix(ENV)) {
+        let place = match (field.strip_prefix(HEADER), field.split_once(ENV)) {
             (Some(name), _) => format!("not sent, header {name}"),
-            (None, Some(name)) => format!("not started, variable {name}"),
+            (None, Some((_, name))) => format!("not started, variable {name}"),
             (None, None) => format!("not sent, {}", field.trim_start_matches("http.")),
         };
         Report::failed(format!("{place}: {why}")).with_retry(retry)

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use model::attempt::LEFT_OUT;
 use model::mask::{self, MASK};
-use model::{Report, Target};
+use model::{Report, Target, mask_env};
 
 /// Pieces that are shorter say nothing, and are found where nobody meant them.
 const PIECE_MIN: usize = 4;
@@ -23,7 +23,8 @@ impl Hidden {
     pub(super) fn set<'a>(&self, target: &Target, opened: impl Iterator<Item = &'a str>) {
         let own = match target {
             Target::Http(http) => mask::hidden(http),
-            Target::Shell(shell) => mask::hidden_env(shell),
+            Target::Shell(shell) => mask_env::hidden_env(shell),
+            Target::Python(python) => mask_env::hidden_env(&python.program),
         };
         let mut values: Vec<&str> = opened.collect();
         values.extend(own.iter().map(String::as_str));
@@ -37,6 +38,7 @@ impl Hidden {
         let may_hold = match target {
             Target::Http(http) => !http.headers.is_empty() || http.url.query().is_some(),
             Target::Shell(shell) => !shell.env.is_empty(),
+            Target::Python(python) => !python.program.env.is_empty(),
         };
         if may_hold {
             self.set(target, std::iter::empty());

@@ -71,8 +71,8 @@ pub fn is_in(target: &Target) -> bool {
                 headers.any(|(_, value)| is_template(value.as_bytes()))
             }
         }
-        Target::Shell(shell) => {
-            let mut env = shell.env.iter();
+        Target::Shell(_) | Target::Python(_) => {
+            let mut env = target.program().into_iter().flat_map(|it| &it.env);
             env.any(|(_, value)| is_template(value.as_bytes()))
         }
     }
@@ -82,10 +82,10 @@ pub fn is_in(target: &Target) -> bool {
 pub fn all_of(target: &Target) -> Vec<(String, Place, String)> {
     let http = match target {
         Target::Http(http) => http,
-        Target::Shell(shell) => {
-            let env = shell.env.iter();
+        Target::Shell(_) | Target::Python(_) => {
+            let env = target.program().into_iter().flat_map(|it| &it.env);
             let env = env.filter(|(_, value)| is_template(value.as_bytes()));
-            let field = |name: &str| format!("shell.env.{name}");
+            let field = |name: &str| format!("{}.env.{name}", target.kind());
             return env
                 .map(|(name, value)| (field(name), Place::Env, value.clone()))
                 .collect();

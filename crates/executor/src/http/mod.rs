@@ -187,7 +187,9 @@ impl Executor for HttpExecutor {
     async fn execute(&self, mut order: WorkOrder) -> Report {
         let target = match &order.job.def.target {
             Target::Http(target) => target,
-            Target::Shell(_) => return Report::failed("this executor calls addresses only"),
+            Target::Shell(_) | Target::Python(_) => {
+                return Report::failed("this executor calls addresses only");
+            }
         };
         let request = request::build(&order, target);
         // The request alone keeps it from here on, until it is sent: somebody may wait for the room that it takes.

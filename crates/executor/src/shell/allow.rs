@@ -8,8 +8,28 @@ use std::str::FromStr;
 use model::TenantId;
 
 /// What may be started. Nothing, unless something is named.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Commands(Vec<Allowed>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commands {
+    allowed: Vec<Allowed>,
+    /// The setting that they are named by.
+    flag: &'static str,
+}
+
+/// What scripts may be run with, and why none can be, if that is so.
+#[derive(Debug, Clone, Default)]
+pub struct Scripts {
+    pub interpreters: Commands,
+    pub broken: Option<String>,
+}
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self {
+            allowed: Vec::new(),
+            flag: "--shell-allow",
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Allowed {
@@ -23,13 +43,13 @@ struct Allowed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandRefused {
     #[error(
-        "this node starts no commands: its operator can allow programs and folders with --shell-allow, such as --shell-allow {0}"
+        "this node starts no commands: its operator can allow programs and folders with {flag}, such as {flag} {program}"
     )]
-    Off(String),
+    Off { flag: &'static str, program: String },
     #[error(
-        "this node may not start {0}: its operator can allow it with --shell-allow, by its path or by that of its folder with a slash at its end"
+        "this node may not start {program}: its operator can allow it with {flag}, by its path or by that of its folder with a slash at its end"
     )]
-    NotNamed(String),
+    NotNamed { flag: &'static str, program: String },
     #[error(
         "{program} leads to {path}, which is outside of the folder that this node may start programs of"
     )]
@@ -57,8 +77,16 @@ impl Allowed {
 }
 
 impl Commands {
+    /// The same as interpreters of scripts.
+    pub fn of_scripts(self) -> Self {
+        Self {
+            flag: "--python-allow",
+            ..self
+        }
+    }
+
     pub fn is_off(&self) -> bool {
-        self.0.is_empty()
+        self.allowed.is_empty()
     }
 
     /// Whether a tenant's jobs may start a program, as far as its path says. The path has no `..` in it.
@@ -67,17 +95,18 @@ impl Commands {
             .next()
             .map(|_| ())
             .ok_or_else(|| {
+                let (flag, program) = (self.flag, program.to_owned());
                 if self.is_off() {
-                    CommandRefused::Off(program.to_owned())
+                    CommandRefused::Off { flag, program }
                 } else {
-                    CommandRefused::NotNamed(program.to_owned())
+                    CommandRefused::NotNamed { flag, program }
                 }
             })
     }
 
     fn naming(&self, tenant: TenantId, program: &str) -> impl Iterator<Item = &Allowed> {
         let program = program.to_owned();
-        self.0
+        self.allowed
             .iter()
             .filter(move |it| it.is_for(tenant) && it.names(&program))
     }
@@ -112,10 +141,10 @@ impl FromStr for Commands {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let entries = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-        entries
-            .map(Allowed::parse)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        Ok(Self {
+            allowed: entries.map(Allowed::parse).collect::<Result<_, _>>()?,
+            ..Self::default()
+        })
     }
 }
 
@@ -158,7 +187,7 @@ impl Allowed {
 
 impl fmt::Display for Commands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Allowed { tenant, path }) in self.0.iter().enumerate() {
+        for (at, Allowed { tenant, path }) in self.allowed.iter().enumerate() {
             if at > 0 {
                 f.write_str(",")?;
             }

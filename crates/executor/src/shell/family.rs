@@ -56,9 +56,9 @@ pub(super) fn descendants() -> BTreeSet<i32> {
     all
 }
 
-/// Lets them end by themselves.
-pub(super) fn terminate() {
-    for process in descendants() {
+/// Lets them end by themselves, all but one.
+pub(super) fn terminate(but: Option<i32>) {
+    for process in descendants().into_iter().filter(|it| Some(*it) != but) {
         let _gone = kill(Pid::from_raw(process), Signal::SIGTERM);
     }
 }

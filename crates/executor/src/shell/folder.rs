@@ -68,16 +68,17 @@ impl Own {
         Ok(Self { path })
     }
 
-    /// Its payload, as a file that the command may read.
-    pub(super) fn write_payload(
+    /// A file that the command may read: its payload, or its script.
+    pub(super) fn write(
         &self,
-        payload: &[u8],
+        name: &str,
+        bytes: &[u8],
         run_as: Option<RunAs>,
     ) -> io::Result<(PathBuf, File)> {
-        let path = self.path.join("payload");
+        let path = self.path.join(name);
         let mut options = File::options();
         options.write(true).create_new(true).mode(0o600);
-        options.open(&path)?.write_all(payload)?;
+        options.open(&path)?.write_all(bytes)?;
         give(&path, run_as)?;
         let file = File::open(&path)?;
         Ok((path, file))

@@ -12,6 +12,8 @@
 //! so, and when the node is gone: the socket between them closes then, however the node ended. The starter sets what only a
 //! process can set of itself (limits, session, user), and becomes the command.
 //!
+//! A script (`script.rs`) is the same with bubblewrap between the starter and its interpreter (`sandbox.rs`).
+//!
 //! What always holds: nothing that a command started outlives its supervisor, and no supervisor its node; nothing of the
 //! node's environment and none of its files reaches a command; no output is waited for once everything has ended.
 
@@ -25,6 +27,12 @@ mod output;
 #[cfg(feature = "shell")]
 mod running;
 #[cfg(feature = "shell")]
+mod said;
+#[cfg(feature = "shell")]
+mod sandbox;
+#[cfg(feature = "shell")]
+mod script;
+#[cfg(feature = "shell")]
 mod spec;
 #[cfg(feature = "shell")]
 mod start;
@@ -33,9 +41,11 @@ mod supervise;
 #[cfg(feature = "shell")]
 mod work;
 
-pub use allow::{CommandRefused, Commands};
+pub use allow::{CommandRefused, Commands, Scripts};
 #[cfg(feature = "shell")]
 pub use folder::Folder;
+#[cfg(feature = "shell")]
+pub use script::{PythonConfig, PythonExecutor};
 #[cfg(feature = "shell")]
 pub use spec::{ProcessLimits, RunAs};
 #[cfg(feature = "shell")]

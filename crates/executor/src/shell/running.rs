@@ -1,5 +1,6 @@
 //! A command under way, as its node sees it.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
@@ -16,8 +17,8 @@ use super::SUPERVISE;
 use super::output::Output;
 use super::spec::{self, Ended, KILL, Order, TERMINATE};
 
-/// A report is some hundred bytes.
-const REPORT_MAX: u64 = 64 * 1024;
+/// A report is some hundred bytes, and what a script said: up to four for each byte of it.
+const REPORT_MAX: u64 = 512 * 1024;
 
 /// A supervisor that has its order. Whoever drops it ends the command.
 pub(super) struct Running(Option<Held>);
@@ -47,6 +48,17 @@ impl Drop for Spawned {
             drop(control);
             let _ended = supervisor.wait();
         }
+    }
+}
+
+impl Spawned {
+    /// Its two ends, for who may wait. It ends by itself.
+    pub(super) fn into_blocking(mut self) -> io::Result<(StdStream, File)> {
+        let (supervisor, control, output) = self.0.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        control.set_nonblocking(false)?;
+        let mut supervisor = supervisor;
+        std::thread::Builder::new().spawn(move || supervisor.wait())?;
+        Ok((control, File::from(output)))
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::sandbox::Sandbox;
+
 /// More than any order of ours, and a report is far smaller.
 const MESSAGE_MAX: u32 = 8 * 1024 * 1024;
 /// What a node writes behind an order.
@@ -46,6 +48,8 @@ pub(super) struct Order {
     pub run_as: Option<RunAs>,
     pub limits: ProcessLimits,
     pub user_processes_max: u64,
+    /// Around it, if it is a script.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// How a command ended.
@@ -61,6 +65,8 @@ pub(super) struct Ended {
     pub memory_max: u64,
     /// Bytes from and to storage, where the kernel counts them.
     pub io: Option<(u64, u64)>,
+    /// What a script wrote to file descriptor 3.
+    pub said: Vec<u8>,
 }
 
 pub(super) fn write(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {

@@ -1,7 +1,6 @@
 //! The starter: sets what only a process can set of itself, and becomes the command.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -9,9 +8,10 @@ use std::process::{Command, ExitCode};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
-use nix::unistd::{close, setsid};
+use nix::unistd::setsid;
 use serde::{Deserialize, Serialize};
 
+use super::said;
 use super::spec::{ProcessLimits, RunAs};
 
 /// What a shell answers for a program that cannot be executed.
@@ -26,6 +26,8 @@ pub(super) struct Start {
     /// Processes that the user may have with all of his commands: the kernel counts no others.
     pub user_processes_max: u64,
     pub run_as: Option<RunAs>,
+    /// The open file that is to be its number 3.
+    pub said: Option<i32>,
 }
 
 /// Becomes a command: `start-command {…} FILE NAME ARGUMENT…`. Returns only if that fails.
@@ -43,7 +45,7 @@ pub fn start(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Err(error) = confine(&start) {
         return failed(error.to_string());
     }
-    if let Err(error) = close_others() {
+    if let Err(error) = said::keep_only(start.said) {
         return failed(error.to_string());
     }
     let mut command = Command::new(file);
@@ -52,19 +54,6 @@ pub fn start(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
         command.gid(group).uid(user);
     }
     failed(command.exec().to_string())
-}
-
-/// Closes what the node, or whoever started it, has left open for others.
-fn close_others() -> io::Result<()> {
-    let open = fs::read_dir("/proc/self/fd")?.flatten();
-    let open: Vec<i32> = open
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    for file in open.into_iter().filter(|file| *file > 2) {
-        // That of the listing itself is closed already.
-        let _closed = close(file);
-    }
-    Ok(())
 }
 
 fn eprint_line(text: &str) {

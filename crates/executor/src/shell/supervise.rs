@@ -16,9 +16,10 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 
 use super::folder::Own;
+use super::said::{self, Listener};
 use super::spec::{Ended, KILL, Order, TERMINATE, read, read_bytes, write};
 use super::start::Start;
-use super::{START, THIS_PROGRAM, family};
+use super::{START, THIS_PROGRAM, family, sandbox};
 
 /// How often a supervisor looks at what it supervises.
 const TICK: Duration = Duration::from_millis(200);
@@ -62,19 +63,33 @@ fn run(node: &mut UnixStream) -> io::Result<Ended> {
     let (started, start) = channel();
     // Before the command is there: its limits are its own, and a thread more or less is none of its concern.
     let control = {
-        let (node, why, most) = (node.try_clone()?, why.clone(), order.limits.processes_max);
-        std::thread::Builder::new().spawn(move || Control { node, why, most }.keep(&start))?
+        let control = Control {
+            node: node.try_clone()?,
+            why: why.clone(),
+            most: order.limits.processes_max,
+            is_sandboxed: order.sandbox.is_some(),
+        };
+        std::thread::Builder::new().spawn(move || control.keep(&start))?
     };
-    let mut command = command(&order, &own, &payload)?;
+    let (listener, speaker) = match &order.sandbox {
+        Some(_) => {
+            let (reader, writer, number) = said::pipe()?;
+            (Some(Listener::hear(reader)?), Some((writer, number)))
+        }
+        None => (None, None),
+    };
+    let number = speaker.as_ref().map(|(_, number)| *number);
+    let mut command = command(&order, &own, &payload, number)?;
     let moved_before = family::moved();
     let command = command.spawn();
-    drop((order.env, payload));
+    drop((order.env, payload, speaker));
     let command = command?;
     let ended = wait(&started, Pid::from_raw(command.id().cast_signed()));
     // It waits for the node, and ends with this process.
     drop(control);
     let mut ended = ended?;
     ended.why = why.lock().unwrap_or_else(PoisonError::into_inner).take();
+    ended.said = listener.map(Listener::heard).unwrap_or_default();
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     ended.cpu = u64::try_from(cpu).unwrap_or(0);
@@ -89,26 +104,42 @@ fn run(node: &mut UnixStream) -> io::Result<Ended> {
     Ok(ended)
 }
 
-fn command(order: &Order, own: &Own, payload: &[u8]) -> io::Result<Command> {
+fn command(order: &Order, own: &Own, payload: &[u8], said: Option<i32>) -> io::Result<Command> {
     let start = serde_json::to_string(&Start {
         limits: order.limits,
         user_processes_max: order.user_processes_max,
         run_as: order.run_as,
+        said,
     })?;
     let mut command = Command::new(THIS_PROGRAM);
-    command
-        .arg(START)
-        .arg(start)
-        .arg(&order.file)
-        .args(&order.command);
-    command.env_clear();
-    command.env("HOME", &own.path).env("TMPDIR", &own.path);
-    command.envs(order.env.iter().map(|(name, value)| (name, value)));
-    if order.has_payload {
-        let (path, file) = own.write_payload(payload, order.run_as)?;
-        command.env("PUNCTUAL_PAYLOAD", path).stdin(file);
+    command.arg(START).arg(start).env_clear();
+    let payload = if order.has_payload {
+        let (path, file) = own.write("payload", payload, order.run_as)?;
+        command.stdin(file);
+        Some(path)
     } else {
         command.stdin(Stdio::null());
+        None
+    };
+    let (home, temporary, seen) = match &order.sandbox {
+        Some(sandbox) => {
+            let (source, _) = own.write("script", sandbox.source.as_bytes(), order.run_as)?;
+            let args = order.command.get(1..).unwrap_or_default();
+            let files = (source.as_path(), payload.as_deref());
+            let inside = sandbox::arguments(sandbox, files, (&order.file, args));
+            command.arg(&sandbox.bwrap).arg("bwrap").args(inside);
+            let seen = payload.map(|_| sandbox::PAYLOAD.into());
+            (sandbox::HOME.into(), sandbox::TEMPORARY.into(), seen)
+        }
+        None => {
+            command.arg(&order.file).args(&order.command);
+            (own.path.clone(), own.path.clone(), payload)
+        }
+    };
+    command.env("HOME", home).env("TMPDIR", temporary);
+    command.envs(order.env.iter().map(|(name, value)| (name, value)));
+    if let Some(seen) = seen {
+        command.env("PUNCTUAL_PAYLOAD", seen);
     }
     match &order.dir {
         Some(dir) => command.current_dir(dir),
@@ -118,8 +149,8 @@ fn command(order: &Order, own: &Own, payload: &[u8]) -> io::Result<Command> {
 }
 
 /// Waits for the command, then ends what it left and waits for that.
-fn wait(started: &Sender<()>, command: Pid) -> io::Result<Ended> {
-    let _kept = started.send(());
+fn wait(started: &Sender<Pid>, command: Pid) -> io::Result<Ended> {
+    let _kept = started.send(command);
     let mut ended = Ended::default();
     let (mut is_over, mut how) = (false, None);
     loop {
@@ -149,21 +180,27 @@ struct Control {
     node: UnixStream,
     why: Why,
     most: u64,
+    is_sandboxed: bool,
 }
 
 impl Control {
     /// Until the process ends.
-    fn keep(mut self, start: &Receiver<()>) {
-        if start.recv().is_err() || self.node.set_read_timeout(Some(TICK)).is_err() {
+    fn keep(mut self, start: &Receiver<Pid>) {
+        let Ok(command) = start.recv() else {
+            return;
+        };
+        if self.node.set_read_timeout(Some(TICK)).is_err() {
             return;
         }
+        // The end of what holds a sandbox is the end of all in it.
+        let holder = self.is_sandboxed.then(|| command.as_raw());
         // Ticks until what got SIGTERM gets SIGKILL.
         let mut left: Option<u128> = None;
         loop {
             let mut said = [0];
             match self.node.read(&mut said) {
                 Ok(1) if said == [TERMINATE] => {
-                    family::terminate();
+                    family::terminate(holder);
                     left = Some(GRACE.as_millis() / TICK.as_millis());
                 }
                 Ok(1) if said == [KILL] => left = Some(0),

@@ -1,20 +1,21 @@
 //! One attempt: the order to its supervisor, and what its end means.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use model::{Cost, ExitMeaning, Io, Report, RetryHint, ShellTarget, Target, limits};
+use model::{Cost, ExitMeaning, Io, Outcome, Report, RetryHint, ShellTarget, Target, limits};
 use nix::sys::signal::Signal;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::output::Output;
 use super::running::{Over, Running, spawn};
+use super::sandbox::Sandbox;
 use super::spec::{Ended, Order, ProcessLimits, RunAs};
-use super::{Commands, Folder, family};
+use super::{Commands, Folder, family, said};
 use crate::progress::PartialOutput;
 use crate::{Executor, WorkOrder};
 
@@ -52,11 +53,16 @@ impl ShellExecutor {
         Ok(Self { config, room })
     }
 
-    async fn run(&self, order: &WorkOrder, shell: &ShellTarget) -> Result<Report, Report> {
+    pub(super) async fn run(
+        &self,
+        order: &WorkOrder,
+        shell: &ShellTarget,
+        sandbox: Option<Sandbox>,
+    ) -> Result<Report, Report> {
         let failed = |why: String| Report::failed(format!("not started: {why}"));
         let room = Arc::clone(&self.room).acquire_owned().await;
         let room = room.map_err(|error| failed(error.to_string()))?;
-        let spec = self.order(order, shell);
+        let spec = self.order(order, shell, sandbox);
         let (commands, tenant) = (Arc::clone(&self.config.commands), order.job.tenant);
         let payload = order.payload().cloned().unwrap_or_else(Bytes::new);
         let supervisor = self.config.supervisor.clone();
@@ -75,8 +81,12 @@ impl ShellExecutor {
         let output = Arc::new(Output::new(shell.output_max));
         order.progress.writes_to(output.clone());
         let over = running.finish(&output, limits::COMMAND_OUTPUT_MAX).await;
+        let mut heard = Vec::new();
         let report = match over {
-            Ok(Over::Ended(ended)) => report(shell, &ended),
+            Ok(Over::Ended(mut ended)) => {
+                heard = std::mem::take(&mut ended.said);
+                report(shell, &ended)
+            }
             Ok(Over::TooMuch) => {
                 let most = limits::COMMAND_OUTPUT_MAX;
                 Report::failed(format!("it wrote more than {most} bytes, and was ended"))
@@ -84,13 +94,32 @@ impl ShellExecutor {
             Err(error) => Report::failed(format!("its supervisor has ended early: {error}")),
         };
         let (kept, truncated) = output.output();
-        Ok(Report {
+        let report = Report {
             truncated,
             ..report.with_output(kept)
+        };
+        Ok(match said::result(&heard, shell.output_max) {
+            Ok(Some(result)) if report.outcome == Outcome::Succeeded => Report {
+                truncated: false,
+                ..report.with_output(result)
+            },
+            Ok(_) => report,
+            Err(why) if report.outcome == Outcome::Succeeded => Report {
+                output: report.output,
+                truncated: report.truncated,
+                cost: report.cost,
+                status: report.status,
+                ..Report::failed(why)
+            },
+            Err(_) => report,
         })
     }
 
-    fn order(&self, order: &WorkOrder, shell: &ShellTarget) -> Order {
+    pub(super) fn supervisor(&self) -> &Path {
+        &self.config.supervisor
+    }
+
+    fn order(&self, order: &WorkOrder, shell: &ShellTarget, sandbox: Option<Sandbox>) -> Order {
         let env = order.env.as_ref().unwrap_or(&shell.env);
         let mut all: Vec<(String, String)> = vec![
             ("PATH".to_owned(), PATH.to_owned()),
@@ -98,14 +127,24 @@ impl ShellExecutor {
         ];
         all.extend(env.iter().cloned());
         all.extend(ids(order));
+        Order {
+            env: all,
+            has_payload: order.payload().is_some(),
+            ..self.bare_order(shell, sandbox)
+        }
+    }
+
+    /// Of nobody's attempt, and without an environment.
+    pub(super) fn bare_order(&self, shell: &ShellTarget, sandbox: Option<Sandbox>) -> Order {
         let limits = self.config.limits;
         Order {
             file: PathBuf::new(),
             command: shell.command.clone(),
             dir: shell.dir.clone(),
-            env: all,
+            env: Vec::new(),
             folder: self.config.folder.path().to_owned(),
-            has_payload: order.payload().is_some(),
+            has_payload: false,
+            sandbox,
             run_as: self.config.run_as,
             limits,
             // Beside the commands, their supervisors and starters, and the node itself.
@@ -179,10 +218,12 @@ fn report(shell: &ShellTarget, ended: &Ended) -> Report {
 impl Executor for ShellExecutor {
     async fn execute(&self, order: WorkOrder) -> Report {
         match &order.job.def.target {
-            Target::Shell(shell) => match self.run(&order, shell).await {
+            Target::Shell(shell) => match self.run(&order, shell, None).await {
                 Ok(report) | Err(report) => report,
             },
-            Target::Http(_) => Report::failed("this executor starts commands only"),
+            Target::Http(_) | Target::Python(_) => {
+                Report::failed("this executor starts commands only")
+            }
         }
     }
 }

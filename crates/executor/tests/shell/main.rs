@@ -8,6 +8,8 @@
 
 mod conformance;
 mod escapes;
+mod python;
+mod python_escapes;
 
 use std::fs;
 use std::path::Path;
@@ -70,13 +72,17 @@ fn script(text: &str) -> ShellTarget {
 }
 
 fn order(target: ShellTarget, payload: Option<&str>) -> WorkOrder {
+    order_of(Target::Shell(target), payload)
+}
+
+fn order_of(target: Target, payload: Option<&str>) -> WorkOrder {
     // Each has a name of its own, also beside those of other tests.
     static LAST: AtomicU32 = AtomicU32::new(0);
     let mut name = [0; 10];
     name[..4].copy_from_slice(&LAST.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     name[4..8].copy_from_slice(&std::process::id().to_be_bytes());
     let id = JobId::new(SLOT.0, name);
-    let mut def = Definition::new(Schedule::from(SLOT), Target::Shell(target));
+    let mut def = Definition::new(Schedule::from(SLOT), target);
     def.payload = payload.map(|text| text.to_owned().into());
     let job = Job::new(id, TenantId::DEFAULT, None, def, SLOT.0);
     WorkOrder {

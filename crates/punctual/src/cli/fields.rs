@@ -158,7 +158,7 @@ impl Fields {
         }
         if self.target.url.is_none() && !self.shell.has_command() {
             return Err(Failure::usage(
-                "it is not said what to call: say --url, or --command for a program of the node's machine",
+                "it is not said what to call: say --url, --command for a program of the node's machine, or --script",
             ));
         }
         self.to_json(key)
@@ -200,7 +200,7 @@ impl Fields {
         let target = match (http, shell) {
             (None, None) => None,
             (Some(http), None) => Some(json!({ "http": http })),
-            (None, Some(shell)) => Some(json!({ "shell": shell })),
+            (None, Some((kind, said))) => Some(json!({ kind: said })),
             // What is said of both may be meant for the command.
             (Some(http), Some(shell)) => Some(shell::both(http, shell)?),
         };

@@ -1,5 +1,7 @@
 //! What a command line says about a command.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -12,12 +14,27 @@ pub(super) struct ShellFields {
     /// Start this program on the node's machine, by its absolute path; each argument is an --arg
     #[arg(long, value_name = "PROGRAM", help_heading = "What is sent")]
     command: Option<String>,
-    /// An argument of the command, as it is; may be given several times
+    /// Run this file in a sandbox on the node's machine; each argument is an --arg
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "What is sent",
+        conflicts_with_all = ["command", "dir"]
+    )]
+    script: Option<PathBuf>,
+    /// What runs the script, by its absolute path [default of the server: /usr/bin/python3]
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        help_heading = "What is sent",
+        requires = "script"
+    )]
+    interpreter: Option<String>,
+    /// An argument of the command or the script, as it is; may be given several times
     #[arg(
         long = "arg",
         value_name = "ARGUMENT",
         help_heading = "What is sent",
-        requires = "command",
         allow_hyphen_values = true
     )]
     arguments: Vec<String>,
@@ -43,15 +60,36 @@ pub(super) struct ShellFields {
 
 impl ShellFields {
     pub(super) fn has_command(&self) -> bool {
-        self.command.is_some()
+        self.command.is_some() || self.script.is_some()
     }
 
-    pub(super) fn to_json(&self) -> Result<Option<Value>, Failure> {
+    /// The kind of the target, and what is said of it.
+    pub(super) fn to_json(&self) -> Result<Option<(&'static str, Value)>, Failure> {
         let mut shell = Map::new();
-        if let Some(program) = &self.command {
-            let parts = std::iter::once(program).chain(&self.arguments);
-            shell.insert("command".to_owned(), parts.cloned().collect());
-        }
+        let kind = if let Some(file) = &self.script {
+            let source = std::fs::read_to_string(file).map_err(|error| {
+                Failure::usage(format!(
+                    "the script {} cannot be read: {error}",
+                    file.display()
+                ))
+            })?;
+            shell.insert("source".to_owned(), source.into());
+            put(&mut shell, "interpreter", self.interpreter.as_deref());
+            if !self.arguments.is_empty() {
+                shell.insert("args".to_owned(), self.arguments.clone().into());
+            }
+            "python"
+        } else {
+            if let Some(program) = &self.command {
+                let parts = std::iter::once(program).chain(&self.arguments);
+                shell.insert("command".to_owned(), parts.cloned().collect());
+            } else if !self.arguments.is_empty() {
+                return Err(Failure::usage(
+                    "--arg needs --command or --script beside it",
+                ));
+            }
+            "shell"
+        };
         put(&mut shell, "dir", self.dir.as_deref());
         if !self.env.is_empty() {
             let env = pairs(&self.env, '=', "a variable is NAME=VALUE")?;
@@ -67,7 +105,7 @@ impl ShellFields {
                 shell.insert(name.to_owned(), exit_codes(codes));
             }
         }
-        Ok((!shell.is_empty()).then(|| shell.into()))
+        Ok((!shell.is_empty()).then(|| (kind, shell.into())))
     }
 }
 
@@ -82,14 +120,14 @@ fn exit_codes(text: &str) -> Value {
 }
 
 /// A command, where something is said that a request has as well: how much is kept.
-pub(super) fn both(http: Value, mut shell: Value) -> Result<Value, Failure> {
+pub(super) fn both(http: Value, (kind, mut program): (&str, Value)) -> Result<Value, Failure> {
     let others = http.as_object().into_iter().flatten();
     for (name, value) in others {
         if name != "output_max" {
-            let why = "a job calls an address or starts a command: leave out --command or what belongs to --url";
+            let why = "a job calls an address or starts a command: leave out --command and --script, or what belongs to --url";
             return Err(Failure::usage(why));
         }
-        shell[name.as_str()] = value.clone();
+        program[name.as_str()] = value.clone();
     }
-    Ok(json!({ "shell": shell }))
+    Ok(json!({ kind: program }))
 }

@@ -6,6 +6,7 @@ mod address;
 mod egress;
 mod front;
 pub(crate) mod log;
+mod python;
 mod settings;
 mod shell;
 mod sources;
@@ -20,6 +21,7 @@ use model::Parts;
 
 pub(crate) use egress::EgressSettings;
 pub(crate) use front::Front;
+pub(crate) use python::PythonSettings;
 pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use shell::ShellSettings;
 pub(crate) use sources::{Flags, Sources};
@@ -55,6 +57,7 @@ pub(crate) struct Config {
     pub egress: EgressSettings,
     /// What it may start.
     pub shell: ShellSettings,
+    pub python: PythonSettings,
     /// Its name, as given; see [`Config::node_at`].
     pub node: String,
     pub grace: Duration,

@@ -13,7 +13,8 @@ use store::postgres::PgConfig;
 
 use super::address::masked;
 use super::{
-    Config, EgressSettings, Front, LogFormat, Secret, ShellSettings, egress, front, log, shell,
+    Config, EgressSettings, Front, LogFormat, PythonSettings, Secret, ShellSettings, egress, front,
+    log, python, shell,
 };
 
 /// The port we listen on by default.
@@ -51,7 +52,8 @@ impl Setting {
 pub(crate) const SETTINGS: &[Setting] = &{
     const OF_FRONT: usize = OF_NODE.len() + front::SETTINGS.len();
     const OF_EGRESS: usize = OF_FRONT + egress::SETTINGS.len();
-    let mut all = [OF_NODE[0]; OF_EGRESS + shell::SETTINGS.len()];
+    const OF_SHELL: usize = OF_EGRESS + shell::SETTINGS.len();
+    let mut all = [OF_NODE[0]; OF_SHELL + python::SETTINGS.len()];
     let mut at = 0;
     while at < all.len() {
         all[at] = if at < OF_NODE.len() {
@@ -60,8 +62,10 @@ pub(crate) const SETTINGS: &[Setting] = &{
             front::SETTINGS[at - OF_NODE.len()]
         } else if at < OF_EGRESS {
             egress::SETTINGS[at - OF_FRONT]
-        } else {
+        } else if at < OF_SHELL {
             shell::SETTINGS[at - OF_EGRESS]
+        } else {
+            python::SETTINGS[at - OF_SHELL]
         };
         at += 1;
     }
@@ -354,6 +358,7 @@ pub(super) fn defaults() -> Config {
         front: Front::default(),
         egress: EgressSettings::default(),
         shell: ShellSettings::default(),
+        python: PythonSettings::default(),
         node: host_name().unwrap_or(node.name),
         grace: Duration::from_secs(10),
         running_max: node.running_max,

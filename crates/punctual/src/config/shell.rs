@@ -9,9 +9,9 @@ use super::Config;
 use super::settings::{Setting, count, read_into};
 use crate::failure::Failure;
 
-const MIB: u64 = 1024 * 1024;
-const RUNNING_MAX_MAX: usize = 10_000;
-const PROCESSES_MAX_MAX: usize = 100_000;
+pub(super) const MIB: u64 = 1024 * 1024;
+pub(super) const RUNNING_MAX_MAX: usize = 10_000;
+pub(super) const PROCESSES_MAX_MAX: usize = 100_000;
 const MIB_MIN: u64 = 16;
 const MIB_MAX: u64 = 64 * 1024 * 1024;
 
@@ -55,7 +55,7 @@ impl Config {
         if allow.is_off() || !self.parts.execute {
             return Ok(None);
         }
-        let run_as = run_as(user.as_deref()).map_err(Failure::usage)?;
+        let run_as = run_as("shell", user.as_deref()).map_err(Failure::usage)?;
         let folder = Folder::open().map_err(|error| {
             Failure::usage(format!("shell_allow: commands have no folder: {error}"))
         })?;
@@ -83,25 +83,31 @@ impl Config {
     }
 }
 
-/// Whom commands run as, if not as the node.
-fn run_as(user: Option<&str>) -> Result<Option<RunAs>, String> {
+/// Whom commands run as, or scripts, if not as the node.
+pub(super) fn run_as(what: &str, user: Option<&str>) -> Result<Option<RunAs>, String> {
     let me = Uid::effective();
     let Some(name) = user else {
         if me.is_root() {
-            let why = "shell_user: this node runs as root, and its commands would: say whom they run as, such as --shell-user \
-                       nobody, or root if that is meant";
-            return Err(why.to_owned());
+            let or_root = if what == "shell" {
+                ", or root if that is meant"
+            } else {
+                ""
+            };
+            return Err(format!(
+                "{what}_user: this node runs as root, and what it starts would: say whom it is to run as, such as --{what}-user \
+                 nobody{or_root}"
+            ));
         }
         return Ok(None);
     };
-    let found = User::from_name(name).map_err(|error| format!("shell_user: {error}"))?;
-    let found = found.ok_or_else(|| format!("shell_user: this machine has no user {name}"))?;
+    let found = User::from_name(name).map_err(|error| format!("{what}_user: {error}"))?;
+    let found = found.ok_or_else(|| format!("{what}_user: this machine has no user {name}"))?;
     if found.uid == me {
         return Ok(None);
     }
     if !me.is_root() {
         return Err(format!(
-            "shell_user: only a node that runs as root can start commands as {name}"
+            "{what}_user: only a node that runs as root can start anything as {name}"
         ));
     }
     Ok(Some(RunAs {
@@ -110,7 +116,7 @@ fn run_as(user: Option<&str>) -> Result<Option<RunAs>, String> {
     }))
 }
 
-fn mib(text: &str) -> Result<u64, String> {
+pub(super) fn mib(text: &str) -> Result<u64, String> {
     text.parse()
         .ok()
         .filter(|number| (MIB_MIN..=MIB_MAX).contains(number))

@@ -17,7 +17,7 @@ use engine::{Clock, ClockOf, Handle, Node, NodeConfig, SystemClock};
 use executor::Registry;
 use executor::egress::{Dialer, Egress};
 use executor::http::HttpExecutor;
-use executor::shell::{ShellConfig, ShellExecutor};
+use executor::shell::{PythonConfig, PythonExecutor, Scripts, ShellConfig, ShellExecutor};
 use model::schedule::format_span;
 use server::{Access, Api, Bounds, Door, Proxies, Tls};
 use store::postgres::{PgConfig, PgStore};
@@ -26,7 +26,7 @@ use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::cli::output;
 use crate::config::{Config, Flags, LogFormat, Sources};
@@ -141,10 +141,10 @@ impl Running {
         let is_new = config.store.is_none()
             && std::fs::read_dir(&config.data).map_or(true, |mut entries| entries.next().is_none());
         let secure = tls::open(config).await?;
-        let shell = config.shell()?;
+        let (shell, python) = (config.shell()?, config.python()?);
         let store = open_store(config).await?;
         let egress = Arc::new(config.egress());
-        let registry = registry(&egress, shell)?;
+        let (registry, scripts) = with_scripts(config, registry(&egress, shell)?, python).await;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let name = config.node_at(address.port());
         if config.store.is_some() {
@@ -172,6 +172,7 @@ impl Running {
             async move { access.keep(handle).await }
         });
         let api = api(config, handle, Arc::clone(&access), stopping.clone());
+        let api = api.with_scripts(Arc::new(scripts));
         let router = server::router(api.with_egress(egress));
         let door = door(config, secure.as_ref().map(Secure::tls));
         let serving = tokio::spawn(server::serve(listener, router, door, closing.clone()));
@@ -239,13 +240,44 @@ fn registry(egress: &Arc<Egress>, shell: Option<ShellConfig>) -> Result<Registry
     Ok(registry.with("shell", Arc::new(shell)))
 }
 
+/// The same with what runs scripts. A node without a sandbox serves all the same, and refuses them.
+async fn with_scripts(
+    config: &Config,
+    registry: Registry,
+    python: Option<PythonConfig>,
+) -> (Registry, Scripts) {
+    let mut scripts = Scripts {
+        interpreters: config.python.allow.clone(),
+        broken: None,
+    };
+    let Some(python) = python else {
+        return (registry, scripts);
+    };
+    // It builds a sandbox, and waits for it.
+    let built = tokio::task::spawn_blocking(|| PythonExecutor::new(python)).await;
+    match built.map_err(|error| error.to_string()).and_then(|it| it) {
+        Ok(python) => {
+            info!(
+                "jobs may run scripts here, in sandboxes, with: {}",
+                scripts.interpreters
+            );
+            (registry.with("python", Arc::new(python)), scripts)
+        }
+        Err(why) => {
+            error!("no script runs here, because this node has no sandbox for them: {why}");
+            scripts.broken = Some(why);
+            (registry, scripts)
+        }
+    }
+}
+
 /// What clients are answered from.
 fn api(config: &Config, handle: Handle, access: Arc<Access>, stopping: CancellationToken) -> Api {
     Api::new(handle.store(), handle, access)
         .with_metrics_open(config.metrics_open)
         .with_rates(config.front.rates_max)
         .with_history_keep(config.history_keep)
-        .with_features(["sqlite", "postgres", "http", "shell"])
+        .with_features(["sqlite", "postgres", "http", "shell", "python"])
         .with_commands(Arc::new(config.shell.allow.clone()))
         .with_stopping(stopping)
 }

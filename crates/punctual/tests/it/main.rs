@@ -28,6 +28,7 @@ mod planted;
 mod planted_doors;
 mod planted_more;
 mod proxy;
+mod python;
 mod revoked;
 mod run_log;
 mod runs_day;

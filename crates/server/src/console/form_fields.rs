@@ -22,6 +22,7 @@ pub(super) fn field_of(path: &str) -> &'static str {
         ("target.http.headers", "headers"),
         ("target.http.method", "method"),
         ("target.shell", ""),
+        ("target.python", ""),
         ("target", "url"),
         ("payload", "payload"),
         ("retry", "attempts"),
@@ -159,10 +160,10 @@ fn body(fields: &Fields, before: Option<&wire::Job>) -> Result<String, FieldErro
         "finish_within": or_null(text("finish_within")),
         "labels": merged(labels, before.map_or(&none, |job| &job.labels)),
     });
-    if before.is_some_and(|job| job.target.shell.is_some())
+    if before.is_some_and(|job| job.target.http.is_none())
         && let Some(body) = body.as_object_mut()
     {
-        // The form has no fields for a command: it stays.
+        // The form has no fields for a command or a script: it stays.
         body.remove("target");
     }
     if let Some(schedule) = schedule_said(fields, before) {

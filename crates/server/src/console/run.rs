@@ -284,6 +284,12 @@ async fn request_of(
         lines.push(("command".to_owned(), wire::command_line(&of.target)));
         lines.extend(shell.env.clone());
     }
+    if let Some(python) = &of.target.python {
+        lines.push(("interpreter".to_owned(), python.interpreter.clone()));
+        lines.push(("arguments".to_owned(), python.args.join(" ")));
+        lines.extend(python.env.clone());
+        lines.push(("source".to_owned(), format!("\n{}", python.source)));
+    }
     if let Some(http) = of.target.http {
         lines.push((http.method, http.url));
         lines.extend(http.headers);

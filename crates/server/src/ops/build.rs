@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::job::Definition;
 use model::schedule::{Calendars, format_span};
-use model::{CatchUp, Completion, Overlap, RetryPolicy, Target, limits};
+use model::{CatchUp, Completion, Overlap, RetryPolicy, limits};
 
 use super::Patch;
 use super::draft::{CatchUpDraft, JobDraft, OverlapDraft, RetryDraft};
@@ -301,8 +301,9 @@ fn within(field: &str, span: Duration, range: RangeInclusive<Duration>) -> Resul
 }
 
 fn check_completion(def: &Definition) -> Result<(), FieldError> {
-    if let (Target::Shell(_), Completion::Callback { .. }) = (&def.target, def.completion) {
-        let detail = "a command completes by its exit: leave it out, or write \"answer\"";
+    if let (Some(_), Completion::Callback { .. }) = (def.target.program(), def.completion) {
+        let detail =
+            "a command or a script completes by its exit: leave it out, or write \"answer\"";
         return Err(FieldError::invalid("completion", detail));
     }
     if let Some(silent) = def.completion.heartbeat_within() {

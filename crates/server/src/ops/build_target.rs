@@ -3,11 +3,14 @@
 use http::{HeaderName, HeaderValue};
 use model::target::{HttpTarget, TargetError};
 use model::{
-    ExitCodes, ExitMap, Redirects, ShellTarget, Success, Target, TlsSecrets, limits, mask,
+    ExitCodes, ExitMap, PythonTarget, Redirects, ShellTarget, Success, Target, TlsSecrets, limits,
+    mask, mask_env,
 };
 
 use super::Patch;
-use super::draft::{ExitDraft, HttpDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft};
+use super::draft::{
+    ExitDraft, HttpDraft, PythonDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft,
+};
 use super::fault::{Fault, FieldError};
 
 impl TargetDraft {
@@ -22,17 +25,12 @@ impl TargetDraft {
             Self::Http(draft) => {
                 let [stands, before] = [stands, before].map(|target| match target {
                     Some(Target::Http(http)) => Some(http),
-                    Some(Target::Shell(_)) | None => None,
+                    Some(Target::Shell(_) | Target::Python(_)) | None => None,
                 });
                 draft.over(stands, before).map(Target::Http)
             }
-            Self::Shell(draft) => {
-                let [stands, before] = [stands, before].map(|target| match target {
-                    Some(Target::Shell(shell)) => Some(shell),
-                    Some(Target::Http(_)) | None => None,
-                });
-                draft.over(stands, before).map(Target::Shell)
-            }
+            Self::Shell(draft) => draft.over(stands, before),
+            Self::Python(draft) => draft.over(stands, before),
         }
     }
 }
@@ -42,11 +40,11 @@ fn below(error: TargetError) -> FieldError {
 }
 
 impl ShellDraft {
-    fn over(
-        self,
-        stands: Option<&ShellTarget>,
-        before: Option<&ShellTarget>,
-    ) -> Result<ShellTarget, FieldError> {
+    fn over(self, stands: Option<&Target>, before: Option<&Target>) -> Result<Target, FieldError> {
+        let stands = match stands {
+            Some(Target::Shell(shell)) => Some(shell),
+            Some(Target::Http(_) | Target::Python(_)) | None => None,
+        };
         let mut shell = match (stands, self.command) {
             (Some(stands), None) => stands.clone(),
             (Some(stands), Some(command)) => ShellTarget {
@@ -64,9 +62,45 @@ impl ShellDraft {
         self.exit.over(&mut shell.exit);
         self.output_max
             .put(&mut shell.output_max, limits::OUTPUT_DEFAULT);
-        lay_env(self.env, &mut shell, before).map_err(below)?;
+        shell.env = lay_env(self.env, &Target::Shell(shell.clone()), before).map_err(below)?;
         shell.check().map_err(below)?;
-        Ok(shell)
+        Ok(Target::Shell(shell))
+    }
+}
+
+impl PythonDraft {
+    fn over(self, stands: Option<&Target>, before: Option<&Target>) -> Result<Target, FieldError> {
+        let stands = match stands {
+            Some(Target::Python(python)) => Some(python),
+            Some(Target::Http(_) | Target::Shell(_)) | None => None,
+        };
+        let mut python = match (stands, self.source) {
+            (Some(stands), None) => stands.clone(),
+            (Some(stands), Some(source)) => PythonTarget {
+                source,
+                ..stands.clone()
+            },
+            (None, Some(source)) => PythonTarget::new(&source).map_err(below)?,
+            (None, None) => {
+                let detail = "source is missing: write the script, such as print(\"done\")";
+                let field = "target.python.source";
+                return Err(FieldError::new(Fault::Missing, field, detail));
+            }
+        };
+        let mut interpreter = python.interpreter().to_owned();
+        let usual = PythonTarget::INTERPRETER.to_owned();
+        self.interpreter.put(&mut interpreter, usual);
+        let mut args = python.args().to_vec();
+        self.args.put(&mut args, Vec::new());
+        python.call(&interpreter, &args).map_err(below)?;
+        let program = &mut python.program;
+        self.exit.over(&mut program.exit);
+        self.output_max
+            .put(&mut program.output_max, limits::OUTPUT_DEFAULT);
+        let env = lay_env(self.env, &Target::Python(python.clone()), before);
+        python.program.env = env.map_err(below)?;
+        python.check().map_err(below)?;
+        Ok(Target::Python(python))
     }
 }
 
@@ -80,29 +114,33 @@ impl ExitDraft {
     }
 }
 
-/// Variables that are not shown stay with the program that they were given for.
+/// The variables of what is started. Those that are not shown stay with what they were given for.
 fn lay_env(
     draft: Patch<Vec<(String, Option<String>)>>,
-    shell: &mut ShellTarget,
-    before: Option<&ShellTarget>,
-) -> Result<(), TargetError> {
+    target: &Target,
+    before: Option<&Target>,
+) -> Result<Vec<(String, String)>, TargetError> {
+    let mut laid = target.clone();
     let mut given = Vec::new();
-    match draft {
-        Patch::Keep => {}
-        Patch::Reset => shell.env.clear(),
-        Patch::Set(env) => {
-            for (name, value) in env {
-                let value =
-                    value.map(|value| mask::unmask_env(&name, value, before, shell.program()));
-                shell.set_env(&name, value.transpose()?)?;
-                given.push(name);
+    if let Some(program) = laid.program_mut() {
+        match draft {
+            Patch::Keep => {}
+            Patch::Reset => program.env.clear(),
+            Patch::Set(env) => {
+                for (name, value) in env {
+                    let unmask = |value| mask_env::unmask_env(&name, value, before, target);
+                    let value = value.map(unmask).transpose()?;
+                    program.set_env(&name, value)?;
+                    given.push(name);
+                }
             }
         }
     }
-    match before {
-        Some(before) => mask::check_program(shell, before, &given),
-        None => Ok(()),
+    if let Some(before) = before {
+        mask_env::check_program(&laid, before, &given)?;
     }
+    let env = laid.program().map(|program| program.env.clone());
+    Ok(env.unwrap_or_default())
 }
 
 impl HttpDraft {

@@ -168,6 +168,7 @@ pub enum KindDraft {
 pub enum TargetDraft {
     Http(Box<HttpDraft>),
     Shell(Box<ShellDraft>),
+    Python(Box<PythonDraft>),
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -190,6 +191,18 @@ pub struct HttpDraft {
 pub struct ShellDraft {
     pub command: Option<Vec<String>>,
     pub dir: Patch<String>,
+    /// A variable without a value is taken away.
+    pub env: Patch<Vec<(String, Option<String>)>>,
+    pub exit: ExitDraft,
+    pub output_max: Patch<usize>,
+}
+
+/// What is to run in a sandbox.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PythonDraft {
+    pub source: Option<String>,
+    pub interpreter: Patch<String>,
+    pub args: Patch<Vec<String>>,
     /// A variable without a value is taken away.
     pub env: Patch<Vec<(String, Option<String>)>>,
     pub exit: ExitDraft,

@@ -52,7 +52,7 @@ pub use turns::Changing;
 pub use change::{Changed, Expect, Mode};
 pub use draft::{
     CalendarDraft, CatchUpDraft, ExitDraft, HttpDraft, JobDraft, KindDraft, OverlapDraft, Patch,
-    RetryDraft, ScheduleDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft,
+    PythonDraft, RetryDraft, ScheduleDraft, ShellDraft, SuccessDraft, TargetDraft, TlsDraft,
 };
 pub use error::{CalendarFault, KeyFault, OpError, SecretFault, TenantFault, UserFault};
 pub use fault::{Fault, FieldError};

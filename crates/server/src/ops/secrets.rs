@@ -314,8 +314,8 @@ fn may_use(target: &Target, name: &SecretName, secret: Option<&Secret>) -> Resul
         Target::Http(_) => {
             format!("the secret {name} may not be sent to {host}: its hosts are {hosts}")
         }
-        Target::Shell(_) => format!(
-            "the secret {name} may not be handed to commands: its hosts are {hosts}, and {host} is not among them"
+        Target::Shell(_) | Target::Python(_) => format!(
+            "the secret {name} may not be handed to what a node starts: its hosts are {hosts}, and {host} is not among them"
         ),
     })
 }

@@ -17,6 +17,41 @@ pub struct Target {
     /// A command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellTarget>,
+    /// A script in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub python: Option<PythonTarget>,
+}
+
+/// A script, run in a sandbox on the machine of the node that executes it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PythonTarget {
+    /// Its source.
+    #[schema(example = "print(\"done\")")]
+    pub source: String,
+    /// What runs it.
+    #[schema(example = "/usr/bin/python3")]
+    pub interpreter: String,
+    /// Its arguments.
+    #[schema(example = json!(["--days", "7"]))]
+    pub args: Vec<String>,
+    /// Its environment besides our own variables. Values that are secret by their name or their looks are `***`; written back
+    /// so, they stay as they are.
+    pub env: BTreeMap<String, String>,
+    /// Exit codes that are success; 0 where it is not said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub success: Vec<u8>,
+    /// Exit codes after which it is tried again also beyond `attempts_max`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<u8>,
+    /// Exit codes that are failures, as are all that are not named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fail: Vec<u8>,
+    /// Exit codes after which the run is dead at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dead: Vec<u8>,
+    /// Bytes of its output, or of its result, that are kept.
+    #[schema(example = 4096)]
+    pub output_max: usize,
 }
 
 /// A command on the machine of the node that runs it.
@@ -122,20 +157,56 @@ impl Target {
         match target {
             ModelTarget::Http(http) => Self {
                 http: Some(HttpTarget::of(http)),
-                shell: None,
+                ..Self::default()
             },
             ModelTarget::Shell(shell) => Self {
-                http: None,
                 shell: Some(ShellTarget::of(shell)),
+                ..Self::default()
+            },
+            ModelTarget::Python(python) => Self {
+                python: Some(PythonTarget::of(python)),
+                ..Self::default()
             },
         }
     }
 }
 
-/// The program of a command and its arguments, for people; empty for other targets.
+impl PythonTarget {
+    fn of(python: &model::PythonTarget) -> Self {
+        let ShellTarget {
+            command: _,
+            dir: _,
+            env,
+            success,
+            retry,
+            fail,
+            dead,
+            output_max,
+        } = ShellTarget::of(&python.program);
+        Self {
+            source: python.source.clone(),
+            interpreter: python.interpreter().to_owned(),
+            args: python.args().to_vec(),
+            env,
+            success,
+            retry,
+            fail,
+            dead,
+            output_max,
+        }
+    }
+}
+
+/// The program of a command and its arguments, or a script's interpreter and first line, for people; empty for other targets.
 pub(crate) fn command_line(target: &Target) -> String {
-    let command = target.shell.as_ref().map(|shell| shell.command.join(" "));
-    command.unwrap_or_default()
+    if let Some(shell) = &target.shell {
+        return shell.command.join(" ");
+    }
+    let python = target.python.as_ref();
+    python.map_or_else(String::new, |python| {
+        let first = python.source.lines().find(|line| !line.trim().is_empty());
+        format!("{} {}", python.interpreter, first.unwrap_or_default())
+    })
 }
 
 impl ShellTarget {

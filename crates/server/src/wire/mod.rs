@@ -22,6 +22,7 @@ mod keys;
 mod node_out;
 mod outside;
 mod overview_out;
+mod python_in;
 mod read;
 mod replays;
 mod requests;
@@ -63,6 +64,7 @@ pub use outside::{
     heartbeat, report,
 };
 pub use overview_out::{Overview, OverviewAttention, OverviewCounts, OverviewLane, OverviewPoint};
+pub use python_in::PYTHON_FIELDS;
 pub use read::FIELDS_MAX;
 pub use replays::{
     BACKFILL_FIELDS, Backfill, FILTER_FIELDS, REPLAY_FIELDS, Replay, ReplayFilter, ReplayList,

@@ -20,6 +20,32 @@ pub struct TargetRequest {
     pub http: Option<HttpRequest>,
     /// A command on the machine of the node that runs it, which the node must allow.
     pub shell: Option<ShellRequest>,
+    /// A script, run in a sandbox on the machine of the node that executes it, which must have its interpreter.
+    pub python: Option<PythonRequest>,
+}
+
+/// A script. Its sandbox has namespaces of its own, no network, a read-only system, and a home and a folder for temporary files
+/// that are gone with it. What it writes to file descriptor 3, `{"result": …}` on a line of its own, is kept as its output.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PythonRequest {
+    /// Its source, up to 64 KiB.
+    pub source: String,
+    /// What runs it, by its absolute path: `/usr/bin/python3` by default.
+    pub interpreter: Option<String>,
+    /// Its arguments, as they are.
+    pub args: Option<Vec<String>>,
+    /// Its environment, besides PATH, HOME and what begins with `PUNCTUAL_`. Values may be templates.
+    pub env: Option<BTreeMap<String, String>>,
+    /// Exit codes that are success, instead of 0.
+    pub success: Option<Vec<u8>>,
+    /// Exit codes after which it is tried again after the job's delays also beyond its `attempts_max`, 100 times at most.
+    pub retry: Option<Vec<u8>>,
+    /// Exit codes that are failures: the job's `retry` decides. So are all that are not named.
+    pub fail: Option<Vec<u8>>,
+    /// Exit codes after which trying again cannot help: the run is dead at once.
+    pub dead: Option<Vec<u8>>,
+    /// Bytes of its output that are kept, of its head and its end, or of its result: 4096 by default, 65536 at most.
+    pub output_max: Option<u32>,
 }
 
 /// A command. It runs in a process group of its own, with an environment of its own, and nothing that it started outlives it.
@@ -119,6 +145,31 @@ pub struct TargetPatch {
     pub http: Option<HttpPatch>,
     /// A command; what is not mentioned stays.
     pub shell: Option<ShellPatch>,
+    /// A script; what is not mentioned stays.
+    pub python: Option<PythonPatch>,
+}
+
+/// What is to change about a script.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PythonPatch {
+    /// Another source.
+    pub source: Option<String>,
+    /// Another interpreter.
+    pub interpreter: Option<String>,
+    /// All of its arguments.
+    pub args: Option<Vec<String>>,
+    /// Merged by name; `null` takes a variable away.
+    pub env: Option<BTreeMap<String, Option<String>>>,
+    /// All exit codes that are success.
+    pub success: Option<Vec<u8>>,
+    /// All exit codes after which it is tried again also beyond `attempts_max`.
+    pub retry: Option<Vec<u8>>,
+    /// All exit codes that are named as failures.
+    pub fail: Option<Vec<u8>>,
+    /// All exit codes after which trying again cannot help.
+    pub dead: Option<Vec<u8>>,
+    /// Bytes of its output that are kept: 65536 at most.
+    pub output_max: Option<u32>,
 }
 
 /// What is to change about a command.

@@ -21,6 +21,7 @@ const SHELL: Path<'static> = Path {
     parent: "target",
     name: "shell",
 };
+
 const ENV: Path<'static> = Path {
     parent: "target.shell",
     name: "env",
@@ -39,7 +40,7 @@ pub(super) fn shell(value: Value<'_>) -> Read<ShellDraft> {
         dir: fields.patch("dir", |value, path| {
             check_dir(&value.text(path)?).map_err(below_target)
         })?,
-        env: fields.patch("env", |value, _| env(value))?,
+        env: fields.patch("env", |value, _| env(value, "target.shell.env", ENV))?,
         exit: exit(&fields)?,
         output_max: fields.patch("output_max", |value, path| {
             Ok(value.integer(path, 0, most)? as usize)
@@ -57,7 +58,7 @@ fn command(value: Value<'_>, path: Path<'_>) -> Read<Vec<String>> {
 }
 
 /// What exit codes mean, among the fields of a target.
-fn exit(fields: &Fields<'_>) -> Read<ExitDraft> {
+pub(super) fn exit(fields: &Fields<'_>) -> Read<ExitDraft> {
     Ok(ExitDraft {
         success: fields.patch("success", exit_codes)?,
         retry: fields.patch("retry", exit_codes)?,
@@ -74,19 +75,23 @@ fn exit_codes(value: Value<'_>, path: Path<'_>) -> Read<ExitCodes> {
     Ok(ExitCodes::new(codes.into_iter().map(|code| code as u8)))
 }
 
-/// By their names; null takes one away.
-fn env(value: Value<'_>) -> Read<Vec<(String, Option<String>)>> {
-    let fields = Fields::any(value.0, "target.shell.env", ENV)?;
+/// By their names; null takes one away. `parent` is where they are, and `path` the same in its parts.
+pub(super) fn env(
+    value: Value<'_>,
+    parent: &'static str,
+    path: Path<'static>,
+) -> Read<Vec<(String, Option<String>)>> {
+    let fields = Fields::any(value.0, parent, path)?;
     let mut env = Vec::new();
     for (name, value) in fields.iter() {
         let shown = shown(name);
         let path = Path {
-            parent: "target.shell.env",
+            parent,
             name: &shown,
         };
         let null = value.shape() == Shape::Null;
         let text = if null { "".into() } else { value.text(path)? };
-        check_env(name, &text).map_err(below_target)?;
+        check_env(name, &text).map_err(|error| path.invalid(error.detail))?;
         env.push((name.to_owned(), Some(text.into_owned()).filter(|_| !null)));
     }
     Ok(env)

@@ -1,4 +1,4 @@
-//! A target as clients write it: an address, or `{"http": {…}}` or `{"shell": {…}}` in full.
+//! A target as clients write it: an address, or `{"http": {…}}`, `{"shell": {…}}` or `{"python": {…}}` in full.
 
 use http::{HeaderName, HeaderValue};
 use model::target::{
@@ -6,12 +6,13 @@ use model::target::{
 };
 use model::{Redirects, SecretName, limits};
 
+use super::python_in::python;
 use super::read::{Fields, Path, Read, Shape, Value, join, shown};
 use super::shell_in::shell;
 use super::success_in::success;
 use crate::ops::{Fault, FieldError, HttpDraft, Patch, TargetDraft, TlsDraft};
 
-const TARGET_FIELDS: [&str; 2] = ["http", "shell"];
+const TARGET_FIELDS: [&str; 3] = ["http", "shell", "python"];
 pub const HTTP_FIELDS: [&str; 9] = [
     "url",
     "method",
@@ -56,14 +57,20 @@ pub(super) fn target(value: Value<'_>, path: Path<'_>) -> Read<TargetDraft> {
     let fields = Fields::of(value, TARGET, "target", &TARGET_FIELDS)?;
     let http = fields.get("http", |value, _| http(value))?;
     let shell = fields.get("shell", |value, _| shell(value))?;
-    match (http, shell) {
-        (Some(http), None) => Ok(TargetDraft::Http(Box::new(http))),
-        (None, Some(shell)) => Ok(TargetDraft::Shell(Box::new(shell))),
-        (Some(_), Some(_)) => Err(path.invalid("a target has one kind: leave out http or shell")),
-        (None, None) => {
-            let detail = "a target needs a kind: write {\"http\": {\"url\": \"https://example.com/hook\"}} or \
-                          {\"shell\": {\"command\": [\"/usr/bin/pg_dump\", \"shop\"]}}";
+    let python = fields.get("python", |value, _| python(value))?;
+    match (http, shell, python) {
+        (Some(http), None, None) => Ok(TargetDraft::Http(Box::new(http))),
+        (None, Some(shell), None) => Ok(TargetDraft::Shell(Box::new(shell))),
+        (None, None, Some(python)) => Ok(TargetDraft::Python(Box::new(python))),
+        (None, None, None) => {
+            let detail = "a target needs a kind: write {\"http\": {\"url\": \"https://example.com/hook\"}}, \
+                          {\"shell\": {\"command\": [\"/usr/bin/pg_dump\", \"shop\"]}} or \
+                          {\"python\": {\"source\": \"print(1)\"}}";
             Err(path.refuse(Fault::Missing, detail))
+        }
+        (_, _, _) => {
+            Err(path
+                .invalid("a target has one kind: leave out all but one of http, shell and python"))
         }
     }
 }

@@ -68,12 +68,7 @@ fn the_contract_describes_every_field_that_is_read() {
             .cloned()
             .collect()
     };
-    let known = |known: &[&str]| {
-        known
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect::<BTreeSet<_>>()
-    };
+    let known = |known: &[&str]| BTreeSet::from_iter(known.iter().map(ToString::to_string));
     assert_eq!(fields("JobRequest"), known(&server::wire::JOB_FIELDS));
     assert_eq!(fields("JobPatch"), known(&server::wire::JOB_FIELDS));
     assert_eq!(
@@ -93,6 +88,8 @@ fn the_contract_describes_every_field_that_is_read() {
     assert_eq!(fields("HttpPatch"), known(&server::wire::HTTP_FIELDS));
     assert_eq!(fields("ShellRequest"), known(&server::wire::SHELL_FIELDS));
     assert_eq!(fields("ShellPatch"), known(&server::wire::SHELL_FIELDS));
+    assert_eq!(fields("PythonRequest"), known(&server::wire::PYTHON_FIELDS));
+    assert_eq!(fields("PythonPatch"), known(&server::wire::PYTHON_FIELDS));
     assert_eq!(fields("PreviewBody"), known(&server::wire::PREVIEW_FIELDS));
     assert_eq!(fields("StartBody"), known(&server::wire::START_FIELDS));
     assert_eq!(fields("PauseBody"), known(&server::wire::PAUSE_FIELDS));

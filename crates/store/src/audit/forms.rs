@@ -9,8 +9,8 @@ use model::hex::to_hex;
 use model::target::HttpTarget;
 use model::{
     AccessKey, Alert, ConsoleLink, Definition, Holder, Job, JobId, JobState, KeyId, Level,
-    QueueName, Quota, Role, Run, Secret, SecretName, Session, ShellTarget, SigningId, Target,
-    Tenant, TenantId, User, mask,
+    QueueName, Quota, Role, Run, Secret, SecretName, Session, SigningId, Target, Tenant, TenantId,
+    User, mask,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub(crate) struct Change {
 fn masked(def: &Definition) -> Option<Definition> {
     let http = match &def.target {
         Target::Http(http) => http,
-        Target::Shell(shell) => return masked_shell(def, shell),
+        Target::Shell(_) | Target::Python(_) => return masked_program(def),
     };
     let url = mask::shown_url(&http.url);
     let mut is_plain = url == http.url.to_string();
@@ -65,13 +65,13 @@ fn masked(def: &Definition) -> Option<Definition> {
     })
 }
 
-fn masked_shell(def: &Definition, shell: &ShellTarget) -> Option<Definition> {
-    let mut shown = shell.clone();
-    for (name, value) in &mut shown.env {
+fn masked_program(def: &Definition) -> Option<Definition> {
+    let mut target = def.target.clone();
+    for (name, value) in &mut target.program_mut()?.env {
         *value = mask::shown_env(name, value).into_owned();
     }
-    (shown != *shell).then(|| Definition {
-        target: Target::Shell(shown),
+    (target != def.target).then(|| Definition {
+        target,
         payload: None,
         ..def.clone()
     })

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::DocError;
+use super::python::PythonDoc;
 use super::schedule::ScheduleDoc;
 use super::shell::ShellDoc;
 use super::success::SuccessDoc;
@@ -74,6 +75,8 @@ enum TargetDoc<'a> {
     Http(HttpDoc<'a>),
     #[serde(borrow)]
     Shell(ShellDoc<'a>),
+    #[serde(borrow)]
+    Python(PythonDoc<'a>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -320,6 +323,7 @@ fn target_doc(target: &Target) -> Result<TargetDoc<'_>, DocError> {
     let http = match target {
         Target::Http(http) => http,
         Target::Shell(shell) => return Ok(TargetDoc::Shell(ShellDoc::of(shell))),
+        Target::Python(python) => return Ok(TargetDoc::Python(PythonDoc::of(python))),
     };
     let mut headers = Vec::with_capacity(http.headers.len());
     for (name, value) in &http.headers {
@@ -353,6 +357,7 @@ fn target_of(doc: TargetDoc<'_>) -> Result<Target, DocError> {
     let http = match doc {
         TargetDoc::Http(http) => http,
         TargetDoc::Shell(shell) => return Ok(Target::Shell(shell.read())),
+        TargetDoc::Python(python) => return Ok(Target::Python(python.read())),
     };
     // The checks of a new target are not made again: rules for what is accepted may grow, and what
     // was accepted before still runs.

@@ -9,6 +9,7 @@ mod attempts;
 mod calendar;
 mod definition;
 mod last;
+mod python;
 mod replay;
 mod rollup;
 mod schedule;

@@ -155,10 +155,17 @@ pub(crate) fn schedule(value: &Value) -> String {
 }
 
 fn target(value: &Value) -> String {
-    let (http, shell) = (&value["http"], &value["shell"]);
+    let (http, shell, python) = (&value["http"], &value["shell"], &value["python"]);
     if let Some(command) = shell["command"].as_array() {
         let parts: Vec<String> = command.iter().map(text).collect();
         parts.join(" ")
+    } else if let Some(source) = python["source"].as_str() {
+        let first = source.lines().find(|line| !line.trim().is_empty());
+        format!(
+            "{} {}",
+            text(&python["interpreter"]),
+            first.unwrap_or_default()
+        )
     } else if http.is_object() {
         format!("{} {}", text(&http["method"]), text(&http["url"]))
     } else {

@@ -4,7 +4,7 @@ use nix::unistd::Uid;
 use tempfile::TempDir;
 
 use super::{block, run};
-use crate::support::Server;
+use crate::support::{Server, program, skip};
 
 #[test]
 fn the_first_command_of_the_guide_runs() {
@@ -27,4 +27,26 @@ fn the_first_command_of_the_guide_runs() {
     let target = block("docs/guides/scripts.md", "## A first command", "json");
     let target: serde_json::Value = serde_json::from_str(&target).unwrap();
     assert!(target["shell"]["command"].is_array());
+}
+
+#[test]
+fn the_first_script_of_the_guide_runs() {
+    if program("bwrap").is_none() {
+        return skip("there is no bubblewrap");
+    }
+    let folder = TempDir::new().unwrap();
+    let mut arguments = vec!["--python-allow", "/usr/bin/"];
+    if Uid::effective().is_root() {
+        arguments.extend(["--python-user", "nobody"]);
+    }
+    let server = Server::start_in(folder.path(), &arguments);
+    let script = block("docs/guides/scripts.md", "### A first script", "sh");
+    let output = run(&script, &server);
+    let said = String::from_utf8_lossy(&output.stdout);
+    for part in ["{\"total\": 42}", "cost processor", "succeeded"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let target = block("docs/guides/scripts.md", "### A first script", "json");
+    let target: serde_json::Value = serde_json::from_str(&target).unwrap();
+    assert!(target["python"]["source"].is_string());
 }

@@ -10,6 +10,9 @@ pub(super) const BOUNDS: &[(&str, usize, &[&str])] = &[
             "ShellTarget.output_max",
             "ShellRequest.output_max",
             "ShellPatch.output_max",
+            "PythonTarget.output_max",
+            "PythonRequest.output_max",
+            "PythonPatch.output_max",
         ],
     ),
     (
@@ -33,6 +36,14 @@ pub(super) const BOUNDS: &[(&str, usize, &[&str])] = &[
             "ShellPatch.retry",
             "ShellPatch.fail",
             "ShellPatch.dead",
+            "PythonRequest.success",
+            "PythonRequest.retry",
+            "PythonRequest.fail",
+            "PythonRequest.dead",
+            "PythonPatch.success",
+            "PythonPatch.retry",
+            "PythonPatch.fail",
+            "PythonPatch.dead",
         ],
     ),
     (
@@ -47,11 +58,41 @@ pub(super) const BOUNDS: &[(&str, usize, &[&str])] = &[
     (
         "maxLength",
         limits::PATH_MAX,
-        &["ShellTarget.dir", "ShellRequest.dir", "ShellPatch.dir"],
+        &[
+            "ShellTarget.dir",
+            "ShellRequest.dir",
+            "ShellPatch.dir",
+            "PythonTarget.interpreter",
+            "PythonRequest.interpreter",
+            "PythonPatch.interpreter",
+        ],
     ),
     (
         "maxProperties",
         limits::ENV_MAX,
-        &["ShellTarget.env", "ShellRequest.env"],
+        &[
+            "ShellTarget.env",
+            "ShellRequest.env",
+            "PythonTarget.env",
+            "PythonRequest.env",
+        ],
+    ),
+    (
+        "maxItems",
+        limits::COMMAND_PARTS_MAX - 1,
+        &[
+            "PythonTarget.args",
+            "PythonRequest.args",
+            "PythonPatch.args",
+        ],
+    ),
+    (
+        "maxLength",
+        limits::SOURCE_MAX,
+        &[
+            "PythonTarget.source",
+            "PythonRequest.source",
+            "PythonPatch.source",
+        ],
     ),
 ];

@@ -205,7 +205,12 @@ pub(super) const BOUNDS: &[(&str, usize, Fields)] = &[
     (
         "maxLength",
         limits::COMMAND_BYTES_MAX,
-        &["ShellRequest.command.items", "ShellPatch.command.items"],
+        &[
+            "ShellRequest.command.items",
+            "ShellPatch.command.items",
+            "PythonRequest.args.items",
+            "PythonPatch.args.items",
+        ],
     ),
     (
         "maxLength",
@@ -213,6 +218,8 @@ pub(super) const BOUNDS: &[(&str, usize, Fields)] = &[
         &[
             "ShellRequest.env.additionalProperties",
             "ShellPatch.env.additionalProperties",
+            "PythonRequest.env.additionalProperties",
+            "PythonPatch.env.additionalProperties",
         ],
     ),
     (
@@ -227,6 +234,14 @@ pub(super) const BOUNDS: &[(&str, usize, Fields)] = &[
             "ShellPatch.retry.items",
             "ShellPatch.fail.items",
             "ShellPatch.dead.items",
+            "PythonRequest.success.items",
+            "PythonRequest.retry.items",
+            "PythonRequest.fail.items",
+            "PythonRequest.dead.items",
+            "PythonPatch.success.items",
+            "PythonPatch.retry.items",
+            "PythonPatch.fail.items",
+            "PythonPatch.dead.items",
         ],
     ),
     ("minimum", success::STATUS_MIN as usize, &["StatusesForm#0"]),
@@ -235,7 +250,12 @@ pub(super) const BOUNDS: &[(&str, usize, Fields)] = &[
     (
         "maxProperties",
         FIELDS_MAX,
-        &["HttpPatch.headers", "JobPatch.labels", "ShellPatch.env"],
+        &[
+            "HttpPatch.headers",
+            "JobPatch.labels",
+            "ShellPatch.env",
+            "PythonPatch.env",
+        ],
     ),
     (
         "maxProperties",
