@@ -122,7 +122,7 @@ fn its_fast_paths_write_what_the_core_decides() {
         with_rows(FastPaths { are_on, taken }).await
     });
     let settle = ["settle", "settle_retry", "settle_release"];
-    taken.were_all_taken([&["fire", "claim", "heartbeat"], &settle[..]].concat());
+    taken.were_all_taken(&[&["fire", "claim", "heartbeat"], &settle[..]].concat());
 }
 
 async fn arena() -> Result<Arena, BoxError> {
