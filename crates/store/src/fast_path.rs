@@ -48,6 +48,6 @@ impl Taken {
     pub(crate) fn were_all_taken(&self, names: &[&str]) {
         let counts = self.0.lock().unwrap();
         let has_written = |name: &&str| counts.get(*name).is_some_and(|count| *count > 0);
-        assert!(names.iter().all(|name| has_written(name)), "{counts:?}");
+        assert!(names.iter().all(has_written), "{counts:?}");
     }
 }
