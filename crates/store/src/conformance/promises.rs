@@ -303,8 +303,8 @@ macro_rules! conformance_promises {
                 a_clock_that_went_back_unheard_leaves_no_claim_in_doubt
             }
             claim_due {
-                what_is_on_time_is_claimed_before_an_older_backlog
                 the_earliest_are_claimed_first
+                what_is_on_time_is_claimed_before_an_older_backlog
                 each_lane_has_its_own_room
                 a_run_is_claimed_once
                 only_runs_of_the_given_shards_are_claimed
