@@ -181,7 +181,7 @@ pub(super) async fn checkpoint(
     responses(
         (status = 200, description = "The log", content(
             (wire::RunLog = "application/json"),
-            (String = "text/event-stream"),
+            (Object = "text/event-stream"),
         )),
     ),
 )]

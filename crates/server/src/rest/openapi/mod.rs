@@ -164,6 +164,11 @@ fn add_examples(operation: &mut Value, examples: &Value) {
             set_example(answer, example);
         }
     }
+    // What can also be followed comes as events then.
+    if !example["event"].is_null() {
+        let events = &mut operation["responses"][&status]["content"]["text/event-stream"];
+        events["example"] = example["event"].clone();
+    }
 }
 
 fn set_example(of: &mut Value, example: &Value) {
